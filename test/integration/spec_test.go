@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -104,6 +105,7 @@ func (s *spec) owns(name string) bool { return name == s.name || strings.HasPref
 // remove deletes what the spec has made on the hub, and what stayed on members, so that a long run does not pile objects up.
 func (s *spec) remove(ctx context.Context) {
 	for _, list := range []client.ObjectList{
+		&fleetflowv1alpha1.RolloutHoldList{},
 		&placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.ClusterResourcePlacementList{},
 		&placementv1beta1.ClusterResourceOverrideList{}, &placementv1beta1.ClusterStagedUpdateStrategyList{}, &rbacv1.ClusterRoleList{}, &corev1.NamespaceList{},
 		&placementv1beta1.ClusterResourceEnvelopeList{}, &placementv1beta1.ClusterResourcePlacementEvictionList{},

@@ -34,7 +34,7 @@ type getOptions struct {
 func NewGet(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &getOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "get [members|placements|runs|replicas] [NAME ...]",
+		Use:   "get [members|placements|runs|replicas|holds] [NAME ...]",
 		Short: "Show the fleet at a glance: members, placements, runs",
 		Long: `Show the fleet at a glance: its members with the health of their agents, its placements with how many of their
 clusters have and run what is placed, and its staged update runs with what each waits for.
@@ -43,7 +43,9 @@ A member whose agent has missed three heartbeats has a '!' behind the age of the
 and runs are shown for all namespaces, with -n for one.
 
 Replicas are shown for placements that are named and divide them: for every workload and cluster, how many the cluster
-was assigned, how many the hub asks it for now, and how many are ready there.`,
+was assigned, how many the hub asks it for now, and how many are ready there.
+
+Holds are what has stopped the line, with what waits for them: see kubectl fleet hold.`,
 		Example: `  # Everything
   kubectl fleet get
 
@@ -62,6 +64,9 @@ was assigned, how many the hub asks it for now, and how many are ready there.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && args[0] == replicasWord {
 				return o.runReplicas(cmd.Context(), args[1:])
+			}
+			if len(args) > 0 && args[0] == holdsWord {
+				return o.runHolds(cmd.Context(), args[1:])
 			}
 			if err := o.complete(args); err != nil {
 				return err
@@ -93,7 +98,7 @@ func (o *getOptions) complete(args []string) error {
 	for word := range strings.SplitSeq(args[0], ",") {
 		kind, ok := kindsByName[strings.ToLower(word)]
 		if !ok {
-			return fmt.Errorf("%q is not something to get: use members, placements, runs or replicas", word)
+			return fmt.Errorf("%q is not something to get: use members, placements, runs, replicas or holds", word)
 		}
 		o.kinds = append(o.kinds, kind)
 	}

@@ -28,7 +28,7 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 func verbs() map[string][]verb {
 	return map[string][]verb{
 		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory},
-		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewOrphaning},
+		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
 		groupHub:     {NewMigrate, NewConvert, NewDisable, NewEnable},
 	}

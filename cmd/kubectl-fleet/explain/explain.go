@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -190,7 +191,7 @@ func (a *Answer) noteRollout(facts Facts) {
 	}
 }
 
-// heldBackText is what the status of the placement says about a cluster that the partition, a pause or a lifecycle hook holds
+// heldBackText is what the status of the placement says about a cluster that the partition, a pause, a lifecycle hook or a hold of the line holds
 // back; empty if none does.
 func heldBackText(placement hub.Placement, cluster string) string {
 	for i := range placement.Status.PlacementStatuses {
@@ -200,7 +201,7 @@ func heldBackText(placement hub.Placement, cluster string) string {
 			continue
 		}
 		switch said.Reason {
-		case placementv1beta1.ReasonHeldByPartition, placementv1beta1.ReasonRolloutPaused, placementv1beta1.ReasonWaitingForHook:
+		case placementv1beta1.ReasonHeldByPartition, placementv1beta1.ReasonRolloutPaused, placementv1beta1.ReasonWaitingForHook, fleetflowv1alpha1.ReasonHoldInForce:
 			return said.Message
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -45,8 +46,7 @@ func describe(p hub.Placement, facts Facts) string {
 	if policy := p.Spec.Policy; policy != nil && policy.PlacementType != "" {
 		parts[0] = string(policy.PlacementType)
 	}
-	overflows := p.Spec.Policy != nil && p.Spec.Policy.AffinityGroupMode == placementv1beta1.AffinityGroupOverflow
-	if group := affinityGroupOf(facts); group != "" && !overflows {
+	if group := affinityGroupOf(facts); group != "" {
 		parts = append(parts, "affinity group "+group)
 	}
 	if p.External() {
@@ -58,7 +58,7 @@ func describe(p hub.Placement, facts Facts) string {
 	return strings.Join(parts, ", ")
 }
 
-// affinityGroupOf is the group that the clusters of a placement are picked from, of several one; empty if there is none.
+// affinityGroupOf is the group that the clusters of a placement are picked from; empty if there is none.
 func affinityGroupOf(facts Facts) string {
 	for _, cluster := range slices.Sorted(maps.Keys(facts.Bindings)) {
 		if binding := facts.Bindings[cluster]; placementv1beta1.IsLiveBinding(binding.Object) && binding.Spec.ClusterDecision.AffinityGroup != "" {
@@ -142,6 +142,7 @@ func stepsOf(p hub.Placement) []tree.Node {
 		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: state, Detail: c.Message})
 	}
 	for _, held := range []tree.Node{
+		{Name: fleetflowv1alpha1.ConditionTypeHeld, State: updaterun.PhaseWaiting},
 		{Name: placementv1beta1.ConditionTypeKindsHeld, State: updaterun.PhaseStopped},
 		{Name: placementv1beta1.ConditionTypeUpdateRunHeld, State: updaterun.PhaseWaiting},
 	} {
@@ -161,7 +162,7 @@ func stepState(c *metav1.Condition) updaterun.Phase {
 		return updaterun.PhaseSucceeded
 	case metav1.ConditionFalse:
 		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonRolloutPaused ||
-			c.Reason == placementv1beta1.ReasonSuspended || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
+			c.Reason == placementv1beta1.ReasonSuspended || c.Reason == fleetflowv1alpha1.ReasonHoldInForce || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
 			return updaterun.PhaseWaiting
 		}
 		return updaterun.PhaseFailed

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -96,6 +97,9 @@ func detailOf(run hub.Run, view updaterun.State) string {
 	}
 	if run.Spec.RollbackOf != "" {
 		detail = fmt.Sprintf("%s back to before run %s", run.Placement(), run.Spec.RollbackOf)
+	}
+	if held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld); held != nil && held.Status == metav1.ConditionTrue {
+		detail += ": " + held.Message
 	}
 	switch view.Phase {
 	case updaterun.PhaseFailed, updaterun.PhaseStuck:

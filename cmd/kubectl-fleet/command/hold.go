@@ -1,0 +1,240 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// holding is what `hold` was asked for.
+type holding struct {
+	steering
+	name, clusters, placements string
+	lasts                      time.Duration
+	rollbacks                  bool
+}
+
+// NewHold returns `kubectl fleet hold`.
+func NewHold(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	h := &holding{steering: steering{factory: f, streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "hold REASON",
+		Short: "Stop the line: no rollout starts anything until it is released",
+		Long: `Stop the line, with a RolloutHold: no update, first placement, removal or eviction begins on any cluster, whether by a
+rolling update or by an update run, until kubectl fleet release ends the hold, or it expires. What is under way ends.
+REASON is shown wherever something waits for the hold.`,
+		Example: `  # The whole fleet
+  kubectl fleet hold "payments down"
+
+  # Two hours, clusters in the west, what team web places; runs that roll back may go
+  kubectl fleet hold "storm in the west" --for 2h --clusters region=west --placements team=web --allow-rollbacks`,
+		Args:              exactlyOne("a reason", `kubectl fleet hold "payments down"`),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return h.stopTheLine(cmd.Context(), args[0]) },
+	}
+	h.AddFlags(cmd)
+	cmd.Flags().DurationVar(&h.lasts, "for", 0, "After how long the hold ends by itself, such as 2h; 0 is when it is released.")
+	cmd.Flags().StringVar(&h.clusters, "clusters", "", "Hold clusters with these labels only, as a label selector.")
+	cmd.Flags().StringVar(&h.placements, "placements", "", "Hold placements with these labels only, as a label selector.")
+	cmd.Flags().BoolVar(&h.rollbacks, "allow-rollbacks", false, "Let runs go that roll another back.")
+	cmd.Flags().StringVar(&h.name, "name", "", "The name of the RolloutHold; one is made up without it.")
+	return cmd
+}
+
+// object is the hold that was asked for.
+func (h *holding) object(reason string, now time.Time) (*fleetflowv1alpha1.RolloutHold, error) {
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: h.name}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: reason}}
+	if h.name == "" {
+		hold.Name = "hold-" + rand.String(suffixLength)
+	}
+	if h.lasts < 0 {
+		return nil, fmt.Errorf("--for %s is in the past: use a duration such as 2h", h.lasts)
+	}
+	if h.lasts > 0 {
+		hold.Spec.ExpiresAt = &metav1.Time{Time: now.Add(h.lasts).Truncate(time.Second)}
+	}
+	if h.rollbacks {
+		hold.Spec.Rollbacks = fleetflowv1alpha1.RollbacksExempt
+	}
+	for flag, selector := range map[string]struct {
+		text string
+		into **metav1.LabelSelector
+	}{"--clusters": {h.clusters, &hold.Spec.ClusterSelector}, "--placements": {h.placements, &hold.Spec.PlacementSelector}} {
+		if selector.text == "" {
+			continue
+		}
+		parsed, err := metav1.ParseToLabelSelector(selector.text)
+		if err != nil {
+			return nil, fmt.Errorf("%s %q is no label selector, such as region=west: %w", flag, selector.text, err)
+		}
+		*selector.into = parsed
+	}
+	return hold, nil
+}
+
+// describeCover says what a hold covers.
+func describeCover(spec *fleetflowv1alpha1.RolloutHoldSpec) string {
+	cover := "the whole fleet"
+	if spec.ClusterSelector != nil {
+		cover = "clusters " + metav1.FormatLabelSelector(spec.ClusterSelector)
+	}
+	if spec.PlacementSelector != nil {
+		cover += ", placements " + metav1.FormatLabelSelector(spec.PlacementSelector)
+	}
+	return cover
+}
+
+func (h *holding) stopTheLine(ctx context.Context, reason string) error {
+	c, err := h.connect()
+	if err != nil {
+		return err
+	}
+	hold, err := h.object(reason, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := h.Ask(h.streams, fmt.Sprintf("Stop the line for %s? Nothing begins there until it is released.", describeCover(&hold.Spec))); err != nil {
+		return err
+	}
+	if h.Sends() {
+		if err := h.writer(c).Create(ctx, hold); err != nil {
+			return explainHolds(err, "creating hold/"+hold.Name)
+		}
+	}
+	until := "until kubectl fleet release " + hold.Name
+	if hold.Spec.ExpiresAt != nil {
+		until += ", or " + hold.Spec.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	h.Done(h.streams, "hold/%s stops the line for %s, %s", hold.Name, describeCover(&hold.Spec), until)
+	return nil
+}
+
+// explainHolds says what to do if the hub does not know holds.
+func explainHolds(err error, doing string) error {
+	if meta.IsNoMatchError(err) {
+		return errors.New("the hub has no RolloutHolds: have its operator install the CustomResourceDefinitions of the hub agent's chart, and start the hub agent anew")
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// NewRelease returns `kubectl fleet release`.
+func NewRelease(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	s := &steering{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "release HOLD",
+		Short: "End a hold: what it has stopped goes on",
+		Long: `End a hold of kubectl fleet hold, by deleting the RolloutHold. What has waited for it goes on at once, unless another hold
+covers it.`,
+		Example:           `  kubectl fleet release hold-x7k2q`,
+		Args:              exactlyOne("a hold", "kubectl fleet release hold-x7k2q"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.release(cmd.Context(), strings.TrimPrefix(args[0], "hold/"))
+		},
+	}
+	s.AddFlags(cmd)
+	return cmd
+}
+
+func (s *steering) release(ctx context.Context, name string) error {
+	c, err := s.connect()
+	if err != nil {
+		return err
+	}
+	hold := &fleetflowv1alpha1.RolloutHold{}
+	err = c.Get(ctx, client.ObjectKey{Name: name}, hold)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no hold/%s: kubectl fleet get holds lists those that there are", name)
+	}
+	if err != nil {
+		return explainHolds(err, "reading hold/"+name)
+	}
+	if err := s.Ask(s.streams, fmt.Sprintf("Release hold/%s (%s)? %d run(s) and %d placement(s) go on.", name, hold.Spec.Reason, hold.Status.HeldRuns, hold.Status.HeldPlacements)); err != nil {
+		return err
+	}
+	if s.Sends() {
+		if err := s.writer(c).Delete(ctx, hold, client.Preconditions{UID: &hold.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting hold/%s: %w", name, err)
+		}
+	}
+	s.Done(s.streams, "hold/%s released: %d run(s) and %d placement(s) go on", name, hold.Status.HeldRuns, hold.Status.HeldPlacements)
+	return nil
+}
+
+// holdsWord is what `get` calls RolloutHolds.
+const holdsWord = "holds"
+
+// runHolds shows the holds.
+func (o *getOptions) runHolds(ctx context.Context, names []string) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	var list fleetflowv1alpha1.RolloutHoldList
+	if err := o.factory.Patiently(o.streams, "reading the holds", func() error { return c.List(ctx, &list) }); err != nil {
+		return explainHolds(err, "listing the holds")
+	}
+	shown := list.Items[:0]
+	for _, hold := range list.Items {
+		if len(names) == 0 || containsName(names, hold.Name) {
+			shown = append(shown, hold)
+		}
+	}
+	if o.Structured() {
+		return o.Encode(o.streams.Out, shown)
+	}
+	if len(shown) == 0 {
+		cli.Printf(o.streams.ErrOut, "Nothing is held.\n")
+		return nil
+	}
+	columns := []cli.Column{
+		{Name: "Name"}, {Name: "Holds"}, {Name: "State"}, {Name: "Runs"}, {Name: "Placements"}, {Name: "In Flight"}, {Name: "Expires"}, {Name: "Reason"},
+	}
+	rows := make([][]string, 0, len(shown))
+	for i := range shown {
+		rows = append(rows, describeHold(&shown[i], time.Now()))
+	}
+	return o.PrintTable(o.streams.Out, columns, rows)
+}
+
+func containsName(names []string, name string) bool {
+	for _, wanted := range names {
+		if strings.TrimPrefix(wanted, "hold/") == name {
+			return true
+		}
+	}
+	return false
+}
+
+// describeHold is the row of a hold.
+func describeHold(hold *fleetflowv1alpha1.RolloutHold, now time.Time) []string {
+	state, expires := "stopping", "-"
+	if meta.IsStatusConditionTrue(hold.Status.Conditions, fleetflowv1alpha1.ConditionTypeQuiet) {
+		state = "quiet"
+	}
+	if !hold.IsInForce(now) {
+		state = "expired"
+	}
+	if hold.Spec.ExpiresAt != nil {
+		expires = hold.Spec.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return []string{
+		hold.Name, describeCover(&hold.Spec), state, fmt.Sprint(hold.Status.HeldRuns), fmt.Sprint(hold.Status.HeldPlacements), fmt.Sprint(hold.Status.InFlight), expires, hold.Spec.Reason,
+	}
+}
