@@ -76,6 +76,9 @@ func newAssigner(c *cycle) *assigner {
 		slices.SortFunc(t.before, func(x, y placementv1beta1.ReplicaAssignment) int { return x.Workload().Compare(y.Workload()) })
 		if cluster := c.findCluster(t.decision.ClusterName); cluster != nil {
 			t.labels = cluster.Labels
+			if c.tierOf != nil {
+				t.tier = c.tierOf(cluster)
+			}
 		}
 	}
 	return a
@@ -179,14 +182,14 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 		byMeans = a.divideByRoom
 	}
 	reasons, waits := byMeans(demand, rule, int64(total), shares)
-	completions := divideCompletions(demand.Completions, shares)
+	completions, moved := divideCompletions(demand.Completions, shares), a.isMoved(demand.Workload, shares)
 	for i := range a.targets {
 		assignment := placementv1beta1.ReplicaAssignment{Replicas: int32(shares[i].seats), Reason: reasons[i]} //nolint:gosec // it is a part of the total
 		if limits[i] != nil {
 			assignment.Capacity, assignment.CapacityAt, assignment.CapacityFree = limits[i].Capacity, limits[i].CapacityAt, limits[i].CapacityFree
 		}
 		if rule.CountsRoom() {
-			a.targets[i].noteRoom(&assignment, demand, &shares[i], a.cycle.facts.Now)
+			a.targets[i].noteRoom(&assignment, demand, &shares[i], moved, a.cycle.facts.Now)
 		}
 		if completions != nil {
 			assignment.Completions = new(int32(completions[i].seats))
@@ -217,6 +220,16 @@ func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *
 		reasons = append(reasons, shares[i].describeSeats(a.matchesNone(rule, i), votes, afresh[i]))
 	}
 	return reasons, false
+}
+
+// isMoved says that clusters get other replicas of a workload than they have.
+func (a *assigner) isMoved(workload placementv1beta1.Workload, shares []share) bool {
+	for i := range shares {
+		if noted := a.targets[i].findNoted(workload); noted != nil && int64(noted.Replicas) != shares[i].seats {
+			return true
+		}
+	}
+	return false
 }
 
 // matchesNone says that a rule has entries for clusters, and none for a target.
@@ -280,7 +293,7 @@ func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placem
 		t := &a.targets[i]
 		s := share{
 			cluster: t.decision.ClusterName, tie: hashTie(t.decision.ClusterName, key), limit: noUpper,
-			free: t.room.countFree(demand.Requests), unreported: t.room.available == nil,
+			free: t.room.countFree(demand.Requests), unreported: t.room.available == nil, tier: t.tier,
 		}
 		if entry := a.entries[rule][i]; entry != nil {
 			s.votes = int64(ptr.Deref(entry.Weight, 1))

@@ -38,6 +38,8 @@ type cycle struct {
 	scores   scores
 	wording  wordings
 	decision Decision
+	// tierOf is the place of the group that a cluster is in, if groups overflow; nil if they do not.
+	tierOf func(cluster *clusterv1beta1.MemberCluster) int
 	// totals are how many replicas of workloads were divided.
 	totals map[placementv1beta1.Workload]int32
 }
@@ -82,7 +84,7 @@ func (c *cycle) sortBinding(binding Binding) {
 		c.unscheduleBinding(binding)
 	case !binding.holdsCluster():
 		c.unscheduled[binding.Cluster] = binding
-	case binding.PolicySnapshot == c.facts.PolicySnapshot && (c.known.Group == nil || c.known.Group.Name == binding.Decision.AffinityGroup):
+	case binding.PolicySnapshot == c.facts.PolicySnapshot && (c.known.Group == nil || len(overflowingGroups(c.facts.Policy)) > 0 || c.known.Group.Name == binding.Decision.AffinityGroup):
 		c.holdBinding(c.current, binding)
 	default:
 		c.holdBinding(c.obsolete, binding)
@@ -161,9 +163,9 @@ func (c *cycle) pickCluster(cluster string, score *placementv1beta1.ClusterScore
 		ClusterName: cluster, Selected: true, ClusterScore: score,
 		Reason: "Successfully scheduled resources for placement in \"" + cluster + "\"" + c.wording.endingFor(score),
 	}
-	if group := c.known.Group; group != nil {
-		decision.AffinityGroup = group.Name
-		decision.Reason += ", from affinity group \"" + group.Name + "\""
+	if group := groupOf(c, cluster); group != "" {
+		decision.AffinityGroup = group
+		decision.Reason += ", from affinity group \"" + group + "\""
 	}
 	if binding, ok := c.obsolete[cluster]; ok {
 		c.keepBinding(binding, decision)
@@ -179,6 +181,21 @@ func (c *cycle) pickCluster(cluster string, score *placementv1beta1.ClusterScore
 	}
 	c.decision.Selected = append(c.decision.Selected, decision)
 	c.decision.Create = append(c.decision.Create, decision)
+}
+
+// groupOf is the affinity group that a cluster is picked from; empty if there are none.
+func groupOf(c *cycle, cluster string) string {
+	switch member := c.findCluster(cluster); {
+	case c.known.Group == nil, c.tierOf != nil && member == nil:
+		return ""
+	case c.tierOf == nil:
+		return c.known.Group.Name
+	default:
+		if tier := c.tierOf(member); tier >= 0 {
+			return c.facts.Policy.AffinityGroups[tier].Name
+		}
+		return ""
+	}
 }
 
 // findCluster finds a cluster by name; nil if it is not in the fleet, or leaving it.

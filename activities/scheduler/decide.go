@@ -24,11 +24,18 @@ func runCycle(facts Facts) (*cycle, Decision) {
 
 // runRounds picks clusters, in one round for each affinity group that is tried.
 func runRounds(facts Facts) (*cycle, Decision) {
-	if facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 && typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
+	overflows := len(overflowingGroups(facts.Policy)) > 0
+	if !overflows && facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 && typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
 		return newGroupSearch(facts).pickGroup()
 	}
-	c := newCycle(facts, nil)
-	if err := pickClusters(c); err != nil {
+	c, err := newCycle(facts, nil), error(nil)
+	if overflows {
+		c, err = newJointCycle(facts)
+	}
+	if err == nil {
+		err = pickClusters(c)
+	}
+	if err != nil {
 		return c, c.keepEverything(err)
 	}
 	if c.unmet != "" {

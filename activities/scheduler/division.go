@@ -25,6 +25,8 @@ type share struct {
 	// free is how many more replicas there is room for; unreported says that no report tells.
 	free       int64
 	unreported bool
+	// tier is the place of the group that the cluster is in, if groups overflow.
+	tier int
 	// current is how many it got last.
 	current int64
 	// tie decides between clusters of which nothing else tells which comes first.

@@ -36,6 +36,39 @@ func ReadGroups(annotations map[string]string, status *placementv1beta1.Scheduli
 	return record
 }
 
+// overflowingGroups are the groups of a policy, which may be nil, if clusters are picked from all of them.
+func overflowingGroups(policy *placementv1beta1.PlacementPolicy) []placementv1beta1.AffinityGroup {
+	if policy == nil || policy.AffinityGroupMode != placementv1beta1.AffinityGroupOverflow {
+		return nil
+	}
+	return policy.AffinityGroups
+}
+
+// joinGroups is the group of all clusters that are in one of several.
+func joinGroups(groups []placementv1beta1.AffinityGroup) *placementv1beta1.AffinityGroup {
+	joint := &placementv1beta1.AffinityGroup{ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}}
+	var names []string
+	all := false
+	for i := range groups {
+		names = append(names, groups[i].Name)
+		terms := groups[i].ClusterSelector.ClusterSelectorTerms
+		all = all || len(terms) == 0
+		joint.ClusterSelector.ClusterSelectorTerms = append(joint.ClusterSelector.ClusterSelectorTerms, terms...)
+	}
+	if joint.Name = strings.Join(names, ", "); all {
+		joint.ClusterSelector.ClusterSelectorTerms = nil
+	}
+	return joint
+}
+
+// newJointCycle starts a cycle that picks from all groups of the policy. The error is for the user.
+func newJointCycle(facts Facts) (*cycle, error) {
+	c := newCycle(facts, joinGroups(facts.Policy.AffinityGroups))
+	var err error
+	c.tierOf, err = clusteraffinity.NewTiers(facts.Policy.AffinityGroups)
+	return c, err
+}
+
 // groupSearch finds the affinity group that clusters are picked from.
 type groupSearch struct {
 	facts  Facts

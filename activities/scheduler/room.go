@@ -120,12 +120,13 @@ func (r *room) inFlight(before *placementv1beta1.ReplicaAssignment) int64 {
 	return int64(before.Grown)
 }
 
-// learnLimit learns for how many replicas of a workload a cluster has room, from pods that no node takes.
+// learnLimit learns for how many replicas of a workload a cluster has room, from pods that no node takes. While a workload changes,
+// there are more pods than replicas: those that are ready have room.
 func learnLimit(status placementv1beta1.ReplicaStatus) (replicas int32, learnt bool) {
 	if status.Unschedulable <= 0 {
 		return 0, false
 	}
-	return max(0, status.Replicas-status.Unschedulable), true
+	return max(0, status.Ready, status.Replicas-status.Unschedulable), true
 }
 
 // timeOf is a time as it is stored.

@@ -99,7 +99,8 @@ func TestWhereThereIsNoRoomForAllNothingIsMoved(t *testing.T) {
 	assert.Equal(t, "there is no room for all that are wanted, so nothing is moved", d.reasons()["A"])
 	d.reports("B", "100", "100")
 	assert.Empty(t, d.decide().Unplaced)
-	assert.Equal(t, []string{"A 0", "B 12", "C 0"}, d.assigned(), "2, 200 and 2 of 204")
+	assert.Equal(t, []string{"A 0", "B 12", "C 0"}, d.assigned())
+	assert.Equal(t, map[string]string{"A": "2 of 104 free", "B": "100 of 104 free", "C": "2 of 104 free"}, d.reasons(), "none waits any more")
 }
 
 func TestReportsThatAreOldOrMissingTellOfNoRoom(t *testing.T) {
@@ -180,6 +181,42 @@ func TestAggregatedReplicasFillFewClusters(t *testing.T) {
 	assert.Equal(t, map[string]string{"A": "6 of 24 free, and others have room for all", "B": "8 of 24 free", "C": "10 of 24 free"}, d.reasons())
 }
 
+func TestGroupsOverflowIntoTheNext(t *testing.T) {
+	d := newDivided(t, byRoom(), requesting(5), "A", "B", "C", "D")
+	group := func(name string, clusters ...string) placementv1beta1.AffinityGroup {
+		return placementv1beta1.AffinityGroup{Name: name, ClusterSelector: placementv1beta1.ClusterSelector{
+			ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: clusters}}},
+		}}
+	}
+	d.facts.Policy.AffinityGroupMode = placementv1beta1.AffinityGroupOverflow
+	d.facts.Policy.AffinityGroups = []placementv1beta1.AffinityGroup{group("local", "A"), group("cloud", "A", "B", "C")}
+	d.reports("A", "1", "100")
+	d.reports("B", "5", "100")
+	d.reports("C", "0", "100")
+	decision := d.decide()
+	assert.Equal(t, []string{"A 2", "B 3", "C 0"}, d.assigned(), "R6; D is in no group")
+	assert.True(t, decision.Satisfied)
+	groups := map[string]string{}
+	for _, selected := range decision.Selected {
+		groups[selected.ClusterName] = selected.AffinityGroup
+	}
+	assert.Equal(t, map[string]string{"A": "local", "B": "cloud", "C": "cloud"}, groups)
+
+	again := d.decide()
+	assert.Empty(t, again.Create)
+	assert.Empty(t, again.Unschedule)
+	assert.Equal(t, []string{"A 2", "B 3", "C 0"}, d.assigned())
+	d.facts.Demands[0].Replicas = 2
+	d.decide()
+	assert.Equal(t, []string{"A 2", "B 0", "C 0"}, d.assigned(), "the last group loses first")
+	assert.Equal(t, "3 of 5 running, and others have room for all", d.reasons()["B"])
+
+	d.facts.Policy.AffinityGroups[1].ClusterSelector.ClusterSelectorTerms = nil
+	d.facts.PolicySnapshot = "p-2"
+	d.decide()
+	assert.Equal(t, []string{"A 2", "B 0", "C 0", "D 0"}, d.assigned(), "a group without terms has every cluster")
+}
+
 func TestALimitThatIsLearntMovesWhatNoNodeTakes(t *testing.T) {
 	d := newDivided(t, placementv1beta1.ReplicaSchedulingRule{Rebalance: placementv1beta1.RebalanceAlways}, front(50), "A", "B", "C")
 	d.decide()
@@ -199,6 +236,14 @@ func TestALimitThatIsLearntMovesWhatNoNodeTakes(t *testing.T) {
 	d.passes(time.Minute)
 	d.decide()
 	assert.NotContains(t, d.assigned(), "C 10", "it is forgotten")
+}
+
+func TestWhatIsReadyHasRoomWhileAWorkloadChanges(t *testing.T) {
+	d := newDivided(t, placementv1beta1.ReplicaSchedulingRule{}, front(20), "A", "B")
+	d.decide()
+	d.facts.Bindings[0].Short = map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{front(0).Workload: {Replicas: 10, Ready: 8, Unschedulable: 5}}
+	d.decide()
+	assert.ElementsMatch(t, []string{"A 8", "B 12"}, d.assigned(), "two of the old pods are gone, and five new ones wait")
 }
 
 func TestALimitIsForgottenWhenTheClusterReportsMoreRoom(t *testing.T) {

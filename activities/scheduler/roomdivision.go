@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -56,14 +57,46 @@ func (d *roomDivision) divide() (missing, fit int64) {
 	if wanted := d.total - running; wanted > room {
 		return d.stay()
 	}
-	if d.aggregate {
-		d.narrow(d.total - running)
-	}
-	divideReplicas(d.total-running, d.parts, false)
+	d.divideTiers(d.total - running)
 	for i := range d.parts {
 		d.shares[i].seats = d.held[i] + d.parts[i].seats
 	}
 	return 0, 0
+}
+
+// divideTiers divides replicas over the clusters of the first tier, and what they have no room for over those of the next.
+func (d *roomDivision) divideTiers(left int64) {
+	tiers := map[int][]int{}
+	later := int64(0)
+	for i := range d.parts {
+		tiers[d.parts[i].tier] = append(tiers[d.parts[i].tier], i)
+		later += d.parts[i].lower
+	}
+	for _, tier := range slices.Sorted(maps.Keys(tiers)) {
+		lower, room := int64(0), int64(0)
+		for _, i := range tiers[tier] {
+			lower, room = lower+d.parts[i].lower, room+d.parts[i].upper
+		}
+		later -= lower
+		takes := min(left, room, max(lower, left-later))
+		if d.aggregate || takes == 0 {
+			d.narrow(tiers[tier], takes)
+		}
+		d.divideTier(tiers[tier], takes)
+		left -= takes
+	}
+}
+
+// divideTier divides replicas over the clusters of a tier.
+func (d *roomDivision) divideTier(tier []int, takes int64) {
+	parts := make([]share, 0, len(tier))
+	for _, i := range tier {
+		parts = append(parts, d.parts[i])
+	}
+	divideReplicas(takes, parts, false)
+	for at, i := range tier {
+		d.parts[i].seats = parts[at].seats
+	}
 }
 
 // prepare makes a part of each share.
@@ -124,11 +157,11 @@ func (d *roomDivision) stay() (missing, fit int64) {
 	return d.total - running, min(room, d.total-running)
 }
 
-// narrow leaves the replicas to the first clusters that have room for them: those that have some come first, then those with most votes.
-func (d *roomDivision) narrow(wanted int64) {
-	order := make([]int, len(d.parts))
-	for i := range order {
-		order[i] = i
+// narrow leaves the replicas of a tier to its first clusters that have room for them: those that have some come first, then those with
+// most votes.
+func (d *roomDivision) narrow(tier []int, wanted int64) {
+	order := slices.Clone(tier)
+	for _, i := range order {
 		wanted -= d.parts[i].lower
 	}
 	slices.SortFunc(order, func(a, b int) int {
@@ -159,7 +192,7 @@ func (d *roomDivision) describe(i int) string {
 	if s.unreported && d.said != "running" {
 		reason += ", as no report of the last 5 minutes tells of room"
 	}
-	if d.aggregate && d.votes[i] > 0 && d.parts[i].votes == 0 {
+	if d.votes[i] > 0 && d.parts[i].votes == 0 {
 		reason += ", and others have room for all"
 	}
 	return reason

@@ -17,6 +17,11 @@ func having(cluster string, current, free int64) share {
 	return s
 }
 
+func inTier(tier int, s share) share {
+	s.tier = tier
+	return s
+}
+
 func TestTheReplicasOfAWorkloadAreDividedByRoomAs(t *testing.T) {
 	abc := func(free ...int64) []share {
 		var shares []share
@@ -48,6 +53,14 @@ func TestTheReplicasOfAWorkloadAreDividedByRoomAs(t *testing.T) {
 		"R4 to 24 of holders":  {total: 24, keep: never, aggregate: aggregate, shares: []share{having("A", 4, 6), having("B", 8, 6), having("C", 0, 20)}, want: []int64{10, 14, 0}},
 		"R4 to 8":              {total: 8, keep: never, aggregate: aggregate, shares: []share{having("A", 4, 9), having("B", 8, 9)}, want: []int64{0, 8}},
 		"R5 a cluster is gone": {total: 12, keep: never, shares: []share{having("A", 6, 3), having("B", 0, 3)}, want: []int64{9, 3}},
+
+		"R6 the first tier is full":        {total: 5, keep: never, shares: []share{having("A", 0, 2), inTier(1, having("B", 0, 10))}, want: []int64{2, 3}},
+		"R6 what runs stays, and fills up": {total: 8, keep: never, shares: []share{having("A", 3, 2), inTier(1, having("B", 0, 10))}, want: []int64{5, 3}},
+		"the last tier shrinks first":      {total: 4, keep: never, shares: []share{having("A", 3, 2), inTier(1, having("B", 3, 10))}, want: []int64{3, 1}},
+		"with Always a tier takes back":    {total: 8, shares: []share{having("A", 3, 4), inTier(1, having("B", 5, 10))}, want: []int64{7, 1}},
+		"tiers together have no room":      {total: 8, keep: never, shares: []share{having("A", 0, 2), inTier(1, having("B", 0, 3))}, want: []int64{0, 0}, missing: 8, fit: 5},
+		"a lower bound of a later tier":    {total: 5, keep: never, shares: []share{having("A", 0, 9), inTier(1, having("B", 0, 9).between(2, noUpper))}, want: []int64{3, 2}},
+		"a tier is aggregated":             {total: 9, keep: never, aggregate: aggregate, shares: []share{having("A", 0, 3), inTier(1, having("B", 0, 9)), inTier(1, having("C", 0, 8))}, want: []int64{3, 6, 0}},
 
 		"what runs is kept":                        {total: 12, keep: never, shares: []share{having("A", 12, 0), having("B", 0, 90)}, want: []int64{12, 0}},
 		"with Always it moves":                     {total: 12, shares: []share{having("A", 12, 0), having("B", 0, 12)}, want: []int64{6, 6}},
@@ -81,7 +94,7 @@ func TestDivisionsOfRandomFleetsByRoom(t *testing.T) {
 	for range 10_000 {
 		total, shares := randomShares(random)
 		for i := range shares {
-			shares[i].free, shares[i].limit = int64(random.IntN(30)), noUpper
+			shares[i].free, shares[i].limit, shares[i].tier = int64(random.IntN(30)), noUpper, random.IntN(3)
 			if random.IntN(4) == 0 {
 				shares[i].limit = int64(random.IntN(20))
 				shares[i].upper = min(shares[i].upper, shares[i].limit)
@@ -141,5 +154,22 @@ func checkRoomDivision(t *testing.T, said string, d *roomDivision, missing, fit 
 		if d.keep && running > d.total {
 			require.LessOrEqual(t, s.seats, s.holds(), "no cluster grows: %s", said)
 		}
+	}
+}
+
+func BenchmarkDivisionByRoom(b *testing.B) {
+	random := rand.New(rand.NewPCG(9, 10))
+	shares := make([]share, 5000)
+	for i := range shares {
+		shares[i] = having(fmt.Sprintf("member-%d", i), 0, int64(20+random.IntN(1000)))
+		shares[i].tie = hashTie(shares[i].cluster, "web/front")
+	}
+	for name, aggregate := range map[string]bool{"in proportion": false, "aggregated": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				d := roomDivision{total: 100_000, shares: shares, keep: never, aggregate: aggregate}
+				d.divide()
+			}
+		})
 	}
 }

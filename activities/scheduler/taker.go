@@ -71,12 +71,17 @@ func WeighsBy(policy *placementv1beta1.PlacementPolicy, changed framework.Intere
 	return slices.Contains(weighingLabels(policy), changed)
 }
 
-// weighingLabels are the labels of clusters that the rules of a policy look at that divide replicas.
+// weighingLabels are the labels of clusters that the rules of a policy look at that divide replicas, and groups that overflow.
 func weighingLabels(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
 	if policy == nil {
 		return nil
 	}
 	var interests []framework.Interest
+	for _, group := range overflowingGroups(policy) {
+		for _, term := range group.ClusterSelector.ClusterSelectorTerms {
+			interests = append(interests, framework.LabelsIn(term.LabelSelector)...)
+		}
+	}
 	for _, rule := range policy.ReplicaScheduling {
 		for _, entry := range rule.Clusters {
 			for _, term := range entry.ClusterSelector.ClusterSelectorTerms {

@@ -20,6 +20,8 @@ type target struct {
 	short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
 	// room is what the cluster has left, if that counts.
 	room room
+	// tier is the place of the group that the cluster is in, if groups overflow.
+	tier int
 }
 
 // findBefore finds what a cluster was assigned of a workload before; nil if nothing.
@@ -39,14 +41,19 @@ func (t *target) assign(demand *placementv1beta1.ReplicaDemand, assignment place
 	t.decision.Assignments = append(t.decision.Assignments, assignment)
 }
 
-// noteRoom notes with an assignment what a later decision has to know: the room that there was, and when replicas were added. What
-// stays as it is keeps what was noted.
-func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, s *share, now time.Time) {
-	before := t.findBefore(demand.Workload)
-	if t.returned {
-		before = nil
+// findNoted finds what was noted of a workload when it was divided last by the room that clusters have; nil if it was not.
+func (t *target) findNoted(workload placementv1beta1.Workload) *placementv1beta1.ReplicaAssignment {
+	if before := t.findBefore(workload); before != nil && before.Free != nil && !t.returned {
+		return before
 	}
-	if before != nil && before.Free != nil && before.Replicas == assignment.Replicas {
+	return nil
+}
+
+// noteRoom notes with an assignment what a later decision has to know: the room that there was, and when replicas were added. Where
+// nothing is moved, everything stays as it was noted.
+func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, s *share, moved bool, now time.Time) {
+	before := t.findNoted(demand.Workload)
+	if before != nil && !moved {
 		assignment.Reason, assignment.Free, assignment.Grown, assignment.GrownAt = before.Reason, before.Free, before.Grown, before.GrownAt
 		return
 	}

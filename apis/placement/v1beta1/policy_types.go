@@ -37,7 +37,7 @@ type PlacementPolicy struct {
 	// Affinity says which clusters fit and which are liked best. Only for PickAll and PickN.
 	Affinity *Affinity `json:"affinity,omitempty"`
 
-	// AffinityGroups are groups of clusters in order. Clusters are picked from one group only: from
+	// AffinityGroups are groups of clusters in order. Unless they overflow, clusters are picked from one group only: from
 	// the first that has enough of them, which is the number of clusters for PickN, and one for
 	// PickAll. The placement stays with its group while that has enough; if no group has, nothing
 	// is moved. What affinity requires is required in every group. Only for PickAll and PickN.
@@ -49,8 +49,10 @@ type PlacementPolicy struct {
 	AffinityGroups []AffinityGroup `json:"affinityGroups,omitempty"`
 
 	// AffinityGroupMode is Fallback, also if it is absent: a group is taken only if those before it
-	// have not enough clusters. Only with affinityGroups.
-	// +kubebuilder:validation:Enum=Fallback
+	// have not enough clusters. With Overflow, all clusters of the groups are picked, and replicas that
+	// are divided by the room of clusters go to a group only if those before it have no room for
+	// them; a cluster is in the first group that matches it. Only with affinityGroups.
+	// +kubebuilder:validation:Enum=Fallback;Overflow
 	AffinityGroupMode AffinityGroupMode `json:"affinityGroupMode,omitempty"`
 
 	// Failback is Never, also if it is absent, to stay with a group while it has enough clusters,
@@ -112,8 +114,12 @@ type AffinityGroup struct {
 // AffinityGroupMode says how groups of clusters follow each other.
 type AffinityGroupMode string
 
-// AffinityGroupFallback takes a group if those before it have not enough clusters.
-const AffinityGroupFallback AffinityGroupMode = "Fallback"
+const (
+	// AffinityGroupFallback takes a group if those before it have not enough clusters.
+	AffinityGroupFallback AffinityGroupMode = "Fallback"
+	// AffinityGroupOverflow takes all groups, and divides replicas over a group for which those before it have no room.
+	AffinityGroupOverflow AffinityGroupMode = "Overflow"
+)
 
 // Failback says whether a placement goes back to an earlier group.
 type Failback string

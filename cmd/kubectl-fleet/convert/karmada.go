@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -366,27 +367,63 @@ func (p *propagation) readGroups(in Input, groups []fields) (*placementv1beta1.P
 		if err != nil {
 			return nil, err
 		}
-		if group.take("overflowAffinities") != nil {
-			p.note(in, group.path+".overflowAffinities", Unsupported, "a group that is full does not overflow into others")
-		}
 		if i == maxGroups {
 			p.note(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
+		}
+		overflow, err := group.list("overflowAffinities")
+		if err != nil {
+			return nil, err
+		}
+		group.take("overflowAffinities")
+		if len(overflow) > 0 && len(groups) > 1 {
+			p.note(in, group.path+".overflowAffinities", Unsupported, "one of several groups does not overflow: they are left out")
+			overflow = nil
 		}
 		if i >= maxGroups {
 			continue
 		}
-		name := strings.Trim(strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(given)), "-")
-		if name != given {
-			p.note(in, group.pathOf("affinityName"), Changed, "a group's name has lower-case letters, digits and hyphens: %s becomes %s", given, name)
+		p.addGroup(in, group.pathOf("affinityName"), policy, given, terms)
+		if err := p.readOverflow(in, overflow, policy, given); err != nil {
+			return nil, err
 		}
-		if matchesAll(terms) {
-			terms = []placementv1beta1.ClusterSelectorTerm{}
-		}
-		policy.AffinityGroups = append(policy.AffinityGroups, placementv1beta1.AffinityGroup{
-			Name: name, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms},
-		})
 	}
 	return policy, nil
+}
+
+// readOverflow reads the groups that take what the group of a policy has no room for.
+func (p *propagation) readOverflow(in Input, groups []fields, policy *placementv1beta1.PlacementPolicy, first string) error {
+	for i, group := range groups {
+		given, err := group.text("affinityName")
+		if err != nil {
+			return err
+		}
+		terms, err := p.readTerms(in, group)
+		if err != nil {
+			return err
+		}
+		p.noteRest(in, group)
+		if len(policy.AffinityGroups) == maxGroups {
+			p.note(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
+			break
+		}
+		policy.AffinityGroupMode = placementv1beta1.AffinityGroupOverflow
+		p.addGroup(in, group.pathOf("affinityName"), policy, cmp.Or(given, fmt.Sprintf("%.20s-overflow-%d", first, i+1)), terms)
+	}
+	return nil
+}
+
+// addGroup adds a group of clusters to a policy.
+func (p *propagation) addGroup(in Input, path string, policy *placementv1beta1.PlacementPolicy, given string, terms []placementv1beta1.ClusterSelectorTerm) {
+	name := strings.Trim(strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(given)), "-")
+	if name != given {
+		p.note(in, path, Changed, "a group's name has lower-case letters, digits and hyphens: %s becomes %s", given, name)
+	}
+	if matchesAll(terms) {
+		terms = []placementv1beta1.ClusterSelectorTerm{}
+	}
+	policy.AffinityGroups = append(policy.AffinityGroups, placementv1beta1.AffinityGroup{
+		Name: name, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms},
+	})
 }
 
 func (p *propagation) readAffinity(in Input, affinity fields) (*placementv1beta1.PlacementPolicy, error) {

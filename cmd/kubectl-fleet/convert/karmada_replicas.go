@@ -27,6 +27,10 @@ func (p *propagation) readDivision(in Input, placement fields, policy *placement
 			return err
 		}
 	}
+	if policy.AffinityGroupMode == placementv1beta1.AffinityGroupOverflow && (!divided || static) {
+		p.note(in, "spec.placement.clusterAffinities[0].overflowAffinities", Ignored, "groups overflow only where replicas are divided by dynamic weights or aggregated")
+		policy.AffinityGroupMode, policy.AffinityGroups = "", policy.AffinityGroups[:1]
+	}
 	if divided && static && placement.take("spreadConstraints") != nil {
 		p.note(in, "spec.placement.spreadConstraints", Ignored, "Karmada ignored them beside static weights: they are left out")
 	}

@@ -46,7 +46,8 @@ func describe(p hub.Placement, facts Facts) string {
 	if policy := p.Spec.Policy; policy != nil && policy.PlacementType != "" {
 		parts[0] = string(policy.PlacementType)
 	}
-	if group := affinityGroupOf(facts); group != "" {
+	overflows := p.Spec.Policy != nil && p.Spec.Policy.AffinityGroupMode == placementv1beta1.AffinityGroupOverflow
+	if group := affinityGroupOf(facts); group != "" && !overflows {
 		parts = append(parts, "affinity group "+group)
 	}
 	if p.External() {
@@ -58,7 +59,7 @@ func describe(p hub.Placement, facts Facts) string {
 	return strings.Join(parts, ", ")
 }
 
-// affinityGroupOf is the group that the clusters of a placement are picked from; empty if there is none.
+// affinityGroupOf is the group that the clusters of a placement are picked from, of several one; empty if there is none.
 func affinityGroupOf(facts Facts) string {
 	for _, cluster := range slices.Sorted(maps.Keys(facts.Bindings)) {
 		if binding := facts.Bindings[cluster]; placementv1beta1.IsLiveBinding(binding.Object) && binding.Spec.ClusterDecision.AffinityGroup != "" {

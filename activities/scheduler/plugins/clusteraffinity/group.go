@@ -39,6 +39,23 @@ func (p *group) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster
 	return fmt.Sprintf("cluster is not in affinity group %q, from which clusters are picked", c.Group.Name)
 }
 
+// NewTiers returns a function that finds the first of groups that a cluster is in; -1 if it is in none. The error is for the user.
+func NewTiers(groups []placementv1beta1.AffinityGroup) (func(cluster *clusterv1beta1.MemberCluster) int, error) {
+	terms := make([][]required, 0, len(groups))
+	for i := range groups {
+		of, err := newRequired(fmt.Sprintf("affinityGroups[%q].clusterSelector", groups[i].Name), &groups[i].ClusterSelector)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, of)
+	}
+	return func(cluster *clusterv1beta1.MemberCluster) int {
+		return slices.IndexFunc(terms, func(of []required) bool {
+			return len(of) == 0 || slices.ContainsFunc(of, func(term required) bool { return term.matchesCluster(cluster) })
+		})
+	}, nil
+}
+
 // Watches is interested in what makes the groups. A policy that goes back to an earlier group has to know as well when that ceases
 // to have enough clusters.
 func (*group) Watches(c *framework.Cycle) []framework.Interest {
