@@ -34,7 +34,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 // kinds lists every kind that is promised.
 func kinds() []schema.GroupVersionKind {
-	all := []schema.GroupVersionKind{fleetflowv1alpha1.GroupVersion.WithKind("PropagatedType"), fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold")}
+	all := []schema.GroupVersionKind{fleetflowv1alpha1.GroupVersion.WithKind("PropagatedType"), fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"), fleetflowv1alpha1.GroupVersion.WithKind("RolloutWindow")}
 	for _, kind := range []string{"MemberCluster", "InternalMemberCluster"} {
 		all = append(all, clusterv1beta1.GroupVersion.WithKind(kind))
 	}

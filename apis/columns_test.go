@@ -83,6 +83,7 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"ClusterResourcePlacementEviction":         {"crpe", "clusterresourceplacementeviction"},
 		"PropagatedType":                           {"pt", "propagatedtype", "propagatedtypes"},
 		"RolloutHold":                              {"rhold", "rollouthold", "rolloutholds"},
+		"RolloutWindow":                            {"rwin", "rolloutwindow", "rolloutwindows"},
 		"ClusterResourcePlacementDisruptionBudget": {"crpdb", "clusterresourceplacementdisruptionbudget"},
 	} {
 		for _, name := range names {

@@ -85,6 +85,8 @@ func promises() map[string]promise {
 			[]string{"Max-Unavailable", "Min-Available", "Age"}, nil},
 		"PropagatedType": {hub, own, apiextensionsv1.ClusterScoped, []string{"pt"}, true,
 			[]string{"Propagation", "Observed", "Placements", "Age"}, []string{"Reason"}},
+		"RolloutWindow": {hub, own, apiextensionsv1.ClusterScoped, []string{"rwin"}, true,
+			[]string{"Type", "Scope", "Open", "Next-Open", "Next-Close", "Clusters", "Valid", "Age"}, []string{"Zone", "Reason"}},
 		"RolloutHold": {hub, own, apiextensionsv1.ClusterScoped, []string{"rhold"}, true,
 			[]string{"Effective", "Quiet", "Held-Runs", "Held-Placements", "In-Flight", "Expires", "Age"}, []string{"Reason"}},
 	}

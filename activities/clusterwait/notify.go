@@ -164,7 +164,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		object client.Object
 		notify func(old, now client.Object)
 	}
-	gates := source{&fleetflowv1alpha1.RolloutHold{}, n.gateChanged}
+	gates := []source{{&fleetflowv1alpha1.RolloutHold{}, n.gateChanged}, {&fleetflowv1alpha1.RolloutWindow{}, n.gateChanged}}
 	sources := []source{
 		{&placementv1beta1.Work{}, n.workChanged},
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},
@@ -182,10 +182,10 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 			source{resources, n.snapshotChanged},
 		)
 	}
-	for _, source := range append(sources, gates) {
+	for _, source := range append(sources, gates...) {
 		informer, err := c.GetInformer(ctx, source.object)
-		if meta.IsNoMatchError(err) && source.object == gates.object {
-			continue // the CustomResourceDefinitions are older than the agent: nothing is held
+		if meta.IsNoMatchError(err) && (source.object == gates[0].object || source.object == gates[1].object) {
+			continue // the CustomResourceDefinitions are older than the agent: nothing is closed
 		}
 		if err != nil {
 			return fmt.Errorf("watching %T for waiting activities: %w", source.object, err)

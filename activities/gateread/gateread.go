@@ -19,30 +19,42 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Read lists the holds of the hub and makes the gate of a subject of them. A hub that does not serve the kind yet has none.
+// Read lists the holds and the windows of the hub and makes the gate of a subject of them. A hub that does not serve a kind
+// yet has none of it. Windows come from the cache: that one has changed is known a moment later.
 //
-// An activity that is about to write to clusters lists past every cache: a hold that was stored before the list then stops the
-// write, while a cache may not have it yet.
-func Read(ctx context.Context, reader client.Reader, of startgate.Subject) (*startgate.Gate, error) {
-	var list fleetflowv1alpha1.RolloutHoldList
-	err := reader.List(ctx, &list)
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
+// An activity that is about to write to clusters lists holds past every cache: a hold that was stored before the list then stops
+// the write, while a cache may not have it yet.
+func Read(ctx context.Context, holding, cached client.Reader, of startgate.Subject) (*startgate.Gate, error) {
+	var holds fleetflowv1alpha1.RolloutHoldList
+	if err := listServed(ctx, holding, &holds); err != nil {
 		return nil, fmt.Errorf("listing the rollout holds: %w", err)
 	}
-	return startgate.New(startgate.Holds(list.Items, of)), nil
+	var windows fleetflowv1alpha1.RolloutWindowList
+	if err := listServed(ctx, cached, &windows); err != nil {
+		return nil, fmt.Errorf("listing the rollout windows: %w", err)
+	}
+	return startgate.New(startgate.Holds(holds.Items, of), startgate.Windows(windows.Items, of)), nil
+}
+
+// listServed lists objects of a kind that the hub may not serve.
+func listServed(ctx context.Context, reader client.Reader, list client.ObjectList) error {
+	err := reader.List(ctx, list)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // Served says whether the hub serves the kinds that close clusters: its CustomResourceDefinitions may be older than the agent.
 func Served(mapper meta.RESTMapper) (bool, error) {
-	_, err := mapper.RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold").GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
-	if meta.IsNoMatchError(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("asking whether the hub serves rollout holds: %w", err)
+	for _, kind := range []string{"RolloutHold", "RolloutWindow"} {
+		_, err := mapper.RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("asking whether the hub serves the kind %s: %w", kind, err)
+		}
 	}
 	return true, nil
 }
@@ -91,7 +103,7 @@ func (k *Keeper) Refresh(ctx context.Context, of startgate.Subject) error {
 
 func (k *Keeper) readGate(ctx context.Context) (err error) {
 	k.read = k.Clock.Now()
-	k.gate, err = Read(ctx, k.Live, k.subject)
+	k.gate, err = Read(ctx, k.Live, k.Cached, k.subject)
 	return err
 }
 

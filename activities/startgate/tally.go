@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
 // Tally counts clusters that are closed, by what closes them, to tell people.
@@ -16,7 +18,9 @@ func (t *Tally) Add(closure Closure) {
 	if t.byClosure == nil {
 		t.byClosure = map[Closure]int{}
 	}
-	closure.Until = closure.Until.UTC() // equal instants are equal keys
+	if closure.Kind == kindHold {
+		closure.Until = closure.Until.UTC() // equal instants are equal keys; those of a window are in its time zone
+	}
 	t.byClosure[closure]++
 }
 
@@ -87,7 +91,13 @@ func (c Closure) Text() string {
 	if c.Why != "" {
 		text += " (" + c.Why + ")"
 	}
-	if !c.Until.IsZero() {
+	switch {
+	case c.Until.IsZero():
+	case c.Reason == fleetflowv1alpha1.ReasonOutsideAllowedWindow:
+		text += ": opens " + c.Until.Format(time.RFC3339)
+	case c.Reason == fleetflowv1alpha1.ReasonWindowClosed:
+		text += ": ends " + c.Until.Format(time.RFC3339)
+	default:
 		text += " until " + c.Until.UTC().Format(time.RFC3339)
 	}
 	return text

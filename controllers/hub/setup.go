@@ -29,6 +29,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/rollouthold"
+	"github.com/fleetflow/fleetflow/controllers/hub/rolloutwindow"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
@@ -87,6 +88,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
 		}},
 		{"rollout hold", false, func() error { return rollouthold.NewReconciler(cached, clk).SetupWithManager(mgr) }},
+		{"rollout window", false, func() error {
+			return rolloutwindow.NewReconciler(cached, recorder("rollout-window-controller"), clk).SetupWithManager(mgr)
+		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}
 	auditor := &waker.Auditor{Temporal: options.Temporal, Log: mgr.GetLogger().WithName("audit")}

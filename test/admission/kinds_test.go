@@ -75,6 +75,7 @@ var kinds = map[string]served{
 	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
 
 	"PropagatedType": {versions: onlyAlpha, short: "pt", columns: "Propagation Observed Placements", wide: "Reason"},
+	"RolloutWindow":  {versions: onlyAlpha, short: "rwin", columns: "Type Scope Open Next-Open Next-Close Clusters Valid", wide: "Zone Reason"},
 	"RolloutHold":    {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Reason"},
 }
 

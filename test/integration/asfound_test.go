@@ -51,6 +51,7 @@ var (
 	leftOnHub = []schema.GroupVersionKind{
 		fleetflowv1alpha1.GroupVersion.WithKind("PropagatedType"),
 		fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"),
+		fleetflowv1alpha1.GroupVersion.WithKind("RolloutWindow"),
 		placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"),
 		placementv1beta1.GroupVersion.WithKind(evictionKind),
 		placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"),

@@ -40,5 +40,7 @@ const ConditionTypeHeld = "Held"
 
 // Reasons of the condition Held.
 const (
-	ReasonHoldInForce = "HoldInForce" // a RolloutHold covers the clusters
+	ReasonHoldInForce          = "HoldInForce"          // a RolloutHold covers the clusters
+	ReasonWindowClosed         = "WindowClosed"         // a RolloutWindow of type Deny is open
+	ReasonOutsideAllowedWindow = "OutsideAllowedWindow" // no RolloutWindow of type Allow is open, of a scope that has some
 )

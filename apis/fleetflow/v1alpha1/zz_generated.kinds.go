@@ -19,6 +19,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&PropagatedType{}, &PropagatedTypeList{},
 		&RolloutHold{}, &RolloutHoldList{},
+		&RolloutWindow{}, &RolloutWindowList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
@@ -57,3 +58,21 @@ func (o *RolloutHold) GetConditions() []metav1.Condition { return o.Status.Condi
 
 // SetConditions replaces the conditions in the status.
 func (o *RolloutHold) SetConditions(conditions []metav1.Condition) { o.Status.Conditions = conditions }
+
+// RolloutWindowList is a list of RolloutWindow.
+//
+// +kubebuilder:object:root=true
+type RolloutWindowList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []RolloutWindow `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *RolloutWindow) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *RolloutWindow) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
+}

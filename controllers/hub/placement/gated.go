@@ -34,7 +34,7 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 	if !gates.Served {
 		return nil
 	}
-	f.gate, err = gateread.Read(ctx, cached, startgate.Subject{PlacementLabels: f.Placement.GetLabels()})
+	f.gate, err = gateread.Read(ctx, cached, cached, startgate.Subject{PlacementLabels: f.Placement.GetLabels()})
 	f.opens = f.gate.NextChange(gates.Clock.Now())
 	return err
 }

@@ -48,7 +48,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		return err
 	}
 	if r.gates.Served {
-		controllers.Watches(&fleetflowv1alpha1.RolloutHold{}, handler.EnqueueRequestsFromMapFunc(r.requestHeld), builder.WithPredicates(onGateChanged()))
+		for _, closes := range []client.Object{&fleetflowv1alpha1.RolloutHold{}, &fleetflowv1alpha1.RolloutWindow{}} {
+			controllers.Watches(closes, handler.EnqueueRequestsFromMapFunc(r.requestHeld), builder.WithPredicates(onGateChanged()))
+		}
 	}
 	if !scope.Namespaced() { // evictions and copies of the status are of cluster-scoped placements only
 		controllers.Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(requestEvictedPlacement)).

@@ -1,0 +1,233 @@
+package startgate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fleetflow/fleetflow/activities/calendar"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// kindWindow is the kind of a closure that a RolloutWindow makes.
+const kindWindow = "RolloutWindow"
+
+// Window is a RolloutWindow that can be asked.
+type Window struct {
+	*fleetflowv1alpha1.RolloutWindow
+	// Calendar has its openings; nil if the window can not be followed, and then Fault says why.
+	Calendar *calendar.Calendar
+	Fault    *calendar.Fault
+
+	clusters, placements labels.Selector
+}
+
+// CompileWindows reads windows: the oldest first, as many as are followed, and the rest with a fault.
+func CompileWindows(all []fleetflowv1alpha1.RolloutWindow) []Window {
+	windows := make([]Window, 0, len(all))
+	for i := range all {
+		if all[i].DeletionTimestamp.IsZero() {
+			windows = append(windows, Window{RolloutWindow: &all[i]})
+		}
+	}
+	slices.SortFunc(windows, func(a, b Window) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	for i := range windows {
+		windows[i].compile()
+		if i >= fleetflowv1alpha1.MaxRolloutWindows {
+			windows[i].Calendar, windows[i].Fault = nil, &calendar.Fault{Reason: fleetflowv1alpha1.ReasonTooManyWindows,
+				Message: fmt.Sprintf("there are %d windows, and the oldest %d are followed: delete some", len(windows), fleetflowv1alpha1.MaxRolloutWindows)}
+		}
+	}
+	return windows
+}
+
+// CompileWindow reads one window.
+func CompileWindow(window *fleetflowv1alpha1.RolloutWindow) Window {
+	w := Window{RolloutWindow: window}
+	w.compile()
+	return w
+}
+
+func (w *Window) compile() {
+	w.Calendar, w.Fault = calendar.Compile(&w.Spec)
+	w.clusters = w.selector("clusterSelector", w.Spec.ClusterSelector)
+	w.placements = w.selector("placementSelector", w.Spec.PlacementSelector)
+}
+
+// selector reads a selector. One that can not be read selects everything, and nothing starts there: the window is there to
+// hold something back.
+func (w *Window) selector(name string, of *metav1.LabelSelector) labels.Selector {
+	if of == nil {
+		return labels.Everything()
+	}
+	selector, err := metav1.LabelSelectorAsSelector(of)
+	if err != nil {
+		w.Calendar, w.Fault = nil, &calendar.Fault{Reason: fleetflowv1alpha1.ReasonInvalidSelector, Message: fmt.Sprintf("%s: %v", name, err)}
+		return labels.Everything()
+	}
+	return selector
+}
+
+// CoversCluster says whether the window is about a cluster with these labels; one that is not of scope Cluster is about all.
+func (w *Window) CoversCluster(of map[string]string) bool { return w.clusters.Matches(labels.Set(of)) }
+
+// CoversPlacement says whether the window is about a placement with these labels; one of scope Fleet or Cluster is about all.
+func (w *Window) CoversPlacement(of map[string]string) bool {
+	return w.placements.Matches(labels.Set(of))
+}
+
+// concerns says whether the window is about a subject, on some clusters at least.
+func (w *Window) concerns(of Subject) bool {
+	switch {
+	case of.Rollback && w.Spec.Rollbacks != fleetflowv1alpha1.RollbacksGated:
+		return false
+	case w.Spec.Scope == fleetflowv1alpha1.WindowStage && !slices.Contains(w.Spec.Stages, of.Stage):
+		return false
+	}
+	return w.CoversPlacement(of.PlacementLabels)
+}
+
+// IsOpen says whether the window is open. An Allow that can not be followed is closed, and such a Deny is open.
+func (w *Window) IsOpen(now time.Time) bool {
+	if w.Calendar == nil {
+		return w.isDeny()
+	}
+	return w.Calendar.IsOpen(now)
+}
+
+func (w *Window) isDeny() bool { return w.Spec.Type == fleetflowv1alpha1.WindowDeny }
+
+// windows are the windows that concern a subject.
+type windows struct {
+	all []Window
+	// states are those of the last instant that was asked for: between two changes they are the same for all clusters.
+	states atomic.Pointer[windowStates]
+}
+
+// windowStates are what windows do from an instant until one of them opens or closes.
+type windowStates struct {
+	from, until time.Time
+	closed      []bool
+	opens       []time.Time
+}
+
+// Windows makes a source of the windows that concern a subject; nil if there are none.
+func Windows(all []fleetflowv1alpha1.RolloutWindow, of Subject) Source {
+	concern := slices.DeleteFunc(CompileWindows(all), func(w Window) bool { return !w.concerns(of) })
+	if len(concern) == 0 {
+		return nil
+	}
+	return &windows{all: concern}
+}
+
+// statesAt is what the windows do at an instant.
+func (w *windows) statesAt(now time.Time) *windowStates {
+	if s := w.states.Load(); s != nil && !now.Before(s.from) && (s.until.IsZero() || now.Before(s.until)) {
+		return s
+	}
+	s := &windowStates{from: now, closed: make([]bool, len(w.all)), opens: make([]time.Time, len(w.all))}
+	for i := range w.all {
+		window := &w.all[i]
+		s.closed[i] = window.IsOpen(now) == window.isDeny()
+		if window.Calendar == nil {
+			continue
+		}
+		changes := window.Calendar.Changes(now)
+		s.until = earlierOf(s.until, changes)
+		if s.closed[i] {
+			s.opens[i] = changes
+		}
+	}
+	w.states.Store(s)
+	return s
+}
+
+// Closed says whether a cluster is closed: a Deny that is about it is open, or of one scope there are Allows for it of which
+// none is open. Of several windows that close it, it names the one that opens it last.
+func (w *windows) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
+	s := w.statesAt(now)
+	last := none
+	// first is, for each scope with Allows for the cluster, the one that opens first; of an open scope it is open.
+	first := [len(scopes)]int{none, none, none, none}
+	for i := range w.all {
+		window := &w.all[i]
+		if !window.holds(start) || !window.CoversCluster(cluster.Labels) {
+			continue
+		}
+		if window.isDeny() {
+			last = s.lastToOpen(last, i)
+			continue
+		}
+		scope := max(slices.Index(scopes[:], window.Spec.Scope), 0)
+		if best := first[scope]; best == none || s.opensBefore(i, best) {
+			first[scope] = i
+		}
+	}
+	for _, i := range first {
+		last = s.lastToOpen(last, i)
+	}
+	if last == none {
+		return Closure{}, false
+	}
+	return w.all[last].closure(s.opens[last]), true
+}
+
+// none is the place of no window.
+const none = -1
+
+// lastToOpen is that of two windows that closes clusters longer; none if neither closes any.
+func (s *windowStates) lastToOpen(last, i int) int {
+	switch {
+	case i == none || !s.closed[i]:
+		return last
+	case last == none || !s.opens[last].IsZero() && (s.opens[i].IsZero() || s.opens[i].After(s.opens[last])):
+		return i
+	}
+	return last
+}
+
+var scopes = [...]fleetflowv1alpha1.WindowScope{
+	fleetflowv1alpha1.WindowFleet, fleetflowv1alpha1.WindowPlacement, fleetflowv1alpha1.WindowStage, fleetflowv1alpha1.WindowCluster,
+}
+
+// opensBefore says whether a window is open, or opens, before another one.
+func (s *windowStates) opensBefore(i, other int) bool {
+	switch {
+	case !s.closed[other]:
+		return false
+	case !s.closed[i]:
+		return true
+	}
+	return !s.opens[i].IsZero() && (s.opens[other].IsZero() || s.opens[i].Before(s.opens[other]))
+}
+
+// holds says whether the window is about a kind of start. Evictions are held back only if it says so.
+func (w *Window) holds(start Start) bool {
+	if len(w.Spec.Applies) == 0 {
+		return start != fleetflowv1alpha1.StartEvictions
+	}
+	return slices.Contains(w.Spec.Applies, start)
+}
+
+// closure is what to tell of the window.
+func (w *Window) closure(opens time.Time) Closure {
+	c := Closure{Kind: kindWindow, Name: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Reason, Until: opens}
+	if w.isDeny() {
+		c.Reason = fleetflowv1alpha1.ReasonWindowClosed
+	}
+	if w.Fault != nil {
+		c.Why = fmt.Sprintf("it is not valid: %s", w.Fault.Message)
+	}
+	return c
+}
+
+// NextChange is when the next window opens or closes.
+func (w *windows) NextChange(now time.Time) time.Time { return w.statesAt(now).until }

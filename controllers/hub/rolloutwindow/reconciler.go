@@ -1,0 +1,144 @@
+// Package rolloutwindow writes into the status of RolloutWindows whether they are open, and when that changes. It opens and
+// closes nothing itself: the activities that start clusters ask the windows. Without Temporal the status stays right.
+package rolloutwindow
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
+)
+
+// Reconciler keeps the status of RolloutWindows current.
+type Reconciler struct {
+	client client.Client
+	events events.EventRecorder
+	clock  clock.PassiveClock
+}
+
+// NewReconciler makes a Reconciler that reads from the cache of a client.
+func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, events: recorder, clock: clk}
+}
+
+// Reconcile looks at one window.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var windows fleetflowv1alpha1.RolloutWindowList
+	if err := r.client.List(ctx, &windows); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the rollout windows: %w", err)
+	}
+	compiled := startgate.CompileWindows(windows.Items)
+	at := slices.IndexFunc(compiled, func(w startgate.Window) bool { return w.Name == request.Name })
+	if at < 0 {
+		return ctrl.Result{}, nil
+	}
+	var members clusterv1beta1.MemberClusterList
+	if err := r.client.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the member clusters: %w", err)
+	}
+	var labels []map[string]string
+	for i := range members.Items {
+		labels = append(labels, members.Items[i].Labels)
+	}
+	window, now := compiled[at], r.clock.Now()
+	status, again := describeWindow(window, labels, metav1.NewTime(now))
+	before := window.Status
+	if !apiequality.Semantic.DeepEqual(status, before) {
+		if err := fencedwrite.ReplaceStatus(ctx, r.client, window.RolloutWindow, status); err != nil {
+			return ctrl.Result{}, err
+		}
+		r.tell(window.RolloutWindow, before, status)
+	}
+	if again.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(again.Sub(now), time.Millisecond)}, nil
+}
+
+// tell makes events of what is new in a status.
+func (r *Reconciler) tell(window *fleetflowv1alpha1.RolloutWindow, before, now fleetflowv1alpha1.RolloutWindowStatus) {
+	for i := range now.Conditions {
+		condition := &now.Conditions[i]
+		told := meta.FindStatusCondition(before.Conditions, condition.Type)
+		if condition.Status == metav1.ConditionFalse && (told == nil || told.Reason != condition.Reason) {
+			reason := "WindowNotValid"
+			if condition.Type == fleetflowv1alpha1.ConditionTypeReachable {
+				reason = "WindowNotReachable"
+			}
+			if reason == "WindowNotReachable" && window.Spec.Type == fleetflowv1alpha1.WindowDeny {
+				continue // a freeze of once a year is as it should be
+			}
+			r.events.Eventf(window, nil, corev1.EventTypeWarning, reason, "Observe", "%s", condition.Message)
+		}
+	}
+	if !meta.IsStatusConditionTrue(now.Conditions, fleetflowv1alpha1.ConditionTypeValid) || len(before.Conditions) == 0 || before.Open == now.Open {
+		return
+	}
+	reason, text := "WindowEnded", "The window has closed"
+	if now.Open {
+		reason, text = "WindowOpened", "The window has opened"
+	}
+	r.events.Eventf(window, nil, corev1.EventTypeNormal, reason, "Observe", "%s: it is %s", text, now.Reason)
+}
+
+// SetupWithManager registers the reconciler, if the hub serves RolloutWindows.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	served, err := gateread.Served(mgr.GetRESTMapper())
+	if err != nil || !served {
+		return err
+	}
+	all := handler.EnqueueRequestsFromMapFunc(r.requestAll)
+	return ctrl.NewControllerManagedBy(mgr).Named("rollout-window").
+		For(&fleetflowv1alpha1.RolloutWindow{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&fleetflowv1alpha1.RolloutWindow{}, all, builder.WithPredicates(onEnding())).
+		Watches(&clusterv1beta1.MemberCluster{}, all, builder.WithPredicates(onOtherMembers())).
+		Complete(r)
+}
+
+// onEnding passes windows that are gone: with one less, a window that was one too many is followed.
+func onEnding() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) },
+	}
+}
+
+// onOtherMembers passes members that come, go, or get other labels. Each process that starts sees all that there are.
+func onOtherMembers() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) }}
+}
+
+// requestAll requests every window.
+func (r *Reconciler) requestAll(ctx context.Context, _ client.Object) []reconcile.Request {
+	var windows fleetflowv1alpha1.RolloutWindowList
+	if err := r.client.List(ctx, &windows, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache always answers once it has started
+	}
+	var requests []reconcile.Request
+	for i := range windows.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&windows.Items[i])})
+	}
+	return requests
+}
