@@ -122,7 +122,7 @@ func (s *spec) requireStill(run *placementv1beta1.ClusterStagedUpdateRun) {
 		return len(s.history(workflowOf(run)).Events), now.ResourceVersion
 	}
 	events, version := look()
-	time.Sleep(quietFor)
+	s.during(nil, quietFor)
 	later, now := look()
 	require.Equal(s, events, later, "the history grows")
 	require.Equal(s, version, now, "the run is written")

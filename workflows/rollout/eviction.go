@@ -139,7 +139,7 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 		step := EvictionStep{Eviction: e.Name, Cluster: e.Cluster, Op: Conclude, Verdict: p.judgeEviction(e, targets, facts.Policy)}
 		deletes := step.Verdict.Executed() && step.Verdict.Code != BeingRemoved && !e.Gone
 		switch {
-		case len(targets) == 1 && targets[0].isClosed(Evict) && !targets[0].Deleting && !e.Gone:
+		case !e.Gone && waitsToOpen(targets):
 			p.plan.Closed = append(p.plan.Closed, Step{e.Cluster, Evict}) // it is judged when the cluster opens
 			continue
 		case len(targets) == 1 && p.planned[e.Cluster], !deletes && !e.Gone && claimed(targets):
@@ -157,6 +157,11 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 		}
 		p.plan.Evictions = append(p.plan.Evictions, step)
 	}
+}
+
+// waitsToOpen says that the one cluster to evict from is closed for that.
+func waitsToOpen(targets []Cluster) bool {
+	return len(targets) == 1 && targets[0].isClosed(Evict) && !targets[0].Deleting
 }
 
 func claimed(targets []Cluster) bool {

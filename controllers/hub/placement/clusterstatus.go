@@ -109,16 +109,12 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 		entry.DriftedPlacements = status.DriftedPlacements
 		entry.DiffedPlacements = status.DiffedPlacements
 	} else {
-		waiting := orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started))
+		waiting := orClosed(facts, p.binding, orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started)))
 		switch p.held {
 		case placementv1beta1.ReasonRolloutPaused:
 			waiting.Reason, waiting.Message = p.held, "The rollout is paused"
 		case placementv1beta1.ReasonSuspended:
 			waiting = conditionSuspended(false)
-		default:
-			if p.binding != nil && facts.waitsClosed(p.binding) {
-				waiting = conditionClosed(facts.Closed[p.binding.GetName()])
-			}
 		}
 		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Gates says how what closes clusters is read, for the status and to know when a workflow has something to do. Whether a
@@ -172,13 +174,24 @@ func (f *Facts) waitsClosed(binding placementv1beta1.BindingObject) bool {
 	return closed
 }
 
+// hastenReleased has a workflow woken at once for clusters that are released, not only when nothing has moved for a while.
+func hastenReleased(need *waker.Need, facts *Facts) {
+	if need.Cause == wf.CauseAvailability && facts.isReleased() {
+		need.Cause, need.Demand = wf.CauseGates, "released"
+	}
+}
+
 // isReleased says that the status tells of clusters that wait because they are closed, and none does any more.
 func (f *Facts) isReleased() bool {
 	return len(f.Closed)+len(f.EvictionsClosed) == 0 && meta.IsStatusConditionTrue(f.Placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
 }
 
-// conditionClosed says of a cluster that waits because it is closed what it waits for.
-func conditionClosed(closure startgate.Closure) metav1.Condition {
+// orClosed says of a cluster that is to be changed what it waits for before that, if it is closed.
+func orClosed(facts *Facts, binding placementv1beta1.BindingObject, otherwise metav1.Condition) metav1.Condition {
+	if binding == nil || !facts.waitsClosed(binding) {
+		return otherwise
+	}
+	closure := facts.Closed[binding.GetName()]
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse, Reason: closure.Reason,
 		Message: fmt.Sprintf("The cluster waits for %s", closure.Text()),

@@ -51,9 +51,7 @@ func NeedsWork(facts *Facts) waker.Need {
 	case rolloutPending(facts) || isPreparedInVain(facts):
 		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
 	}
-	if need.Cause == wf.CauseAvailability && facts.isReleased() {
-		need.Cause, need.Demand = wf.CauseGates, "released" // it goes on at once, not only when nothing has moved for a while
-	}
+	hastenReleased(&need, facts)
 	addUserDemands(&need, facts)
 	addScaling(&need, facts)
 	return need
