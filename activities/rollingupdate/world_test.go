@@ -185,7 +185,10 @@ func (w *world) answer(b *placementv1beta1.ClusterResourceBinding) {
 			b.Finalizers = append(b.Finalizers, hookFinalizer)
 		}
 	default:
-		next := p.Spec.Strategy.Lifecycle.NextState(b, w.checker.Available(b))
+		w.mu.Lock() // writes that go on at the same time tell the checker of what they wrote
+		available := w.checker.Available(b)
+		w.mu.Unlock()
+		next := p.Spec.Strategy.Lifecycle.NextState(b, available)
 		if next == state {
 			return
 		}
