@@ -1,6 +1,8 @@
 package charts
 
 import (
+	"os"
+	"path"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,5 +41,14 @@ func TestValuesOfKubeFleetThatCannotBeSayWhatCan(t *testing.T) {
 			_, err := with(t, "member-agent", all)
 			require.ErrorContains(t, err, test.want)
 		})
+	}
+}
+
+// What has nothing to switch would be read as a promise: "enableV1Alpha1APIs" that there are such APIs.
+func TestValuesWithoutEffectAreTakenAndNotShown(t *testing.T) {
+	content, err := os.ReadFile(path.Join(root, "deploy", "charts", "member-agent", "values.yaml"))
+	require.NoError(t, err)
+	for _, name := range []string{"refreshtoken", "enableV1Alpha1APIs", "enableV1Beta1APIs", "hubPprofPort", "region", "azure", "useCAAuth"} {
+		assert.NotContains(t, string(content), "\n"+name+":")
 	}
 }

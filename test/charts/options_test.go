@@ -1,8 +1,11 @@
 package charts
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +18,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 )
 
 // with renders a chart with values beside the required ones; maps are merged.
@@ -286,7 +291,7 @@ func outward(policy *networkingv1.NetworkPolicy) []string {
 	return rules
 }
 
-func TestPrometheusFindsTheFigures(t *testing.T) {
+func TestPrometheusFindsTheMetrics(t *testing.T) {
 	for _, name := range []string{"hub-agent", "member-agent"} {
 		t.Run(name, func(t *testing.T) {
 			all := must(t, name, nil)
@@ -296,7 +301,7 @@ func TestPrometheusFindsTheFigures(t *testing.T) {
 
 			all = must(t, name, values{"metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}})
 			assert.Equal(t, []string{release}, ofKind(t, all, "ServiceMonitor"))
-			assert.Contains(t, monitored(t, all), "https", "the figures are for those who may read them")
+			assert.Contains(t, monitored(t, all), "https", "the metrics are for those who may read them")
 			assert.NotContains(t, monitored(t, must(t, name, values{"metrics": values{"secure": false, "serviceMonitor": values{"enabled": true}}})), "https")
 			_, err := with(t, name, values{"metrics": values{"service": values{"enabled": false}, "serviceMonitor": values{"enabled": true}}})
 			assert.ErrorContains(t, err, "needs metrics.service.enabled")
@@ -304,16 +309,90 @@ func TestPrometheusFindsTheFigures(t *testing.T) {
 	}
 }
 
-// monitored is how Prometheus is told to read the figures.
+// monitored is how Prometheus is told to read the metrics.
 func monitored(t *testing.T, all []runtime.Object) string {
 	t.Helper()
+	return fmt.Sprint(foreign(t, all, "ServiceMonitor").Object["spec"])
+}
+
+// foreign returns the object of a kind that is not one of Kubernetes.
+func foreign(t *testing.T, all []runtime.Object, kind string) *unstructured.Unstructured {
+	t.Helper()
 	for _, object := range all {
-		if u, ok := object.(*unstructured.Unstructured); ok && u.GetKind() == "ServiceMonitor" {
-			return fmt.Sprint(u.Object["spec"])
+		if u, ok := object.(*unstructured.Unstructured); ok && u.GetKind() == kind {
+			return u
 		}
 	}
-	require.Fail(t, "no ServiceMonitor")
-	return ""
+	require.Fail(t, "no "+kind)
+	return nil
+}
+
+func TestPrometheusReadsPodsWithATokenThatItIsGiven(t *testing.T) {
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		t.Run(name, func(t *testing.T) {
+			_, err := with(t, name, values{"metrics": values{"podMonitor": values{"enabled": true}}})
+			assert.ErrorContains(t, err, "metrics.podMonitor.tokenSecret.name is required")
+			all := must(t, name, values{"metrics": values{"podMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}, "tokenSecret": values{"name": "prometheus-token"}}}})
+			monitor := foreign(t, all, "PodMonitor")
+			assert.Equal(t, "prometheus", monitor.GetLabels()["release"])
+			selected, _, err := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+			require.NoError(t, err)
+			assert.Equal(t, selected, intersection(selected, deployment(t, all, release).Spec.Template.Labels))
+			assert.Contains(t, fmt.Sprint(monitor.Object["spec"]), "map[credentials:map[key:token name:prometheus-token]]")
+			open := foreign(t, must(t, name, values{"metrics": values{"secure": false, "podMonitor": values{"enabled": true}}}), "PodMonitor")
+			assert.NotContains(t, fmt.Sprint(open.Object["spec"]), "https")
+		})
+	}
+}
+
+func TestAlertsAndDashboardComeWithTheCharts(t *testing.T) {
+	for name, alert := range map[string]string{"hub-agent": "FleetflowNoLeader", "member-agent": "FleetflowWorksFail"} {
+		t.Run(name, func(t *testing.T) {
+			assert.NotContains(t, ofKind(t, must(t, name, nil), "PrometheusRule"), release)
+			rule := foreign(t, must(t, name, values{"metrics": values{"prometheusRule": values{"enabled": true, "labels": values{"role": "alert-rules"}}}}), "PrometheusRule")
+			assert.Equal(t, "alert-rules", rule.GetLabels()["role"])
+			content, err := os.ReadFile(path.Join(root, "deploy", "charts", name, "monitoring", "alerts.yaml"))
+			require.NoError(t, err)
+			file := map[string]any{}
+			require.NoError(t, yaml.Unmarshal(content, &file))
+			assert.Equal(t, file, rule.Object["spec"], "the rules as they are in the file, what Prometheus fills in included")
+			assert.Contains(t, fmt.Sprint(rule.Object["spec"]), alert)
+		})
+	}
+	board := named[*corev1.ConfigMap](t, must(t, "hub-agent", values{"metrics": values{"dashboard": values{"enabled": true}}}), release+"-dashboard")
+	assert.Equal(t, "1", board.Labels["grafana_dashboard"])
+	assert.True(t, json.Valid([]byte(board.Data["fleetflow.json"])))
+}
+
+func TestEverythingHasTheNameThatOverridesTheReleases(t *testing.T) {
+	for name, additional := range map[string]values{
+		"hub-agent":    {"temporal": values{"address": "", "bundled": values{"enabled": true}}, "workers": values{"enabled": true}},
+		"member-agent": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := values{"fullnameOverride": "prod", "metrics": values{"serviceMonitor": values{"enabled": true}}}
+			merge(given, additional)
+			all := must(t, name, given)
+			usual := values{"metrics": values{"serviceMonitor": values{"enabled": true}}}
+			merge(usual, additional)
+			assert.Len(t, all, len(must(t, name, usual)))
+			for _, object := range all {
+				accessor, err := meta.Accessor(object)
+				require.NoError(t, err)
+				if accessor.GetNamespace() != metav1.NamespacePublic {
+					assert.True(t, strings.HasPrefix(accessor.GetName(), "prod"), "%T %s", object, accessor.GetName())
+				}
+				assert.Equal(t, release, accessor.GetLabels()["app.kubernetes.io/instance"], "the release stays what it is")
+				text, err := json.Marshal(object)
+				require.NoError(t, err)
+				assert.NotContains(t, string(text), namespace+":"+release+`\"`, "the account has the other name, too: %s", accessor.GetName())
+			}
+			assert.Equal(t, "prod", deployment(t, all, "prod").Spec.Template.Spec.ServiceAccountName)
+			assert.Equal(t, "prod", named[*rbacv1.ClusterRoleBinding](t, all, "prod").Subjects[0].Name)
+			_, err := with(t, name, values{"fullnameOverride": "Prod_1"})
+			assert.ErrorContains(t, err, "/fullnameOverride")
+		})
+	}
 }
 
 func TestFiguresAreForThoseWithTheRight(t *testing.T) {

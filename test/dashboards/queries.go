@@ -1,5 +1,5 @@
-// Package dashboards reads the Grafana dashboard and the alert rules of deploy/dashboards, so that tests can ask whether
-// the agents serve every metric that these use.
+// Package dashboards reads the Grafana dashboard and the alert rules of the charts, so that tests can ask whether the agents
+// serve every metric that these use.
 package dashboards
 
 import (
@@ -38,9 +38,9 @@ type ruleFile struct {
 	} `json:"groups"`
 }
 
-// Queries are all queries of the dashboard and the alert rules in a folder.
-func Queries(dir string) ([]Query, error) {
-	content, err := os.ReadFile(filepath.Join(dir, "fleetflow.json"))
+// Queries are all queries of the dashboard and the alert rules in the folder of charts.
+func Queries(charts string) ([]Query, error) {
+	content, err := os.ReadFile(filepath.Join(charts, "hub-agent", "monitoring", "fleetflow.json"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the dashboard: %w", err)
 	}
@@ -48,7 +48,7 @@ func Queries(dir string) ([]Query, error) {
 	if err := json.Unmarshal(content, &b); err != nil {
 		return nil, fmt.Errorf("decoding the dashboard: %w", err)
 	}
-	rules, err := readRules(dir)
+	rules, err := readRules(charts)
 	if err != nil {
 		return nil, err
 	}
@@ -66,16 +66,21 @@ func Queries(dir string) ([]Query, error) {
 	return all, nil
 }
 
-func readRules(dir string) (ruleFile, error) {
-	var rules ruleFile
-	content, err := os.ReadFile(filepath.Join(dir, "alerts.yaml"))
-	if err != nil {
-		return rules, fmt.Errorf("reading the alert rules: %w", err)
+// readRules returns the alert rules of both charts.
+func readRules(charts string) (ruleFile, error) {
+	var all ruleFile
+	for _, chart := range []string{"hub-agent", "member-agent"} {
+		content, err := os.ReadFile(filepath.Join(charts, chart, "monitoring", "alerts.yaml"))
+		if err != nil {
+			return all, fmt.Errorf("reading the alert rules: %w", err)
+		}
+		var rules ruleFile
+		if err := yaml.Unmarshal(content, &rules); err != nil {
+			return all, fmt.Errorf("decoding the alert rules: %w", err)
+		}
+		all.Groups = append(all.Groups, rules.Groups...)
 	}
-	if err := yaml.Unmarshal(content, &rules); err != nil {
-		return rules, fmt.Errorf("decoding the alert rules: %w", err)
-	}
-	return rules, nil
+	return all, nil
 }
 
 // The parser of Prometheus (v0.305) would bring 79 packages of 233 modules, the SDKs of

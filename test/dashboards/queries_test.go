@@ -18,7 +18,12 @@ import (
 	"github.com/fleetflow/fleetflow/worker"
 )
 
-const dir = "../../deploy/dashboards"
+const (
+	charts = "../../deploy/charts"
+	// runbooks is the page where the link of every alert leads to, in the repository and as the alert says it.
+	runbooks   = "../../deploy/docs/alerts.md"
+	runbookURL = "https://github.com/fleetflow/fleetflow/blob/main/deploy/docs/alerts.md#"
+)
 
 func TestNamesAreFoundInExpressions(t *testing.T) {
 	for expression, want := range map[string][]string{
@@ -80,7 +85,7 @@ func ofTemporal(t *testing.T) map[string]bool {
 }
 
 func TestEveryMetricOfTheDashboardAndTheAlertsIsRegistered(t *testing.T) {
-	queries, err := Queries(dir)
+	queries, err := Queries(charts)
 	require.NoError(t, err)
 	require.NotEmpty(t, queries)
 	known, temporal := own(), ofTemporal(t)
@@ -105,12 +110,38 @@ func TestEveryMetricOfTheDashboardAndTheAlertsIsRegistered(t *testing.T) {
 }
 
 func TestEveryAlertSaysWhatToDo(t *testing.T) {
-	rules, err := readRules(dir)
+	rules, err := readRules(charts)
 	require.NoError(t, err)
+	page, err := os.ReadFile(runbooks)
+	require.NoError(t, err)
+	alerts := 0
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
+			alerts++
 			assert.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 			assert.NotEmpty(t, rule.Annotations["description"], rule.Alert)
+			assert.Equal(t, runbookURL+strings.ToLower(rule.Alert), rule.Annotations["runbook_url"])
+			_, section, found := strings.Cut(string(page), "\n## "+rule.Alert+"\n")
+			assert.True(t, found, "%s has no section %s", runbooks, rule.Alert)
+			section, _, _ = strings.Cut(section, "\n## ")
+			for _, part := range []string{"**Means.**", "**Look.**", "**Do.**"} {
+				assert.Contains(t, section, part, rule.Alert)
+			}
+		}
+	}
+	assert.Equal(t, alerts, strings.Count(string(page), "\n## "), "the page explains alerts that exist, and nothing else")
+}
+
+// Two hubs that one Prometheus reads must not hide each other.
+func TestEveryAlertLooksAtEachHubByItself(t *testing.T) {
+	rules, err := readRules(charts)
+	require.NoError(t, err)
+	aggregates := regexp.MustCompile(`\b(sum|max|min|avg|count) *(by \(([^)]*)\))?`)
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			for _, found := range aggregates.FindAllStringSubmatch(rule.Expr, -1) {
+				assert.True(t, strings.HasPrefix(found[3], "cluster, "), "%s adds up over clusters: %s", rule.Alert, rule.Expr)
+			}
 		}
 	}
 }

@@ -46,7 +46,7 @@ func dashboardsFindTheirMetrics(s *spec) {
 	s.strategy(everywhere(approval))
 	run := s.startRun("run", "0")
 	s.awaitRequest(run, everywhere(approval).Name)
-	queries, err := dashboards.Queries(filepath.Join(root, "deploy", "dashboards"))
+	queries, err := dashboards.Queries(filepath.Join(root, "deploy", "charts"))
 	require.NoError(s, err)
 	wanted := map[string]string{}
 	for _, q := range queries {

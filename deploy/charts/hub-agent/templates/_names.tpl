@@ -3,6 +3,11 @@
 {{- if .Values.namespace }}{{ .Values.namespace }}{{ else }}{{ .Release.Namespace }}{{ end }}
 {{- end }}
 
+{{- /* What everything is called: the release, unless the values say otherwise. */ -}}
+{{- define "hub-agent.fullname" -}}
+{{ .Values.fullnameOverride | default .Release.Name }}
+{{- end }}
+
 {{- define "hub-agent.labels" -}}
 app.kubernetes.io/name: hub-agent
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -3,6 +3,11 @@
 {{- if .Values.namespace }}{{ .Values.namespace }}{{ else }}{{ .Release.Namespace }}{{ end }}
 {{- end }}
 
+{{- /* What everything is called: the release, unless the values say otherwise. */ -}}
+{{- define "member-agent.fullname" -}}
+{{ .Values.fullnameOverride | default .Release.Name }}
+{{- end }}
+
 {{- define "member-agent.labels" -}}
 app.kubernetes.io/name: member-agent
 app.kubernetes.io/instance: {{ .Release.Name }}
