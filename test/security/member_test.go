@@ -82,7 +82,7 @@ func TestOperatorOfMembers(t *testing.T) {
 			s.requireRefusal(operator, patches(itself, `{spec: {identity: {kind: ServiceAccount, namespace: attackers, name: operator, apiGroup: ""}}}`), noJoin)
 			s.requireRefusal(operator, lists(work, "fleet-member-member-1"), notAllowed)
 		},
-		"an operator of members gives a member's rights to everybody": refused(operator,
+		"an operator of members gives a member's rights to all users": refused(operator,
 			patches(itself, `{spec: {identity: {kind: Group, name: "system:authenticated"}}}`), "identity.name must not begin with system: for kinds User and Group"),
 		"an operator of members adds an annotation of Azure": refused(operator,
 			patches(itself, `{metadata: {annotations: {fleet.azure.com/cluster-resource-id: "1"}}}`), "annotations of a MemberCluster that begin with fleet.azure.com"),

@@ -25,7 +25,7 @@ type InternalMemberCluster struct {
 	Status InternalMemberClusterStatus `json:"status,omitempty"`
 }
 
-// ClusterState says whether a member shall be part of the fleet.
+// ClusterState says whether a member should be part of the fleet.
 type ClusterState string
 
 const (
@@ -42,7 +42,7 @@ type InternalMemberClusterSpec struct {
 	// +kubebuilder:validation:Required
 	State ClusterState `json:"state"`
 
-	// HeartbeatPeriodSeconds is how often the member agent shall report, in seconds.
+	// HeartbeatPeriodSeconds is how often the member agent should report, in seconds.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600

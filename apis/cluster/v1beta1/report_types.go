@@ -35,7 +35,7 @@ type ResourceUsage struct {
 	// +kubebuilder:validation:MaxProperties=500
 	Available corev1.ResourceList `json:"available,omitempty"`
 
-	// ObservationTime is when the figures were collected.
+	// ObservationTime is when the numbers were collected.
 	ObservationTime metav1.Time `json:"observationTime,omitempty,omitzero"`
 }
 

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AppliedWork lives on the member and owns what was applied there for one Work. It bears
+// AppliedWork lives on the member and owns what was applied there for one Work. It has
 // the Work's name; deleting it removes what the Work brought.
 //
 // +kubebuilder:object:root=true

@@ -74,7 +74,7 @@ type ApprovalRecord struct {
 	// +kubebuilder:validation:Required
 	At metav1.Time `json:"at"`
 
-	// Door is the way the approval came in: kubectl, signal or update.
+	// Door is the channel by which the approval came: kubectl, signal or update.
 	// +kubebuilder:validation:Enum=kubectl;signal;update
 	// +kubebuilder:validation:Required
 	Door ApprovalDoor `json:"door"`

@@ -164,7 +164,7 @@ const (
 	// or, if there are to be fewer, than are asked for now.
 	ReasonScalingOnly = "ScalingOnly"
 	// ReasonNotAllWorkAreAvailabilityTrackable means every Work is applied, but of one it
-	// cannot be told whether it is up.
+	// is unknown whether it is up.
 	ReasonNotAllWorkAreAvailabilityTrackable = "NotAllWorkAreAvailabilityTrackable"
 
 	ReasonDiffReportInProgress       = "DiffReportInProgress"       // no report yet
@@ -179,7 +179,7 @@ const (
 
 	ReasonAllManifestsAvailable        = "AllManifestsAvailable"        // all up
 	ReasonSomeManifestsAreNotAvailable = "SomeManifestsAreNotAvailable" // not all up
-	ReasonWorkNotTrackable             = "WorkNotTrackable"             // cannot be told of all
+	ReasonWorkNotTrackable             = "WorkNotTrackable"             // unknown of some
 
 	ReasonAllManifestsDiffReported         = "AllManifestsDiffReported"         // all compared
 	ReasonSomeManifestsHaveNotReportedDiff = "SomeManifestsHaveNotReportedDiff" // not all compared

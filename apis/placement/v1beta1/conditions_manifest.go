@@ -42,7 +42,7 @@ const (
 	ReasonAvailable = "Available"
 	// ReasonManifestNotAvailableYet means the object is not up yet.
 	ReasonManifestNotAvailableYet = "ManifestNotAvailableYet"
-	// ReasonNotTrackable means it cannot be told; the object counts as up.
+	// ReasonNotTrackable means it is unknown; the object counts as up.
 	ReasonNotTrackable = "NotTrackable"
 	// ReasonFailed means looking at the object failed.
 	ReasonFailed = "Failed"

@@ -5,7 +5,7 @@ import (
 )
 
 // ClusterResourceEnvelope wraps cluster-scoped objects that are meant for member clusters
-// and shall have no effect on the hub, such as webhook configurations and ClusterRoles.
+// and should have no effect on the hub, such as webhook configurations and ClusterRoles.
 // Select the envelope in a placement: the members get what is in it, not the envelope.
 //
 // +kubebuilder:object:root=true
@@ -25,7 +25,7 @@ type ClusterResourceEnvelope struct {
 	Data map[string]ResourceContent `json:"data"`
 }
 
-// ResourceEnvelope wraps namespaced objects that are meant for member clusters and shall
+// ResourceEnvelope wraps namespaced objects that are meant for member clusters and should
 // have no effect on the hub, such as ResourceQuotas and RoleBindings. It is placed along
 // with its namespace: the members get what is in it, not the envelope.
 //

@@ -7,7 +7,7 @@ import (
 // ClusterResourcePlacementEviction takes the resources of a ClusterResourcePlacement off one
 // cluster, if the placement's disruption budget allows it. It is tried once, when it is
 // created; to try again, delete it and create it anew, or create another one. Nothing keeps
-// the cluster from being picked again: taint it first if it shall not be. Where a placement
+// the cluster from being picked again: taint it first if it should not be. Where a placement
 // lists its clusters by name (PickFixed), take the cluster off the list instead.
 //
 // +kubebuilder:object:root=true

@@ -5,7 +5,7 @@ import (
 )
 
 // ClusterResourcePlacementStatus is a copy of a placement's status, for those who may read
-// the selected namespace but not the cluster-scoped placement. It bears the placement's name
+// the selected namespace but not the cluster-scoped placement. It has the placement's name
 // and is there if the placement's statusReportingScope is NamespaceAccessible.
 //
 // +kubebuilder:object:root=true

@@ -154,7 +154,7 @@ type RollingUpdateConfig struct {
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// UnavailablePeriodSeconds is how long to wait before a resource whose availability
-	// cannot be told counts as available, in seconds after it was applied.
+	// is unknown counts as available, in seconds after it was applied.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
 	UnavailablePeriodSeconds *int32 `json:"unavailablePeriodSeconds,omitempty"`

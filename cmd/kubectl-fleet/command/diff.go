@@ -38,8 +38,8 @@ that were changed after they were applied (drifted), objects that differ and wer
 What agents look for depends on the apply strategy of the placement: whenToApply: IfNotDrifted and type: ReportDiff
 report the most. The values of Secrets are masked.
 
-Like kubectl diff, the command exits with 0 if nothing differs, with 1 if something does, and with 2 if that cannot be
-told.`,
+Like kubectl diff, the command exits with 0 if nothing differs, with 1 if something does, and with 2 if that is
+unknown.`,
 		Example: `  # Where is placement web not as it should be?
   kubectl fleet diff placement/web
 

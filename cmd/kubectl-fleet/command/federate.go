@@ -38,7 +38,7 @@ func NewFederate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 		Long: `Make a ClusterResourcePlacement of objects that are on the hub: of a namespace, with everything in it, of
 cluster-scoped objects, or of some objects of one namespace, which are placed with the namespace and nothing else of it.
 
-With --skip-api-resources the placement names the kinds that are in the namespace now, but for those left out; other
+With --skip-api-resources the placement names the kinds that are in the namespace now, except those left out; other
 kinds that come into it later are not placed. To keep a kind from being placed by any placement, use the hub agent's values
 skippedPropagatingAPIs or allowedPropagatingAPIs.
 

@@ -54,8 +54,8 @@ func NewRoot(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 		Short: "See and steer what a fleet of clusters runs",
 		Long: `See and steer what a fleet of clusters runs, from the hub's kubeconfig.
 
-Objects are named as kubectl does: run/NAME, placement/NAME or crp/NAME, rp/NAME with -n; a bare name is enough
-where only one object bears it.
+Objects are named as kubectl does: run/NAME, placement/NAME or crp/NAME, rp/NAME with -n; a name alone is enough
+where only one object has it.
 
 Commands exit with 0 if all is well and with 1 if something failed, the rollout they watched included. Those that
 change something ask first: --yes answers, --dry-run shows what would be done.

@@ -40,7 +40,7 @@ one.
 
 With --watch the picture stays up to date, by one watch a kind, until the rollout is over. The command then exits with
 0 if it went well and with 1 if it failed. A placement counts as failed if it will not get better before a user
-mends something: invalid selectors, an override or manifest that cannot be applied, too few clusters that fit. Where
+corrects something: invalid selectors, an override or manifest that cannot be applied, too few clusters that fit. Where
 the output is no terminal, a line is written for every change.`,
 		Example: `  # How far is run web-17?
   kubectl fleet status run/web-17

@@ -96,7 +96,7 @@ func newWindowsTest(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.C
 	cmd := &cobra.Command{
 		Use:   "test -f FILE",
 		Short: "Show when the rollout windows of a manifest would open, without the hub",
-		Long: `Show when the rollout windows of a manifest would open. Nothing is sent to the hub. What its API server checks besides
+		Long: `Show when the rollout windows of a manifest would open. Nothing is sent to the hub. What its API server checks beside
 the times, kubectl apply --dry-run=server tells.`,
 		Example: `  # The next openings
   kubectl fleet windows test -f eu-nights.yaml
