@@ -127,7 +127,7 @@ quick: ## What has changed and what imports it: build, vet, unit tests, replay, 
 	@.ci/quick
 
 .PHONY: check
-check: check-tidy check-generated check-format vet lint boundaries workflowcheck vulncheck ## Everything that needs no running fleet and no test but the boundaries (about 4 min)
+check: check-tidy check-generated check-format vet lint boundaries documents workflowcheck vulncheck ## Everything that needs no running fleet, with tests of the boundaries and the documents only (about 4 min)
 
 .PHONY: check-tidy
 check-tidy: ## go.mod names exactly what is imported (seconds)
@@ -154,6 +154,10 @@ lint: ## golangci-lint with .golangci.yml (about 2 min)
 .PHONY: boundaries
 boundaries: ## Who may import whom, and what the documents say about the tree (seconds)
 	$(call step,imports stay inside their borders,go test -count=1 ./test/boundaries)
+
+.PHONY: documents
+documents: ## No dead link, no command that no test runs and no mark excuses, no phrase that readers stumble over (seconds)
+	$(call step,documents are in order,go test -count=1 ./test/docs ./test/dashboards ./test/samples)
 
 .PHONY: workflowcheck
 workflowcheck: ## Workflow code is deterministic (half a minute)

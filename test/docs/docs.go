@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// Run are the documents whose commands a test runs on a fleet, as seen from the repository.
+var Run = []string{"README.md", "deploy/docs/*.md"}
+
 // Step is one command of a document.
 type Step struct {
 	// Line is where the command begins and Last where it ends, counted from 1.

@@ -15,7 +15,7 @@ import (
 const guides = "deploy/docs"
 
 // written are the files and folders with documents that people read.
-var written = []string{"README.md", "deploy", "test/README.md"}
+var written = []string{"README.md", ".github", "deploy", "test/README.md"}
 
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)

@@ -32,14 +32,11 @@ const (
 // looking are commands that change nothing: their output may become what the document prints.
 var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history))|kubectl .* --dry-run=server$|temporal workflow (list|query|describe|show|count)) ?`)
 
-// documents are those whose commands are run, as seen from the repository.
-var documents = []string{"README.md", "deploy/docs/*.md"}
-
 // TestDocuments runs every command of the documents in a shell on the fleet, each document by itself, and compares the
 // output with what is printed there.
 func TestDocuments(t *testing.T) {
 	var paths []string
-	for _, pattern := range documents {
+	for _, pattern := range docs.Run {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, pattern)
@@ -54,12 +51,13 @@ func TestDocuments(t *testing.T) {
 			require.NoError(t, err)
 			s := &session{T: t, fleet: shared, variables: filepath.Join(t.TempDir(), "variables")}
 			defer s.cleanUpIfFailed(string(content), steps)
-			actual := map[int]string{}
+			actual, began := map[int]string{}, time.Now()
 			for _, step := range steps {
 				if output := s.take(step); len(step.Output) == 0 {
 					actual[step.Last] = output
 				}
 			}
+			t.Logf("following %s took %s", path, time.Since(began).Round(time.Second))
 			if os.Getenv(fillEnv) != "" {
 				require.NoError(t, os.WriteFile(path, []byte(docs.Fill(string(content), actual)), 0o644))
 			}

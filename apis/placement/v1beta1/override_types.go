@@ -45,7 +45,7 @@ type ClusterResourceOverrideSpec struct {
 	Placement *PlacementRef `json:"placement,omitempty"`
 
 	// ClusterResourceSelectors name the resources to change, each by group, version, kind
-	// and name; a selected Namespace brings everything in it along. Labels cannot select
+	// and name; a selected Namespace stands for everything in it, too. Labels cannot select
 	// here, and no resource can be named twice.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinItems=1

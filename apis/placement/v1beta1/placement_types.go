@@ -116,7 +116,7 @@ type ResourceSelectorTerm struct {
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
 
-	// Kind of the resource. A selected Namespace brings what is inside it along; see
+	// Kind of the resource. A selected Namespace is placed with what is inside it; see
 	// selectionScope.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinLength=1

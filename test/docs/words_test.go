@@ -1,0 +1,154 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// better are phrases that readers stumble over, by what to write instead. Case does not count, and a blank stands for any
+// white space.
+var better = map[string]string{
+	`but for`:                             "except",
+	`shall`:                               "should, has to, or the present tense",
+	`(?:is|are|was|be) told of|tells? of`: "reports, describes, is reported",
+	`can(?:not)? be told`:                 "is unknown",
+	`seldom`:                              "after longer and longer pauses",
+	`heard of|was heard`:                  "has reported",
+	`somebody|someone|anybody|everybody|everyone|nobody|whoever`: "name the users, clients or agents that are meant",
+	`figures?`:                      "metrics, or numbers",
+	`(?:reach|to) names`:            "DNS",
+	`who leads|one that leads`:      "that holds the lease",
+	`the named`:                     "the exceptions, or what is named",
+	`mend(?:s|ed)?`:                 "correct, repair",
+	`pokes?|poked`:                  "wake, signal",
+	`hollow`:                        "simulated",
+	`bare name`:                     "a name alone",
+	`moreover|besides`:              "in addition, also",
+	`bears?`:                        "has",
+	`comes? along|brings? .* along`: "is installed, is placed",
+	`in vain|thereof|therein|whereof|hereby|lest`: "say it with a verb",
+}
+
+// glossary is the page that says which word stands for what, and which words do not.
+const glossary = "deploy/docs/glossary.md"
+
+// explained are the texts that users read: documents, values of charts, what charts print.
+func explained(t *testing.T) []string {
+	t.Helper()
+	paths := documents(t)
+	for _, pattern := range []string{"*/values.yaml", "*/examples/*.yaml", "*/templates/NOTES.txt"} {
+		found, err := filepath.Glob(filepath.Join(repository, "deploy/charts", pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		paths = append(paths, found...)
+	}
+	return paths
+}
+
+func TestTextsAreInPlainWords(t *testing.T) {
+	use := map[string]string{}
+	for phrase, instead := range better {
+		use[phrase] = instead
+	}
+	content, err := os.ReadFile(filepath.Join(repository, glossary))
+	require.NoError(t, err)
+	for phrase, word := range otherWords(string(content)) {
+		use[phrase] = word
+	}
+	require.Greater(t, len(use), 30)
+	for _, path := range explained(t) {
+		if strings.HasSuffix(path, glossary) {
+			continue // it names the words that are not used
+		}
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, problem := range stumbles(textOf(path, string(content)), use) {
+			assert.Fail(t, path+problem)
+		}
+	}
+}
+
+// otherWords are the words of the last column of the glossary, by what is said instead.
+func otherWords(page string) map[string]string {
+	words := map[string]string{}
+	for line := range strings.Lines(page) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[1], "-") || strings.TrimSpace(cells[3]) == "not" {
+			continue
+		}
+		for other := range strings.SplitSeq(cells[3], ",") {
+			if other = strings.TrimSpace(other); other != "" {
+				words[regexp.QuoteMeta(other)+"s?"] = strings.TrimSpace(cells[1])
+			}
+		}
+	}
+	return words
+}
+
+// textOf is what is prose in a file, line by line: a document without code, the comments of values, the notes as they are.
+func textOf(path, content string) string {
+	switch filepath.Ext(path) {
+	case ".md":
+		return markdownText(content)
+	case ".yaml":
+		var lines []string
+		for line := range strings.Lines(content) {
+			_, comment, _ := strings.Cut(strings.TrimRight(line, "\n"), "#")
+			lines = append(lines, comment)
+		}
+		return strings.Join(lines, "\n")
+	}
+	return content
+}
+
+// forDevelopers is where the first page begins to explain the code, which has words of its own, and where that ends.
+var forDevelopers = [2]string{"\n## Folders\n", "\n## Status\n"}
+
+// markdownText is a document without blocks and spans of code and without the part for developers, with as many lines as
+// before.
+func markdownText(content string) string {
+	if before, rest, found := strings.Cut(content, forDevelopers[0]); found {
+		code, after, _ := strings.Cut(rest, forDevelopers[1])
+		content = before + strings.Repeat("\n", strings.Count(forDevelopers[0]+code+forDevelopers[1], "\n")) + after
+	}
+	var lines []string
+	inside := false
+	for line := range strings.Lines(content) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(strings.TrimSpace(line), fence) {
+			inside, line = !inside, ""
+		}
+		if inside {
+			line = ""
+		}
+		lines = append(lines, inline.ReplaceAllString(line, "`…`"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// stumbles are the places in a text where a phrase is used for which there is a better one.
+func stumbles(text string, use map[string]string) (found []string) {
+	for phrase, instead := range use {
+		pattern := regexp.MustCompile(`(?i)\b(?:` + strings.ReplaceAll(phrase, " ", `\s+`) + `)\b`)
+		for _, at := range pattern.FindAllStringIndex(text, -1) {
+			found = append(found, fmt.Sprintf(":%d: “%s”: write instead: %s", 1+strings.Count(text[:at[0]], "\n"), strings.Join(strings.Fields(text[at[0]:at[1]]), " "), instead))
+		}
+	}
+	return found
+}
+
+func TestStumblesAreFound(t *testing.T) {
+	use := map[string]string{`but for`: "except", `spokes?`: "member"}
+	assert.Equal(t, []string{":2: “but for”: write instead: except"}, stumbles("All\nbut\nfor these.", use))
+	assert.Empty(t, stumbles(markdownText("`but for` is code\n```\nspoke\n```\n"), use))
+	assert.Equal(t, []string{":3: “Spokes”: write instead: member"}, stumbles(textOf("values.yaml", "a: 1\n\nb: 2 # Spokes\n"), use))
+	assert.Equal(t, map[string]string{`letter box` + "s?": "mailbox"}, otherWords("| word | meaning | not |\n|---|---|---|\n| mailbox | it | letter box |\n| b | c | |\n"))
+	assert.Equal(t, []string{":7: “spoke”: write instead: member"}, stumbles(markdownText("# T\n## Folders\n\nspoke\n\n## Status\nspoke\n"), use))
+}
