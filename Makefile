@@ -112,6 +112,14 @@ sign: ## Sign with cosign, by digest, the images and charts that `make images ch
 	@[ -s $(RELEASED) ] || { echo 'nothing was pushed: run make images charts' >&2; exit 1; }; \
 	while read -r what where; do echo "== $$what"; $(COSIGN) sign --yes $(COSIGNFLAGS) "$$where"; done <$(RELEASED)
 
+# Where programs of a release run: the agents in images, the plugin wherever people work.
+AGENT_PLATFORMS ?= linux/amd64 linux/arm64
+PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: release-all
+release-all: ## All of a release, as in VERSION=0.2.0, into bin/release: programs, charts, SBOMs, checksums, krew manifest, notes; PUSH=yes pushes images and charts (about 15 min)
+	@VERSION='$(VERSION)' PUSH='$(PUSH)' REGISTRY='$(REGISTRY)' COSIGN='$(COSIGN)' AGENT_PLATFORMS='$(AGENT_PLATFORMS)' PLUGIN_PLATFORMS='$(PLUGIN_PLATFORMS)' .ci/release-all
+
 .PHONY: generate
 generate: ## Write deep copies, CRDs, the API reference and that of kubectl fleet anew from the code (about 1 min)
 	go generate ./apis/... ./cmd/kubectl-fleet

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
 // number is that of a release; the linker sets it, see the Makefile and the Dockerfile.
@@ -17,6 +18,11 @@ const unknown = "devel"
 func Number() string {
 	info, _ := debug.ReadBuildInfo() // a program without it is of no known version
 	return numberOf(number, info)
+}
+
+// IsRelease says whether the version is that of a release, of which there are images.
+func IsRelease() bool {
+	return number != "" && !strings.Contains(number, "-g") && !strings.Contains(number, "dirty") && strings.HasPrefix(number, "v")
 }
 
 func numberOf(stamped string, info *debug.BuildInfo) string {

@@ -31,3 +31,11 @@ func TestAProgramNamesItsVersionAndItsPlatform(t *testing.T) {
 	t.Cleanup(func() { number = "" })
 	assert.Equal(t, "hub-agent v1.2.3 ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")", Of("hub-agent"))
 }
+
+func TestImagesThereAreOfReleasesOnly(t *testing.T) {
+	t.Cleanup(func() { number = "" })
+	for stamped, is := range map[string]bool{"v0.2.0": true, "v0.2.0-rc.1": true, "": false, "139e5d1": false, "v0.2.0-14-g139e5d1": false, "v0.2.0-dirty": false} {
+		number = stamped
+		assert.Equal(t, is, IsRelease(), stamped)
+	}
+}

@@ -3,9 +3,16 @@
 package release
 
 import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +38,17 @@ package) name=$(basename "$2"); cp "$2/values.yaml" "bin/charts/$name.values"; :
 push) echo "Pushed: x"; echo "Digest: ` + chart + `" ;;
 esac`,
 	"cosign": ":",
+	"git": `case "$1" in
+log) case "$*" in *%ct*) echo 1700000000 ;; *) echo "- Rollouts are faster (abc1234)" ;; esac ;;
+describe) echo v1.2.2 ;;
+esac`,
 }
+
+// playedGo writes what it is to build, and leaves a bill of materials beside what it is to describe.
+const playedGo = `case "$1" in
+build) while [ $# -gt 0 ]; do [ "$1" = -o ] && { mkdir -p "$(dirname "$2")"; echo "$GOOS/$GOARCH $(basename "$2")" >"$2"; }; shift; done ;;
+run) for last in "$@"; do :; done; echo '{"bomFormat":"CycloneDX"}' >"$last.cdx.json" ;;
+esac`
 
 // release runs targets of the Makefile in a copy of what they read, and returns how programs were called.
 func release(t *testing.T, dir string, targets ...string) (calls, output string, err error) {
@@ -42,7 +59,10 @@ func release(t *testing.T, dir string, targets ...string) (calls, output string,
 		script := "#!/bin/bash\necho \"" + name + " $*\" >>" + log + "\n" + answer + "\n"
 		require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte(script), 0o700)) //nolint:gosec // it is to be run
 	}
-	command := exec.CommandContext(t.Context(), "make", append(targets, "TAG=v1.2.3", "REGISTRY=registry.example.com/fleet")...)
+	if !slices.ContainsFunc(targets, func(target string) bool { return strings.HasPrefix(target, "VERSION=") }) {
+		targets = append(targets, "TAG=v1.2.3")
+	}
+	command := exec.CommandContext(t.Context(), "make", append(targets, "REGISTRY=registry.example.com/fleet")...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"), "MAKEFLAGS=", "MAKELEVEL=")
 	out, err := command.CombinedOutput()
@@ -60,6 +80,11 @@ func folder(t *testing.T) string {
 	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "Makefile"), makefile, 0o600))
+	script, err := os.ReadFile(filepath.Join(repository, ".ci", "release-all"))
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".ci"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".ci", "release-all"), script, 0o700)) //nolint:gosec // it is to be run
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "LICENSE"), []byte("Apache\n"), 0o600))
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "deploy", "charts"), os.DirFS(filepath.Join(repository, "deploy", "charts"))))
 	return dir
 }
@@ -102,5 +127,107 @@ func TestNothingIsPackagedOrSignedThatWasNotPushed(t *testing.T) {
 			assert.Contains(t, output, want)
 			assert.Empty(t, calls)
 		})
+	}
+}
+
+// unpack returns the files of an archive.
+func unpack(t *testing.T, path string) map[string]string {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	files := map[string]string{}
+	for archive := tar.NewReader(unzipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		require.NoError(t, err)
+		content, err := io.ReadAll(archive)
+		require.NoError(t, err)
+		files[header.Name] = string(content)
+	}
+}
+
+// readFile returns the text of a file.
+func readFile(t *testing.T, path ...string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(path...))
+	require.NoError(t, err)
+	return string(content)
+}
+
+func TestARelease(t *testing.T) {
+	t.Cleanup(func() { delete(played, "go") })
+	played["go"] = playedGo
+	dir := folder(t)
+	calls, output, err := release(t, dir, "release-all", "VERSION=1.2.3")
+	require.NoError(t, err, output)
+	out := filepath.Join(dir, "bin", "release", "v1.2.3")
+
+	t.Run("is built of one version for every platform", func(t *testing.T) {
+		built := 0
+		for line := range strings.Lines(calls) {
+			if strings.HasPrefix(line, "go build") {
+				built++
+				assert.Contains(t, line, "version.number=v1.2.3")
+			}
+		}
+		assert.Equal(t, 10, built, "two agents for two platforms, the plugin for six")
+		assert.Equal(t, "windows/arm64 kubectl-fleet\n", unpack(t, filepath.Join(out, "kubectl-fleet_v1.2.3_windows_arm64.tar.gz"))["kubectl-fleet.exe"])
+		assert.Contains(t, unpack(t, filepath.Join(out, "kubectl-fleet_v1.2.3_darwin_arm64.tar.gz")), "LICENSE")
+		assert.Equal(t, "linux/arm64 hub-agent\n", unpack(t, filepath.Join(out, "hub-agent_v1.2.3_linux_arm64.tar.gz"))["hub-agent"])
+		assert.FileExists(t, filepath.Join(out, "member-agent_v1.2.3_linux_amd64.cdx.json"))
+	})
+	t.Run("has charts that take the images of that version", func(t *testing.T) {
+		for _, name := range []string{"hub-agent", "member-agent"} {
+			files := unpack(t, filepath.Join(out, name+"-1.2.3.tgz"))
+			assert.Contains(t, files[name+"/Chart.yaml"], "\nversion: 1.2.3\nappVersion: \"v1.2.3\"\n")
+			assert.Contains(t, files[name+"/values.yaml"], "  repository: registry.example.com/fleet/"+name+"\n")
+			assert.Contains(t, files[name+"/values.yaml"], "  tag: \"\"\n", "the tag is the appVersion")
+		}
+	})
+	t.Run("has checksums of all there is, and krew's manifest says the same", func(t *testing.T) {
+		sums := readFile(t, out, "SHA256SUMS")
+		files, err := os.ReadDir(out)
+		require.NoError(t, err)
+		assert.Equal(t, len(files)-1, strings.Count(sums, "\n"))
+		krew := readFile(t, out, "fleet.yaml")
+		for line := range strings.Lines(sums) {
+			sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
+			content := readFile(t, out, file)
+			assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256([]byte(content))), sum, file)
+			if strings.HasPrefix(file, "kubectl-fleet_") && strings.HasSuffix(file, ".tar.gz") {
+				assert.Contains(t, krew, "/releases/download/v1.2.3/"+file+"\n    sha256: "+sum+"\n")
+			}
+		}
+	})
+	t.Run("says what has changed, and what is left to do", func(t *testing.T) {
+		notes := readFile(t, out, "RELEASE_NOTES.md")
+		assert.Contains(t, notes, "## Changes since v1.2.2\n\n- Rollouts are faster (abc1234)\n")
+		assert.Contains(t, notes, "registry.example.com/fleet/{hub-agent,member-agent,kubectl-fleet}:v1.2.3")
+		assert.Contains(t, output, "NOT DONE: images, as PUSH=yes was not given")
+		assert.NotContains(t, calls, "docker")
+		assert.NotContains(t, calls, "cosign")
+	})
+	t.Run("pushes images and charts by digest if it may", func(t *testing.T) {
+		calls, output, err := release(t, dir, "release-all", "VERSION=v1.2.3", "PUSH=yes")
+		require.NoError(t, err, output)
+		assert.NotContains(t, output, "NOT DONE")
+		assert.Contains(t, calls, "docker buildx build")
+		assert.Contains(t, calls, "cosign sign --yes registry.example.com/fleet/charts/hub-agent@"+chart)
+		assert.Contains(t, readFile(t, out, "images-and-charts.txt"), "hub-agent registry.example.com/fleet/hub-agent@"+image)
+		assert.FileExists(t, filepath.Join(out, "hub-agent-1.2.3.tgz"))
+	})
+}
+
+func TestAVersionThatIsNoneIsRefusedBeforeAnythingIsBuilt(t *testing.T) {
+	for _, version := range []string{"VERSION=", "VERSION=latest", "VERSION=1.2"} {
+		calls, output, err := release(t, folder(t), "release-all", version)
+		require.Error(t, err)
+		assert.Contains(t, output, "is not a version such as 0.2.0")
+		assert.Empty(t, calls)
 	}
 }

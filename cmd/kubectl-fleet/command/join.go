@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/version"
 	"github.com/fleetflow/fleetflow/deploy/charts"
 )
 
@@ -214,6 +215,9 @@ func (o *joinOptions) install(ctx context.Context) error {
 	}
 	if file := o.factory.Flags.KubeConfig; file != nil && *file != "" {
 		args = append(args, "--kubeconfig", *file)
+	}
+	if o.chart == "" && version.IsRelease() {
+		args = append(args, "--set-string", "image.tag="+version.Number()) // the chart that is built in is of this version
 	}
 	for _, value := range o.values {
 		args = append(args, "--set", value)
