@@ -42,7 +42,7 @@ func report(err error, interrupted bool) int {
 	case interrupted && errors.Is(err, context.Canceled):
 		return cli.CodeInterrupted
 	case errors.As(err, &exit):
-		if text := exit.Error(); text != "" {
+		if text := err.Error(); text != "" {
 			cli.Printf(os.Stderr, "Error: %s\n", text)
 		}
 		return exit.Code

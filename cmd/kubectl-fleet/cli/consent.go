@@ -15,6 +15,9 @@ import (
 // ErrDeclined means that the user was asked and said no.
 var ErrDeclined = errors.New("nothing was changed: the answer was no")
 
+// yesFlag is the flag that answers in advance.
+const yesFlag = "yes"
+
 // Values of --dry-run.
 const (
 	dryRunNone   = "none"
@@ -36,11 +39,23 @@ type Consent struct {
 
 // AddFlags adds --yes and --dry-run to a command.
 func (c *Consent) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&c.Yes, "yes", "y", false, "Do it without asking.")
+	cmd.Flags().BoolVarP(&c.Yes, yesFlag, "y", false, "Do it without asking.")
 	cmd.Flags().StringVar(&c.DryRun, "dry-run", dryRunNone,
 		"Change nothing. client: only say what would be done; server: also let the hub check it. Without a value: client.")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+}
+
+// Unasked hides --yes of a command that does not ask: scripts may give it to every command that changes something.
+func Unasked(cmd *cobra.Command) {
+	flag := cmd.Flags().Lookup(yesFlag)
+	flag.Hidden, flag.Usage = true, "This command does not ask."
+}
+
+// Asks says whether a command asks before it changes something.
+func Asks(cmd *cobra.Command) bool {
+	flag := cmd.Flags().Lookup(yesFlag)
+	return flag != nil && !flag.Hidden
 }
 
 // Validate refuses values there are not.
@@ -49,7 +64,7 @@ func (c *Consent) Validate() error {
 	case "", dryRunNone, dryRunClient, dryRunServer:
 		return nil
 	default:
-		return fmt.Errorf("--dry-run %q is not known: use none, client or server", c.DryRun)
+		return Usagef("--dry-run %q is not known: use none, client or server", c.DryRun)
 	}
 }
 
@@ -88,6 +103,14 @@ func (c *Consent) Ask(streams genericiooptions.IOStreams, question string) error
 	default:
 		return ErrDeclined
 	}
+}
+
+// AskOnTerminal asks as Ask does, but only where a terminal is: without one it goes on.
+func (c *Consent) AskOnTerminal(streams genericiooptions.IOStreams, question string) error {
+	if !IsTerminal(streams.In) {
+		return nil
+	}
+	return c.Ask(streams, question)
 }
 
 // Done says what was done, such as "run/web stopped", and that it was not if this is a dry run.

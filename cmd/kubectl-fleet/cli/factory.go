@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,7 +44,18 @@ type Factory struct {
 	Discover func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 	// Configure reads the configuration of a context of the kubeconfig, of the current one if it has no name.
 	Configure func(kubeContext string) (*rest.Config, error)
+	// colour is the value of --color.
+	colour string
 }
+
+// AddFlags adds the flags that all commands have.
+func (f *Factory) AddFlags(flags *pflag.FlagSet) {
+	f.Flags.AddFlags(flags)
+	f.addColourFlag(flags)
+}
+
+// Validate refuses values that flags of all commands cannot have.
+func (f *Factory) Validate() error { return f.validateColour() }
 
 // NewFactory returns the factory that reads kubeconfigs and talks to API servers.
 func NewFactory() *Factory {

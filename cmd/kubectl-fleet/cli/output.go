@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,44 +23,81 @@ const (
 	FormatWide  = "wide"
 	FormatJSON  = "json"
 	FormatYAML  = "yaml"
+	// FormatName is kind.group/name, a line an object.
+	FormatName = "name"
+	// FormatJSONPath is followed by = and a template, FormatColumns by = and columns, as for kubectl.
+	FormatJSONPath = "jsonpath"
+	FormatColumns  = "custom-columns"
 )
 
 // Output is how a command prints.
 type Output struct {
-	// Format is one of the formats; empty means a table.
+	// Format is one of the formats, with what belongs to it, such as jsonpath={.items}; empty means a table.
 	Format string
 	// NoHeaders leaves the headings of tables out.
 	NoHeaders bool
+	// Objects says that the command prints objects of the hub, which have names and columns.
+	Objects bool
 }
 
 // AddFlags adds -o and --no-headers to a command.
 func (o *Output) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "How to print: table, wide, json or yaml.")
+	cmd.Flags().StringVarP(&o.Format, "output", "o", FormatTable, "How to print: "+strings.Join(o.formats(), ", ")+".")
 	cmd.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "Print tables without their headings.")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 }
 
-func formats() []string { return []string{FormatTable, FormatWide, FormatJSON, FormatYAML} }
+// formats are those that the command can print in, as its help and its errors list them.
+func (o *Output) formats() []string {
+	all := []string{FormatTable, FormatWide, FormatJSON, FormatYAML, FormatJSONPath + "=TEMPLATE"}
+	if o.Objects {
+		all = append(all, FormatName, FormatColumns+"=SPEC")
+	}
+	return all
+}
 
 // Validate refuses a format there is not.
 func (o *Output) Validate() error {
-	if o.Format == "" || slices.Contains(formats(), o.Format) {
+	format, behind, _ := strings.Cut(o.Format, "=")
+	switch {
+	case o.Format == "", slices.Contains(o.formats(), o.Format) && behind == "":
 		return nil
+	case format == FormatJSONPath:
+		_, err := readTemplate(behind)
+		return err
+	case format == FormatColumns && o.Objects:
+		_, err := readColumns(behind)
+		return err
 	}
-	return fmt.Errorf("--output %q is not a format: use one of %s", o.Format, strings.Join(formats(), ", "))
+	return Usagef("--output %q is not a format: use one of %s", o.Format, strings.Join(o.formats(), ", "))
 }
 
 // Structured says whether the output is for programs.
-func (o *Output) Structured() bool { return o.Format == FormatJSON || o.Format == FormatYAML }
+func (o *Output) Structured() bool {
+	format, _, _ := strings.Cut(o.Format, "=")
+	return slices.Contains([]string{FormatJSON, FormatYAML, FormatName, FormatJSONPath, FormatColumns}, format)
+}
 
 // Wide says whether tables show every column.
 func (o *Output) Wide() bool { return o.Format == FormatWide }
 
-// Encode prints a value as JSON or YAML.
+// Encode prints a value in a format for programs.
 func (o *Output) Encode(out io.Writer, value any) error {
 	data, err := json.MarshalIndent(value, "", "    ")
+	if err != nil {
+		return fmt.Errorf("encoding as %s: %w", o.Format, err)
+	}
 	data = append(spellOutCommands(data), '\n')
-	if err == nil && o.Format != FormatJSON {
+	format, behind, _ := strings.Cut(o.Format, "=")
+	switch format {
+	case FormatJSON:
+	case FormatName:
+		data, err = namesIn(data)
+	case FormatJSONPath:
+		data, err = fillTemplate(data, behind)
+	case FormatColumns:
+		return o.printColumns(out, data, behind)
+	default:
 		data, err = yaml.JSONToYAML(data)
 	}
 	if err != nil {
@@ -69,6 +107,25 @@ func (o *Output) Encode(out io.Writer, value any) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// LineEncoder prints values as JSON, each in a line. A value that is the one before is left out.
+func LineEncoder(out io.Writer) func(value any) error {
+	var before []byte
+	return func(value any) error {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("encoding as JSON: %w", err)
+		}
+		if bytes.Equal(data, before) {
+			return nil
+		}
+		before = data
+		if _, err := out.Write(append(spellOutCommands(data), '\n')); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+		return nil
+	}
 }
 
 // spellOutCommands writes characters on which terminals act as JSON can, which is the same to programs.

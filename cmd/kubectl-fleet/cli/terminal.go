@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -39,8 +41,30 @@ func Size(stream any) (width, height int) {
 	return width, height
 }
 
-// Colours says whether to use colours on a stream: on terminals, unless the user does not want any.
-func Colours(stream any) bool { return IsTerminal(stream) && os.Getenv("NO_COLOR") == "" }
+// Values of --color.
+const (
+	colourAuto   = "auto"
+	colourAlways = "always"
+	colourNever  = "never"
+)
+
+// addColourFlag adds --color.
+func (f *Factory) addColourFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&f.colour, "color", colourAuto, "When to use colours: auto (on terminals, unless NO_COLOR is set), always or never.")
+}
+
+// validateColour refuses values there are not.
+func (f *Factory) validateColour() error {
+	if f.colour != "" && !slices.Contains([]string{colourAuto, colourAlways, colourNever}, f.colour) {
+		return Usagef("--color %q is not known: use auto, always or never", f.colour)
+	}
+	return nil
+}
+
+// Colours says whether to use colours on a stream: on terminals, unless the user wants it otherwise.
+func (f *Factory) Colours(stream any) bool {
+	return f.colour == colourAlways || f.colour != colourNever && IsTerminal(stream) && os.Getenv("NO_COLOR") == ""
+}
 
 // Printf formats as fmt.Fprintf does, for a stream that may be a terminal: what others have written into the texts is shown,
 // and no terminal acts on it.

@@ -37,7 +37,7 @@ func NewApprove(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 		Short: "Approve the stage that a run waits at",
 		Long: `Approve the stage that a staged update run waits at, by setting the condition Approved on its approval request. The hub
 records who approved, and when. Approving twice does no harm; an approval that the run has accepted cannot be taken
-back.`,
+back. On a terminal the command asks first; a script is not asked. kubectl fleet reject is the other answer.`,
 		Example: `  # Approve what the run waits for
   kubectl fleet approve web-17 --comment "error rate is fine"
 
@@ -134,17 +134,15 @@ func (s *steering) approve(ctx context.Context, c client.WithWatch, run hub.Run,
 	if err != nil {
 		return err
 	}
-	scope := placementv1beta1.ScopeOf(run.Object)
-	object := scope.NewApprovalRequest(g.request)
-	err = c.Get(ctx, scope.Key(g.request), object)
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("approval request %q of %s is gone: the hub will make it anew, try again in a moment", g.request, run.Ref)
-	}
+	object, err := readRequest(ctx, c, run, g.request)
 	if err != nil {
-		return fmt.Errorf("reading approval request %q: %w", g.request, err)
+		return err
 	}
-	if uid := object.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation]; uid != "" && uid != string(run.Object.GetUID()) {
-		return fmt.Errorf("approval request %q is of an earlier %s: the hub will replace it, try again in a moment", g.request, run.Ref)
+	if !meta.IsStatusConditionTrue(hub.ApprovalOf(object).Status.Conditions, placementv1beta1.ConditionTypeApproved) {
+		question := fmt.Sprintf("Approve stage %s of %s, which rolls out %s? What the run has accepted cannot be taken back.", g.stage, run.Ref, run.Placement())
+		if err := s.AskOnTerminal(s.streams, question); err != nil {
+			return err
+		}
 	}
 	accepted, err := s.writeApproval(ctx, c, object, comment)
 	if err != nil {
@@ -156,6 +154,23 @@ func (s *steering) approve(ctx context.Context, c client.WithWatch, run hub.Run,
 	}
 	s.Done(s.streams, "stage %s of %s approved", g.stage, run.Ref)
 	return nil
+}
+
+// readRequest reads an approval request of a run. One of an earlier run of its name does not count.
+func readRequest(ctx context.Context, c client.Reader, run hub.Run, name string) (placementv1beta1.ApprovalRequestObject, error) {
+	scope := placementv1beta1.ScopeOf(run.Object)
+	object := scope.NewApprovalRequest(name)
+	err := c.Get(ctx, scope.Key(name), object)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("approval request %q of %s is gone: the hub will make it anew, try again in a moment", name, run.Ref)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading approval request %q: %w", name, err)
+	}
+	if uid := object.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation]; uid != "" && uid != string(run.Object.GetUID()) {
+		return nil, fmt.Errorf("approval request %q is of an earlier %s: the hub will replace it, try again in a moment", name, run.Ref)
+	}
+	return object, nil
 }
 
 func approvedBy(request hub.Approval) string {

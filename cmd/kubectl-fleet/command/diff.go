@@ -44,7 +44,7 @@ unknown.`,
   kubectl fleet diff placement/web
 
   # On two members
-  kubectl fleet diff web --cluster member-1,member-2
+  kubectl fleet diff web --member member-1,member-2
 
   # Fail a pipeline on drift
   kubectl fleet diff web >/dev/null; [ $? -eq 1 ] && echo 'members differ'`,
@@ -58,8 +58,8 @@ unknown.`,
 		},
 	}
 	o.AddFlags(cmd)
-	cmd.Flags().StringSliceVar(&o.clusters, "cluster", nil, "Look at these members only.")
-	_ = cmd.RegisterFlagCompletionFunc("cluster", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
+	cmd.Flags().StringSliceVar(&o.clusters, "member", nil, "Look at these members only.")
+	_ = cmd.RegisterFlagCompletionFunc("member", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cannotTell(err) })
 	return cmd
 }
@@ -92,7 +92,7 @@ func (o *diffOptions) run(ctx context.Context, arg string) error {
 	if o.Structured() {
 		err = o.Encode(o.streams.Out, report)
 	} else {
-		printDrift(o.streams.Out, report, o.factory.Clock.Now(), painter(cli.Colours(o.streams.Out)))
+		printDrift(o.streams.Out, report, o.factory.Clock.Now(), painter(o.factory.Colours(o.streams.Out)))
 	}
 	if err == nil && len(report.Clusters) > 0 {
 		return &cli.Exit{Code: cli.CodeFailed}

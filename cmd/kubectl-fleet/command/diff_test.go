@@ -44,7 +44,7 @@ func TestDiffShowsFieldByFieldHowMembersDiffer(t *testing.T) {
 	c.golden("diff.txt")
 	assert.NotContains(t, c.out.String(), "aHVudGVy")
 
-	require.NoError(t, c.run("diff", "web", "--cluster", "member-2"))
+	require.NoError(t, c.run("diff", "web", "--member", "member-2"))
 	assert.Equal(t, "placement/web: no differences reported on 1 member.\n", c.out.String())
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,32 +29,54 @@ type getOptions struct {
 	names []string
 	// allNamespaces takes no notice of the namespace that is named.
 	allNamespaces bool
+	// watch has what changes shown until the user ends it.
+	watch bool
+	labelled
 }
 
 // NewGet returns `kubectl fleet get`.
 func NewGet(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &getOptions{viewing: viewing{factory: f, streams: streams}}
+	o := &getOptions{viewing: viewing{Output: cli.Output{Objects: true}, factory: f, streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "get [members|placements|runs|replicas|holds] [NAME ...]",
-		Short: "Show the fleet at a glance: members, placements, runs",
+		Use:   "get [members|placements|runs|approvals|replicas|holds] [NAME ...]",
+		Short: "Show the fleet at a glance: members, placements, runs, approvals that are waited for",
 		Long: `Show the fleet at a glance: its members with the health of their agents, its placements with how many of their
 clusters have and run what is placed, and its staged update runs with what each waits for.
 
-A member whose agent has missed three heartbeats has a '!' behind the age of the last one. Namespaced placements
-and runs are shown for all namespaces, with -n for one.
+A member whose agent has missed three heartbeats has a '!' behind the age of the last one. CPU and memory are what is
+available of what is allocatable. Namespaced placements and runs are shown for all namespaces, with -n for one.
+
+Approvals are the approval requests that runs wait for; kubectl fleet approve and reject answer them.
 
 Replicas are shown for placements that are named and divide them: for every workload and cluster, how many the cluster
 was assigned, how many the hub asks it for now, and how many are ready there.
 
-Holds are what has stopped the line, with what waits for them: see kubectl fleet hold.`,
+Holds are what has stopped the line, with what waits for them: see kubectl fleet hold.
+
+-l, -L, --show-labels and --watch are for members, placements, runs and approvals; approvals are not watched. With
+--watch a terminal shows the tables as they are now; elsewhere, a row is written for every change, and with -o json an
+event a line, as kubectl get --output-watch-events writes them.`,
 		Example: `  # Everything
   kubectl fleet get
 
   # Only the members, with versions and taints
   kubectl fleet get members -o wide
 
+  # The members in the west, with their environment in a column
+  kubectl fleet get members -l region=west -L environment
+
   # Two runs
   kubectl fleet get runs web-17 web-18
+
+  # What waits for an approval, in all namespaces
+  kubectl fleet get approvals -A
+
+  # Every change of a run, for a program
+  kubectl fleet get runs --watch -o json | jq --unbuffered -r '.object.metadata.name'
+
+  # Names alone, or columns of your own
+  kubectl fleet get members -o name
+  kubectl fleet get members -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key
 
   # How the replicas of a placement are divided over its clusters, and why
   kubectl fleet get replicas web -o wide
@@ -68,14 +91,22 @@ Holds are what has stopped the line, with what waits for them: see kubectl fleet
 			if len(args) > 0 && args[0] == holdsWord {
 				return o.runHolds(cmd.Context(), args[1:])
 			}
+			if len(args) > 0 && approvalWords[strings.ToLower(args[0])] {
+				return o.runApprovals(cmd.Context(), args[1:])
+			}
 			if err := o.complete(args); err != nil {
 				return err
+			}
+			if o.watch {
+				return o.follow(cmd.Context())
 			}
 			return o.run(cmd.Context())
 		},
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Show what is in all namespaces, and what is in none, whatever -n says.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Show changes until you end it: tables on a terminal, else rows, or events with -o json.")
+	o.addFlags(cmd)
 	return cmd
 }
 
@@ -87,8 +118,11 @@ var kindsByName = map[string]hub.Kind{
 }
 
 func (o *getOptions) complete(args []string) error {
-	if err := o.Validate(); err != nil {
+	if err := errors.Join(o.Validate(), o.labelled.parse()); err != nil {
 		return err
+	}
+	if format, _, _ := strings.Cut(o.Format, "="); o.watch && o.Structured() && format != cli.FormatJSON {
+		return cli.Usagef("--watch shows tables, or with --output json an event a line: --output %s has no lines", format)
 	}
 	o.kinds = []hub.Kind{hub.KindMember, hub.KindPlacement, hub.KindRun}
 	if len(args) == 0 || args[0] == "all" {
@@ -98,7 +132,7 @@ func (o *getOptions) complete(args []string) error {
 	for word := range strings.SplitSeq(args[0], ",") {
 		kind, ok := kindsByName[strings.ToLower(word)]
 		if !ok {
-			return fmt.Errorf("%q is not something to get: use members, placements, runs, replicas or holds", word)
+			return cli.Usagef("%q is not something to get: use members, placements, runs, approvals, replicas or holds", word)
 		}
 		o.kinds = append(o.kinds, kind)
 	}
@@ -110,15 +144,14 @@ type fleet struct {
 	members    []clusterv1beta1.MemberCluster
 	placements []hub.Placement
 	runs       []hub.Run
+	// active are all runs, whatever is shown of them: what a placement is at may be up to one.
+	active []hub.Run
 }
 
 func (o *getOptions) run(ctx context.Context) error {
-	reader, err := newReader(o.factory)
+	reader, err := o.reader()
 	if err != nil {
 		return err
-	}
-	if o.allNamespaces {
-		reader.Namespace = ""
 	}
 	read := &fleet{}
 	if err := o.factory.Patiently(o.streams, "reading the fleet", func() error { return o.read(ctx, reader, read) }); err != nil {
@@ -135,7 +168,16 @@ func (o *getOptions) run(ctx context.Context) error {
 	if o.Structured() {
 		return o.Encode(o.streams.Out, read.list(o.kinds))
 	}
-	return o.print(read)
+	return o.print(o.streams.Out, o.tables(read, o.factory.Clock.Now()))
+}
+
+// reader reads the namespaces that are asked for.
+func (o *getOptions) reader() (hub.Reader, error) {
+	reader, err := newReader(o.factory)
+	if o.allNamespaces {
+		reader.Namespace = ""
+	}
+	return reader, err
 }
 
 func (o *getOptions) wants(kind hub.Kind) bool { return slices.Contains(o.kinds, kind) }
@@ -160,12 +202,16 @@ func (o *getOptions) read(ctx context.Context, reader hub.Reader, into *fleet) (
 	// What a placement is at may be up to a run.
 	if o.wants(hub.KindRun) || o.wants(hub.KindPlacement) {
 		into.runs, err = reader.Runs(ctx)
+		into.active = slices.Clone(into.runs)
 	}
 	return err
 }
 
 // filter keeps what is named, and misses what is not there.
 func (o *getOptions) filter(read *fleet) error {
+	read.members = slices.DeleteFunc(read.members, func(m clusterv1beta1.MemberCluster) bool { return !o.selects(m.Labels) })
+	read.placements = slices.DeleteFunc(read.placements, func(p hub.Placement) bool { return !o.selects(p.Object.GetLabels()) })
+	read.runs = slices.DeleteFunc(read.runs, func(r hub.Run) bool { return !o.selects(r.Object.GetLabels()) })
 	if len(o.names) == 0 {
 		return nil
 	}
@@ -195,8 +241,8 @@ func joinKinds(kinds []hub.Kind) string {
 	return strings.Join(words, " or ")
 }
 
-// list is a Kubernetes list of what was read.
-func (f *fleet) list(kinds []hub.Kind) map[string]any {
+// items are the objects that were read.
+func (f *fleet) items(kinds []hub.Kind) []client.Object {
 	items := []client.Object{}
 	for i := range f.members {
 		f.members[i].SetGroupVersionKind(clusterv1beta1.GroupVersion.WithKind("MemberCluster"))
@@ -213,46 +259,69 @@ func (f *fleet) list(kinds []hub.Kind) map[string]any {
 	for _, item := range items {
 		item.SetManagedFields(nil)
 	}
-	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": metav1.ListMeta{}, "items": items}
+	return items
 }
 
-func (o *getOptions) print(read *fleet) error {
-	now := o.factory.Clock.Now()
-	parts := map[hub.Kind]func() error{
-		hub.KindMember:    func() error { return o.printMembers(overview.Members(read.members, now)) },
-		hub.KindPlacement: func() error { return o.printPlacements(overview.Placements(read.placements, read.runs, now)) },
-		hub.KindRun:       func() error { return o.printRuns(overview.Runs(read.runs, now)) },
+// list is a Kubernetes list of what was read.
+func (f *fleet) list(kinds []hub.Kind) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": metav1.ListMeta{}, "items": f.items(kinds)}
+}
+
+// table is what there is to show of a kind.
+type table struct {
+	kind    hub.Kind
+	columns []cli.Column
+	rows    [][]string
+}
+
+// tables are the tables of what was read, as of a time.
+func (o *getOptions) tables(read *fleet, now time.Time) []table {
+	make := map[hub.Kind]func() table{
+		hub.KindMember:    func() table { return o.memberTable(overview.Members(read.members, now)) },
+		hub.KindPlacement: func() table { return o.placementTable(overview.Placements(read.placements, read.active, now)) },
+		hub.KindRun:       func() table { return o.runTable(overview.Runs(read.runs, now)) },
 	}
-	for i, kind := range o.kinds {
-		if len(o.kinds) > 1 {
+	var all []table
+	for _, kind := range o.kinds {
+		all = append(all, make[kind]())
+	}
+	return all
+}
+
+func (o *getOptions) print(out io.Writer, tables []table) error {
+	for i, one := range tables {
+		if len(tables) > 1 {
 			if i > 0 {
-				cli.Printf(o.streams.Out, "\n")
+				cli.Printf(out, "\n")
 			}
-			cli.Printf(o.streams.Out, "%sS\n", strings.ToUpper(string(kind)))
+			cli.Printf(out, "%sS\n", strings.ToUpper(string(one.kind)))
 		}
-		if err := parts[kind](); err != nil {
+		if len(one.rows) == 0 {
+			o.printNone(out, one.kind)
+			continue
+		}
+		if err := o.PrintTable(out, one.columns, one.rows); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// none says that there is nothing of a kind; the overview has it in its place, a single table on the side.
-func (o *getOptions) none(what string) error {
-	out := io.Writer(o.streams.ErrOut)
-	if len(o.kinds) > 1 {
-		out = o.streams.Out
+// printNone says that there is nothing of a kind; the overview has it in its place, a single table on the side.
+func (o *getOptions) printNone(out io.Writer, kind hub.Kind) {
+	if len(o.kinds) == 1 && !o.watch {
+		out = o.streams.ErrOut
 	}
-	cli.Printf(out, "No %s.\n", what)
-	return nil
+	matching := ""
+	if o.selector != "" {
+		matching = " with labels " + o.selector
+	}
+	cli.Printf(out, "No %ss%s.\n", kind, matching)
 }
 
-func (o *getOptions) printMembers(rows []overview.Member) error {
-	if len(rows) == 0 {
-		return o.none("members")
-	}
+func (o *getOptions) memberTable(rows []overview.Member) table {
 	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Joined"}, {Name: "Healthy"}, {Name: "Heartbeat"}, {Name: "Nodes"}, {Name: "CPU"}, {Name: "Memory"}, {Name: "Age"},
+		{Name: "Name"}, {Name: "Joined"}, {Name: "Healthy"}, {Name: heartbeatColumn}, {Name: "Nodes"}, {Name: "CPU"}, {Name: "Memory"}, {Name: "Age"},
 		{Name: "Version", Wide: true}, {Name: "Taints", Wide: true},
 	}
 	cells := make([][]string, 0, len(rows))
@@ -261,39 +330,33 @@ func (o *getOptions) printMembers(rows []overview.Member) error {
 		if row.Late {
 			heartbeat += " !"
 		}
-		cells = append(cells, []string{row.Name, row.Joined, row.Healthy, heartbeat, row.Nodes, row.CPU, row.Memory, row.Age, row.Version, strings.Join(row.Taints, ",")})
+		cells = append(cells, append([]string{row.Name, row.Joined, row.Healthy, heartbeat, row.Nodes, row.CPU, row.Memory, row.Age, row.Version, strings.Join(row.Taints, ",")}, o.labelCells(row.Labels)...))
 	}
-	return o.PrintTable(o.streams.Out, columns, cells)
+	return table{hub.KindMember, append(columns, o.labelColumns(true)...), cells}
 }
 
-func (o *getOptions) printPlacements(rows []overview.Placement) error {
-	if len(rows) == 0 {
-		return o.none("placements")
-	}
+func (o *getOptions) placementTable(rows []overview.Placement) table {
 	columns := []cli.Column{
 		{Name: "Name"}, {Name: "Policy"}, {Name: "Selected"}, {Name: "Applied"}, {Name: "Available"}, {Name: "Rollout"}, {Name: "Age"},
 		{Name: "Snapshot", Wide: true}, {Name: "Resources", Wide: true}, {Name: "Message", Wide: true},
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, row := range rows {
-		cells = append(cells, []string{qualified(row.Namespace, row.Name), row.Policy, row.Selected, row.Applied, row.Available, row.Rollout, row.Age, row.Snapshot, row.Resources, row.Message})
+		cells = append(cells, append([]string{qualified(row.Namespace, row.Name), row.Policy, row.Selected, row.Applied, row.Available, row.Rollout, row.Age, row.Snapshot, row.Resources, row.Message}, o.labelCells(row.Labels)...))
 	}
-	return o.PrintTable(o.streams.Out, columns, cells)
+	return table{hub.KindPlacement, append(columns, o.labelColumns(false)...), cells}
 }
 
-func (o *getOptions) printRuns(rows []overview.Run) error {
-	if len(rows) == 0 {
-		return o.none("runs")
-	}
+func (o *getOptions) runTable(rows []overview.Run) table {
 	columns := []cli.Column{
 		{Name: "Name"}, {Name: "Placement"}, {Name: "Snapshot"}, {Name: "State"}, {Name: "Stage"}, {Name: "Clusters"}, {Name: "Waiting For"}, {Name: "Age"},
 		{Name: "Strategy", Wide: true}, {Name: "Message", Wide: true},
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, row := range rows {
-		cells = append(cells, []string{qualified(row.Namespace, row.Name), row.Placement, row.Snapshot, row.State, row.Stage, row.Progress, row.WaitingFor, row.Age, row.Strategy, row.Message})
+		cells = append(cells, append([]string{qualified(row.Namespace, row.Name), row.Placement, row.Snapshot, row.State, row.Stage, row.Progress, row.WaitingFor, row.Age, row.Strategy, row.Message}, o.labelCells(row.Labels)...))
 	}
-	return o.PrintTable(o.streams.Out, columns, cells)
+	return table{hub.KindRun, append(columns, o.labelColumns(false)...), cells}
 }
 
 // qualified is namespace/name for namespaced objects.
@@ -310,7 +373,7 @@ const completionLimit = 3 * time.Second
 func completeGet(f *cli.Factory) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return []string{"members", "placements", "runs", replicasWord}, cobra.ShellCompDirectiveNoFileComp
+			return []string{"members", "placements", "runs", "approvals", replicasWord, holdsWord}, cobra.ShellCompDirectiveNoFileComp
 		}
 		if args[0] == replicasWord {
 			return names(cmd.Context(), f, hub.KindPlacement), cobra.ShellCompDirectiveNoFileComp

@@ -11,10 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // condition is a condition as of a while ago.
@@ -103,8 +106,8 @@ func TestGetPrintsObjectsForPrograms(t *testing.T) {
 func TestGetMissesWhatIsNamedAndNotThere(t *testing.T) {
 	c := newConsole(t, smallFleet()...)
 	assert.EqualError(t, c.run("get", "members", "member-9"), `there is no member named "member-9"; kubectl fleet get lists what there is`)
-	assert.EqualError(t, c.run("get", "pods"), `"pods" is not something to get: use members, placements, runs, replicas or holds`)
-	assert.EqualError(t, c.run("get", "-o", "xml"), `--output "xml" is not a format: use one of table, wide, json, yaml`)
+	assert.EqualError(t, c.run("get", "pods"), `"pods" is not something to get: use members, placements, runs, approvals, replicas or holds`)
+	assert.EqualError(t, c.run("get", "-o", "xml"), `--output "xml" is not a format: use one of table, wide, json, yaml, jsonpath=TEMPLATE, name, custom-columns=SPEC`)
 }
 
 func TestGetOfAnEmptyFleetSaysSo(t *testing.T) {
@@ -122,4 +125,75 @@ func TestThatTheHubDoesNotKnowHowAMemberIsIsNotHiddenByWhatItSaidLast(t *testing
 	lines := strings.Split(c.out.String(), "\n")
 	assert.Equal(t, []string{"member-1", "True", "Unknown", "20m", "!"}, strings.Fields(lines[0])[:5])
 	assert.Equal(t, []string{"member-2", "True", "True"}, strings.Fields(lines[1])[:3])
+}
+
+func TestGetSelectsByLabelsAndShowsThem(t *testing.T) {
+	west, east := member("member-1", time.Second), member("member-2", time.Second)
+	west.Labels, east.Labels = map[string]string{"region": "west", "example.com/tier": "gold"}, map[string]string{"region": "east"}
+	c := newConsole(t, west, east)
+	require.NoError(t, c.run("get", "members", "-l", "region=west", "-L", "region,example.com/tier"))
+	assert.Contains(t, c.out.String(), "REGION")
+	assert.Regexp(t, `member-1 .* west +gold\n$`, c.out.String())
+	assert.NotContains(t, c.out.String(), "member-2")
+	assert.NotContains(t, c.out.String(), "LABELS")
+	require.NoError(t, c.run("get", "members", "-o", "wide"))
+	assert.Regexp(t, `LABELS\nmember-1 .*example\.com/tier=gold,region=west\nmember-2 .* region=east\n`, c.out.String())
+	require.NoError(t, c.run("get", "members", "--show-labels"))
+	assert.Contains(t, c.out.String(), "example.com/tier=gold,region=west")
+	require.NoError(t, c.run("get", "members", "-l", "region=north"))
+	assert.Equal(t, "No members with labels region=north.\n", c.err.String())
+	require.EqualError(t, c.run("get", "members", "member-2", "-l", "region=west"), `there is no member named "member-2"; kubectl fleet get lists what there is`)
+}
+
+func TestGetPrintsAsKubectlCan(t *testing.T) {
+	c := newConsole(t, append(smallFleet(), soakingRun())...)
+	for format, want := range map[string]string{
+		"name": "membercluster.cluster.kubernetes-fleet.io/member-1\nmembercluster.cluster.kubernetes-fleet.io/member-2\nmembercluster.cluster.kubernetes-fleet.io/member-3\n",
+		`jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`:                 "member-1\nmember-2\nmember-3\n",
+		"custom-columns=NAME:.metadata.name,TAINT:{.spec.taints[*].key},NO:a.b": "NAME       TAINT         NO\nmember-1   <none>        <none>\nmember-2   maintenance   <none>\nmember-3   <none>        <none>\n",
+	} {
+		require.NoError(t, c.run("get", "members", "-o", format), format)
+		assert.Equal(t, want, c.out.String(), format)
+	}
+	require.NoError(t, c.run("status", "web-5", "-o", "jsonpath={.children[*].name}"))
+	assert.Equal(t, "staging canary", c.out.String())
+	require.ErrorContains(t, c.run("status", "web-5", "-o", "name"), `--output "name" is not a format`)
+}
+
+func TestWhatIsWatchedIsToldOnceAndThenAsItChanges(t *testing.T) {
+	now := now
+	c := newConsole(t)
+	o := &getOptions{viewing: viewing{Output: cli.Output{Objects: true}, factory: &cli.Factory{}, streams: genericiooptions.IOStreams{Out: &c.out, ErrOut: &c.err}}, kinds: []hub.Kind{hub.KindMember, hub.KindRun}, watch: true}
+	require.NoError(t, o.labelled.parse())
+	one, run := member("member-1", 5*time.Second), soakingRun()
+	rows, events := &changedRows{began: now, before: map[string]string{}}, &watchEvents{known: map[types.UID]client.Object{}}
+	tell := func(objects ...client.Object) (told, json string) {
+		c.out.Reset()
+		require.NoError(t, rows.tell(o, o.sortFleet(objects), now))
+		told = c.out.String()
+		c.out.Reset()
+		require.NoError(t, events.tell(o, o.sortFleet(objects).items(o.kinds)))
+		return told, c.out.String()
+	}
+	told, json := tell(one, run)
+	assert.Contains(t, told, "MEMBERS\nNAME ")
+	assert.Equal(t, 2, strings.Count(json, "\n"), json)
+	assert.Regexp(t, `^\{"type":"ADDED","object":\{"kind":"MemberCluster",.*\}\}\n\{"type":"ADDED"`, json)
+
+	beat := one.DeepCopy()
+	beat.ResourceVersion, beat.Status.AgentStatus[0].LastReceivedHeartbeat = "2", metav1.NewTime(now)
+	now = now.Add(time.Minute)
+	told, json = tell(beat, run)
+	assert.Empty(t, told, "a heartbeat and the time that passes are no news")
+	assert.Regexp(t, `^\{"type":"MODIFIED".*"member-1".*\n$`, json)
+
+	sick := beat.DeepCopy()
+	sick.Status.Conditions[2].Status = metav1.ConditionFalse
+	told, _ = tell(sick, run)
+	assert.Regexp(t, `^member/member-1 +True +False +60s `, told)
+	assert.Equal(t, 1, strings.Count(told, "\n"))
+
+	told, json = tell(run)
+	assert.Equal(t, "member/member-1 deleted\n", told)
+	assert.Regexp(t, `^\{"type":"DELETED"`, json)
 }

@@ -197,6 +197,9 @@ func (o *getOptions) runHolds(ctx context.Context, names []string) error {
 		}
 	}
 	if o.Structured() {
+		for i := range shown {
+			shown[i].SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"))
+		}
 		return o.Encode(o.streams.Out, shown)
 	}
 	if len(shown) == 0 {

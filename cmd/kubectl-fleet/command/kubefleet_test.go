@@ -1,12 +1,15 @@
 package command
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
 
 // guestbookRun is a run as KubeFleet's documentation prints it in the middle: messages are empty, nothing is fleetflow's.
@@ -94,4 +97,38 @@ func TestObjectsOfAKubeFleetHubAreUnderstood(t *testing.T) {
 	assert.Contains(t, c.out.String(), "stage staging succeeded, 1 of 1 clusters, after 75s")
 	require.NoError(t, c.run("diff", "guestbook-crp"))
 	assert.Contains(t, c.out.String(), "no differences reported on 1 member")
+}
+
+func TestTheRecordedHubOfALiveKubeFleetIsShownAndSteered(t *testing.T) {
+	c := newConsole(t, recordedHub(t)...)
+	for line, want := range map[string][]string{
+		"get":                                    {"member-1", "web ", "roll", "team-namespace", "web-1", "web-2"},
+		"get members -o wide":                    {"LABELS"},
+		"get members -o name":                    {"membercluster.cluster.kubernetes-fleet.io/member-1\n"},
+		"get runs web-1 web-2":                   {"Succeeded"},
+		"get approvals web-2-after-canary":       {"web-2", "canary"},
+		"status placement/web":                   {"placement/web", "member-1"},
+		"status run/web-1":                       {"✓ run/web-1", "Succeeded"},
+		"status placement/some --all":            {"placement/some"},
+		"history web":                            {"web-1", "web-2"},
+		"diff placement/web":                     {"placement/web"},
+		"diff placement/web --member member-1":   {"placement/web"},
+		"why member-1 --placement placement/web": {"member-1"},
+		"why --placement some":                   {"picked by scheduling policy"},
+		"get placements -o jsonpath={.items[*].metadata.name}": {"fixed", "web"},
+	} {
+		t.Run(line, func(t *testing.T) {
+			if err := c.run(strings.Split(line, " ")...); err != nil {
+				exit, is := errors.AsType[*cli.Exit](err)
+				require.True(t, is && exit.Err == nil, "%v", err) // members differ, which diff has said
+			}
+			for _, text := range want {
+				assert.Contains(t, c.out.String(), text)
+			}
+		})
+	}
+	require.NoError(t, c.run("cordon", "member-1"))
+	require.NoError(t, c.run("uncordon", "member-1"))
+	assert.Equal(t, "member/member-1 uncordoned\n", c.out.String())
+	require.ErrorContains(t, c.run("approve", "web-1"), "has ended (succeeded)")
 }

@@ -34,32 +34,33 @@ type planOptions struct {
 func NewPlan(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &planOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "plan (--placement NAME --strategy NAME [--index N] | run/NAME)",
+		Use:   "plan (PLACEMENT [--strategy NAME] [--index N] | RUN)",
 		Short: "Say what a run would do before it starts: stages, waves, gates, and what changes where",
 		Long: `Say what a staged update run would do, without creating or starting one: its stages with their clusters in order, how
 many are under way at a time, its gates; clusters that are in no stage, and those that what is placed is removed from;
 what would keep the run from starting; and for every cluster how what it has now differs from what it gets, overrides
 and envelopes included. The values of Secrets are masked, so that only which of them change is to be seen.
 
-For a run that exists, its placement, strategy and snapshot are taken. One with spec.state Initialize has its clusters
+For a placement, the strategy is that of --strategy; without it, the one that its spec.strategy.external names, or else
+that of its latest run. For a run that exists, its placement, strategy and snapshot are taken. One with spec.state Initialize has its clusters
 frozen by the hub: these are shown, so that it can be looked at before it is set to Run.
 
 The command exits with 1 if the run would be refused.`,
 		Example: `  # What would rolling out the latest change do?
-  kubectl fleet plan --placement web --strategy careful
+  kubectl fleet plan web --strategy careful
 
-  # And going back to snapshot 3?
-  kubectl fleet plan --placement web --strategy careful --index 3
+  # And going back to snapshot 3, by the strategy of the latest run?
+  kubectl fleet plan web --index 3
 
   # A run that waits to be started
   kubectl fleet plan run/web-17
 
   # Stages and waves alone
-  kubectl fleet plan --placement web --strategy careful --no-diff
+  kubectl fleet plan web --strategy careful --no-diff
 
   # The clusters of the first wave, for a script
   kubectl fleet plan run/web-17 --no-diff -o json | jq -r '.stages[0].waves[0][].name'`,
-		ValidArgsFunction: completeRefs(f, hub.KindRun),
+		ValidArgsFunction: completeRefs(f, hub.KindPlacement, hub.KindRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(o.Validate(), o.validate(args)); err != nil {
 				return err
@@ -68,8 +69,8 @@ The command exits with 1 if the run would be refused.`,
 		},
 	}
 	o.AddFlags(cmd)
-	cmd.Flags().StringVarP(&o.placement, "placement", "p", "", "The placement to roll out: a name, crp/NAME, or rp/NAME with -n.")
-	cmd.Flags().StringVar(&o.strategy, "strategy", "", "The ClusterStagedUpdateStrategy with the stages; for a namespaced placement the StagedUpdateStrategy in its namespace.")
+	cmd.Flags().StringVarP(&o.placement, "placement", "p", "", "The placement to roll out, for scripts that name it so: a name, crp/NAME, or rp/NAME with -n.")
+	cmd.Flags().StringVar(&o.strategy, "strategy", "", "The ClusterStagedUpdateStrategy with the stages; for a namespaced placement the StagedUpdateStrategy in its namespace. (default: that of the placement, or of its latest run)")
 	cmd.Flags().StringVar(&o.index, "index", "", "The index of the resource snapshot to roll out; without it, the latest.")
 	cmd.Flags().BoolVar(&o.noDiff, "no-diff", false, "Leave out what changes on the clusters.")
 	_ = cmd.RegisterFlagCompletionFunc("placement", completeNames(f, hub.KindPlacement)) // fails only for a flag that is not there
@@ -79,15 +80,15 @@ The command exits with 1 if the run would be refused.`,
 func (o *planOptions) validate(args []string) error {
 	switch {
 	case len(args) > 1:
-		return fmt.Errorf("kubectl fleet plan takes one run, not %d", len(args))
-	case len(args) == 1 && o.placement+o.strategy+o.index != "":
-		return errors.New("name a run, or give --placement, --strategy and --index, but not both: a run has its own")
-	case len(args) == 0 && (o.placement == "" || o.strategy == ""):
-		return errors.New("say what to plan, as in: kubectl fleet plan --placement web --strategy careful, or: kubectl fleet plan run/web-17")
+		return cli.Usagef("kubectl fleet plan takes one placement or run, not %d", len(args))
+	case len(args) == 1 && o.placement != "":
+		return cli.Usagef("name what to plan once: %q, or --placement %s", args[0], o.placement)
+	case len(args) == 0 && o.placement == "":
+		return cli.Usagef("say what to plan, as in: kubectl fleet plan web --strategy careful, or: kubectl fleet plan run/web-17")
 	}
 	if o.index != "" {
 		if index, err := strconv.Atoi(o.index); err != nil || index < 0 {
-			return fmt.Errorf("--index %q is not the index of a resource snapshot: use a number; kubectl fleet history lists them", o.index)
+			return cli.Usagef("--index %q is not the index of a resource snapshot: use a number; kubectl fleet history lists them", o.index)
 		}
 	}
 	return nil
@@ -122,7 +123,7 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 	if o.Structured() {
 		err = o.Encode(o.streams.Out, made)
 	} else {
-		printPlan(o.streams.Out, made, painter(cli.Colours(o.streams.Out)), !o.noDiff)
+		printPlan(o.streams.Out, made, painter(o.factory.Colours(o.streams.Out)), !o.noDiff)
 	}
 	if err == nil && len(made.Problems) > 0 {
 		return &cli.Exit{Code: cli.CodeFailed}
@@ -132,18 +133,69 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 
 // wish reads which run to plan.
 func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) (hub.Placement, plan.Wish, []string, error) {
-	if len(args) == 0 {
-		found, err := find(ctx, o.factory, c, o.placement, hub.KindPlacement)
-		if err != nil {
-			return hub.Placement{}, plan.Wish{}, nil, err
-		}
-		return *found.Placement, plan.Wish{Name: "<run>", Strategy: o.strategy, Snapshot: indexIn(o.index), Content: !o.noDiff}, nil, nil
-	}
-	found, err := find(ctx, o.factory, c, args[0], hub.KindRun)
+	found, err := o.findPlanned(ctx, c, args)
 	if err != nil {
 		return hub.Placement{}, plan.Wish{}, nil, err
 	}
-	run := found.Run
+	if found.Run != nil {
+		return o.wishOfRun(ctx, c, found.Run)
+	}
+	strategy, notes, err := o.chooseStrategy(ctx, c, *found.Placement)
+	return *found.Placement, plan.Wish{Name: "<run>", Strategy: strategy, Snapshot: indexIn(o.index), Content: !o.noDiff}, notes, err
+}
+
+// findPlanned reads the placement or the run that is to be planned.
+func (o *planOptions) findPlanned(ctx context.Context, c client.Reader, args []string) (hub.Found, error) {
+	switch {
+	case len(args) == 0:
+		return find(ctx, o.factory, c, o.placement, hub.KindPlacement)
+	case o.strategy != "" || o.index != "":
+		found, err := find(ctx, o.factory, c, args[0], hub.KindPlacement)
+		if err != nil {
+			if run, failed := find(ctx, o.factory, c, args[0], hub.KindRun); failed == nil {
+				err = cli.Usagef("%s has a strategy and a snapshot of its own: leave --strategy and --index out, or name its placement %s", run.Ref(), run.Run.Placement())
+			}
+		}
+		return found, err
+	}
+	return find(ctx, o.factory, c, args[0], hub.KindRun, hub.KindPlacement)
+}
+
+// chooseStrategy is the strategy to plan with: the one that is named, that of the placement, or that of its latest run.
+func (o *planOptions) chooseStrategy(ctx context.Context, c client.Reader, p hub.Placement) (string, []string, error) {
+	if o.strategy != "" {
+		return o.strategy, nil, nil
+	}
+	if external := placementv1beta1.StrategyOf(p.Object).External; external != nil && external.StrategyName != "" {
+		return external.StrategyName, nil, nil
+	}
+	runs, err := hub.Reader{Reader: c, Namespace: p.Namespace}.Runs(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	var latest *hub.Run
+	for i := range runs {
+		if runs[i].Placement() == p.Ref && (latest == nil || latest.Object.GetCreationTimestamp().Time.Before(runs[i].Object.GetCreationTimestamp().Time)) {
+			latest = &runs[i]
+		}
+	}
+	if latest == nil {
+		return "", nil, cli.Usagef("%s has no strategy for its runs and has had no run: name one with --strategy; kubectl get %s lists them", p.Ref, strategyKinds(p))
+	}
+	note := fmt.Sprintf("strategy %s is that of %s; --strategy names another", latest.Spec.StagedRolloutStrategyName, latest.Ref)
+	return latest.Spec.StagedRolloutStrategyName, []string{note}, nil
+}
+
+// strategyKinds is what kubectl calls the strategies that runs of a placement can have.
+func strategyKinds(p hub.Placement) string {
+	if p.Namespace == "" {
+		return "clusterstagedupdatestrategies"
+	}
+	return "stagedupdatestrategies -n " + p.Namespace
+}
+
+// wishOfRun is to plan a run that there is.
+func (o *planOptions) wishOfRun(ctx context.Context, c client.Reader, run *hub.Run) (hub.Placement, plan.Wish, []string, error) {
 	placement, err := hub.Reader{Reader: c}.Placement(ctx, run.Placement())
 	if err != nil {
 		return hub.Placement{}, plan.Wish{}, nil, fmt.Errorf("reading %s, which %s rolls out: %w", run.Placement(), run.Ref, err)

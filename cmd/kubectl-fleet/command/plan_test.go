@@ -242,8 +242,8 @@ func TestPlanOfARunTakesWhatTheRunSays(t *testing.T) {
 	require.NoError(t, c.run("plan", "run/web-4", "--no-diff"))
 	assert.Contains(t, c.out.String(), "Roll snapshot 4 of placement/web out to 3 clusters in 2 stages by strategy careful.")
 	assert.Contains(t, c.out.String(), "before  approval of web-4-before-production")
-	assert.EqualError(t, c.run("plan", "run/web-4", "--strategy", "careful"), "name a run, or give --placement, --strategy and --index, but not both: a run has its own")
-	assert.EqualError(t, c.run("plan"), "say what to plan, as in: kubectl fleet plan --placement web --strategy careful, or: kubectl fleet plan run/web-17")
+	assert.EqualError(t, c.run("plan", "run/web-4", "--strategy", "careful"), "run/web-4 has a strategy and a snapshot of its own: leave --strategy and --index out, or name its placement placement/web")
+	assert.EqualError(t, c.run("plan"), "say what to plan, as in: kubectl fleet plan web --strategy careful, or: kubectl fleet plan run/web-17")
 }
 
 func TestPlanOfARunThatIsInitializedShowsWhatTheHubHasFrozen(t *testing.T) {

@@ -4,6 +4,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,10 +29,42 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 func verbs() map[string][]verb {
 	return map[string][]verb{
 		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows},
-		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewOrphaning},
+		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
 		groupHub:     {NewMigrate, NewConvert, NewDisable, NewEnable},
 	}
+}
+
+// unasked are the commands that change something and do not ask, as each can be undone by another.
+var unasked = []string{
+	"run", "stop", "resume", "retry", "reject", "federate", "pause", "partition", "suspend", "unsuspend", "orphaning enable", "join", "cordon", "uncordon", "enable",
+}
+
+// settleFlags has every command refuse what is wrong with its command line alike, and hides --yes where nothing is asked. It
+// returns the commands that ask.
+func settleFlags(f *cli.Factory, of *cobra.Command, above string) (asking []string) {
+	for _, cmd := range of.Commands() {
+		name := strings.TrimSpace(above + " " + cmd.Name())
+		if args := cmd.Args; args != nil {
+			cmd.Args = func(cmd *cobra.Command, given []string) error { return cli.Usage(args(cmd, given)) }
+		}
+		if run := cmd.RunE; run != nil {
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				if err := f.Validate(); err != nil {
+					return err
+				}
+				return run(cmd, args)
+			}
+		}
+		if slices.Contains(unasked, name) {
+			cli.Unasked(cmd)
+		}
+		if cli.Asks(cmd) {
+			asking = append(asking, name)
+		}
+		asking = append(asking, settleFlags(f, cmd, name)...)
+	}
+	return asking
 }
 
 // refuseUnknown refuses a command that there is not, with those that have nearly its name.
@@ -44,7 +77,7 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "; do you mean " + strings.Join(near, " or ") + "?"
 	}
-	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
+	return cli.Usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
 }
 
 // NewRoot returns `kubectl fleet`.
@@ -57,8 +90,10 @@ func NewRoot(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 Objects are named as kubectl does: run/NAME, placement/NAME or crp/NAME, rp/NAME with -n; a name alone is enough
 where only one object has it.
 
-Commands exit with 0 if all is well and with 1 if something failed, the rollout they watched included. Those that
-change something ask first: --yes answers, --dry-run shows what would be done.
+Commands exit with 0 if all is well, with 1 if something failed, the rollout they watched included, and with 2 if the
+command line is wrong; status has more. Every command that changes something takes --dry-run, which shows what would be
+done. These ask first, and --yes answers:
+%s.
 
 To complete commands and names in your shell, put this program on your PATH a second time as
 kubectl_complete-fleet (a link is enough): kubectl, once its own completion is set up, then completes
@@ -96,7 +131,27 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 			return nil
 		},
 	})
-	f.Flags.AddFlags(root.PersistentFlags())
+	f.AddFlags(root.PersistentFlags())
 	shortenUsage(root)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
+	asking := settleFlags(f, root, "")
+	slices.Sort(asking)
+	root.Long = fmt.Sprintf(root.Long, wrapWords(strings.Join(asking, ", ")))
 	return root
+}
+
+// helpWidth is how wide help is written.
+const helpWidth = 118
+
+// wrapWords breaks a text into lines of the help.
+func wrapWords(text string) string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+1+len(word) > helpWidth {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	return strings.Join(append(lines, line), "\n")
 }

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -76,7 +78,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		"why --placement w":         "web\nconfig\n",
 		"get members ":              "member-1\nmember-2\nmember-3\n",
 		"history --only ":           "policy\nsnapshot\nrun\napproval\neviction\n",
-		"get -o ":                   "table\nwide\njson\nyaml\n",
+		"get -o ":                   "table\nwide\njson\nyaml\njsonpath=TEMPLATE\nname\ncustom-columns=SPEC\n",
 		"why member-1 --placement ": "web\nconfig\n",
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -99,4 +101,46 @@ func TestTheContextOfAClusterThatIsNoHubIsFoundOut(t *testing.T) {
 		})
 	}
 	require.EqualError(t, newConsole(t).run("unjoin", "--all", "--yes"), "the fleet has no members")
+}
+
+func TestNoFlagOfACommandHidesOneThatAllCommandsHave(t *testing.T) {
+	root := newRoot()
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+			assert.Nil(t, root.PersistentFlags().Lookup(flag.Name), "%s --%s means something else than --%[2]s of kubectl", cmd.CommandPath(), flag.Name)
+		})
+		for _, child := range cmd.Commands() {
+			visit(child)
+		}
+	}
+	for _, child := range root.Commands() {
+		visit(child)
+	}
+}
+
+func TestTheHelpNamesTheCommandsThatAsk(t *testing.T) {
+	c := newConsole(t)
+	require.NoError(t, c.run("--help"))
+	assert.Contains(t, c.out.String(), "These ask first, and --yes answers:\napprove, disable, drain, evict, hold, migrate accept, orphaning disable, release, rollback, skip, unjoin.\n")
+	require.NoError(t, c.run("stop", "--help"))
+	assert.NotContains(t, c.out.String(), "--yes")
+	c = newConsole(t, soakingRun())
+	require.NoError(t, c.run("stop", "web-5", "--yes"), "a script may say it to every command")
+}
+
+func TestALineThatCannotBeUnderstoodExitsWith2(t *testing.T) {
+	for _, line := range []string{
+		"statsu", "get pods", "get -o xml", "get --nonsense", "get -l =", "status", "status web --until noon", "plan", "plan a b", "plan web --index x", "stop", "stop web-5 --dry-run=maybe",
+		"get members --color=green", "get -o jsonpath={", "get members -o custom-columns=NAME", "get approvals --watch", "diff", "windows nonsense",
+	} {
+		t.Run(line, func(t *testing.T) {
+			c := newConsole(t, append(smallFleet(), soakingRun())...)
+			err := c.run(strings.Split(line, " ")...)
+			exit, is := errors.AsType[*cli.Exit](err)
+			require.True(t, is, "%v", err)
+			assert.Equal(t, cli.CodeUsage, exit.Code)
+			assert.NotEmpty(t, err.Error())
+		})
+	}
 }

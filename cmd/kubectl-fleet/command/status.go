@@ -24,6 +24,9 @@ type statusOptions struct {
 	status.Options
 	watch   bool
 	timeout time.Duration
+	// until is what the user watches for, as written; goal is that.
+	until string
+	goal  goal
 }
 
 // NewStatus returns `kubectl fleet status`.
@@ -39,14 +42,25 @@ Of a stage or placement with many clusters only those are shown that something i
 one.
 
 With --watch the picture stays up to date, by one watch a kind, until the rollout is over. The command then exits with
-0 if it went well and with 1 if it failed. A placement counts as failed if it will not get better before a user
-corrects something: invalid selectors, an override or manifest that cannot be applied, too few clusters that fit. Where
-the output is no terminal, a line is written for every change.`,
+0 if it went well, with 1 if it failed, and with 124 if --timeout has passed before. A placement counts as failed if it
+will not get better before a user corrects something: invalid selectors, an override or manifest that cannot be applied,
+too few clusters that fit. Where the output is no terminal, a line is written for every change, and with -o json the
+whole tree in a line.
+
+With --until the command watches a run until it waits for an approval, has a stage behind it, or is done, and exits with
+0 then. If the run cannot come there before a user acts, the command says so and exits: with 3 if the run waits for an
+approval, with 4 if it is stopped.`,
 		Example: `  # How far is run web-17?
   kubectl fleet status run/web-17
 
   # Watch it to its end, in a terminal or in a pipeline
   kubectl fleet status web-17 --watch --timeout 30m
+
+  # In a pipeline: until stage canary is updated and its tasks are done
+  kubectl fleet status web-17 --until stage=canary --timeout 1h
+
+  # Have a person asked as soon as the run waits for an approval
+  kubectl fleet status web-17 --until approval && echo 'web-17 waits for you'
 
   # What is wrong with a placement, for a program
   kubectl fleet status crp/web -o json
@@ -59,11 +73,8 @@ the output is no terminal, a line is written for every change.`,
 		Args:              exactlyOne("a run or placement", "kubectl fleet status run/web-17"),
 		ValidArgsFunction: completeRefs(f, hub.KindRun, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.Validate(); err != nil {
+			if err := o.complete(); err != nil {
 				return err
-			}
-			if o.watch && o.Structured() {
-				return errors.New("--watch shows a tree and has no --output json or yaml: leave one of them out, or use kubectl get --watch")
 			}
 			return o.run(cmd.Context(), args[0])
 		},
@@ -71,14 +82,34 @@ the output is no terminal, a line is written for every change.`,
 	o.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Keep the picture up to date until the rollout is over.")
 	cmd.Flags().BoolVar(&o.All, "all", false, "Show every cluster, however many there are.")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "With --watch: give up after this time, with exit code 1. 0 never does.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "With --watch: give up after this time, with exit code 124. 0 never does.")
+	cmd.Flags().StringVar(&o.until, "until", "", "Watch a run until approval, stage=NAME or done, or until it cannot come there before a user acts.")
+	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions([]string{goalDone, goalApproval, goalStage + "="}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
+}
+
+// complete reads the flags.
+func (o *statusOptions) complete() (err error) {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if o.goal, err = parseGoal(o.until); err != nil {
+		return err
+	}
+	o.watch = o.watch || o.until != ""
+	if o.watch && o.Structured() && o.Format != cli.FormatJSON {
+		return cli.Usagef("--watch shows a tree, or with --output json the tree in a line for every change: --output %s has no lines", o.Format)
+	}
+	return nil
 }
 
 func (o *statusOptions) run(ctx context.Context, arg string) error {
 	c, found, err := o.findOne(ctx, arg, hub.KindRun, hub.KindPlacement)
 	if err != nil {
 		return err
+	}
+	if o.until != "" && found.Run == nil && o.goal.word != goalDone {
+		return cli.Usagef("--until %s is for runs: %s is a placement; kubectl fleet get runs lists the runs", o.until, found.Ref())
 	}
 	sources := sourcesOf(found)
 	if o.watch {
@@ -111,7 +142,7 @@ func (o *statusOptions) print(root tree.Node) error {
 	if o.Wide() {
 		width = 0
 	}
-	for _, line := range tree.Lines(root, tree.Style{Now: o.factory.Clock.Now(), Width: width, Colours: cli.Colours(o.streams.Out)}) {
+	for _, line := range tree.Lines(root, tree.Style{Now: o.factory.Clock.Now(), Width: width, Colours: o.factory.Colours(o.streams.Out)}) {
 		cli.PrintStyled(o.streams.Out, line)
 	}
 	return nil
@@ -156,13 +187,22 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 		return o.ended(err, found, "")
 	}
 	var last live.Picture
+	var come bool
+	var came error
 	loop := &live.Loop{Clock: o.factory.Clock, Changed: feed.Changed(), Show: o.show(), Picture: func() live.Picture {
-		last = o.picture(found, feed.Objects())
+		objects := feed.Objects()
+		last = o.picture(found, objects)
+		if come, came = o.goal.judge(found, objects); come {
+			last.Over = true
+		}
 		last.Note = feed.Trouble()
 		return last
 	}}
 	if err := loop.Run(ctx); err != nil {
 		return o.ended(err, found, string(last.Root.State))
+	}
+	if come {
+		return came
 	}
 	if last.Root.State != updaterun.PhaseSucceeded {
 		return &cli.Exit{Code: cli.CodeFailed}
@@ -173,16 +213,25 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 // ended explains why watching ended early.
 func (o *statusOptions) ended(err error, found hub.Found, state string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s is not over after %s (--timeout): it is %s", found.Ref(), o.timeout, state)
+		return &cli.Exit{Code: cli.CodeTimeout, Err: fmt.Errorf("%s is not %s after %s (--timeout): it is %s", found.Ref(), o.goal, o.timeout, state)}
 	}
 	return err
 }
 
 func (o *statusOptions) show() func(live.Picture) error {
 	now := o.factory.Clock.Now
+	if o.Structured() {
+		return o.asJSONLines()
+	}
 	if !cli.IsTerminal(o.streams.Out) {
 		return live.AsLines(o.streams.Out, now)
 	}
 	screen := &live.Screen{Out: o.streams.Out, Size: func() (int, int) { return cli.Size(o.streams.Out) }}
-	return live.OnScreen(screen, now, cli.Colours(o.streams.Out))
+	return live.OnScreen(screen, now, o.factory.Colours(o.streams.Out))
+}
+
+// asJSONLines writes the tree in a line whenever it has changed.
+func (o *statusOptions) asJSONLines() func(live.Picture) error {
+	encode := cli.LineEncoder(o.streams.Out)
+	return func(p live.Picture) error { return encode(p.Root) }
 }

@@ -159,7 +159,9 @@ func TestStatusSaysWhichObjectItMisses(t *testing.T) {
 		"another kind":              {[]string{"status", "pod/web"}, `"pod/web": "pod" is not a kind this command is about; use run/NAME or placement/NAME`},
 		"no name":                   {[]string{"status"}, `kubectl fleet status needs the name of a run or placement, as in: kubectl fleet status run/web-17`},
 		"a namespace without it":    {[]string{"status", "run/web", "-n", "shop"}, `there is no run "web" in namespace "shop"; kubectl fleet get lists what there is`},
-		"watching for a program":    {[]string{"status", "run/web", "-w", "-o", "json"}, `--watch shows a tree and has no --output json or yaml: leave one of them out, or use kubectl get --watch`},
+		"watching as YAML":          {[]string{"status", "run/web", "-w", "-o", "yaml"}, "--watch shows a tree, or with --output json the tree in a line for every change: --output yaml has no lines"},
+		"watching for nothing":      {[]string{"status", "run/web", "--until", "stage"}, `--until "stage" is not known: use approval, stage=NAME or done`},
+		"an approval of placements": {[]string{"status", "crp/web", "--until", "approval"}, `--until approval is for runs: placement/web is a placement; kubectl fleet get runs lists the runs`},
 		"a prefix without its name": {[]string{"status", "run/"}, `"run/": the name is missing behind the slash`},
 	} {
 		t.Run(sentence, func(t *testing.T) { assert.EqualError(t, c.run(line.args...), line.err) })

@@ -95,7 +95,7 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 		if i > 0 {
 			cli.Printf(o.streams.Out, "\n")
 		}
-		printAnswer(o.streams.Out, answer, cli.Colours(o.streams.Out))
+		printAnswer(o.streams.Out, answer, o.factory.Colours(o.streams.Out))
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -49,6 +50,35 @@ func PlacementSources(p Placement) []Source {
 		bindingSource(p.Ref),
 		{"runs", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope)},
 	}
+}
+
+// FleetSources are all objects of some kinds; of placements and runs, with a namespace, only those in it.
+func FleetSources(kinds []Kind, namespace string) []Source {
+	var sources []Source
+	for _, kind := range kinds {
+		switch kind {
+		case KindMember:
+			sources = append(sources, Source{"member clusters", &clusterv1beta1.MemberCluster{}, func() client.ObjectList { return &clusterv1beta1.MemberClusterList{} }, nil})
+		case KindPlacement:
+			sources = append(sources, bothScopes("placements", namespace,
+				&placementv1beta1.ClusterResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementList{} },
+				&placementv1beta1.ResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ResourcePlacementList{} })...)
+		case KindRun:
+			sources = append(sources, bothScopes("runs", namespace,
+				&placementv1beta1.ClusterStagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.ClusterStagedUpdateRunList{} },
+				&placementv1beta1.StagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.StagedUpdateRunList{} })...)
+		}
+	}
+	return sources
+}
+
+// bothScopes are the sources of a kind that there is in both scopes; with a namespace, only the one in it.
+func bothScopes(what, namespace string, cluster client.Object, clusterList func() client.ObjectList, namespaced client.Object, namespacedList func() client.ObjectList) []Source {
+	inside := Source{"namespaced " + what, namespaced, namespacedList, []client.ListOption{client.InNamespace(namespace)}}
+	if namespace != "" {
+		return []Source{inside}
+	}
+	return []Source{{what, cluster, clusterList, nil}, inside}
 }
 
 func bindingSource(placement Ref) Source {

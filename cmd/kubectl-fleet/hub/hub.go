@@ -82,6 +82,11 @@ func (r Reader) Runs(ctx context.Context) ([]Run, error) {
 	return listBoth[placementv1beta1.UpdateRunObject](ctx, r, "staged update runs", &placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.StagedUpdateRunList{}, RunOf)
 }
 
+// AllApprovals returns the approval requests of both scopes; with a namespace, only those in it.
+func (r Reader) AllApprovals(ctx context.Context) ([]Approval, error) {
+	return listBoth[placementv1beta1.ApprovalRequestObject](ctx, r, "approval requests", &placementv1beta1.ClusterApprovalRequestList{}, &placementv1beta1.ApprovalRequestList{}, ApprovalOf)
+}
+
 // Bindings returns the bindings of the placements of both scopes; with a namespace, only those in it.
 func (r Reader) Bindings(ctx context.Context) ([]Binding, error) {
 	return listBoth[placementv1beta1.BindingObject](ctx, r, "bindings", &placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}, BindingOf)

@@ -31,6 +31,7 @@ type Member struct {
 	CPU, Memory string
 	Version     string
 	Taints      []string
+	Labels      map[string]string
 	Age         string
 }
 
@@ -54,6 +55,7 @@ func Members(members []clusterv1beta1.MemberCluster, now time.Time) []Member {
 func member(m *clusterv1beta1.MemberCluster, now time.Time) Member {
 	row := Member{
 		Name:    m.Name,
+		Labels:  m.Labels,
 		Joined:  statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined),
 		Healthy: statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy),
 		Nodes:   m.Status.Properties[clusterv1beta1.NodeCountProperty].Value,

@@ -28,6 +28,7 @@ type Placement struct {
 	Snapshot  string
 	Resources string
 	Message   string
+	Labels    map[string]string
 	Age       string
 }
 
@@ -43,7 +44,7 @@ func Placements(placements []hub.Placement, active []hub.Run, now time.Time) []P
 	rows := make([]Placement, 0, len(placements))
 	for _, p := range placements {
 		row := Placement{
-			Namespace: p.Namespace, Name: p.Name, Policy: policyText(p.Spec.Policy),
+			Namespace: p.Namespace, Name: p.Name, Labels: p.Object.GetLabels(), Policy: policyText(p.Spec.Policy),
 			Snapshot: p.Status.ObservedResourceIndex, Resources: strconv.Itoa(len(p.Status.SelectedResources)),
 			Age: Age(p.Object.GetCreationTimestamp().Time, now),
 		}
@@ -197,6 +198,7 @@ type Run struct {
 	WaitingFor string
 	Strategy   string
 	Message    string
+	Labels     map[string]string
 	Age        string
 }
 
@@ -216,7 +218,7 @@ func Runs(all []hub.Run, now time.Time) []Run {
 func runRow(run hub.Run, now time.Time) Run {
 	view := updaterun.Read(run.Object)
 	row := Run{
-		Namespace: run.Namespace, Name: run.Name, Placement: run.Spec.PlacementName,
+		Namespace: run.Namespace, Name: run.Name, Labels: run.Object.GetLabels(), Placement: run.Spec.PlacementName,
 		Snapshot: cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"),
 		State:    string(view.Phase), Strategy: run.Spec.StagedRolloutStrategyName,
 		WaitingFor: waitingFor(view, now), Age: Age(run.Object.GetCreationTimestamp().Time, now),

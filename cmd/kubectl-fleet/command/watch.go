@@ -1,0 +1,242 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/live"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// heartbeatColumn changes with every heartbeat, which is no change to tell of.
+const heartbeatColumn = "Heartbeat"
+
+// follow shows the fleet until the context ends.
+func (o *getOptions) follow(ctx context.Context) error {
+	reader, err := o.reader()
+	if err != nil {
+		return err
+	}
+	if err := reader.CheckHub(ctx); err != nil {
+		return err
+	}
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	kinds := o.kinds
+	if o.wants(hub.KindPlacement) && !o.wants(hub.KindRun) {
+		kinds = append(slices.Clone(kinds), hub.KindRun) // what a placement is at may be up to a run
+	}
+	var feed *hub.Feed
+	err = o.factory.Patiently(o.streams, "reading the fleet", func() (err error) {
+		feed, err = hub.Follow(ctx, c, hub.FleetSources(kinds, reader.Namespace))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	show := o.showFleet(func() *fleet { return o.sortFleet(feed.Objects()) })
+	loop := &live.Loop{Clock: o.factory.Clock, Changed: feed.Changed(), Show: show, Picture: func() live.Picture { return live.Picture{Note: feed.Trouble()} }}
+	return loop.Run(ctx)
+}
+
+// sortFleet sorts objects by what they are, and leaves out what was not asked for.
+func (o *getOptions) sortFleet(objects []client.Object) *fleet {
+	read := &fleet{}
+	for _, object := range objects {
+		switch object := object.DeepCopyObject().(type) {
+		case *clusterv1beta1.MemberCluster:
+			read.members = append(read.members, *object)
+		case placementv1beta1.PlacementObject:
+			read.placements = append(read.placements, hub.PlacementOf(object))
+		case placementv1beta1.UpdateRunObject:
+			read.active = append(read.active, hub.RunOf(object))
+		}
+	}
+	if o.wants(hub.KindRun) {
+		read.runs = slices.Clone(read.active)
+	}
+	// What is named may not be there yet: it is waited for.
+	_ = o.filter(read)
+	return read
+}
+
+// showFleet shows what there is now: as tables on a terminal, as events for programs, else as rows that have changed.
+func (o *getOptions) showFleet(read func() *fleet) func(live.Picture) error {
+	now := o.factory.Clock.Now
+	switch {
+	case o.Structured():
+		events := &watchEvents{known: map[types.UID]client.Object{}}
+		return func(live.Picture) error { return events.tell(o, read().items(o.kinds)) }
+	case cli.IsTerminal(o.streams.Out):
+		screen := &live.Screen{Out: o.streams.Out, Size: func() (int, int) { return cli.Size(o.streams.Out) }}
+		return func(picture live.Picture) error {
+			lines, err := o.lines(o.tables(read(), now()), picture.Note)
+			if err != nil {
+				return err
+			}
+			return screen.Draw(lines)
+		}
+	}
+	rows := &changedRows{began: now(), before: map[string]string{}}
+	return func(live.Picture) error { return rows.tell(o, read(), now()) }
+}
+
+// lines are tables as lines of a terminal.
+func (o *getOptions) lines(tables []table, note string) ([]string, error) {
+	text := &bytes.Buffer{}
+	if err := o.print(text, tables); err != nil {
+		return nil, err
+	}
+	if note != "" {
+		cli.Printf(text, "%s\n", note)
+	}
+	width, _ := cli.Size(o.streams.Out)
+	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	for i := range lines {
+		lines[i] = tree.Cut(lines[i], width, width > 0)
+	}
+	return lines, nil
+}
+
+// changedRows tells of rows that have changed.
+type changedRows struct {
+	// began is when it was told of first: what only the clock changes is no change.
+	began  time.Time
+	before map[string]string
+	widths map[hub.Kind][]int
+}
+
+func (r *changedRows) tell(o *getOptions, read *fleet, now time.Time) error {
+	tables := o.tables(read, now)
+	first := r.widths == nil
+	if first {
+		r.widths = map[hub.Kind][]int{}
+		if err := o.print(o.streams.Out, tables); err != nil {
+			return err
+		}
+		for _, one := range tables {
+			r.widths[one.kind] = columnWidths(one, o.Wide())
+		}
+	}
+	after := map[string]string{}
+	for t, still := range o.tables(read, r.began) {
+		for i, row := range still.rows {
+			key, said := string(still.kind)+"/"+row[0], strings.Join(withoutHeartbeat(still.columns, row), "\x00")
+			if !first && r.before[key] != said {
+				cli.Printf(o.streams.Out, "%s\n", padRow(tables[t], i, r.widths[still.kind], o.Wide(), len(tables) > 1))
+			}
+			after[key] = said
+		}
+	}
+	for _, key := range slices.Sorted(goneKeys(r.before, after)) {
+		cli.Printf(o.streams.Out, "%s deleted\n", key)
+	}
+	r.before = after
+	return nil
+}
+
+// goneKeys are the keys of one map that another has not.
+func goneKeys(before, after map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range before {
+			if _, there := after[key]; !there && !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// withoutHeartbeat is a row without what changes with every heartbeat.
+func withoutHeartbeat(columns []cli.Column, row []string) []string {
+	row = slices.Clone(row)
+	for i, column := range columns {
+		if column.Name == heartbeatColumn {
+			row[i] = ""
+		}
+	}
+	return row
+}
+
+// columnWidths are how wide the columns of a table are.
+func columnWidths(t table, wide bool) []int {
+	var widths []int
+	for i, column := range t.columns {
+		if column.Wide && !wide {
+			continue
+		}
+		width := utf8.RuneCountInString(column.Name)
+		for _, row := range t.rows {
+			width = max(width, utf8.RuneCountInString(row[i]))
+		}
+		widths = append(widths, width)
+	}
+	return widths
+}
+
+// padRow is a row below the columns of the table as it was first. Among several tables it begins with its kind.
+func padRow(t table, row int, widths []int, wide, several bool) string {
+	line := &strings.Builder{}
+	shown := 0
+	for i, column := range t.columns {
+		if column.Wide && !wide {
+			continue
+		}
+		cell := t.rows[row][i]
+		if cell == "" {
+			cell = "-"
+		}
+		if several && shown == 0 {
+			cell = string(t.kind) + "/" + cell
+		}
+		line.WriteString(cell + strings.Repeat(" ", max(widths[shown]-utf8.RuneCountInString(cell), 0)+3))
+		shown++
+	}
+	return strings.TrimRight(line.String(), " ")
+}
+
+// watchEvents tells of objects that come, change and go.
+type watchEvents struct{ known map[types.UID]client.Object }
+
+// watchEvent is an event as kubectl get --output-watch-events writes it.
+type watchEvent struct {
+	Type   string        `json:"type"`
+	Object client.Object `json:"object"`
+}
+
+func (w *watchEvents) tell(o *getOptions, objects []client.Object) error {
+	now := map[types.UID]client.Object{}
+	var errs []error
+	encode := cli.LineEncoder(o.streams.Out)
+	say := func(kind string, object client.Object) { errs = append(errs, encode(watchEvent{kind, object})) }
+	for _, object := range objects {
+		now[object.GetUID()] = object
+		before, known := w.known[object.GetUID()]
+		switch {
+		case !known:
+			say("ADDED", object)
+		case before.GetResourceVersion() != object.GetResourceVersion():
+			say("MODIFIED", object)
+		}
+	}
+	for uid, object := range w.known {
+		if _, there := now[uid]; !there {
+			say("DELETED", object)
+		}
+	}
+	w.known = now
+	return errors.Join(errs...)
+}
