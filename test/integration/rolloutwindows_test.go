@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -82,7 +83,7 @@ func runWaitsForItsWindow(s *spec) {
 // requireIdle looks until a run that waits writes nothing, in Temporal's history neither, and returns how long that is.
 func (s *spec) requireIdle(run *placementv1beta1.ClusterStagedUpdateRun) (events int) {
 	s.Helper()
-	recordings := []*recording{s.record(s.hub, &placementv1beta1.ClusterStagedUpdateRun{}), s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())}
+	recordings := []*recording{s.record(s.hub, &placementv1beta1.ClusterStagedUpdateRun{}, client.MatchingFields{"metadata.name": run.Name}), s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())}
 	var happened []string
 	for range quietTries {
 		events = len(s.history(workflowOf(run)).GetEvents())
