@@ -32,6 +32,7 @@ type ruleFile struct {
 	Groups []struct {
 		Rules []struct {
 			Alert       string            `json:"alert"`
+			Record      string            `json:"record"`
 			Expr        string            `json:"expr"`
 			Annotations map[string]string `json:"annotations"`
 		} `json:"rules"`
@@ -60,7 +61,7 @@ func Queries(charts string) ([]Query, error) {
 	}
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
-			all = append(all, Query{Where: "alert " + rule.Alert, Expression: rule.Expr})
+			all = append(all, Query{Where: "rule " + rule.Alert + rule.Record, Expression: rule.Expr})
 		}
 	}
 	return all, nil
