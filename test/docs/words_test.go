@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,17 +23,17 @@ var better = map[string]string{
 	`seldom`:                              "after longer and longer pauses",
 	`heard of|was heard`:                  "has reported",
 	`somebody|someone|anybody|everybody|everyone|nobody|whoever`: "name the users, clients or agents that are meant",
-	`figures?`:                 "metrics, or numbers",
-	`(?:reach|to) names`:       "DNS",
-	`who leads|one that leads`: "that holds the lease",
-	`the named`:                "the exceptions, or what is named",
-	`mend(?:s|ed)?`:            "correct, repair",
-	`pokes?|poked`:             "wake, signal",
-	`hollow`:                   "simulated",
-	`bare name`:                "a name alone",
-	`moreover|besides`:                            "in addition, also",
-	`bears?`:                                      "has",
-	`comes? along|brings? .* along`:               "is installed, is placed",
+	`figures?`:                      "metrics, or numbers",
+	`(?:reach|to) names`:            "DNS",
+	`who leads|one that leads`:      "that holds the lease",
+	`the named`:                     "the exceptions, or what is named",
+	`mend(?:s|ed)?`:                 "correct, repair",
+	`pokes?|poked`:                  "wake, signal",
+	`hollow`:                        "simulated",
+	`bare name`:                     "a name alone",
+	`moreover|besides`:              "in addition, also",
+	`bears?`:                        "has",
+	`comes? along|brings? .* along`: "is installed, is placed",
 	`in vain|thereof|therein|whereof|hereby|lest`: "say it with a verb",
 }
 
@@ -53,15 +54,10 @@ func explained(t *testing.T) []string {
 }
 
 func TestTextsAreInPlainWords(t *testing.T) {
-	use := map[string]string{}
-	for phrase, instead := range better {
-		use[phrase] = instead
-	}
+	use := maps.Clone(better)
 	content, err := os.ReadFile(filepath.Join(repository, glossary))
 	require.NoError(t, err)
-	for phrase, word := range otherWords(string(content)) {
-		use[phrase] = word
-	}
+	maps.Copy(use, otherWords(string(content)))
 	require.Greater(t, len(use), 30)
 	for _, path := range explained(t) {
 		if strings.HasSuffix(path, glossary) {
