@@ -44,7 +44,7 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 		group.Go(func() error { return a.keepBinding(ctx, byName[kept.Name], policy, kept) })
 	}
 	for _, name := range decision.Unschedule {
-		group.Go(func() error { return a.unscheduleBinding(ctx, byName[name]) })
+		group.Go(func() error { return a.unscheduleBinding(ctx, byName[name], decision.FailedOver[name] != "") })
 	}
 	err := group.Wait()
 	return int(created.Load()), err
@@ -121,10 +121,15 @@ func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.B
 }
 
 // unscheduleBinding marks a binding as no longer picked. Removing what it placed
-// is part of the rollout.
-func (a *Activities) unscheduleBinding(ctx context.Context, binding placementv1beta1.BindingObject) error {
-	state := string(binding.GetBindingSpec().State)
-	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.PreviousBindingStateAnnotation, state)
+// is part of the rollout, which waits for a replacement if the placement has failed over.
+func (a *Activities) unscheduleBinding(ctx context.Context, binding placementv1beta1.BindingObject, failedOver bool) error {
+	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.PreviousBindingStateAnnotation, string(binding.GetBindingSpec().State))
+	switch _, before := binding.GetAnnotations()[placementv1beta1.FailedOverAnnotation]; {
+	case failedOver: // there are annotations by now
+		operations = append(operations, fence.Add(fence.AnnotationPath(placementv1beta1.FailedOverAnnotation), formatInstant(a.Clock.Now())))
+	case before:
+		operations = append(operations, fence.Remove(fence.AnnotationPath(placementv1beta1.FailedOverAnnotation)))
+	}
 	return a.patchBinding(ctx, binding, append(operations, fence.Replace("/spec/state", placementv1beta1.BindingStateUnscheduled)))
 }
 

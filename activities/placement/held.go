@@ -23,7 +23,7 @@ func isRespecified(placement placementv1beta1.PlacementObject, policies []placem
 }
 
 // holdRemovals says that a decision is not to be carried out, because it would let bindings go for no reason that a user has
-// given. That stands on the placement then, for its status and for the user who accepts.
+// given, or would have the placement leave too many clusters at once. That stands on the placement then, for its status and for the user who accepts.
 func (a *Activities) holdRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, d decided) (bool, error) {
 	uids := make(map[string]types.UID, len(d.unexplained))
 	for _, binding := range d.bindings {
@@ -33,7 +33,12 @@ func (a *Activities) holdRemovals(ctx context.Context, placement placementv1beta
 	if err != nil {
 		return false, err
 	}
-	if held := placementv1beta1.NewHeldRemovals(placement, removals); held.Total > 0 && !held.IsAccepted(placement) {
+	if d.tooMany != nil {
+		removals = d.tooMany
+	}
+	held := placementv1beta1.NewHeldRemovals(placement, removals)
+	held.Failover = d.tooMany != nil
+	if held.Total > 0 && !held.IsAccepted(placement) {
 		return true, writeHeld(ctx, a.Client, placement, held.Encode())
 	}
 	return false, nil

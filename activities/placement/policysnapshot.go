@@ -26,7 +26,7 @@ var errOvertaken = errors.New("another attempt was faster")
 
 // hashPolicy hashes what tells policies apart. The number of clusters does not count:
 // picking more or fewer clusters by the same policy moves nothing that is placed. Nor does
-// whether a placement goes back to an earlier affinity group, and when, nor do the rules for
+// whether a placement goes back to an earlier affinity group, and when, for how long it tolerates a taint, nor do the rules for
 // replicas, which move replicas and no clusters. No policy is the same as picking all
 // clusters.
 func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
@@ -47,6 +47,9 @@ func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 // clearChangeable takes out of a policy what may change without a new policy snapshot.
 func clearChangeable(policy *placementv1beta1.PlacementPolicy) {
 	policy.NumberOfClusters, policy.Failback, policy.FailbackAfterSeconds, policy.ReplicaScheduling = nil, "", nil, nil
+	for i := range policy.Tolerations {
+		policy.Tolerations[i].TolerationSeconds = nil
+	}
 }
 
 // ensurePolicySnapshot returns the latest policy snapshot, which holds the policy

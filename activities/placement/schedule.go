@@ -55,7 +55,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 		return act.ScheduleResult{}, err
 	}
 	if held, err := a.holdRemovals(ctx, placement, decided); err != nil || held {
-		return act.ScheduleResult{PolicySnapshot: policy.GetName(), Held: len(decided.unexplained)}, err
+		return act.ScheduleResult{PolicySnapshot: policy.GetName(), Held: max(len(decided.unexplained), len(decided.tooMany))}, err
 	}
 	decision := decided.decision
 	if len(decision.Create) > 0 {
@@ -76,6 +76,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
 		placementv1beta1.ReplicaDemandAnnotation: placementv1beta1.HashReplicaDemands(decided.demands), placementv1beta1.ReplicaRequestsAnnotation: decided.requests,
+		placementv1beta1.LeaveAtAnnotation: formatInstant(decision.LeaveAt),
 	})
 	if err != nil {
 		return act.ScheduleResult{}, err
@@ -92,6 +93,14 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	}, a.prunePolicies(ctx, placement, policies, policy.GetName(), revision)
 }
 
+// formatInstant is an instant as it is noted; empty if there is none.
+func formatInstant(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
 // decided is what the scheduler has made of the fleet and the bindings.
 type decided struct {
 	decision scheduler.Decision
@@ -102,6 +111,8 @@ type decided struct {
 	requests string
 	// unexplained are the bindings that would go for no reason that a user has given.
 	unexplained []placementv1beta1.HeldRemoval
+	// tooMany are the bindings that would go because the placement leaves too many clusters at once; nil if these are not too many.
+	tooMany []placementv1beta1.HeldRemoval
 }
 
 // decideClusters reads the fleet and the bindings and picks clusters. It holds the copy
@@ -134,6 +145,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		Clusters:       clusters,
 		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),
 		Groups:         scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
+		Failover:       placementv1beta1.FailoverOf(placement),
 		Now:            now,
 		Demands:        demands,
 	}
@@ -145,7 +157,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	decision := scheduler.Decide(facts)
 	return decided{
 		decision: decision, bindings: bindings.Objects(), demands: demands, unexplained: scheduler.Unexplained(facts, decision, respecified),
-		requests: scheduler.RequestsToWatch(facts, decision),
+		requests: scheduler.RequestsToWatch(facts, decision), tooMany: scheduler.TooManyAtOnce(facts, decision),
 	}, nil
 }
 

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
@@ -176,6 +179,9 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	if ready := o.goal.readyAt(state); state.Available && state.NotTrackable && o.acts.Clock.Now().Before(ready) {
 		c.Available, c.ReadyAt = false, ready
 	}
+	if err := o.observeFailover(ctx, &c, b); err != nil {
+		return c, err
+	}
 	if err := o.observeHooks(ctx, &c, b); err != nil {
 		return c, err
 	}
@@ -188,6 +194,42 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	}
 	c.Available = false
 	return c, nil
+}
+
+// longestDeparture is for how long what replaces a copy waits until that is gone: a member that is out of reach removes nothing.
+const longestDeparture = 10 * time.Minute
+
+// observeFailover adds what waits for each other if the placement leaves clusters for others.
+func (o observer) observeFailover(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) error {
+	rule, now := placementv1beta1.FailoverOf(o.placement), o.acts.Clock.Now()
+	if rule == nil {
+		return nil
+	}
+	if since, left := placementv1beta1.LeftSince(b); left {
+		switch gone := since.Add(longestDeparture); {
+		case rule.PurgeMode != placementv1beta1.PurgeDirectly:
+			c.Leaving = rollout.LeavingGracefully
+		case now.Before(gone):
+			c.Leaving, c.ReadyAt = rollout.LeavingDirectly, rollout.EarlierOf(c.ReadyAt, gone)
+		}
+		if !c.Deleting {
+			return nil
+		}
+		member := &clusterv1beta1.MemberCluster{}
+		if err := o.acts.Client.Get(ctx, client.ObjectKey{Name: c.Name}, member); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading member cluster %s: %w", c.Name, err)
+		}
+		c.Lost = !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+		return nil
+	}
+	applied := meta.FindStatusCondition(b.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeApplied)
+	if applied != nil && applied.Status == metav1.ConditionTrue {
+		settles := applied.LastTransitionTime.Add(rule.GracePeriod())
+		if c.Settled = !now.Before(settles); !c.Settled {
+			c.SettlesAt = settles
+		}
+	}
+	return nil
 }
 
 // observeHooks adds what the lifecycle hooks of the placement say of a cluster.

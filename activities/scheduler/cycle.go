@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -22,6 +23,10 @@ type cycle struct {
 	// marked are the clusters of a PickN placement that a user wants replaced: they are picked only if
 	// no other can be.
 	marked map[string]Binding
+	// failing says why the placement is to leave clusters that it holds, if others can be picked; leaveAt is when it is to
+	// leave the next one.
+	failing map[string]string
+	leaveAt time.Time
 	// wanted is how many clusters satisfy the policy, amiss how many of those picked
 	// do not count.
 	wanted, amiss int
@@ -60,7 +65,7 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 		totals:      map[placementv1beta1.Workload]int32{},
 	}
 	c.known = &framework.Cycle{
-		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Now: facts.Now, Has: map[string]framework.Hold{},
+		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Failover: facts.Failover, Now: facts.Now, Has: map[string]framework.Hold{},
 		Fleet: make([]*clusterv1beta1.MemberCluster, 0, len(facts.Clusters)),
 	}
 	for i := range facts.Clusters {
@@ -74,6 +79,7 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 		c.sortBinding(binding)
 	}
 	c.tellHolds(clearing)
+	c.failing, c.leaveAt = findFailing(facts, c.findCluster, c.current, c.obsolete)
 	return c
 }
 
@@ -145,6 +151,9 @@ func (c *cycle) releaseObsolete(cluster string) {
 // keepBinding leaves a binding in place, in the state it has.
 func (c *cycle) keepBinding(binding Binding, decision placementv1beta1.ClusterDecision) {
 	c.decision.Keep = append(c.decision.Keep, Kept{Name: binding.Name, State: binding.State, Decision: decision})
+	if c.failing[binding.Cluster] != "" {
+		c.amiss++
+	}
 	decision.Assignments = nil // they are told on bindings only
 	c.decision.Selected = append(c.decision.Selected, decision)
 }

@@ -98,5 +98,6 @@ func (c *cycle) finishDecision() Decision {
 	default:
 		d.Message = fmt.Sprintf("found all cluster needed as specified by the scheduling policy, found %d cluster(s)", found)
 	}
+	tellFailover(c, &d)
 	return d
 }

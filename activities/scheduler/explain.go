@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -126,7 +127,7 @@ func ranksAbove(a, b Rival) bool {
 // reasonAgainst is the first reason against picking a cluster next.
 func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string, int) {
 	if _, marked := e.cycle.marked[cluster.Name]; marked {
-		return isMarked, byMark
+		return cmp.Or(e.cycle.failing[cluster.Name], isMarked), byMark
 	}
 	if reason, out := e.cycle.unchosen[cluster.Name]; out {
 		return reason, byChoice

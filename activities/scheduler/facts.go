@@ -24,6 +24,8 @@ type Facts struct {
 	Bindings []Binding
 	// Groups are what was recorded of the policy's affinity groups.
 	Groups GroupRecord
+	// Failover says when the placement leaves a cluster for another; nil if it stays.
+	Failover *placementv1beta1.ClusterFailover
 	// Now is when the decision is made.
 	Now time.Time
 	// Demands are what the workloads ask for that the policy divides, in order; nil if that is not known: then assignments
@@ -142,11 +144,16 @@ type Decision struct {
 	// Unschedule are names of existing bindings that are no longer selected and not
 	// yet marked so.
 	Unschedule []string
+	// FailedOver says why bindings are unscheduled because the placement leaves clusters for others, by the name of the
+	// binding: all that are then, those of clusters included that are left because an affinity group is.
+	FailedOver map[string]string
 	// FitSince is since when affinity groups before the one that clusters are picked from have had
 	// enough of them, by name; only if the policy goes back to one.
 	FitSince map[string]time.Time
-	// WakeAt is when to decide again because time has passed: one of them will have had enough for long enough, or what
-	// was learnt of a cluster counts no more; zero if there is no need.
+	// LeaveAt is when the placement is to leave a cluster for another if nothing changes; zero if it is to stay.
+	LeaveAt time.Time
+	// WakeAt is when to decide again because time has passed: one of them will have had enough for long enough, what
+	// was learnt of a cluster counts no more, or a cluster is to be left; zero if there is no need.
 	WakeAt time.Time
 	// Satisfied says that every cluster the policy asks for was found.
 	Satisfied bool

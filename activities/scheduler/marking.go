@@ -11,7 +11,7 @@ import (
 // isMarked reasons about a cluster that a user wants replaced.
 const isMarked = "its binding is marked to be replaced (label " + placementv1beta1.SpecifiedDeleteLabel + ")"
 
-// marking replaces the clusters that a user has marked, as far as others can be picked.
+// marking replaces the clusters that a user has marked, or that the placement is to leave, as far as others can be picked.
 type marking struct{ cycle *cycle }
 
 // setAside takes the marked clusters out of the choice, so that the plug-ins pick as if nothing were on
@@ -21,7 +21,7 @@ func (m marking) setAside(tooMany []Binding) {
 	for _, group := range []map[string]Binding{m.cycle.current, m.cycle.obsolete, m.cycle.unscheduled} {
 		for cluster, binding := range group {
 			isSame := func(other Binding) bool { return other.Name == binding.Name }
-			if !binding.Marked || slices.ContainsFunc(tooMany, isSame) {
+			if !binding.Marked && (m.cycle.failing[cluster] == "" || !binding.holdsCluster()) || slices.ContainsFunc(tooMany, isSame) {
 				continue
 			}
 			m.cycle.marked[cluster] = binding
@@ -42,10 +42,10 @@ func (m marking) unscheduleReplaced() {
 	slices.SortFunc(order, newDepartures(m.cycle).compareStays)
 	missing := m.cycle.wanted - len(m.cycle.decision.Selected)
 	for _, binding := range order {
-		reason := isMarked
+		reason := cmp.Or(m.cycle.failing[binding.Cluster], isMarked)
 		if missing > 0 && binding.holdsCluster() {
 			if reason = ""; binding.PolicySnapshot != m.cycle.facts.PolicySnapshot { // the policy may not match it any more
-				reason, _ = m.cycle.run.filterCluster(m.cycle.findCluster(binding.Cluster))
+				reason = m.filterAsHeld(binding.Cluster)
 			}
 		}
 		if reason == "" {
@@ -56,6 +56,17 @@ func (m marking) unscheduleReplaced() {
 		m.cycle.unscheduleBinding(binding)
 		m.cycle.rejected.addRejection(rejection{cluster: binding.Cluster, by: byMark, reason: reason})
 	}
+}
+
+// filterAsHeld asks the filters about a cluster that the policy may not match any more. That it is failing is no reason to let go of
+// it without another.
+func (m marking) filterAsHeld(cluster string) string {
+	if m.cycle.failing[cluster] != "" {
+		m.cycle.known.Has[cluster] = framework.Obsolete
+		defer delete(m.cycle.known.Has, cluster)
+	}
+	reason, _ := m.cycle.run.filterCluster(m.cycle.findCluster(cluster))
+	return reason
 }
 
 // departures are the order in which clusters go when fewer are wanted.

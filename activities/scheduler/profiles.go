@@ -4,6 +4,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clusteraffinity"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/failover"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/namespaceaffinity"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/sameplacement"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/spreadgroups"
@@ -25,6 +26,7 @@ var profiles = map[placementv1beta1.PlacementType]profile{
 		clusteraffinity.New,
 		namespaceaffinity.New,
 		tainttoleration.New,
+		failover.New,
 		spreadgroups.New,
 	},
 	placementv1beta1.PickNPlacementType: {
@@ -34,6 +36,7 @@ var profiles = map[placementv1beta1.PlacementType]profile{
 		clusteraffinity.New,
 		namespaceaffinity.New,
 		tainttoleration.New,
+		failover.New,
 		topologyspread.New,
 	},
 	// Who names clusters means them: neither taints nor affinity matter.

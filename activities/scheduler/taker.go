@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
 	"github.com/fleetflow/fleetflow/activities/scheduler/property"
@@ -105,8 +107,11 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 	if before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() {
 		changes = append(changes, framework.Presence)
 	}
-	if !slices.Equal(before.Spec.Taints, after.Spec.Taints) {
+	if !clusterv1beta1.EqualTaints(before.Spec.Taints, after.Spec.Taints) {
 		changes = append(changes, framework.Taints)
+	}
+	if isHealthy(before) != isHealthy(after) {
+		changes = append(changes, framework.Health)
 	}
 	for _, key := range changedKeys(before.Labels, after.Labels, func(a, b string) bool { return a == b }) {
 		changes = append(changes, framework.Label(key), framework.Group(key))
@@ -126,6 +131,11 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 		changes = append(changes, framework.NamespaceReports)
 	}
 	return changes
+}
+
+// isHealthy says that the hub knows a cluster to be healthy.
+func isHealthy(cluster *clusterv1beta1.MemberCluster) bool {
+	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
 }
 
 // changedKeys are the keys that are in one of two maps only, or whose values are not the same.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -244,11 +245,21 @@ func taintsKeepNewPlacementsOff(s *spec) {
 // taint puts the spec's taint on a member, or takes it away.
 func (s *spec) taint(name string, on bool) {
 	s.Helper()
+	if on {
+		s.taintWith(name, corev1.TaintEffectNoSchedule)
+		return
+	}
+	s.taintWith(name)
+}
+
+// taintWith gives a member just the spec's taints with the effects.
+func (s *spec) taintWith(name string, effects ...corev1.TaintEffect) {
+	s.Helper()
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	update(s, s.hub, member, func(m *clusterv1beta1.MemberCluster) {
 		m.Spec.Taints = nil
-		if on {
-			m.Spec.Taints = []clusterv1beta1.Taint{{Key: s.key(), Value: "v", Effect: corev1.TaintEffectNoSchedule}}
+		for _, effect := range effects {
+			m.Spec.Taints = append(m.Spec.Taints, clusterv1beta1.Taint{Key: s.key(), Value: "v", Effect: effect})
 		}
 	})
 }
@@ -288,6 +299,39 @@ func affinityGroupsFollowEachOther(s *spec) {
 	s.resize(1)
 	s.awaitValue(value1, "member-1")
 	s.awaitCleared("member-2", "member-3")
+}
+
+// placementsFailOver leaves the cluster for another when the seconds of a toleration are over, and stays where none can be picked.
+func placementsFailOver(s *spec) {
+	const tolerated = 4 * time.Second
+	s.namespaceWithConfigMap()
+	s.place(pickSome(1, nil), tolerating(placementv1beta1.Toleration{
+		Key: s.key(), Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(tolerated / time.Second)),
+	}), func(p *placementv1beta1.PlacementSpec) {
+		p.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{}}}
+	})
+	s.awaitValue(value1, "member-3")
+	s.awaitBound("member-3")
+	began := time.Now()
+	s.taintWith("member-3", corev1.TaintEffectNoExecute)
+	s.awaitValue(value1, "member-2")
+	took := time.Since(began)
+	s.Logf("failed over %s after the taint, which is tolerated for %s", took.Round(time.Millisecond), tolerated)
+	require.Greater(s, took, tolerated-time.Second, "times are kept in whole seconds")
+	s.awaitCleared("member-3")
+
+	s.taint("member-1", true)
+	s.taintWith("member-2", corev1.TaintEffectNoExecute)
+	s.awaitScheduled(metav1.ConditionFalse, fmt.Sprintf("could not find all clusters needed as specified by the scheduling policy, found 0 cluster(s) instead; no other cluster can be picked in "+
+		"place of member-2 (its taint {Key:%s Value:v Effect:NoExecute} is not tolerated for longer than 4 s), so that what is placed there stays", s.key()))
+	s.awaitValue(value1, "member-2")
+	s.requireNothingOn("member-1", "member-3")
+
+	s.taint("member-3", false)
+	s.awaitValue(value1, "member-3")
+	s.awaitCleared("member-2")
+	s.taint("member-1", false)
+	s.taint("member-2", false)
 }
 
 // awaitScheduled waits until the placement says this of the clusters that are picked.

@@ -87,6 +87,15 @@ type Cluster struct {
 	Drained bool
 	// Closed are the changes that must not begin on it now.
 	Closed Closed
+	// Leaving says how its copy makes place for that of another cluster, if the placement fails over.
+	Leaving Leaving
+	// Lost says that its binding is on the way out, and that nothing can be heard of the cluster: what is left of the copy takes no
+	// room of others.
+	Lost bool
+	// Settled says that it is as good as available for a copy that waits for it, SettlesAt when it will be by
+	// the passing of time; zero if only it can tell.
+	Settled   bool
+	SettlesAt time.Time
 }
 
 // Limits of a rolling update, resolved to numbers of clusters.
@@ -165,6 +174,7 @@ func Decide(facts Facts) Plan {
 	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{}, evicting: map[string]bool{}, inFlight: map[string]int{}}
 	for _, c := range ordered {
 		p.countCluster(c)
+		p.failover.countCluster(c)
 	}
 	p.planEvictions(facts, ordered)
 	if !facts.EvictionsOnly {
@@ -203,6 +213,7 @@ type planner struct {
 	evicting map[string]bool
 	// inFlight are the clusters under update by their value of Scatter.
 	inFlight map[string]int
+	failover failovers
 	// pending clusters have resources and are not available; changes and additions are
 	// what the limits keep from being planned.
 	pending, changes, additions int
@@ -274,7 +285,7 @@ func EarlierOf(a, b time.Time) time.Time {
 }
 
 func isUp(c Cluster) bool           { return c.Available && !c.Deleting }
-func holdsResources(c Cluster) bool { return c.Placed || c.Deleting }
+func holdsResources(c Cluster) bool { return (c.Placed || c.Deleting) && !c.Lost }
 
 // availableFor is how many clusters are available when one is to be taken away. What was
 // claimed for itself is not reserved against it.
@@ -304,9 +315,12 @@ func (p *planner) takeOne(c Cluster) {
 }
 
 // planChange plans an update or a removal, or what comes before it: a hook that holds the change is
-// answered once the cluster is prepared.
+// answered once the cluster is prepared. A copy that waits for its replacement stays.
 func (p *planner) planChange(c Cluster, op Op) {
 	switch {
+	case op == Remove && !p.evicting[c.Name] && p.failover.awaitsReplacement(c):
+		p.plan.Blocked++
+		p.plan.WakeAt = EarlierOf(p.plan.WakeAt, p.failover.settlesAt)
 	case !c.isHeld(op):
 		p.planStep(c, op)
 	case c.Prepared == op:
@@ -324,6 +338,9 @@ func (p *planner) planChange(c Cluster, op Op) {
 // planStep plans a change of a cluster.
 func (p *planner) planStep(c Cluster, op Op) {
 	p.takeOne(c)
+	if c.Leaving == LeavingGracefully && op == Remove {
+		p.failover.leaving--
+	}
 	if op == Update && c.Reports && isUp(c) {
 		p.available++
 	}
@@ -427,6 +444,10 @@ func (p *planner) additionOp() Op {
 func (p *planner) planAdditions(clusters []Cluster) {
 	for _, c := range clusters {
 		if c.State != Scheduled || !p.isIdle(c) || c.isClosed(Add) || p.keepsFrozen(c) {
+			continue
+		}
+		if p.failover.awaitsDeparture(c) {
+			p.plan.Blocked++
 			continue
 		}
 		reserved := p.reservedRoom

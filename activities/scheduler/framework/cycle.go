@@ -20,6 +20,8 @@ type Cycle struct {
 	Fleet []*clusterv1beta1.MemberCluster
 	// Has tells by name of the cluster what the placement has there.
 	Has map[string]Hold
+	// Failover says when the placement leaves a cluster for another; nil if it stays.
+	Failover *placementv1beta1.ClusterFailover
 	// Now is when the decision is made.
 	Now time.Time
 }

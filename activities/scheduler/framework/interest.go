@@ -15,6 +15,8 @@ const (
 	Standing Interest = "standing"
 	// Taints are those of a cluster, all together.
 	Taints Interest = "taints"
+	// Health is whether a cluster is healthy, as far as the hub knows: only placements that fail over are interested.
+	Health Interest = "health"
 	// Presence is which clusters are in the fleet; it matters where clusters are compared
 	// with each other.
 	Presence Interest = "presence"

@@ -56,7 +56,7 @@ type MemberClusterSpec struct {
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
 	// Taints keep new placements off this cluster unless they tolerate them, or have other
-	// clusters picked first. What is already placed stays.
+	// clusters picked first. What is already placed stays, unless a placement fails over.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule=`self.all(t, self.exists_one(u, u == t))`,message="taints must be unique: remove the repeated taint"
 	Taints []Taint `json:"taints,omitempty"`
@@ -85,6 +85,8 @@ type DeleteOptions struct {
 }
 
 // Taint marks a cluster as unfit for placements that do not tolerate it.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.timeAdded) || self.effect == "NoExecute"`,message="timeAdded is only for effect NoExecute, as no other moves what is placed: remove it, or set effect to NoExecute"
 type Taint struct {
 	// Key of the taint.
 	// +kubebuilder:validation:Required
@@ -98,11 +100,17 @@ type Taint struct {
 	Value string `json:"value,omitempty"`
 
 	// Effect on placements that do not tolerate the taint: NoSchedule keeps them away, and so
-	// does NoExecute; with PreferNoSchedule, PickN picks other clusters first that are as good.
+	// does NoExecute, which moves what is placed as well if the placement has strategy.failover;
+	// with PreferNoSchedule, PickN picks other clusters first that are as good.
 	// KubeFleet knows NoSchedule only.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	// +kubebuilder:validation:Required
 	Effect corev1.TaintEffect `json:"effect"`
+
+	// TimeAdded is since when the cluster has the taint, from which the seconds of tolerations count. Without it, or
+	// with a time that is yet to come, they count from when the hub agent first saw the taint. Only with effect NoExecute.
+	// An addition of fleetflow.
+	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }
 
 // MemberClusterStatus is the hub's picture of a member.

@@ -28,6 +28,10 @@ const (
 	// KeepPlacedValue is the value of KeepPlacedAnnotation that counts.
 	KeepPlacedValue = "true"
 
+	// TaintsSinceAnnotation on a MemberCluster has when the hub first saw the taints with effect NoExecute that do not tell
+	// since when they are there: times by taint, as JSON.
+	TaintsSinceAnnotation = fleetPrefix + "taints-since"
+
 	// ClusterUIDAnnotation on a MemberCluster has the uid of the cluster's namespace kube-system, by which a user who joins
 	// a cluster tells it from another that is to get the same name by mistake.
 	ClusterUIDAnnotation = fleetPrefix + "cluster-uid"

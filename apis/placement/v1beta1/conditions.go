@@ -87,6 +87,8 @@ const (
 	// ReasonUnexplainedRemovals is that of ConditionTypeRemovalsHeld, ReasonTooManyBytes that of
 	// ConditionTypeChangesHeld, ReasonPropagationDisabled that of ConditionTypeKindsHeld.
 	ReasonUnexplainedRemovals = "UnexplainedRemovals"
+	// ReasonFailoverHeld is that of ConditionTypeRemovalsHeld if a placement would leave too many clusters at once.
+	ReasonFailoverHeld        = "FailoverHeld"
 	ReasonTooManyBytes        = "TooManyBytes"
 	ReasonPropagationDisabled = "PropagationDisabled"
 	// ReasonEarlierRunUnderWay and ReasonUpdateStrategyNotFound are those of

@@ -8,13 +8,15 @@ import (
 )
 
 // HeldRemovals are the bindings of a placement that the hub agent would let go though neither a change of the placement nor
-// a deletion explains it. It holds them, and says so on the placement, until a user who may change the placement accepts.
+// a deletion explains it, or because the placement fails over from very many clusters at once. It holds them, and says so on the placement, until a user who may change the placement accepts.
 type HeldRemovals struct {
 	// Generation of the placement for which that was decided.
 	Generation int64 `json:"generation"`
 	// Total is how many bindings are held, Digest tells these from others.
 	Total  int    `json:"total"`
 	Digest string `json:"digest"`
+	// Failover says that a placement would leave so many clusters for others at once.
+	Failover bool `json:"failover,omitempty"`
 	// Removals are the first of them by name.
 	Removals []HeldRemoval `json:"removals"`
 }

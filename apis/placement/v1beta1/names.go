@@ -107,6 +107,11 @@ const (
 	ReplicaCountsAnnotation = FleetPrefix + "replica-counts"
 	// CRPGenerationAnnotation has, on a policy snapshot, the generation of the placement.
 	CRPGenerationAnnotation = FleetPrefix + "CRP-generation"
+	// FailedOverAnnotation has, on an unscheduled binding, since when (RFC 3339) it is not picked because the placement has left the
+	// cluster for another.
+	FailedOverAnnotation = FleetPrefix + "failed-over"
+	// LeaveAtAnnotation has, on a policy snapshot, when (RFC 3339) the placement is to leave a cluster for another if nothing changes.
+	LeaveAtAnnotation = FleetPrefix + "leave-at"
 	// PreviousBindingStateAnnotation has, on an unscheduled binding, the state it had before.
 	PreviousBindingStateAnnotation = FleetPrefix + "previous-binding-state"
 	// ParentResourceSnapshotNameAnnotation has, on a Work, the snapshot part in it.

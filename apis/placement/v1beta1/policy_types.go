@@ -354,6 +354,7 @@ type TopologySpreadConstraint struct {
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.operator) && self.operator == 'Exists' && has(self.value) && self.value != "")`,message="value must be empty when operator is Exists: remove value, or set operator to Equal"
 // +kubebuilder:validation:XValidation:rule=`(has(self.key) && self.key != "") || (has(self.operator) && self.operator == 'Exists')`,message="operator must be Exists when key is empty: set key, or set operator to Exists to tolerate every taint"
+// +kubebuilder:validation:XValidation:rule=`!has(self.tolerationSeconds) || (has(self.effect) && self.effect == "NoExecute")`,message="tolerationSeconds is only for effect NoExecute, as no other taint moves what is placed: set effect to NoExecute, or remove tolerationSeconds"
 type Toleration struct {
 	// Key of the taint; empty, with operator Exists, for every taint.
 	// +kubebuilder:validation:MaxLength=317
@@ -373,4 +374,11 @@ type Toleration struct {
 	// Effect of the taint: NoSchedule, PreferNoSchedule or NoExecute; empty for every effect.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
+
+	// TolerationSeconds is for how long what is placed stays on a cluster that has the taint, if the placement fails over
+	// (strategy.failover.cluster); of several tolerations of a taint the first counts. Without it, what is placed stays. It can be
+	// changed at any time. Only with effect NoExecute. An addition of fleetflow.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }

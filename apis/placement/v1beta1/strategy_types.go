@@ -20,6 +20,8 @@ const (
 // +kubebuilder:validation:XValidation:rule=`!has(self.external) || (has(self.type) && self.type == "External")`,message="external is only valid for External rollout strategy type: remove strategy.external, or set type to External"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.type) && self.type == "External" && has(self.rollingUpdate))`,message="rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"
 // +kubebuilder:validation:XValidation:rule=`!has(self.lifecycle) || !has(self.applyStrategy) || !has(self.applyStrategy.type) || self.applyStrategy.type != "ReportDiff"`,message="lifecycle hooks are not for applyStrategy type ReportDiff, which changes nothing on a cluster: remove strategy.lifecycle, or take another type"
+// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.type) || self.type != "External"`,message="failover is not for type External, under which update runs decide what is placed where: remove strategy.failover"
+// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || (has(self.failover.cluster.purgeMode) && self.failover.cluster.purgeMode == "Directly") || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !(type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge == 0 : self.rollingUpdate.maxSurge.matches("^0+%?$"))`,message="purgeMode Gracefully of strategy.failover needs room for the replacement: set rollingUpdate.maxSurge to at least 1, or purgeMode to Directly"
 type RolloutStrategy struct {
 	// Type is RollingUpdate to update cluster by cluster, External to leave it to staged
 	// update runs. It cannot change back from External.
@@ -52,7 +54,55 @@ type RolloutStrategy struct {
 	// Lifecycle has hooks that hold clusters before they are updated, left, or counted as available.
 	// An addition of fleetflow; without it nothing is held, as in KubeFleet.
 	Lifecycle *ClusterLifecycle `json:"lifecycle,omitempty"`
+
+	// Failover says when the placement leaves clusters for others. Only for a policy that picks a number of clusters
+	// (PickN) or has affinityGroups, and not for type External.
+	// An addition of fleetflow; without it, what is placed stays where it is, as in KubeFleet.
+	Failover *FailoverStrategy `json:"failover,omitempty"`
 }
+
+// FailoverStrategy says when a placement leaves clusters for others.
+type FailoverStrategy struct {
+	// Cluster says when a cluster itself is to be left.
+	// +kubebuilder:validation:Required
+	Cluster *ClusterFailover `json:"cluster,omitempty"`
+}
+
+// ClusterFailover says when a placement leaves a cluster for another: when the cluster has a taint with effect NoExecute that
+// the placement does not tolerate, or not any longer (tolerationSeconds), or when it has not been healthy for some time. Nothing
+// is removed as long as no other cluster can be picked. If three clusters or more, and over half of those of a placement, fall
+// due within a minute, nothing is moved until a user accepts that.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully"
+type ClusterFailover struct {
+	// NotReadySeconds is for how long a cluster may be unhealthy, or not report, before it is left. It counts from when
+	// the condition Healthy of the MemberCluster ceased to be True. Without it, only taints count.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	NotReadySeconds *int32 `json:"notReadySeconds,omitempty"`
+
+	// PurgeMode is Gracefully, also if it is absent, to keep what is placed on a cluster that is left until what replaces it is
+	// available, or Directly to remove it first, and place it elsewhere once it is gone, or after 10 minutes.
+	// Limits and lifecycle hooks hold for both.
+	// +kubebuilder:validation:Enum=Gracefully;Directly
+	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
+
+	// GracePeriodSeconds is for how long purge mode Gracefully waits for a replacement that is applied to become available; 600 if
+	// it is absent.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+}
+
+// PurgeMode says when what is placed on a cluster goes that a placement leaves for another.
+type PurgeMode string
+
+const (
+	// PurgeGracefully keeps it until what replaces it is available.
+	PurgeGracefully PurgeMode = "Gracefully"
+	// PurgeDirectly removes it before it is placed elsewhere.
+	PurgeDirectly PurgeMode = "Directly"
+)
 
 // Suspension says which clusters stay as they are. They keep their place among the picked clusters,
 // and count as available or not as they are; their agents go on repairing drifts. Evictions from them

@@ -334,6 +334,9 @@ func (p *propagation) readPolicy(in Input, spec fields) (placing, error) {
 	if err := p.readDivision(in, placement, made.policy); err != nil {
 		return made, err
 	}
+	if err := p.readFailover(in, spec, made); err != nil {
+		return made, err
+	}
 	return made, p.readStrategy(in, spec, made.strategy)
 }
 
@@ -532,11 +535,9 @@ func (p *propagation) readTolerations(in Input, placement fields, policy *placem
 		return err
 	}
 	for _, item := range items {
-		var seconds int64
-		if there, err := item.decode("tolerationSeconds", &seconds); err != nil {
+		var seconds *int64
+		if _, err := item.decode("tolerationSeconds", &seconds); err != nil {
 			return err
-		} else if there {
-			p.note(in, item.path+".tolerationSeconds", Unsupported, "what is placed stays, however long a cluster has the taint")
 		}
 		operator, err := item.text("operator")
 		if err != nil {
@@ -546,7 +547,7 @@ func (p *propagation) readTolerations(in Input, placement fields, policy *placem
 		if err != nil {
 			return err
 		}
-		made := placementv1beta1.Toleration{Operator: toleration(operator), Effect: taintEffect(effect)}
+		made := placementv1beta1.Toleration{Operator: toleration(operator), Effect: taintEffect(effect), TolerationSeconds: seconds}
 		if made.Key, err = item.text("key"); err != nil {
 			return err
 		}
@@ -625,7 +626,6 @@ var minor = []struct {
 	{"schedulerName", []any{"default-scheduler", ""}, Unsupported, "there is one scheduler"},
 	{"activationPreference", []any{""}, Unsupported, "a changed placement acts at once"},
 	{"schedulePriority", nil, Unsupported, "placements are worked on at the same time, in no order"},
-	{"failover", nil, Unsupported, "a workload stays where it is while its cluster is ill: evict it with kubectl fleet evict"},
 }
 
 // readMinor notes fields without a counterpart that are not at their default.

@@ -96,6 +96,9 @@ func Clusters(facts Facts, names ...string) []Answer {
 		Namespace: facts.Placement.Namespace, Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
 		Demands: facts.Demands,
 	}
+	if strategy := facts.Placement.Spec.Strategy; strategy != nil && strategy.Failover != nil {
+		question.Failover = strategy.Failover.Cluster
+	}
 	scheduler.AddShort(question.Bindings, facts.Works)
 	if policy != nil {
 		question.PolicySnapshot, question.Groups = policy.GetName(), scheduler.ReadGroups(policy.GetAnnotations(), policy.Status)

@@ -155,6 +155,11 @@ func TestConcerns(t *testing.T) {
 		"a slot on a cluster with a taint":            {clusterwatch.Stake{Policy: pickN(2)}, "", cluster(tainted), clusterwatch.Perhaps},
 		"a slot on a cluster that is gone":            {clusterwatch.Stake{Policy: pickN(2)}, "", nil, clusterwatch.Perhaps},
 		"a cluster that begins to report namespaces":  {clusterwatch.Stake{Bound: true}, framework.NamespaceReports, cluster(), clusterwatch.Perhaps},
+		"a taint of a cluster that may be left":       {clusterwatch.Stake{Policy: pickN(2), Bound: true, FailsOver: true}, framework.Taints, cluster(), clusterwatch.Yes},
+		"the health of a cluster that may be left":    {clusterwatch.Stake{Policy: pickN(2), Bound: true, FailsOver: true}, framework.Health, cluster(), clusterwatch.Yes},
+		"another change of it":                        {clusterwatch.Stake{Policy: pickN(2), Bound: true, FailsOver: true}, framework.Label("env"), cluster(), clusterwatch.No},
+		"the health of one to be picked instead":      {clusterwatch.Stake{Policy: pickN(2), FailsOver: true}, framework.Health, cluster(), clusterwatch.Perhaps},
+		"a taint of a cluster that is not left":       {clusterwatch.Stake{Policy: pickN(2), Bound: true}, framework.Taints, cluster(), clusterwatch.No},
 		"a clean-up has begun":                        {clusterwatch.Stake{Terminating: true}, "", cluster(), clusterwatch.No},
 		"a policy that cannot be followed at all":     {clusterwatch.Stake{Policy: unreadable}, standing, cluster(), clusterwatch.No},
 	}
@@ -268,6 +273,15 @@ func TestReconcileMarksWhoCares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			assert.ElementsMatch(t, tc.want, h.reconcile(t, tc.request))
 		})
+	}
+}
+
+func TestWhoFailsOverIsWokenByTheHealthOfClusters(t *testing.T) {
+	moving, staying := placement("moving", pickN(1)), placement("staying", pickN(1))
+	moving.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{}}}
+	objects := []client.Object{cluster(), moving, told(moving, metav1.ConditionTrue), binding(moving, "c"), staying, told(staying, metav1.ConditionTrue), binding(staying, "c")}
+	for _, changed := range []framework.Interest{framework.Taints, framework.Health} {
+		assert.ElementsMatch(t, marks{"moving clusters"}, newHub(t, objects...).reconcile(t, clusterwatch.Request{Cluster: "c", Changed: changed}), changed)
 	}
 }
 

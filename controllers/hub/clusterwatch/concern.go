@@ -19,6 +19,8 @@ type Stake struct {
 	Bound, Terminating bool
 	// Held says that removals of the placement's bindings wait until a user accepts them.
 	Held bool
+	// FailsOver says that the placement leaves clusters for others.
+	FailsOver bool
 	// Limited says that it was learnt that the cluster has no room for further replicas of a workload.
 	Limited bool
 }
@@ -73,7 +75,12 @@ func (s Stake) dependsOnOthers(changed framework.Interest) bool {
 
 // mustDecideAnew says that a binding's cluster is gone or there again, or that it gets another part of replicas that are divided.
 func (s Stake) mustDecideAnew(changed framework.Interest, gone bool) bool {
-	return s.hasLostOrRegained(changed, gone) || s.Bound && scheduler.WeighsBy(s.Policy, changed)
+	return s.hasLostOrRegained(changed, gone) || s.Bound && (scheduler.WeighsBy(s.Policy, changed) || s.mayLeave(changed))
+}
+
+// mayLeave says that the placement is to leave a cluster that it has because of a change, now or later, or is to stay.
+func (s Stake) mayLeave(changed framework.Interest) bool {
+	return s.FailsOver && (changed == framework.Taints || changed == framework.Health)
 }
 
 // hasLostOrRegained says that a cluster that a binding holds is gone, or is there again, which may end a hold.

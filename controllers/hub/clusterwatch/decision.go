@@ -53,7 +53,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	}
 	facts := scheduler.Facts{
 		PolicySnapshot: policy.GetName(), Namespace: placement.GetNamespace(), Policy: placement.GetPlacementSpec().Policy, Clusters: clusters,
-		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(),
+		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(), Failover: placementv1beta1.FailoverOf(placement),
 		Groups: scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
 	}
 	decision := scheduler.Decide(facts)
@@ -117,6 +117,9 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 	}
 	if _, goesBack := placementv1beta1.FailbackAfter(policy); goesBack {
 		return false // it may go to other clusters though it has enough
+	}
+	if placementv1beta1.FailoverOf(placement) != nil {
+		return false // one of those that it has may be to be replaced
 	}
 	picked := 0
 	for _, binding := range bindings {

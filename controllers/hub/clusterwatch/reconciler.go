@@ -158,6 +158,7 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 		return false, nil
 	}
 	stake.Policy, stake.Taker, stake.Held = placement.GetPlacementSpec().Policy, r.takerOf(placement), placementv1beta1.HeldRemovalsOf(placement) != nil
+	stake.FailsOver = placementv1beta1.FailoverOf(placement) != nil
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {
 		anew, err := r.wouldDecideAnew(ctx, placement)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -140,6 +141,9 @@ func policyInterests(object client.Object) []string {
 		return nil
 	}
 	interests := scheduler.Interests(placement.GetNamespace(), placement.GetPlacementSpec().Policy)
+	if placementv1beta1.FailoverOf(placement) != nil {
+		interests = append(interests, framework.Taints, framework.Health)
+	}
 	names := make([]string, 0, len(interests))
 	for _, interest := range interests {
 		names = append(names, string(interest))

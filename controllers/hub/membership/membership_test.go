@@ -230,6 +230,36 @@ func TestAHeartbeatCostsOneStatusWrite(t *testing.T) {
 	assert.Equal(t, "Member cluster is not healthy: readyz failed", b.condition(t, clusterv1beta1.ConditionTypeHealthy).Message)
 }
 
+func TestSinceWhenATaintIsThereIsNotedOnce(t *testing.T) {
+	b := newBench(t, member())
+	noted := func() string { return b.member(t).Annotations[clusterv1beta1.TaintsSinceAnnotation] }
+	taint := func(taints ...clusterv1beta1.Taint) {
+		m := b.member(t)
+		m.Spec.Taints = taints
+		require.NoError(t, b.hub.Update(t.Context(), m))
+		b.reconcile(t)
+	}
+	b.reconcile(t)
+	assert.NotContains(t, b.member(t).Annotations, clusterv1beta1.TaintsSinceAnnotation)
+	taint(clusterv1beta1.Taint{Key: "k", Effect: "NoSchedule"})
+	assert.Empty(t, noted(), "it moves nothing")
+	since := metav1.NewTime(b.clock.Now().Add(-time.Hour))
+	taint(clusterv1beta1.Taint{Key: "k", Effect: "NoExecute", TimeAdded: &since})
+	assert.Empty(t, noted(), "the taint tells")
+	ahead := metav1.NewTime(b.clock.Now().Add(time.Hour))
+	taint(clusterv1beta1.Taint{Key: "k", Effect: "NoExecute", TimeAdded: &ahead})
+	first := noted()
+	assert.JSONEq(t, `{"{Key:k Value: Effect:NoExecute}":"`+b.clock.Now().UTC().Truncate(time.Second).Format(time.RFC3339)+`"}`, first)
+	b.later(time.Minute)
+	taint(clusterv1beta1.Taint{Key: "k", Effect: "NoExecute"})
+	assert.Equal(t, first, noted(), "it is still the first time")
+	b.later(-time.Hour)
+	b.reconcile(t)
+	assert.NotEqual(t, first, noted(), "what was noted with a clock that was ahead does not count")
+	taint()
+	assert.NotContains(t, b.member(t).Annotations, clusterv1beta1.TaintsSinceAnnotation)
+}
+
 func TestMissedHeartbeats(t *testing.T) {
 	t.Run("a silent member is no longer known to be healthy", func(t *testing.T) {
 		b := newBench(t, member())

@@ -86,6 +86,9 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 	if err := r.addFinalizerAndLabel(ctx, member); err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := r.noteTaints(ctx, member); err != nil {
+		return ctrl.Result{}, err
+	}
 	obstacle, err := r.prepareNamespace(ctx, member, box)
 	report := Report{Obstacle: obstacle, Mailbox: box, Now: metav1.NewTime(r.clock.Now())}
 	if err != nil {
@@ -111,6 +114,22 @@ func (r *Reconciler) addFinalizerAndLabel(ctx context.Context, member *clusterv1
 	metav1.SetMetaDataLabel(&member.ObjectMeta, clusterv1beta1.MemberNameLabel, member.Name)
 	if err := r.client.Patch(ctx, member.DeepCopy(), client.MergeFrom(base)); err != nil {
 		return fmt.Errorf("labelling member cluster %s: %w", member.Name, err)
+	}
+	return nil
+}
+
+// noteTaints notes on a member since when it has the taints that do not tell.
+func (r *Reconciler) noteTaints(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+	noted := clusterv1beta1.NoteTaints(member, r.clock.Now())
+	if member.Annotations[clusterv1beta1.TaintsSinceAnnotation] == noted {
+		return nil
+	}
+	base := member.DeepCopy()
+	if metav1.SetMetaDataAnnotation(&member.ObjectMeta, clusterv1beta1.TaintsSinceAnnotation, noted); noted == "" {
+		delete(member.Annotations, clusterv1beta1.TaintsSinceAnnotation)
+	}
+	if err := r.client.Patch(ctx, member.DeepCopy(), client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("noting since when member cluster %s has its taints: %w", member.Name, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,7 +18,7 @@ const maxFailureEvents = 10
 
 // emitEvents emits an event for every step of the rollout that has just been done, and for clusters that have just
 // failed.
-func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
+func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, status placementv1beta1.PlacementStatus) {
 	done := func(conditions []metav1.Condition, step string) bool {
 		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ScopeOf(placement).PlacementConditionType(step))
 	}
@@ -42,6 +43,9 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 	}
 	if names := newlySuspended(after, before); len(names) > 0 {
 		r.events.Eventf(placement, nil, "Normal", "PlacementClustersResumed", "Suspend", "%d cluster(s) are not suspended any more: %s", len(names), joinLimited(names))
+	}
+	if names := newlyLeft(bindings, before, after); len(names) > 0 {
+		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOver", "Schedule", "The placement leaves %d cluster(s) for others: %s", len(names), joinLimited(names))
 	}
 	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
@@ -85,6 +89,22 @@ func newlySuspended(before, after []placementv1beta1.PerClusterPlacementStatus) 
 			names = append(names, after[i].ClusterName)
 		}
 	}
+	return names
+}
+
+// newlyLeft returns the names of the clusters that were picked before, and are not because the placement has left them for others.
+func newlyLeft(bindings []placementv1beta1.BindingObject, before, after []placementv1beta1.PerClusterPlacementStatus) []string {
+	isOf := func(entries []placementv1beta1.PerClusterPlacementStatus, cluster string) bool {
+		return slices.ContainsFunc(entries, func(e placementv1beta1.PerClusterPlacementStatus) bool { return e.ClusterName == cluster })
+	}
+	var names []string
+	for _, binding := range bindings {
+		cluster := binding.GetBindingSpec().TargetCluster
+		if _, left := placementv1beta1.LeftSince(binding); left && isOf(before, cluster) && !isOf(after, cluster) {
+			names = append(names, cluster)
+		}
+	}
+	slices.Sort(names)
 	return names
 }
 

@@ -26,6 +26,14 @@ func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1
 	if more := held.Total - len(named); more > 0 {
 		named = append(named, fmt.Sprintf("and %d more", more))
 	}
+	if held.Failover {
+		return metav1.Condition{
+			Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonFailoverHeld,
+			Message: fmt.Sprintf("The placement would leave %d cluster(s) at once for others: %s. So many are hardly ill, rather is it the hub that cannot reach them. "+
+				"Nothing is moved, and no cluster is picked, until they have recovered, or this is accepted: %s",
+				held.Total, strings.Join(named, ", "), placementv1beta1.AcceptCommand(placement)),
+		}
+	}
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonUnexplainedRemovals,
 		Message: fmt.Sprintf("The hub agent would take the placement off %d cluster(s), and no change of the placement and no deletion explains it: %s. "+
@@ -60,7 +68,7 @@ func kindsHeldCondition(facts *Facts) metav1.Condition {
 // emitHeldEvents tells of removals and of changes that have begun to be held.
 func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
-		log.FromContext(ctx).Info("Holding removals that nothing explains: " + note)
+		log.FromContext(ctx).Info("Holding removals: " + note)
 		r.events.Eventf(placement, nil, "Warning", "RemovalsHeld", "Schedule", "%s", workmodel.CutMessage(note, maxNote))
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeChangesHeld); note != "" {

@@ -20,7 +20,7 @@ func NeedsWork(facts *Facts) waker.Need {
 	if !facts.Placement.GetDeletionTimestamp().IsZero() {
 		return waker.Need{}
 	}
-	need := waker.Need{Progress: hashProgress(facts), HasDeferredChanges: !facts.Verdict.Due.IsZero()}
+	need := waker.Need{Progress: hashProgress(facts), HasDeferredChanges: facts.waitsForTime()}
 	lost := lostClusters(facts)
 	generation := facts.Placement.GetGeneration()
 	switch {
@@ -108,6 +108,12 @@ func lostClusters(facts *Facts) []string {
 	}
 	slices.Sort(lost)
 	return lost
+}
+
+// waitsForTime says that the workflow waits for the end of the time in which changes are collected, or for the instant at which the
+// placement is to leave a cluster for another.
+func (f *Facts) waitsForTime() bool {
+	return !f.Verdict.Due.IsZero() || f.Policy != nil && placementv1beta1.FailoverOf(f.Placement) != nil && f.Policy.GetAnnotations()[placementv1beta1.LeaveAtAnnotation] != ""
 }
 
 // replicasChanged says that workloads ask for other replicas than those that were divided last.

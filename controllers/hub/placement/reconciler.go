@@ -136,7 +136,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, placementv1beta1.IsExternal(facts.Placement), r.clock.Since(now)))
 	r.emitHeldEvents(ctx, placement, status)
 	r.emitClosedEvents(placement, status)
-	r.emitEvents(placement, status)
+	r.emitEvents(placement, facts.Bindings, status)
 	return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), copyErr
 }
 

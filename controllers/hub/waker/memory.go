@@ -18,8 +18,8 @@ type Need struct {
 	// their binding, or evictions. It stays the same while the workflow that was poked for it does its work. It is
 	// empty if only the rest of a rollout is pending.
 	Demand string
-	// HasDeferredChanges says that the workflow collects changes and waits for the end of the time for that. It is
-	// not poked for them, but has to be open.
+	// HasDeferredChanges says that the workflow collects changes and waits for the end of the time for that, or for the time to
+	// leave a cluster. It is not poked for them, but has to be open.
 	HasDeferredChanges bool
 	// Ripens is after how long without any move time alone may let a rollout go on, because a cluster whose
 	// availability cannot be tracked then counts as available; 0 if there is no such cluster.

@@ -1,6 +1,6 @@
 // Package tainttoleration keeps placements off clusters with a taint that the policy
 // does not tolerate, or prefers other clusters. Taints keep new placements off; what is on
-// the cluster stays, whatever the effect.
+// the cluster stays, whatever the effect, unless the placement fails over (package failover).
 package tainttoleration
 
 import (
@@ -29,7 +29,7 @@ func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) 
 	}
 	for _, taint := range cluster.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !isTolerated(c.Policy.Tolerations, taint) {
-			return fmt.Sprintf("taint %+v cannot be tolerated", taint)
+			return fmt.Sprintf("taint %s cannot be tolerated", taint)
 		}
 	}
 	return ""
@@ -44,7 +44,7 @@ func (plugin) Score(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) f
 func (plugin) Details(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) []string {
 	var details []string
 	for _, taint := range avoided(c.Policy.Tolerations, cluster) {
-		details = append(details, fmt.Sprintf("taint %+v is not tolerated: of clusters that are otherwise as good, others are picked first (-1)", taint))
+		details = append(details, fmt.Sprintf("taint %s is not tolerated: of clusters that are otherwise as good, others are picked first (-1)", taint))
 	}
 	return details
 }
@@ -71,7 +71,17 @@ func (plugin) Watches(c *framework.Cycle) []framework.Interest {
 }
 
 func isTolerated(tolerations []placementv1beta1.Toleration, taint clusterv1beta1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(t placementv1beta1.Toleration) bool { return toleratesTaint(t, taint) })
+	return First(tolerations, taint) != nil
+}
+
+// First is the first of the tolerations that tolerates a taint, for however long; nil if none does.
+func First(tolerations []placementv1beta1.Toleration, taint clusterv1beta1.Taint) *placementv1beta1.Toleration {
+	for i := range tolerations {
+		if toleratesTaint(tolerations[i], taint) {
+			return &tolerations[i]
+		}
+	}
+	return nil
 }
 
 // toleratesTaint follows the rules of Kubernetes: an empty key with Exists tolerates

@@ -1,0 +1,128 @@
+package placement_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// failingOver is a hub whose placement picks n of twice as many clusters, tolerates the taint for a minute and fails over.
+func failingOver(t *testing.T, n int32) *hub {
+	t.Helper()
+	seconds := int64(60)
+	objects := []runtime.Object{crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{
+			PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: &n,
+			Tolerations: []placementv1beta1.Toleration{{Key: "k", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: &seconds}},
+		}
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{}}}
+	})}
+	for i := range 2 * n {
+		objects = append(objects, member(fmt.Sprintf("member-%d", i)))
+	}
+	h := newHub(t, objects...)
+	require.Equal(t, int(n), h.schedule().Created)
+	return h
+}
+
+// taint gives a member the taint since now, or takes it away.
+func (h *hub) taint(name string, on bool) {
+	h.t.Helper()
+	m := &clusterv1beta1.MemberCluster{}
+	require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKey{Name: name}, m))
+	m.Spec.Taints = nil
+	if on {
+		m.Spec.Taints = []clusterv1beta1.Taint{{Key: "k", Effect: "NoExecute"}}
+	}
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[clusterv1beta1.TaintsSinceAnnotation] = clusterv1beta1.NoteTaints(m, h.clock.Now())
+	require.NoError(h.t, h.Update(h.t.Context(), m))
+}
+
+func TestAClusterIsLeftWhenTheTimeIsOver(t *testing.T) {
+	h := failingOver(t, 1)
+	assert.Equal(t, map[string]string{"member-1": "Scheduled crp-0"}, h.bindings())
+	assert.Nil(t, h.policy("crp-0").Spec.Policy.Tolerations[0].TolerationSeconds, "the seconds are not part of the policy")
+	h.taint("member-1", true)
+	due := h.clock.Now().Add(time.Minute)
+	assert.WithinDuration(t, due, h.schedule().WakeAt, time.Second)
+	assert.Equal(t, due.UTC().Format(time.RFC3339), h.policy("crp-0").Annotations[placementv1beta1.LeaveAtAnnotation], "so that a hub that has lost its workflows goes on")
+	h.writes = 0
+	h.schedule()
+	assert.Zero(t, h.writes)
+	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		seconds := int64(30)
+		p.Spec.Policy.Tolerations[0].TolerationSeconds = &seconds
+	})
+	assert.WithinDuration(t, due.Add(-30*time.Second), h.schedule().WakeAt, time.Second)
+	assert.Equal(t, []string{"crp-0*"}, h.policies(), "it is the same policy")
+
+	h.clock.Step(30 * time.Second)
+	assert.Equal(t, 1, h.schedule().Unscheduled)
+	assert.Equal(t, map[string]string{"member-0": "Scheduled crp-0", "member-1": "Unscheduled crp-0"}, h.bindings())
+	assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.LeaveAtAnnotation)
+	list := &placementv1beta1.ClusterResourceBindingList{}
+	require.NoError(t, h.List(t.Context(), list))
+	for i := range list.Items {
+		since, left := placementv1beta1.LeftSince(&list.Items[i])
+		assert.Equal(t, list.Items[i].Spec.TargetCluster == "member-1", left)
+		assert.True(t, !left || since.Equal(h.clock.Now().Truncate(time.Second)))
+	}
+}
+
+func TestAClusterThatRecoversInTimeIsNotLeft(t *testing.T) {
+	h := failingOver(t, 1)
+	h.taint("member-1", true)
+	h.schedule()
+	h.clock.Step(59 * time.Second)
+	h.taint("member-1", false)
+	assert.Zero(t, h.schedule().WakeAt)
+	assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.LeaveAtAnnotation)
+	h.clock.Step(time.Hour)
+	h.schedule()
+	assert.Equal(t, map[string]string{"member-1": "Scheduled crp-0"}, h.bindings())
+}
+
+func TestManyClustersAtOnceAreLeftOnlyIfAUserAccepts(t *testing.T) {
+	h := failingOver(t, 4)
+	before := h.bindings()
+	for _, name := range []string{"member-7", "member-6", "member-5"} {
+		h.taint(name, true)
+		h.clock.Step(10 * time.Second)
+	}
+	h.clock.Step(time.Minute)
+	result := h.schedule()
+	assert.Equal(t, 3, result.Held)
+	assert.Equal(t, before, h.bindings())
+	p := h.placement()
+	held := placementv1beta1.HeldRemovalsOf(p)
+	require.NotNil(t, held)
+	assert.True(t, held.Failover)
+	assert.Equal(t, 3, held.Total)
+
+	h.taint("member-7", false)
+	assert.Equal(t, 2, h.schedule().Unscheduled, "two are not too many")
+	assert.NotContains(t, h.placement().Annotations, placementv1beta1.RemovalsHeldAnnotation)
+
+	h = failingOver(t, 4)
+	for _, name := range []string{"member-7", "member-6", "member-5"} {
+		h.taint(name, true)
+	}
+	h.clock.Step(time.Minute)
+	h.schedule()
+	p = h.placement()
+	p.Annotations[placementv1beta1.RemovalsAcceptedAnnotation] = placementv1beta1.HeldRemovalsOf(p).Token(p)
+	require.NoError(t, h.Update(t.Context(), p))
+	assert.Equal(t, 3, h.schedule().Unscheduled)
+	assert.NotContains(t, h.placement().Annotations, placementv1beta1.RemovalsAcceptedAnnotation)
+}

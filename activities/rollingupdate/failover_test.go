@@ -1,0 +1,131 @@
+package rollingupdate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// failsOver has the placement leave clusters for others, one at a time.
+func (r *rollout) failsOver(rule placementv1beta1.ClusterFailover) {
+	r.t.Helper()
+	r.roll(1, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1"), MaxSurge: percentOrNumber("1")})
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.Failover = &placementv1beta1.FailoverStrategy{Cluster: &rule}
+	})
+}
+
+// leftAt is a binding of a cluster that the placement has left for another.
+func leftAt(cluster string, at time.Time) *placementv1beta1.ClusterResourceBinding {
+	b := bound(cluster, newSnapshot)
+	b.Spec.State = placementv1beta1.BindingStateUnscheduled
+	b.Annotations = map[string]string{placementv1beta1.FailedOverAnnotation: at.Format(time.RFC3339)}
+	return b
+}
+
+func scheduledTo(cluster string) *placementv1beta1.ClusterResourceBinding {
+	b := bound(cluster, "")
+	b.Spec.State = placementv1beta1.BindingStateScheduled
+	return b
+}
+
+// applied has the binding of a cluster say since when everything is applied.
+func (r *rollout) applied(cluster string, since time.Time) {
+	r.t.Helper()
+	old := r.binding(cluster)
+	b := old.DeepCopy()
+	meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue, Reason: "Applied", LastTransitionTime: metav1.NewTime(since),
+	})
+	require.NoError(r.t, r.Status().Update(r.t.Context(), b))
+	r.tell(old, b)
+}
+
+func steps(result act.AdvanceResult) []string {
+	var told []string
+	for _, change := range result.Next {
+		told = append(told, change.Op+" "+change.Cluster)
+	}
+	return told
+}
+
+// Acceptance example R13, as far as a cluster is concerned.
+func TestWhatIsLeftGoesWhenItsReplacementHasSettled(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		settle func(r *rollout)
+		want   []string
+		wake   time.Time
+	}{
+		"R13: not before":                         {settle: func(*rollout) {}},
+		"R13: not while it is applied for less":   {settle: func(r *rollout) { r.applied("n", now.Add(-599*time.Second)) }, wake: now.Add(time.Second)},
+		"R13: when it is available":               {settle: func(r *rollout) { r.report("n", metav1.ConditionTrue) }, want: []string{"remove a"}},
+		"R13: after the grace period":             {settle: func(r *rollout) { r.applied("n", now.Add(-600*time.Second)) }, want: []string{"remove a"}},
+		"if the placement does not fail over now": {settle: func(r *rollout) { r.roll(1, placementv1beta1.RollingUpdateConfig{}) }, want: []string{"remove a"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			n := bound("n", newSnapshot)
+			r := newRollout(t, leftAt("a", now), n)
+			r.failsOver(placementv1beta1.ClusterFailover{})
+			r.report("n", metav1.ConditionFalse)
+			test.settle(r)
+			var result act.AdvanceResult
+			if test.want == nil {
+				done := r.waiting(act.AdvanceRequest{WakeAt: now.Add(time.Minute)})
+				r.clock.Step(2 * time.Minute)
+				result = r.ended(done)
+			} else {
+				result = r.advance(act.AdvanceRequest{})
+			}
+			if test.wake.IsZero() {
+				assert.Equal(t, test.want, steps(result))
+				assert.Equal(t, test.want == nil, result.Blocked == 1)
+			} else {
+				assert.Equal(t, []string{"remove a"}, steps(result), "the time is over meanwhile")
+			}
+		})
+	}
+}
+
+func TestAReplacementIsWrittenWhileTheCopyIsThere(t *testing.T) {
+	r := newRollout(t, leftAt("a", now), scheduledTo("n"))
+	r.failsOver(placementv1beta1.ClusterFailover{})
+	assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})))
+}
+
+func TestDirectlyTheCopyGoesFirst(t *testing.T) {
+	directly := placementv1beta1.ClusterFailover{PurgeMode: placementv1beta1.PurgeDirectly}
+	r := newRollout(t, leftAt("a", now), scheduledTo("n"))
+	r.failsOver(directly)
+	assert.Equal(t, []string{"remove a"}, steps(r.advance(act.AdvanceRequest{})))
+	r = newRollout(t, leftAt("a", now.Add(-10*time.Minute)), scheduledTo("n"))
+	r.failsOver(directly)
+	assert.ElementsMatch(t, []string{"remove a", "add n"}, steps(r.advance(act.AdvanceRequest{})), "but is not waited for longer than 10 minutes")
+}
+
+func TestWhatIsLeftOnALostClusterTakesNoRoom(t *testing.T) {
+	for _, healthy := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionUnknown} {
+		gone := leftAt("a", now)
+		gone.Finalizers, gone.DeletionTimestamp = []string{placementv1beta1.WorkFinalizer}, &metav1.Time{Time: now}
+		r := newRollout(t, gone, leftAt("b", now), scheduledTo("n"))
+		r.failsOver(placementv1beta1.ClusterFailover{})
+		require.NoError(t, r.Create(t.Context(), &clusterv1beta1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "a"},
+			Status:     clusterv1beta1.MemberClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: healthy}}},
+		}))
+		if healthy == metav1.ConditionUnknown {
+			assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})))
+			continue
+		}
+		done := r.waiting(act.AdvanceRequest{WakeAt: now.Add(time.Minute)})
+		r.clock.Step(2 * time.Minute)
+		assert.Empty(t, steps(r.ended(done)), "it removes what it has, and then there is room")
+	}
+}

@@ -1,0 +1,222 @@
+package scheduler_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// evictedSince adds a taint with effect NoExecute and the time since when it is there.
+func evictedSince(at time.Time) change {
+	return func(c *clusterv1beta1.MemberCluster) {
+		added := metav1.NewTime(at)
+		c.Spec.Taints = append(c.Spec.Taints, clusterv1beta1.Taint{Key: "k", Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &added})
+	}
+}
+
+// evictedAsNoted adds a taint with effect NoExecute that the hub saw first at some time.
+func evictedAsNoted(at time.Time) change {
+	return func(c *clusterv1beta1.MemberCluster) {
+		taintedWith(corev1.TaintEffectNoExecute)(c)
+		c.Annotations = map[string]string{clusterv1beta1.TaintsSinceAnnotation: clusterv1beta1.NoteTaints(c, at)}
+	}
+}
+
+// unhealthySince has the hub know of a cluster since when it is not healthy.
+func unhealthySince(at time.Time) change {
+	return func(c *clusterv1beta1.MemberCluster) {
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, LastTransitionTime: metav1.NewTime(at)}}
+	}
+}
+
+// toleratingFor adds a toleration of the taint with effect NoExecute.
+func toleratingFor(policy *placementv1beta1.PlacementPolicy, seconds ...int64) *placementv1beta1.PlacementPolicy {
+	toleration := placementv1beta1.Toleration{Key: "k", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
+	if seconds != nil {
+		toleration.TolerationSeconds = &seconds[0]
+	}
+	policy.Tolerations = append(policy.Tolerations, toleration)
+	return policy
+}
+
+func TestFailoverOfClusters(t *testing.T) {
+	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
+	in := func(seconds int) time.Time { return ago(-seconds) }
+	onA := []scheduler.Binding{bound("a")}
+	evicted := evictedSince(ago(10))
+	for sentence, test := range map[string]struct {
+		policy   *placementv1beta1.PlacementPolicy
+		rule     placementv1beta1.ClusterFailover
+		off      bool
+		clusters []clusterv1beta1.MemberCluster
+		bindings []scheduler.Binding
+		// want are the clusters that are selected, unschedule those that go.
+		want, unschedule []string
+		leaveAt          time.Time
+		unsatisfied      bool
+		message          string
+	}{
+		"a taint that is not tolerated moves what is placed at once": {
+			policy: pickN(1), clusters: fleet(cluster("a", evicted), cluster("b")), bindings: onA, want: []string{"b"}, unschedule: []string{"b-a"},
+		},
+		"without strategy.failover it stays": {
+			policy: pickN(1), off: true, clusters: fleet(cluster("a", evicted), cluster("b")), bindings: onA, want: []string{"a"},
+		},
+		"other effects move nothing": {
+			policy: pickN(1), clusters: fleet(cluster("a", tainted, taintedWith(corev1.TaintEffectPreferNoSchedule)), cluster("b")), bindings: onA, want: []string{"a"},
+		},
+		"a taint that is tolerated for ever moves nothing": {
+			policy: toleratingFor(pickN(1)), clusters: fleet(cluster("a", evicted), cluster("b")), bindings: onA, want: []string{"a"},
+		},
+		"one that is tolerated for some time moves nothing before": {
+			policy: toleratingFor(pickN(1), 30), clusters: fleet(cluster("a", evicted), cluster("b")), bindings: onA, want: []string{"a"}, leaveAt: in(20),
+		},
+		"and moves it then": {
+			policy: toleratingFor(pickN(1), 10), clusters: fleet(cluster("a", evicted), cluster("b")), bindings: onA, want: []string{"b"}, unschedule: []string{"b-a"},
+		},
+		"of several tolerations the first counts": {
+			policy: toleratingFor(toleratingFor(pickN(1), 30), 5), clusters: fleet(cluster("a", evicted), cluster("b")), bindings: onA, want: []string{"a"}, leaveAt: in(20),
+		},
+		"of several taints the one that is due first counts": {
+			policy: toleratingFor(pickN(1), 30), clusters: fleet(cluster("a", evictedSince(ago(5)), evicted), cluster("b")), bindings: onA, want: []string{"a"}, leaveAt: in(20),
+		},
+		"a taint without a time counts from when the hub saw it": {
+			policy: toleratingFor(pickN(1), 30), clusters: fleet(cluster("a", evictedAsNoted(ago(12))), cluster("b")), bindings: onA, want: []string{"a"}, leaveAt: in(18),
+		},
+		"one that the hub has not noted yet counts from now": {
+			policy: toleratingFor(pickN(1), 30), clusters: fleet(cluster("a", taintedWith(corev1.TaintEffectNoExecute)), cluster("b")), bindings: onA, want: []string{"a"}, leaveAt: in(30),
+		},
+		"a clock that is ahead does not put the time off": {
+			policy: toleratingFor(pickN(1), 30), clusters: fleet(cluster("a", evictedSince(in(86400))), cluster("b")), bindings: onA, want: []string{"a"}, leaveAt: in(30),
+		},
+		"nor does what was noted before the clock was put back": {
+			policy: toleratingFor(pickN(1), 30), clusters: fleet(cluster("a", evictedAsNoted(in(86400))), cluster("b")), bindings: onA, want: []string{"a"}, leaveAt: in(30),
+		},
+		"nothing is removed because nothing better was found": {
+			policy: pickN(1), clusters: fleet(cluster("a", evicted), cluster("b", tainted)), bindings: onA, want: []string{"a"}, unsatisfied: true,
+			message: "could not find all clusters needed as specified by the scheduling policy, found 0 cluster(s) instead; no other cluster can be picked in place of " +
+				"a (its taint {Key:k Value:v Effect:NoExecute} is not tolerated), so that what is placed there stays",
+		},
+		"nor because the policy is another by now": {
+			policy: pickN(1), clusters: fleet(cluster("a", evicted)), bindings: []scheduler.Binding{with(bound("a"), old)}, want: []string{"a"}, unsatisfied: true,
+		},
+		"a cluster that is due is not picked": {
+			policy: toleratingFor(pickN(2), 5), clusters: fleet(cluster("a", evicted), cluster("b")), want: []string{"b"}, unsatisfied: true,
+		},
+		"one that is not due yet is": {
+			policy: toleratingFor(pickN(2), 30), clusters: fleet(cluster("a", evicted), cluster("b")), want: []string{"a", "b"},
+		},
+		"a cluster that is not heard of is left": {
+			policy: pickN(1), rule: placementv1beta1.ClusterFailover{NotReadySeconds: new(int32(60))}, clusters: fleet(cluster("a", unhealthySince(ago(60))), cluster("b")),
+			bindings: onA, want: []string{"b"}, unschedule: []string{"b-a"},
+		},
+		"but not before": {
+			policy: pickN(1), rule: placementv1beta1.ClusterFailover{NotReadySeconds: new(int32(90))}, clusters: fleet(cluster("a", unhealthySince(ago(60))), cluster("b")),
+			bindings: onA, want: []string{"a"}, leaveAt: in(30),
+		},
+		"nor if only taints count": {
+			policy: pickN(1), clusters: fleet(cluster("a", unhealthySince(ago(6000))), cluster("b")), bindings: onA, want: []string{"a"},
+		},
+		"as many are left as can be replaced": {
+			policy: pickN(3), clusters: fleet(cluster("a", evicted), cluster("b", evicted), cluster("c"), cluster("d")), bindings: []scheduler.Binding{bound("a"), bound("b"), bound("c")},
+			want: []string{"b", "c", "d"}, unschedule: []string{"b-a"}, unsatisfied: true,
+		},
+		"R11: a group whose clusters are all to be left is left": {
+			policy: localThenCloud(pickAll()), clusters: fleet(local("a", evicted), cloud("c")), bindings: []scheduler.Binding{from("local", "a")}, want: []string{"c"}, unschedule: []string{"b-a"},
+		},
+		"R11: when the taint goes, the placement stays where it is": {
+			policy: localThenCloud(pickAll()), clusters: fleet(local("a"), cloud("c")), bindings: []scheduler.Binding{from("cloud", "c")}, want: []string{"c"},
+		},
+		"R11: if both groups are unfit, nothing is removed": {
+			policy: localThenCloud(pickAll()), clusters: fleet(local("a", evicted), cloud("c", evicted)), bindings: []scheduler.Binding{from("local", "a")}, want: []string{"a"}, unsatisfied: true,
+		},
+		"R11: of PickN a group that has too few clusters left is left": {
+			policy: localThenCloud(pickN(2)), clusters: fleet(local("a", evicted), local("b"), cloud("c"), cloud("d")), bindings: []scheduler.Binding{from("local", "a"), from("local", "b")},
+			want: []string{"c", "d"}, unschedule: []string{"b-a", "b-b"},
+		},
+		"of PickAll a group that has other clusters is not left, nor is its cluster": {
+			policy: localThenCloud(pickAll()), clusters: fleet(local("a", evicted), local("b"), cloud("c")), bindings: []scheduler.Binding{from("local", "a"), from("local", "b")},
+			want: []string{"a", "b"},
+		},
+		"within a group the cluster is replaced": {
+			policy: localThenCloud(pickN(1)), clusters: fleet(local("a", evicted), local("b"), cloud("c")), bindings: []scheduler.Binding{from("local", "a")},
+			want: []string{"b"}, unschedule: []string{"b-a"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			facts := scheduler.Facts{PolicySnapshot: "p-1", Policy: test.policy, Clusters: test.clusters, Bindings: test.bindings, Failover: &test.rule, Now: now}
+			if test.off {
+				facts.Failover = nil
+			}
+			d := scheduler.Decide(facts)
+			var selected []string
+			for _, one := range d.Selected {
+				selected = append(selected, one.ClusterName)
+			}
+			assert.Equal(t, test.want, selected)
+			assert.Equal(t, test.unschedule, d.Unschedule)
+			assert.Equal(t, test.unschedule, slices.Sorted(maps.Keys(d.FailedOver)), "all that go, go because of the failover")
+			assert.Empty(t, scheduler.Unexplained(facts, d, false))
+			assert.Equal(t, test.leaveAt, d.LeaveAt)
+			assert.Equal(t, test.leaveAt, d.WakeAt)
+			assert.Equal(t, test.unsatisfied, !d.Satisfied, d.Message)
+			if test.message != "" {
+				assert.Equal(t, test.message, d.Message)
+			}
+		})
+	}
+}
+
+func TestFailoverOfTooManyClustersAtOnce(t *testing.T) {
+	at := func(seconds ...int) []clusterv1beta1.MemberCluster {
+		clusters := clustersNamed("v", "w", "x", "y", "z")
+		for i, ago := range seconds {
+			clusters = append(clusters, cluster(string(rune('a'+i)), evictedSince(now.Add(-time.Duration(ago)*time.Second))))
+		}
+		return clusters
+	}
+	five := []scheduler.Binding{bound("a"), bound("b"), bound("c"), bound("d"), bound("e")}
+	left := func(b *scheduler.Binding) { b.State = placementv1beta1.BindingStateUnscheduled }
+	for sentence, test := range map[string]struct {
+		clusters  []clusterv1beta1.MemberCluster
+		bindings  []scheduler.Binding
+		tolerates int64
+		held      []string
+	}{
+		"three of five within a minute are too many": {clusters: append(at(10, 20, 30), clustersNamed("d", "e")...), held: []string{"a", "b", "c"}},
+		"two are not": {clusters: append(at(10, 20), clustersNamed("c", "d", "e")...)},
+		"nor are three that do not fall due within a minute": {clusters: append(at(10, 20, 80), clustersNamed("d", "e")...)},
+		"those that fall due next count":                     {tolerates: 60, clusters: append(at(60, 30, 20), clustersNamed("d", "e")...), held: []string{"a"}},
+		"those that fall due later do not":                   {tolerates: 600, clusters: append(at(600, 550, 500), clustersNamed("d", "e")...)},
+		"those that are being replaced count":                {clusters: append(at(30, 20, 10), clustersNamed("d", "e")...), bindings: []scheduler.Binding{with(bound("a"), left), with(bound("b"), left), bound("c"), bound("v"), bound("w"), bound("d"), bound("e")}, held: []string{"c"}},
+		"three of six are half":                              {clusters: append(at(10, 20, 30), clustersNamed("d", "e")...), bindings: append(slices.Clone(five), bound("v"))},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if test.bindings == nil {
+				test.bindings = five
+			}
+			facts := scheduler.Facts{
+				PolicySnapshot: "p-1", Policy: toleratingFor(pickN(int32(len(test.bindings))), test.tolerates), Clusters: test.clusters, Bindings: test.bindings,
+				Failover: &placementv1beta1.ClusterFailover{}, Now: now,
+			}
+			if len(test.bindings) == 7 {
+				facts.Policy.NumberOfClusters = new(int32(5))
+			}
+			var held []string
+			for _, removal := range scheduler.TooManyAtOnce(facts, scheduler.Decide(facts)) {
+				held = append(held, removal.Cluster)
+				assert.Contains(t, removal.Why, "the placement fails over: its taint {Key:k Value:v Effect:NoExecute} is not tolerated")
+			}
+			assert.Equal(t, test.held, held)
+		})
+	}
+}

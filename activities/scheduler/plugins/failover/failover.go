@@ -1,0 +1,97 @@
+// Package failover keeps placements that fail over off the clusters that they would leave.
+package failover
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/tainttoleration"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+type plugin struct{}
+
+// New returns the plug-in.
+func New() framework.Plugin { return plugin{} }
+
+// Name of the plug-in.
+func (plugin) Name() string { return "Failover" }
+
+// PreFilter has nothing to ask if the placement does not fail over.
+func (plugin) PreFilter(c *framework.Cycle) (skip bool, err error) { return c.Failover == nil, nil }
+
+// Filter keeps the placement off a cluster that it would leave at once. Whether it leaves a cluster that it is on depends on what
+// else can be picked, which no filter knows.
+func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
+	if c.Holds(cluster.Name) {
+		return ""
+	}
+	return DueOf(c.Policy.Tolerations, c.Failover, cluster, c.Now).Against(c.Now)
+}
+
+// Due is when a placement leaves a cluster, if another can be picked.
+type Due struct {
+	// At is zero if there is no reason to leave.
+	At time.Time
+	// Reason says, for people, why.
+	Reason string
+}
+
+// Against is the reason to leave the cluster; empty as long as there is none.
+func (d Due) Against(now time.Time) string {
+	if d.At.IsZero() || d.At.After(now) {
+		return ""
+	}
+	return d.Reason
+}
+
+// DueOf says when a placement leaves a cluster: as soon as one of its taints is not tolerated any more, or it has not been healthy for
+// too long. An instant that is yet to come counts as now, so that no clock that is wrong puts the time off for ever.
+func DueOf(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.MemberCluster, now time.Time) Due {
+	due := dueUnready(rule, cluster, now)
+	for _, taint := range cluster.Spec.Taints {
+		if taint.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		if found := dueTaint(tolerations, cluster, taint, now); !found.At.IsZero() && (due.At.IsZero() || found.At.Before(due.At)) {
+			due = found
+		}
+	}
+	return due
+}
+
+// dueTaint is when a taint is not tolerated any more: the first toleration that matches counts.
+func dueTaint(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1.MemberCluster, taint clusterv1beta1.Taint, now time.Time) Due {
+	since := clusterv1beta1.TaintSince(cluster, taint, now)
+	toleration := tainttoleration.First(tolerations, taint)
+	switch {
+	case toleration == nil:
+		return Due{since, fmt.Sprintf("its taint %s is not tolerated", taint)}
+	case toleration.TolerationSeconds == nil:
+		return Due{}
+	default:
+		return Due{after(since, *toleration.TolerationSeconds), fmt.Sprintf("its taint %s is not tolerated for longer than %d s", taint, *toleration.TolerationSeconds)}
+	}
+}
+
+func dueUnready(rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.MemberCluster, now time.Time) Due {
+	healthy := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+	if rule.NotReadySeconds == nil || healthy == nil || healthy.Status == metav1.ConditionTrue {
+		return Due{}
+	}
+	since := healthy.LastTransitionTime.Time
+	if since.After(now) {
+		since = now
+	}
+	return Due{after(since, int64(*rule.NotReadySeconds)), fmt.Sprintf("it has not been healthy for longer than %d s", *rule.NotReadySeconds)}
+}
+
+func after(since time.Time, seconds int64) time.Time {
+	return since.Add(time.Duration(seconds) * time.Second)
+}
