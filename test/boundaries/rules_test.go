@@ -58,7 +58,7 @@ func rules() map[string]rule {
 			never: []string{temporal, module + "/workflows", module + "/activities", module + "/worker", module + "/controllers/hub"},
 		},
 		"the command line needs the hub's API alone": {
-			of:    []string{"cmd/kubectl-fleet/..."},
+			of:    []string{"cmd/kubectl-fleet/...", "cmd/fleet-dashboard/..."},
 			never: []string{temporal, module + "/controllers", module + "/worker", module + "/workflows/placement", module + "/workflows/stagedupdate"},
 		},
 		"programs are imported by nobody but themselves": {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,10 +68,14 @@ func inMemory(objects ...client.Object) client.WithWatch {
 	return builder.WithInterceptorFuncs(interceptor.Funcs{Patch: fixture.PatchAsAPIServer, Create: createOrReview}).Build()
 }
 
-// createOrReview creates an object, and answers the question who the user is.
+// createOrReview creates an object, and answers the questions who the user is and what he may do: all.
 func createOrReview(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	if review, is := object.(*authenticationv1.SelfSubjectReview); is {
 		review.Status.UserInfo.Username = "jane"
+		return nil
+	}
+	if review, is := object.(*authorizationv1.SelfSubjectAccessReview); is {
+		review.Status.Allowed = true
 		return nil
 	}
 	return c.Create(ctx, object, options...)

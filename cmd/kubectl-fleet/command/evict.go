@@ -113,7 +113,11 @@ func (s *steering) evict(ctx context.Context, arg, cluster string, timeout time.
 	if err != nil {
 		return err
 	}
-	placement := found.Placement
+	return s.evictFrom(ctx, c, *found.Placement, cluster, timeout)
+}
+
+// evictFrom asks for an eviction, and waits for its outcome.
+func (s *steering) evictFrom(ctx context.Context, c client.WithWatch, placement hub.Placement, cluster string, timeout time.Duration) error {
 	if placement.Namespace != "" {
 		return fmt.Errorf("%s is namespaced: evictions are for ClusterResourcePlacements", placement.Ref)
 	}

@@ -17,6 +17,7 @@ import (
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 )
 
 // holding is what `hold` was asked for.
@@ -85,18 +86,6 @@ func (h *holding) object(reason string, now time.Time) (*fleetflowv1alpha1.Rollo
 	return hold, nil
 }
 
-// describeCover says what a hold covers.
-func describeCover(spec *fleetflowv1alpha1.RolloutHoldSpec) string {
-	cover := "the whole fleet"
-	if spec.ClusterSelector != nil {
-		cover = "clusters " + metav1.FormatLabelSelector(spec.ClusterSelector)
-	}
-	if spec.PlacementSelector != nil {
-		cover += ", placements " + metav1.FormatLabelSelector(spec.PlacementSelector)
-	}
-	return cover
-}
-
 func (h *holding) stopTheLine(ctx context.Context, reason string) error {
 	c, err := h.connect()
 	if err != nil {
@@ -106,7 +95,7 @@ func (h *holding) stopTheLine(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Ask(h.streams, fmt.Sprintf("Stop the line for %s? Nothing begins there until it is released.", describeCover(&hold.Spec))); err != nil {
+	if err := h.Ask(h.streams, fmt.Sprintf("Stop the line for %s? Nothing begins there until it is released.", overview.HoldCover(&hold.Spec))); err != nil {
 		return err
 	}
 	if h.Sends() {
@@ -118,7 +107,7 @@ func (h *holding) stopTheLine(ctx context.Context, reason string) error {
 	if hold.Spec.ExpiresAt != nil {
 		until += ", or " + hold.Spec.ExpiresAt.UTC().Format(time.RFC3339)
 	}
-	h.Done(h.streams, "hold/%s stops the line for %s, %s", hold.Name, describeCover(&hold.Spec), until)
+	h.Done(h.streams, "hold/%s stops the line for %s, %s", hold.Name, overview.HoldCover(&hold.Spec), until)
 	return nil
 }
 
@@ -227,17 +216,11 @@ func containsName(names []string, name string) bool {
 
 // describeHold is the row of a hold.
 func describeHold(hold *fleetflowv1alpha1.RolloutHold, now time.Time) []string {
-	state, expires := "stopping", "-"
-	if meta.IsStatusConditionTrue(hold.Status.Conditions, fleetflowv1alpha1.ConditionTypeQuiet) {
-		state = "quiet"
-	}
-	if !hold.IsInForce(now) {
-		state = "expired"
-	}
-	if hold.Spec.ExpiresAt != nil {
-		expires = hold.Spec.ExpiresAt.UTC().Format(time.RFC3339)
+	row, expires := overview.HoldOf(hold, now), "-"
+	if !row.Expires.IsZero() {
+		expires = row.Expires.UTC().Format(time.RFC3339)
 	}
 	return []string{
-		hold.Name, describeCover(&hold.Spec), state, fmt.Sprint(hold.Status.HeldRuns), fmt.Sprint(hold.Status.HeldPlacements), fmt.Sprint(hold.Status.InFlight), expires, hold.Spec.Reason,
+		row.Name, row.Covers, row.State, fmt.Sprint(row.HeldRuns), fmt.Sprint(row.HeldPlacements), fmt.Sprint(row.Flying), expires, row.Reason,
 	}
 }

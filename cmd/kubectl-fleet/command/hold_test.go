@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 )
 
 func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
@@ -16,7 +17,7 @@ func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
 	all, err := (&holding{name: "incident"}).object("payments down", now)
 	require.NoError(t, err)
 	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}, all.Spec)
-	assert.Equal(t, "the whole fleet", describeCover(&all.Spec))
+	assert.Equal(t, "the whole fleet", overview.HoldCover(&all.Spec))
 
 	part, err := (&holding{lasts: 2 * time.Hour, clusters: "region in (west,east)", placements: "team=web", rollbacks: true}).object("storm", now)
 	require.NoError(t, err)
@@ -28,7 +29,7 @@ func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
 		}},
 		PlacementSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}, MatchExpressions: []metav1.LabelSelectorRequirement{}},
 	}, part.Spec)
-	assert.Equal(t, "clusters region in (east,west), placements team=web", describeCover(&part.Spec))
+	assert.Equal(t, "clusters region in (east,west), placements team=web", overview.HoldCover(&part.Spec))
 }
 
 func TestAHoldIsRefusedThatSaysNothing(t *testing.T) {

@@ -22,8 +22,9 @@ import (
 type statusOptions struct {
 	viewing
 	status.Options
-	watch   bool
-	timeout time.Duration
+	// web shows it in a browser instead.
+	watch, web bool
+	timeout    time.Duration
 	// until is what the user watches for, as written; goal is that.
 	until string
 	goal  goal
@@ -68,6 +69,9 @@ approval, with 4 if it is stopped.`,
   # Every cluster of a large placement
   kubectl fleet status placement/web --all
 
+  # In a browser
+  kubectl fleet status run/web-17 --web
+
   # A run of a namespaced placement
   kubectl fleet status run/nightly -n shop`,
 		Args:              exactlyOne("a run or placement", "kubectl fleet status run/web-17"),
@@ -76,10 +80,14 @@ approval, with 4 if it is stopped.`,
 			if err := o.complete(); err != nil {
 				return err
 			}
+			if o.web {
+				return o.openDashboard(cmd.Context(), args[0])
+			}
 			return o.run(cmd.Context(), args[0])
 		},
 	}
 	o.AddFlags(cmd)
+	cmd.Flags().BoolVar(&o.web, "web", false, "Start kubectl fleet dashboard, and print the link of the page about it.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Keep the picture up to date until the rollout is over.")
 	cmd.Flags().BoolVar(&o.All, "all", false, "Show every cluster, however many there are.")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "With --watch: give up after this time, with exit code 124. 0 never does.")
@@ -128,6 +136,16 @@ func (o *statusOptions) run(ctx context.Context, arg string) error {
 		return o.Encode(o.streams.Out, picture.Root)
 	}
 	return o.print(picture.Root)
+}
+
+// openDashboard shows the object in a browser.
+func (o *statusOptions) openDashboard(ctx context.Context, arg string) error {
+	_, found, err := o.findOne(ctx, arg, hub.KindRun, hub.KindPlacement)
+	if err != nil {
+		return err
+	}
+	d := &dashboard{factory: o.factory, streams: o.streams, address: anyPort}
+	return d.run(ctx, found.Ref().Path())
 }
 
 func sourcesOf(found hub.Found) []hub.Source {

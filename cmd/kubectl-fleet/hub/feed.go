@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -80,6 +81,24 @@ func bothScopes(what, namespace string, cluster client.Object, clusterList func(
 	}
 	return []Source{{what, cluster, clusterList, nil}, inside}
 }
+
+// WholeSources are all objects that tell of a fleet; with a namespace, of what is namespaced only what is in it.
+func WholeSources(namespace string) []Source {
+	cluster, spaced := placementv1beta1.Scope{}, placementv1beta1.AnyNamespace
+	sources := FleetSources([]Kind{KindMember, KindPlacement, KindRun}, namespace)
+	sources = append(sources,
+		Source{"holds", &fleetflowv1alpha1.RolloutHold{}, func() client.ObjectList { return &fleetflowv1alpha1.RolloutHoldList{} }, nil},
+		Source{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil})
+	sources = append(sources, bothScopes("bindings", namespace,
+		cluster.NewBinding(""), func() client.ObjectList { return cluster.NewBindingList() },
+		spaced.NewBinding(""), func() client.ObjectList { return spaced.NewBindingList() })...)
+	return append(sources, bothScopes("approval requests", namespace,
+		cluster.NewApprovalRequest(""), func() client.ObjectList { return cluster.NewApprovalRequestList() },
+		spaced.NewApprovalRequest(""), func() client.ObjectList { return spaced.NewApprovalRequestList() })...)
+}
+
+// What names the kind of a source in the plural.
+func (s Source) What() string { return s.what }
 
 func bindingSource(placement Ref) Source {
 	scope := placement.scope()
@@ -169,13 +188,21 @@ func (f *Feed) add(ctx context.Context, c client.WithWatch, source Source) {
 	}
 	w := &listerWatcher{c, source, f}
 	store, controller := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
-		Logger: &quiet, ObjectType: source.object, Handler: notify,
+		Logger: &quiet, ObjectType: source.object, Handler: notify, Transform: forgetManagers,
 		ListerWatcher: toolscache.ToListWatcherWithWatchListSemantics(
 			&toolscache.ListWatch{ListWithContextFunc: w.listOnce, WatchFuncWithContext: w.beginWatch}, w),
 	})
 	f.stores = append(f.stores, store)
 	f.synced = append(f.synced, controller.HasSynced)
 	go controller.RunWithContext(ctx)
+}
+
+// forgetManagers drops what nothing is shown of, which is a large part of small objects.
+func forgetManagers(stored any) (any, error) {
+	if object, is := stored.(client.Object); is {
+		object.SetManagedFields(nil)
+	}
+	return stored, nil
 }
 
 func (f *Feed) notify() {

@@ -35,6 +35,15 @@ func (r Ref) String() string {
 	return string(r.Kind) + "/" + r.Namespace + "/" + r.Name
 }
 
+// Path is where a dashboard shows the object: /runs/web-17, or /ns/shop/runs/nightly.
+func (r Ref) Path() string {
+	path := "/" + map[Kind]string{KindPlacement: "placements", KindRun: "runs", KindMember: "clusters"}[r.Kind] + "/" + r.Name
+	if r.Namespace == "" {
+		return path
+	}
+	return "/ns/" + r.Namespace + path
+}
+
 // Flags are the arguments that name the object on a command line.
 func (r Ref) Flags() string {
 	if r.Namespace == "" {

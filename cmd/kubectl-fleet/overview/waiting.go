@@ -82,3 +82,21 @@ func namesUpdating(stage updaterun.Stage) string {
 		return strings.Join(names, ", ")
 	}
 }
+
+// Sentence says in a sentence what a run is at: what it waits for, what it does, or how it has ended.
+func (r Run) Sentence() string {
+	subject := "Run " + r.Name
+	switch phase := updaterun.Phase(r.State); phase {
+	case updaterun.PhaseSucceeded:
+		return fmt.Sprintf("%s has succeeded: %s clusters.", subject, r.Progress)
+	case updaterun.PhaseFailed:
+		return fmt.Sprintf("%s has failed: %s", subject, r.Message)
+	case updaterun.PhaseStuck:
+		return fmt.Sprintf("%s is stuck: %s", subject, r.Message)
+	default:
+		if r.WaitingFor != "" {
+			return fmt.Sprintf("%s waits for %s.", subject, r.WaitingFor)
+		}
+		return fmt.Sprintf("%s is %s.", subject, strings.ToLower(r.State))
+	}
+}

@@ -205,10 +205,7 @@ func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClus
 		if binding.Spec.State == placementv1beta1.BindingStateUnscheduled {
 			continue // it leaves, which the condition ClustersLeaving says
 		}
-		entries[name] = placementv1beta1.PerClusterPlacementStatus{
-			ClusterName: name, Conditions: binding.Status.Conditions, FailedPlacements: binding.Status.FailedPlacements,
-			DriftedPlacements: binding.Status.DriftedPlacements, DiffedPlacements: binding.Status.DiffedPlacements,
-		}
+		entries[name] = entryOf(binding)
 	}
 	for _, entry := range p.Status.PlacementStatuses {
 		_, known := entries[entry.ClusterName]
@@ -217,6 +214,23 @@ func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClus
 		}
 	}
 	return entries
+}
+
+// entryOf is what a binding tells of its cluster, as the status of the placement would.
+func entryOf(binding hub.Binding) placementv1beta1.PerClusterPlacementStatus {
+	return placementv1beta1.PerClusterPlacementStatus{
+		ClusterName: binding.Spec.TargetCluster, Conditions: binding.Status.Conditions, FailedPlacements: binding.Status.FailedPlacements,
+		DriftedPlacements: binding.Status.DriftedPlacements, DiffedPlacements: binding.Status.DiffedPlacements,
+	}
+}
+
+// OnCluster says what a placement is at on the cluster of a binding.
+func OnCluster(binding hub.Binding) tree.Node {
+	node := clusterNode(entryOf(binding))
+	if placementv1beta1.IsDeleting(binding.Object) || !placementv1beta1.IsLiveBinding(binding.Object) {
+		node.State, node.Detail = updaterun.PhaseDeleting, "it leaves the cluster"
+	}
+	return node
 }
 
 func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {

@@ -50,10 +50,7 @@ func Sort(objects []client.Object) Facts {
 		case placementv1beta1.UpdateRunObject:
 			facts.Runs = append(facts.Runs, hub.RunOf(o))
 		case placementv1beta1.BindingObject:
-			binding := hub.BindingOf(o)
-			if before, twice := facts.Bindings[binding.Spec.TargetCluster]; !twice || placementv1beta1.IsDeleting(before.Object) {
-				facts.Bindings[binding.Spec.TargetCluster] = binding
-			}
+			facts.addBinding(hub.BindingOf(o))
 		case placementv1beta1.ApprovalRequestObject:
 			facts.Approvals[o.GetName()] = hub.ApprovalOf(o)
 		}
@@ -61,11 +58,32 @@ func Sort(objects []client.Object) Facts {
 	return facts
 }
 
+// Gather makes facts of what was sorted already.
+func Gather(runs []hub.Run, bindings []hub.Binding, approvals []hub.Approval) Facts {
+	facts := Facts{Runs: runs, Bindings: map[string]hub.Binding{}, Approvals: map[string]hub.Approval{}}
+	for _, binding := range bindings {
+		facts.addBinding(binding)
+	}
+	for _, approval := range approvals {
+		facts.Approvals[approval.Object.GetName()] = approval
+	}
+	return facts
+}
+
+func (f *Facts) addBinding(binding hub.Binding) {
+	if before, twice := f.Bindings[binding.Spec.TargetCluster]; !twice || placementv1beta1.IsDeleting(before.Object) {
+		f.Bindings[binding.Spec.TargetCluster] = binding
+	}
+}
+
 // Options are what to show.
 type Options struct {
 	// All shows every cluster; otherwise those of which there are many are counted where all is well with them.
 	All bool
 }
+
+// AllHint is the end of a line that counts what is left out.
+const AllHint = " (--all shows them)"
 
 // few is up to how many clusters each is shown in any case.
 const few = 12
@@ -208,7 +226,7 @@ func more(nodes []tree.Node, chosen []int) []tree.Node {
 	if len(parts) == 0 {
 		return nil
 	}
-	return []tree.Node{{Kind: KindMore, Name: "not shown:", Detail: strings.Join(parts, ", ") + " (--all shows them)"}}
+	return []tree.Node{{Kind: KindMore, Name: "not shown:", Detail: strings.Join(parts, ", ") + AllHint}}
 }
 
 func (b builder) cluster(cluster updaterun.Cluster, deletion bool) tree.Node {

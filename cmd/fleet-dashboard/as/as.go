@@ -1,0 +1,101 @@
+// Package as knows what a user may do: it asks the API server before an action is shown as possible, and says refusals in
+// words.
+package as
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+const (
+	// memory is how long an answer of the API server holds.
+	memory = time.Minute
+	// maxAnswers bounds the answers that are kept.
+	maxAnswers = 1000
+)
+
+// Right is what a user needs to do something.
+type Right struct{ Verb, Group, Resource, Subresource, Namespace, Name string }
+
+// String is the right in words, such as "patch clusterstagedupdateruns".
+func (r Right) String() string {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	if r.Namespace != "" {
+		resource += " in namespace " + r.Namespace
+	}
+	return r.Verb + " " + resource
+}
+
+// Reviewer asks the API server what the user may do.
+type Reviewer struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+
+	mutex   sync.Mutex
+	answers map[Right]answer
+}
+
+type answer struct {
+	refusal string
+	at      time.Time
+}
+
+// Refusal says why the user may not make use of a right; empty if he may.
+func (r *Reviewer) Refusal(ctx context.Context, right Right) string {
+	r.mutex.Lock()
+	known, is := r.answers[right]
+	r.mutex.Unlock()
+	if is && r.Clock.Since(known.at) < memory {
+		return known.refusal
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource, Namespace: right.Namespace, Name: right.Name,
+	}}}
+	if err := r.Client.Create(ctx, review); err != nil {
+		return "It cannot be told whether you may " + right.String() + ": " + err.Error()
+	}
+	refusal := ""
+	if !review.Status.Allowed {
+		refusal = "You may not " + right.String() + "."
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.answers == nil || len(r.answers) >= maxAnswers {
+		r.answers = map[Right]answer{}
+	}
+	r.answers[right] = answer{refusal, r.Clock.Now()}
+	return refusal
+}
+
+// Refused says in words why something was not done, with the HTTP status that goes with it.
+func Refused(err error) (status int, sentence string) {
+	switch {
+	case apierrors.IsForbidden(err):
+		return http.StatusForbidden, fmt.Sprintf("The hub does not let you: %v.", err)
+	case apierrors.IsUnauthorized(err):
+		return http.StatusForbidden, "The hub does not know you any more: log in again with kubectl, and start the dashboard anew."
+	case apierrors.IsNotFound(err):
+		return http.StatusNotFound, fmt.Sprintf("It is gone: %v.", err)
+	case hub.Unserved(err):
+		return http.StatusNotFound, fmt.Sprintf("The hub does not serve this: %v.", err)
+	case apierrors.IsInvalid(err):
+		return http.StatusUnprocessableEntity, fmt.Sprintf("The hub refuses this: %v.", err)
+	case apierrors.IsInternalError(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err):
+		return http.StatusBadGateway, fmt.Sprintf("The hub could not do it: %v.", err)
+	default:
+		return http.StatusConflict, fmt.Sprintf("Not done: %v.", err)
+	}
+}

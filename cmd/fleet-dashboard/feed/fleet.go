@@ -1,0 +1,199 @@
+package feed
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
+)
+
+// Fleet is a picture of a fleet.
+type Fleet struct {
+	// At is when it was made.
+	At time.Time
+	// Members are sorted by name, and Clusters are the rows about them in the same order.
+	Members  []*clusterv1beta1.MemberCluster
+	Clusters []overview.Member
+	// Placements are sorted by namespace and name, with their rows.
+	Placements []Placement
+	// Runs are sorted with the latest first, with their rows.
+	Runs      []Run
+	Holds     []*fleetflowv1alpha1.RolloutHold
+	Evictions []*placementv1beta1.ClusterResourcePlacementEviction
+	// Denied are the kinds that the user may not list. Trouble is why what is shown may be old; empty if it is not.
+	Denied  []string
+	Trouble string
+
+	bindings  map[hub.Ref][]hub.Binding
+	approvals map[hub.Ref][]hub.Approval
+}
+
+// Placement is a placement with the row about it.
+type Placement struct {
+	hub.Placement
+	Row overview.Placement
+}
+
+// Run is a run with how far it is, and the row about it.
+type Run struct {
+	hub.Run
+	State updaterun.State
+	Row   overview.Run
+}
+
+// Placement returns a placement; nil if there is none.
+func (f *Fleet) Placement(ref hub.Ref) *Placement {
+	for i := range f.Placements {
+		if f.Placements[i].Ref == ref {
+			return &f.Placements[i]
+		}
+	}
+	return nil
+}
+
+// Run returns a run; nil if there is none.
+func (f *Fleet) Run(ref hub.Ref) *Run {
+	for i := range f.Runs {
+		if f.Runs[i].Ref == ref {
+			return &f.Runs[i]
+		}
+	}
+	return nil
+}
+
+// RunsOf are the runs of a placement, the latest first.
+func (f *Fleet) RunsOf(placement hub.Ref) []Run {
+	var found []Run
+	for _, run := range f.Runs {
+		if run.Run.Placement() == placement {
+			found = append(found, run)
+		}
+	}
+	return found
+}
+
+// FactsOf are what the tree of a placement, and of one of its runs, is made of.
+func (f *Fleet) FactsOf(placement hub.Ref) status.Facts {
+	var runs []hub.Run
+	var approvals []hub.Approval
+	for _, run := range f.RunsOf(placement) {
+		runs = append(runs, run.Run)
+		approvals = append(approvals, f.approvals[run.Ref]...)
+	}
+	return status.Gather(runs, f.bindings[placement], approvals)
+}
+
+// ApprovalsOf are the approval requests of a run.
+func (f *Fleet) ApprovalsOf(run hub.Ref) []hub.Approval { return f.approvals[run] }
+
+// On are the bindings to a cluster by their placements.
+func (f *Fleet) On(cluster string) map[hub.Ref]hub.Binding {
+	found := map[hub.Ref]hub.Binding{}
+	for placement, bindings := range f.bindings {
+		for _, binding := range bindings {
+			if before, twice := found[placement]; binding.Spec.TargetCluster == cluster && (!twice || placementv1beta1.IsDeleting(before.Object)) {
+				found[placement] = binding
+			}
+		}
+	}
+	return found
+}
+
+// maker makes pictures. What it has made of an object it keeps for as long as the object is the same.
+type maker struct {
+	placements map[client.Object]hub.Placement
+	runs       map[client.Object]Run
+}
+
+// fleet sorts what there is into a picture.
+func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
+	f := &Fleet{At: now, bindings: map[hub.Ref][]hub.Binding{}, approvals: map[hub.Ref][]hub.Approval{}}
+	before := *m
+	*m = maker{placements: map[client.Object]hub.Placement{}, runs: map[client.Object]Run{}}
+	var placements []hub.Placement
+	for _, k := range kinds {
+		for _, object := range k.objects {
+			switch o := object.(type) {
+			case *clusterv1beta1.MemberCluster:
+				f.Members = append(f.Members, o)
+			case *fleetflowv1alpha1.RolloutHold:
+				f.Holds = append(f.Holds, o)
+			case *placementv1beta1.ClusterResourcePlacementEviction:
+				f.Evictions = append(f.Evictions, o)
+			case placementv1beta1.PlacementObject:
+				placements = append(placements, m.placement(before, o))
+			case placementv1beta1.UpdateRunObject:
+				f.Runs = append(f.Runs, m.run(before, o, now))
+			case placementv1beta1.BindingObject:
+				of := hub.Ref{Kind: hub.KindPlacement, Namespace: o.GetNamespace(), Name: o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
+				f.bindings[of] = append(f.bindings[of], hub.BindingOf(o))
+			case placementv1beta1.ApprovalRequestObject:
+				approval := hub.ApprovalOf(o)
+				of := hub.Ref{Kind: hub.KindRun, Namespace: o.GetNamespace(), Name: approval.Spec.ParentStageRollout}
+				f.approvals[of] = append(f.approvals[of], approval)
+			}
+		}
+	}
+	f.sort(placements, now)
+	return f
+}
+
+func (m *maker) placement(before maker, o placementv1beta1.PlacementObject) hub.Placement {
+	view, known := before.placements[o]
+	if !known {
+		view = hub.PlacementOf(o)
+	}
+	m.placements[o] = view
+	return view
+}
+
+// run makes a run and its row. The row of one that is over does not change with time, but for an age that is not shown.
+func (m *maker) run(before maker, o placementv1beta1.UpdateRunObject, now time.Time) Run {
+	run, known := before.runs[o]
+	if !known {
+		run = Run{Run: hub.RunOf(o), State: updaterun.Read(o)}
+	}
+	if !known || run.Outcome() == "" {
+		run.Row = overview.Runs([]hub.Run{run.Run}, now)[0]
+	}
+	m.runs[o] = run
+	return run
+}
+
+// sort brings all into order and adds the rows.
+func (f *Fleet) sort(placements []hub.Placement, now time.Time) {
+	slices.SortFunc(f.Members, func(a, b *clusterv1beta1.MemberCluster) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Holds, func(a, b *fleetflowv1alpha1.RolloutHold) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Evictions, func(a, b *placementv1beta1.ClusterResourcePlacementEviction) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(f.Runs, func(a, b Run) int {
+		return cmp.Or(b.Object.GetCreationTimestamp().Compare(a.Object.GetCreationTimestamp().Time), cmp.Compare(a.String(), b.String()))
+	})
+	slices.SortFunc(placements, func(a, b hub.Placement) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	members := make([]clusterv1beta1.MemberCluster, len(f.Members))
+	for i, member := range f.Members {
+		members[i] = *member
+	}
+	f.Clusters = overview.Members(members, now)
+	var active []hub.Run
+	for _, run := range f.Runs {
+		if run.Outcome() == "" {
+			active = append(active, run.Run)
+		}
+	}
+	for i, row := range overview.Placements(placements, active, now) {
+		f.Placements = append(f.Placements, Placement{placements[i], row})
+	}
+}

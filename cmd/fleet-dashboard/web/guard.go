@@ -1,0 +1,151 @@
+package web
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// maxForm is how large a form may be.
+	maxForm = 64 << 10
+	// maxWrites is how many writes the user may make within a minute.
+	maxWrites = 10
+)
+
+// policy is what pages may load and do: nothing but what comes from here.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// guard sets the headers of every answer, and refuses what is not meant for the dashboard or comes from another site.
+func (s *Server) guard(next http.Handler) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, http.StatusForbidden, "This was asked for by another site, so it was not done.")
+	}))
+	next = crossOrigin.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "same-origin")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cache-Control", "no-store")
+		if !s.Session.Meant(r) {
+			s.refuse(w, r, http.StatusMisdirectedRequest, "This dashboard answers to 127.0.0.1 and localhost only.")
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// inside lets in who has opened the link of the dashboard.
+func (s *Server) inside(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.Session.Valid(r) {
+			s.refuse(w, r, http.StatusUnauthorized, "Open the link that kubectl fleet dashboard has printed. It works once: start the dashboard anew for another browser.")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) open(w http.ResponseWriter, r *http.Request) {
+	if !s.Session.Open(w, r) {
+		s.refuse(w, r, http.StatusUnauthorized, "This link was opened before, or is not of this dashboard: start kubectl fleet dashboard anew for another browser.")
+	}
+}
+
+// cached lets files be kept: their content belongs to the program.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "private, max-age=300")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limit counts what is under way.
+type limit struct {
+	mutex sync.Mutex
+	count int
+}
+
+func (l *limit) enter(limit int) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.count >= limit {
+		return false
+	}
+	l.count++
+	return true
+}
+
+func (l *limit) leave() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.count--
+}
+
+// outcomes are what has become of forms by their keys, so that one that is sent twice is carried out once.
+type outcomes struct {
+	mutex sync.Mutex
+	byKey map[string]*outcome
+	// writes are the times of the latest.
+	writes []time.Time
+}
+
+// outcome is what has become of a form.
+type outcome struct {
+	once   sync.Once
+	status int
+	// Done and Refused are sentences, one of which is empty.
+	Done, Refused string
+	at            time.Time
+}
+
+// keep is how long an outcome is known.
+const keep = 10 * time.Minute
+
+// of is the outcome of a form, new if it is sent the first time; nil if there were too many writes.
+func (o *outcomes) of(key string, clock clock.PassiveClock) *outcome {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	now := clock.Now()
+	for known, outcome := range o.byKey {
+		if now.Sub(outcome.at) > keep {
+			delete(o.byKey, known)
+		}
+	}
+	if known := o.byKey[key]; known != nil && key != "" {
+		return known
+	}
+	recent := o.writes[:0]
+	for _, at := range o.writes {
+		if now.Sub(at) < time.Minute {
+			recent = append(recent, at)
+		}
+	}
+	if o.writes = recent; len(recent) >= maxWrites {
+		return nil
+	}
+	o.writes = append(o.writes, now)
+	if o.byKey == nil {
+		o.byKey = map[string]*outcome{}
+	}
+	made := &outcome{at: now}
+	o.byKey[key] = made
+	return made
+}
+
+// said is the sentence about a form that was carried out.
+func (o *outcomes) said(key string) string {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if known := o.byKey[key]; known != nil {
+		return known.Done
+	}
+	return ""
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// maxStreams is how many pages may be kept up to date at a time.
+	maxStreams = 100
+	// quiet is after how long without a change something is sent all the same, so that proxies and browsers know the stream
+	// is alive.
+	quiet = 15 * time.Second
+	// slowest is how long a browser may take for a frame before it is dropped; it comes again by itself.
+	slowest = 10 * time.Second
+)
+
+// live sends what changes on a page for as long as the browser shows it: at most as often as there are new pictures of the
+// fleet, and of the page only the parts that are different.
+func (s *Server) live(w http.ResponseWriter, r *http.Request, pages http.Handler) {
+	target, err := url.Parse(r.URL.Query().Get("page"))
+	if err != nil || !strings.HasPrefix(target.Path, "/") {
+		http.Error(w, "There is no such page.", http.StatusBadRequest)
+		return
+	}
+	if !s.streams.enter(maxStreams) {
+		http.Error(w, "Too many pages are open.", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.streams.leave()
+	changed, end := s.Feed.Follow()
+	defer end()
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("X-Accel-Buffering", "no")
+	stream := &stream{controller: http.NewResponseController(w), w: w, sent: map[string]uint64{}}
+	beats := s.Clock.NewTicker(quiet)
+	defer beats.Stop()
+	// What the page shows already is not sent, unless it has changed since the browser got it: that is not known, so all is.
+	for {
+		if err := s.sendFrame(r.Context(), stream, target, pages); err != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+		case <-beats.C():
+			if stream.write(": still here\n\n") != nil {
+				return
+			}
+		}
+	}
+}
+
+// stream is a page that is kept up to date.
+type stream struct {
+	controller *http.ResponseController
+	w          http.ResponseWriter
+	// sent are the hashes of the parts that the browser has.
+	sent map[string]uint64
+}
+
+var seed = maphash.MakeSeed()
+
+// differs says whether a part is not as the browser has it, and takes it as sent.
+func (s *stream) differs(id, html string) bool {
+	sum := maphash.String(seed, html)
+	before, known := s.sent[id]
+	s.sent[id] = sum
+	return !known || before != sum
+}
+
+func (s *stream) write(text string) error {
+	deadline := time.Now().Add(slowest)
+	if err := errors.Join(ignoreUnsupported(s.controller.SetWriteDeadline(deadline)), writeAll(s.w, text)); err != nil {
+		return err
+	}
+	return s.controller.Flush()
+}
+
+func ignoreUnsupported(err error) error {
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}
+
+func writeAll(w http.ResponseWriter, text string) error {
+	_, err := w.Write([]byte(text))
+	return err
+}
+
+// sendFrame sends the parts of a page that have changed, all in one event.
+func (s *Server) sendFrame(ctx context.Context, stream *stream, target *url.URL, pages http.Handler) error {
+	frame, err := s.frame(ctx, stream, target, pages)
+	if err != nil || frame == "" {
+		return err
+	}
+	return stream.write(frame)
+}
+
+// frame is an event with the parts that have changed; empty if none has.
+func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pages http.Handler) (string, error) {
+	var out bytes.Buffer
+	made, err := collect(ctx, pages, target)
+	trouble := s.Feed.Fleet().Trouble
+	gone := &missing{}
+	switch {
+	case errors.As(err, &gone):
+		trouble = gone.Error() + " What you see is the last of it."
+	case err != nil:
+		trouble = "This page cannot be kept up to date: " + err.Error()
+	}
+	note, err := s.part("trouble", "trouble", trouble)
+	if err != nil {
+		return "", err
+	}
+	for _, part := range append([]part{note}, made.Parts...) {
+		if stream.differs(part.ID, string(part.HTML)) {
+			fmt.Fprintf(&out, "<div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n", part.ID, part.HTML)
+		}
+	}
+	if out.Len() == 0 {
+		return "", nil
+	}
+	return "data: " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\ndata: ") + "\n\n", nil
+}

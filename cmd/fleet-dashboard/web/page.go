@@ -1,0 +1,225 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+//go:embed templates/*.html
+var sources embed.FS
+
+// page is a page before it is written.
+type page struct {
+	Title string
+	// Section is the entry of the navigation that it belongs to.
+	Section string
+	// Parts are what is on it, each with an id of its own, so that one can be sent when it has changed.
+	Parts []part
+	// Live says that it stays up to date; forms do not, as they are being filled in.
+	Live bool
+}
+
+// part is a part of a page.
+type part struct {
+	ID   string
+	HTML template.HTML
+}
+
+// missing is what a page is about if it is not there.
+type missing struct {
+	what string
+	near []string
+}
+
+func (m *missing) Error() string { return "There is no " + m.what + "." }
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"instant": instant, "mark": markOf, "word": wordOf, "lower": strings.ToLower, "over": isOver, "share": shareOf, "path": url.PathEscape,
+	"query": url.QueryEscape, "plural": plural, "elapsed": tree.Elapsed, "cut": func(text string) string { return tree.Cut(text, maxText, true) },
+}).ParseFS(sources, "templates/*.html"))
+
+// maxText cuts what would make a page large.
+const maxText = 500
+
+// part writes a part by the template of its name.
+func (s *Server) part(id, name string, data any) (part, error) {
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
+		return part{}, fmt.Errorf("writing %s: %w", name, err)
+	}
+	// Who writes a message must not be able to turn the direction of what is read before an approval.
+	return part{id, template.HTML(tree.Printable(out.String()))}, nil //nolint:gosec // html/template has written it
+}
+
+// piece is a part that is to be written.
+type piece struct {
+	id, template string
+	data         any
+}
+
+// compose writes the parts of a page.
+func (s *Server) compose(title, section string, live bool, pieces ...piece) (page, error) {
+	p := page{Title: title, Section: section, Live: live}
+	for _, one := range pieces {
+		written, err := s.part(one.id, one.template, one.data)
+		if err != nil {
+			return page{}, err
+		}
+		p.Parts = append(p.Parts, written)
+	}
+	return p, nil
+}
+
+// collecting is the key of a context in which a page is not written but kept.
+type collecting struct{}
+
+// page answers with a page.
+func (s *Server) page(make func(*http.Request) (page, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		made, err := make(r)
+		if into, is := r.Context().Value(collecting{}).(*collected); is {
+			into.page, into.err = made, err
+			return
+		}
+		if err != nil {
+			s.failed(w, r, err)
+			return
+		}
+		s.write(w, r, http.StatusOK, made)
+	})
+}
+
+// collected is a page that was asked for to be compared.
+type collected struct {
+	page page
+	err  error
+}
+
+// collect makes the page of a URL.
+func collect(ctx context.Context, pages http.Handler, target *url.URL) (page, error) {
+	into := &collected{err: errors.New("this is no page")}
+	request := (&http.Request{Method: http.MethodGet, URL: target, Host: "localhost"}).WithContext(context.WithValue(ctx, collecting{}, into))
+	pages.ServeHTTP(nowhere{}, request)
+	return into.page, into.err
+}
+
+// nowhere is where redirects of pages go that are only collected.
+type nowhere struct{}
+
+func (nowhere) Header() http.Header            { return http.Header{} }
+func (nowhere) Write(text []byte) (int, error) { return len(text), nil }
+func (nowhere) WriteHeader(int)                {}
+
+// layout is what the frame around a page shows.
+type layout struct {
+	page
+	Hub, URL, Said, Now string
+	Trouble             string
+	Denied              []string
+	Waiting             int
+	Menu                []menuEntry
+	Query               string
+}
+
+type menuEntry struct{ Name, Path, Section string }
+
+var menu = []menuEntry{
+	{"Fleet", "/", "fleet"}, {"Waiting", "/waiting", "waiting"}, {"Placements", "/placements", "placements"}, {"Runs", "/runs", "runs"},
+	{"Clusters", "/clusters", "clusters"}, {"Holds", "/holds", "holds"},
+}
+
+// write writes a page with its frame.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, p page) {
+	fleet := s.Feed.Fleet()
+	l := layout{page: p, Hub: s.Hub, URL: r.URL.RequestURI(), Said: s.outcomes.said(r.URL.Query().Get("done")), Menu: menu,
+		Now: fleet.At.UTC().Format(time.RFC3339), Trouble: fleet.Trouble, Denied: fleet.Denied, Waiting: len(s.waiting(fleet)), Query: r.URL.Query().Get("q")}
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, "layout", l); err != nil {
+		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
+		s.Log("writing %s failed: %v", r.URL.Path, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // a browser that went away needs nothing
+}
+
+// failed says why there is no page.
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	gone := &missing{}
+	if !errors.As(err, &gone) {
+		s.Log("%s: %v", r.URL.Path, err)
+		s.say(w, r, http.StatusBadGateway, "This could not be shown: "+err.Error(), nil)
+		return
+	}
+	s.say(w, r, http.StatusNotFound, gone.Error(), gone.near)
+}
+
+// say writes a page of one sentence.
+func (s *Server) say(w http.ResponseWriter, r *http.Request, status int, sentence string, near []string) {
+	p, err := s.compose(http.StatusText(status), "", false, piece{"sentence", "sentence", struct {
+		Title, Sentence string
+		Near            []string
+	}{http.StatusText(status), sentence, near}})
+	if err != nil {
+		http.Error(w, sentence, status)
+		return
+	}
+	s.write(w, r, status, p)
+}
+
+// refuse answers whoever is not let in: with nothing of the fleet.
+func (s *Server) refuse(w http.ResponseWriter, _ *http.Request, status int, sentence string) {
+	http.Error(w, sentence, status)
+}
+
+func (s *Server) unknownPage(r *http.Request) (page, error) {
+	return page{}, &missing{what: "page " + r.URL.Path}
+}
+
+// instant is a time as pages show it; a text that stays true is what is seen without script.
+func instant(at time.Time) template.HTML {
+	if at.IsZero() {
+		return "–"
+	}
+	at = at.UTC()
+	return template.HTML(fmt.Sprintf(`<time datetime="%s">%s</time>`, at.Format(time.RFC3339), at.Format("2006-01-02 15:04:05 UTC"))) //nolint:gosec // digits only
+}
+
+// marks stand for states, beside their word and their colour.
+var marks = map[updaterun.Phase]string{
+	updaterun.PhaseSucceeded: "✓", updaterun.PhaseSkipped: "–", updaterun.PhaseFailed: "✗", updaterun.PhaseStuck: "!", updaterun.PhaseRunning: "▶",
+	updaterun.PhaseWaiting: "◷", updaterun.PhaseStopping: "‖", updaterun.PhaseStopped: "‖",
+}
+
+func markOf(state any) string {
+	if mark := marks[updaterun.Phase(fmt.Sprint(state))]; mark != "" {
+		return mark
+	}
+	return "·"
+}
+
+func wordOf(state any) string { return strings.ToLower(fmt.Sprint(state)) }
+
+func isOver(state updaterun.Phase) bool { return state.Over() && state != updaterun.PhaseFailed }
+
+// shareOf is how many of some clusters are over.
+func shareOf(count updaterun.Counts) int { return count.Done + count.Failed + count.Skipped }
+
+func plural(number int, what string) string {
+	if number == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", number, what)
+}

@@ -1,0 +1,496 @@
+package web
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+const (
+	// rowsShown are on a page of a list, clustersShown on one of clusters.
+	rowsShown, clustersShown = 50, 200
+	// failedShown are the failing clusters of a run on the page of the fleet.
+	failedShown = 5
+)
+
+// list is a page of a list, with what it was filtered by.
+type list[T any] struct {
+	Rows               []T
+	Total, Page, Pages int
+	Prev, Next         string
+	Query, State       string
+	States             []string
+}
+
+// matches says whether a row is one that the user wants to see.
+func matches(r *http.Request, state string, texts ...string) bool {
+	query := r.URL.Query()
+	if wanted := query.Get("state"); wanted != "" && !strings.EqualFold(wanted, state) {
+		return false
+	}
+	text := strings.ToLower(query.Get("q"))
+	return text == "" || slices.ContainsFunc(texts, func(one string) bool { return strings.Contains(strings.ToLower(one), text) })
+}
+
+// paginate takes the page of rows that a request asks for; beyond the last page it is the last.
+func paginate[T any](r *http.Request, rows []T, size int, states ...updaterun.Phase) list[T] {
+	query := r.URL.Query()
+	l := list[T]{Total: len(rows), Pages: max(1, (len(rows)+size-1)/size), Query: query.Get("q"), State: query.Get("state")}
+	l.Page, _ = strconv.Atoi(query.Get("page")) // what is no number is the first
+	l.Page = min(max(l.Page, 1), l.Pages)
+	l.Rows = rows[(l.Page-1)*size : min(l.Page*size, len(rows))]
+	to := func(page int) string {
+		query.Set("page", strconv.Itoa(page))
+		return "?" + query.Encode()
+	}
+	query.Del("done")
+	if l.Page > 1 {
+		l.Prev = to(l.Page - 1)
+	}
+	if l.Page < l.Pages {
+		l.Next = to(l.Page + 1)
+	}
+	for _, state := range states {
+		l.States = append(l.States, strings.ToLower(string(state)))
+	}
+	return l
+}
+
+// fleetRow is a placement on the page of the fleet, with the run that rolls it out.
+type fleetRow struct {
+	feed.Placement
+	State updaterun.Phase
+	Run   *runRow
+}
+
+// runRow is a run in a list.
+type runRow struct {
+	feed.Run
+	Stages []stageRow
+}
+
+// stageRow is a stage of a run under way.
+type stageRow struct {
+	updaterun.Stage
+	Broken []string
+	More   int
+}
+
+func stageRows(run feed.Run) []stageRow {
+	var rows []stageRow
+	for _, stage := range run.State.Stages {
+		row := stageRow{Stage: stage}
+		for _, cluster := range stage.Clusters {
+			if cluster.Phase == updaterun.PhaseFailed {
+				row.Broken = append(row.Broken, cluster.Name)
+			}
+		}
+		row.More = max(0, len(row.Broken)-failedShown)
+		row.Broken = row.Broken[:len(row.Broken)-row.More]
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// numbers are what the page of the fleet begins with.
+type numbers struct{ Healthy, Members, Done, Placements, Active, Waiting int }
+
+func (s *Server) fleetPage(r *http.Request) (page, error) {
+	fleet := s.Feed.Fleet()
+	count := numbers{Members: len(fleet.Members), Placements: len(fleet.Placements), Waiting: len(s.waiting(fleet))}
+	for _, row := range fleet.Clusters {
+		if row.Healthy == string(metav1.ConditionTrue) && !row.Late {
+			count.Healthy++
+		}
+	}
+	active := map[hub.Ref]*feed.Run{}
+	for i := range fleet.Runs {
+		run := &fleet.Runs[i]
+		if run.Outcome() == "" {
+			count.Active++
+			if active[run.Run.Placement()] == nil {
+				active[run.Run.Placement()] = run
+			}
+		}
+	}
+	var rows []fleetRow
+	for _, p := range fleet.Placements {
+		state, _ := status.PlacementState(p.Placement)
+		if state == updaterun.PhaseSucceeded {
+			count.Done++
+		}
+		if matches(r, string(state), p.String(), p.Row.Rollout, p.Object.GetLabels()["team"]) {
+			rows = append(rows, fleetRow{Placement: p, State: state})
+		}
+	}
+	shown := paginate(r, rows, rowsShown, placementStates...)
+	for i := range shown.Rows {
+		if run := active[shown.Rows[i].Ref]; run != nil {
+			shown.Rows[i].Run = &runRow{*run, stageRows(*run)}
+		}
+	}
+	return s.compose("Fleet", "fleet", true,
+		piece{"banner", "banner", bannerOf(fleet)}, piece{"numbers", "numbers", count}, piece{"fleet", "fleet", shown})
+}
+
+var (
+	placementStates = []updaterun.Phase{updaterun.PhaseRunning, updaterun.PhaseWaiting, updaterun.PhaseFailed, updaterun.PhaseSucceeded}
+	runStates       = []updaterun.Phase{updaterun.PhaseRunning, updaterun.PhaseWaiting, updaterun.PhaseStopped, updaterun.PhaseStuck, updaterun.PhaseFailed, updaterun.PhaseSucceeded}
+)
+
+// banner is what everyone should know.
+type banner struct {
+	Holds       []overview.Hold
+	Unreachable string
+}
+
+func bannerOf(fleet *feed.Fleet) banner {
+	b := banner{}
+	for _, row := range holdRows(fleet) {
+		if row.State != overview.HoldExpired {
+			b.Holds = append(b.Holds, row)
+		}
+	}
+	for _, p := range fleet.Placements {
+		if c := p.Condition(placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
+			b.Unreachable = c.Message
+			break
+		}
+	}
+	return b
+}
+
+func (s *Server) waitingPage(r *http.Request) (page, error) {
+	fleet := s.Feed.Fleet()
+	items := s.waiting(fleet)
+	if r.URL.Query().Get("may") != "" {
+		items = slices.DeleteFunc(slices.Clone(items), func(item waitingItem) bool { return s.Reviewer.Refusal(r.Context(), item.right) != "" })
+	}
+	return s.compose("Waiting for people", "waiting", true, piece{"waiting", "waiting", struct {
+		list[waitingItem]
+		May bool
+	}{paginate(r, items, rowsShown), r.URL.Query().Get("may") != ""}})
+}
+
+func (s *Server) placementsPage(r *http.Request) (page, error) {
+	var rows []fleetRow
+	for _, p := range s.Feed.Fleet().Placements {
+		state, _ := status.PlacementState(p.Placement)
+		if matches(r, string(state), p.String(), p.Row.Rollout, p.Row.Policy) {
+			rows = append(rows, fleetRow{Placement: p, State: state})
+		}
+	}
+	return s.compose("Placements", "placements", true, piece{"placements", "placements", paginate(r, rows, rowsShown, placementStates...)})
+}
+
+func (s *Server) runsPage(r *http.Request) (page, error) {
+	rows := filterRuns(r, s.Feed.Fleet().Runs)
+	return s.compose("Runs", "runs", true, piece{"runs", "runs", paginate(r, rows, rowsShown, runStates...)})
+}
+
+func filterRuns(r *http.Request, runs []feed.Run) []feed.Run {
+	var rows []feed.Run
+	for _, run := range runs {
+		if matches(r, string(run.State.Phase), run.String(), run.Spec.PlacementName, run.Row.WaitingFor) {
+			rows = append(rows, run)
+		}
+	}
+	return rows
+}
+
+// missingRef is the answer where an object is not there, with the names that are near.
+func missingRef[T any](ref hub.Ref, all []T, refOf func(T) hub.Ref) error {
+	var near []string
+	for _, one := range all {
+		other := refOf(one)
+		if len(near) < rowsShown/10 && (strings.Contains(other.Name, ref.Name) || strings.HasPrefix(other.Name, ref.Name[:min(len(ref.Name), 3)])) {
+			near = append(near, other.Path())
+		}
+	}
+	return &missing{what: ref.String(), near: near}
+}
+
+func (s *Server) findPlacement(r *http.Request) (*feed.Placement, *feed.Fleet, error) {
+	fleet, ref := s.Feed.Fleet(), refOf(r, hub.KindPlacement)
+	if p := fleet.Placement(ref); p != nil {
+		return p, fleet, nil
+	}
+	return nil, nil, missingRef(ref, fleet.Placements, func(p feed.Placement) hub.Ref { return p.Ref })
+}
+
+func (s *Server) findRun(r *http.Request) (*feed.Run, *feed.Fleet, error) {
+	fleet, ref := s.Feed.Fleet(), refOf(r, hub.KindRun)
+	if run := fleet.Run(ref); run != nil {
+		return run, fleet, nil
+	}
+	return nil, nil, missingRef(ref, fleet.Runs, func(run feed.Run) hub.Ref { return run.Ref })
+}
+
+func (s *Server) placementPage(r *http.Request) (page, error) {
+	p, fleet, err := s.findPlacement(r)
+	if err != nil {
+		return page{}, err
+	}
+	root := status.Placement(p.Placement, fleet.FactsOf(p.Ref), status.Options{All: true})
+	var steps, clusters []tree.Node
+	for _, node := range root.Children {
+		switch node.Kind {
+		case status.KindStep:
+			steps = append(steps, node)
+		case status.KindCluster:
+			if matches(r, string(node.State), node.Name, node.Detail) {
+				clusters = append(clusters, node)
+			}
+		}
+	}
+	slices.SortStableFunc(clusters, func(a, b tree.Node) int { return cmp.Compare(urgency(a), urgency(b)) })
+	var evictions []*placementv1beta1.ClusterResourcePlacementEviction
+	for _, eviction := range fleet.Evictions {
+		if p.Namespace == "" && eviction.Spec.PlacementName == p.Name && len(evictions) < rowsShown {
+			evictions = append(evictions, eviction)
+		}
+	}
+	runs := fleet.RunsOf(p.Ref)
+	root.Children = nil
+	return s.compose(p.Name, "placements", true,
+		piece{"head", "placement-head", struct {
+			*feed.Placement
+			Node     tree.Node
+			External bool
+		}{p, root, p.External()}},
+		piece{"steps", "steps", steps},
+		piece{"runs", "placement-runs", runs[:min(len(runs), rowsShown)]},
+		piece{"clusters", "placement-clusters", struct {
+			list[tree.Node]
+			Placement hub.Ref
+		}{paginate(r, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded), p.Ref}},
+		piece{"evictions", "evictions", evictions})
+}
+
+// urgency brings to the front what the user should look at.
+func urgency(node tree.Node) int {
+	order := []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseStuck, updaterun.PhaseRunning, updaterun.PhaseWaiting, updaterun.PhasePending}
+	if at := slices.Index(order, node.State); at >= 0 {
+		return at
+	}
+	return len(order)
+}
+
+func (s *Server) runPage(r *http.Request) (page, error) {
+	run, fleet, err := s.findRun(r)
+	if err != nil {
+		return page{}, err
+	}
+	root := status.Run(run.Run, fleet.FactsOf(run.Run.Placement()), status.Options{})
+	forWeb(root.Children)
+	return s.compose(run.Name, "runs", true,
+		piece{"head", "run-head", struct {
+			*feed.Run
+			Sentence string
+			Node     tree.Node
+			Hash     string
+			Temporal string
+		}{run, run.Row.Sentence(), root, planHash(run.Run), s.temporalLink(run.Ref)}},
+		piece{"actions", "actions", s.actionsOf(r.Context(), run)},
+		piece{"stages", "stages", struct {
+			Run  hub.Ref
+			Node tree.Node
+		}{run.Ref, root}})
+}
+
+// forWeb takes out of a tree what is for a command line.
+func forWeb(nodes []tree.Node) {
+	for i := range nodes {
+		if nodes[i].Kind == status.KindMore {
+			nodes[i].Detail = strings.TrimSuffix(nodes[i].Detail, status.AllHint)
+		}
+		forWeb(nodes[i].Children)
+	}
+}
+
+// runCluster is a cluster of a run in a list.
+type runCluster struct {
+	Stage string
+	updaterun.Cluster
+}
+
+func (s *Server) runClustersPage(r *http.Request) (page, error) {
+	run, _, err := s.findRun(r)
+	if err != nil {
+		return page{}, err
+	}
+	var rows []runCluster
+	for _, stage := range run.State.Stages {
+		if wanted := r.URL.Query().Get("stage"); wanted != "" && wanted != stage.Title() {
+			continue
+		}
+		for _, cluster := range stage.Clusters {
+			if matches(r, string(cluster.Phase), cluster.Name, cluster.Why) {
+				rows = append(rows, runCluster{stage.Title(), cluster})
+			}
+		}
+	}
+	return s.compose("Clusters of "+run.Name, "runs", true, piece{"clusters", "run-clusters", struct {
+		list[runCluster]
+		Run   hub.Ref
+		Stage string
+	}{paginate(r, rows, clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped, updaterun.PhaseSucceeded), run.Ref, r.URL.Query().Get("stage")}})
+}
+
+func (s *Server) clustersPage(r *http.Request) (page, error) {
+	var rows []overview.Member
+	for _, row := range s.Feed.Fleet().Clusters {
+		if matches(r, healthOf(row), row.Name, row.Version, strings.Join(row.Taints, " ")) {
+			rows = append(rows, row)
+		}
+	}
+	l := paginate(r, rows, clustersShown)
+	l.States = []string{"healthy", "unhealthy", "late", "leaving"}
+	return s.compose("Clusters", "clusters", true, piece{"clusters", "clusters", l})
+}
+
+// healthOf is the health of a member in a word.
+func healthOf(row overview.Member) string {
+	switch {
+	case row.Joined == "Leaving":
+		return "leaving"
+	case row.Late:
+		return "late"
+	case row.Healthy == string(metav1.ConditionTrue):
+		return "healthy"
+	}
+	return "unhealthy"
+}
+
+// placed is a placement on a cluster.
+type placed struct {
+	Placement hub.Ref
+	Node      tree.Node
+	Snapshot  string
+}
+
+func (s *Server) clusterPage(r *http.Request) (page, error) {
+	fleet, ref := s.Feed.Fleet(), refOf(r, hub.KindMember)
+	at := slices.IndexFunc(fleet.Clusters, func(row overview.Member) bool { return row.Name == ref.Name })
+	if at < 0 {
+		return page{}, missingRef(ref, fleet.Clusters, func(row overview.Member) hub.Ref { return hub.Ref{Kind: hub.KindMember, Name: row.Name} })
+	}
+	on := fleet.On(ref.Name)
+	var rows []placed
+	for _, placement := range slices.SortedFunc(maps.Keys(on), func(a, b hub.Ref) int { return cmp.Compare(a.String(), b.String()) }) {
+		rows = append(rows, placed{placement, status.OnCluster(on[placement]), on[placement].Spec.ResourceSnapshotName})
+	}
+	var changing []feed.Run
+	for _, run := range fleet.Runs {
+		if run.Outcome() == "" && isUpdating(run, ref.Name) {
+			changing = append(changing, run)
+		}
+	}
+	return s.compose(ref.Name, "clusters", true,
+		piece{"head", "cluster-head", struct {
+			Row        overview.Member
+			Labels     map[string]string
+			Properties map[string]string
+			Conditions []metav1.Condition
+		}{fleet.Clusters[at], fleet.Members[at].Labels, propertiesOf(fleet, at), fleet.Members[at].Status.Conditions}},
+		piece{"changing", "changing", changing},
+		piece{"placed", "placed", paginate(r, rows, clustersShown)})
+}
+
+func propertiesOf(fleet *feed.Fleet, at int) map[string]string {
+	properties := map[string]string{}
+	for name, value := range fleet.Members[at].Status.Properties {
+		properties[string(name)] = value.Value
+	}
+	return properties
+}
+
+// isUpdating says whether a run updates a cluster now.
+func isUpdating(run feed.Run, cluster string) bool {
+	return slices.ContainsFunc(run.State.Stages, func(stage updaterun.Stage) bool {
+		return slices.ContainsFunc(stage.Clusters, func(c updaterun.Cluster) bool { return c.Name == cluster && c.Phase == updaterun.PhaseRunning })
+	})
+}
+
+func (s *Server) holdsPage(r *http.Request) (page, error) {
+	rows := holdRows(s.Feed.Fleet())
+	return s.compose("Holds", "holds", true,
+		piece{"actions", "actions", []action{s.action(r.Context(), "Stop the line", "/hold", holdRight)}},
+		piece{"holds", "holds", paginate(r, rows, rowsShown)})
+}
+
+// historyRows are how many entries of a history are on a page.
+const historyRows = 100
+
+func (s *Server) historyPage(r *http.Request) (page, error) {
+	p, _, err := s.findPlacement(r)
+	if err != nil {
+		return page{}, err
+	}
+	entries, err := s.Reading.History(r.Context(), p.Placement)
+	if err != nil {
+		return page{}, err
+	}
+	slices.Reverse(entries)
+	return s.compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
+		list[historyEntry]
+		Placement hub.Ref
+	}{paginate(r, filterHistory(r, entries), historyRows), p.Ref}})
+}
+
+// hit is an object that was looked for.
+type hit struct {
+	hub.Ref
+	State string
+}
+
+func (s *Server) searchPage(r *http.Request) (page, error) {
+	fleet, hits := s.Feed.Fleet(), []hit{}
+	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("q")))
+	add := func(ref hub.Ref, state string) {
+		if text != "" && strings.Contains(ref.String(), text) {
+			hits = append(hits, hit{ref, state})
+		}
+	}
+	for _, p := range fleet.Placements {
+		add(p.Ref, p.Row.Rollout)
+	}
+	for _, run := range fleet.Runs {
+		add(run.Ref, wordOf(run.State.Phase))
+	}
+	for _, row := range fleet.Clusters {
+		add(hub.Ref{Kind: hub.KindMember, Name: row.Name}, healthOf(row))
+	}
+	return s.compose("Search", "", false, piece{"hits", "hits", paginate(r, hits, rowsShown)})
+}
+
+// isEvictionBlocked says why an eviction was not executed; empty if it was, or may still be.
+func isEvictionBlocked(eviction *placementv1beta1.ClusterResourcePlacementEviction) string {
+	if c := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil && c.Status == metav1.ConditionFalse {
+		return c.Message
+	}
+	return ""
+}
+
+// temporalLink leads to the workflow of a run in Temporal's own pages.
+func (s *Server) temporalLink(run hub.Ref) string {
+	if s.Temporal == "" {
+		return ""
+	}
+	return strings.TrimSuffix(s.Temporal, "/") + "/workflows/" + url.PathEscape(workflowID(run))
+}

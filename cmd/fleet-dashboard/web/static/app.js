@@ -1,0 +1,36 @@
+// Times tick, and what the user has opened or closed stays so when a part of the page is replaced. Everything else works
+// without this file.
+(() => {
+  "use strict";
+  // The clock of the browser may be wrong: the server's counts.
+  const offset = Date.parse(document.body.dataset.now) - Date.now();
+  const units = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+
+  function relative(seconds) {
+    const parts = [];
+    let left = Math.abs(seconds);
+    for (const [unit, size] of units) {
+      const number = Math.floor(left / size);
+      if (number > 0 && parts.length < 2) { parts.push(number + unit); }
+      left -= number * size;
+    }
+    const text = parts.join("") || "0s";
+    return seconds < 0 ? "in " + text : text + " ago";
+  }
+
+  function tick() {
+    for (const element of document.querySelectorAll("time[datetime]")) {
+      const at = new Date(element.dateTime);
+      const text = relative(Math.floor((Date.now() + offset - at) / 1000));
+      if (element.textContent !== text) { element.textContent = text; }
+      element.title = at.toLocaleString() + " here, " + at.toISOString();
+    }
+  }
+  tick();
+  setInterval(tick, 1000);
+  if (!window.htmx) { return; }
+  window.htmx.registerExtension("fleet", {
+    htmx_before_morph_attr: (element, detail) => !(detail.attrName === "open" && element.tagName === "DETAILS"),
+  });
+  document.addEventListener("htmx:after:swap", tick);
+})();

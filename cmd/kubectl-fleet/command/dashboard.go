@@ -1,0 +1,298 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
+)
+
+const (
+	// anyPort is the address that is listened on without --address.
+	anyPort = "127.0.0.1:0"
+	// headerPatience is how long a browser may take for the head of a request.
+	headerPatience = 10 * time.Second
+	// keyLength is the length of the keys of forms.
+	keyLength = 20
+)
+
+// dashboard is what `dashboard` was asked for.
+type dashboard struct {
+	factory  *cli.Factory
+	streams  genericiooptions.IOStreams
+	address  string
+	temporal string
+	opens    bool
+}
+
+// NewDashboard returns `kubectl fleet dashboard`.
+func NewDashboard(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	d := &dashboard{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "dashboard",
+		Short: "Show the fleet in a browser, live, and steer it from there",
+		Long: `Serve pages about the fleet on this machine, and print the link to open them: the fleet, what waits for people,
+placements, runs, clusters and holds. They stay up to date by themselves, and work without script.
+
+The pages read and write with your kubeconfig, as all commands do: the hub sees you, and what you may not do cannot be
+pressed. Only this machine can reach them, and only the browser that opens the link, which works once.`,
+		Example: `  # Print the link
+  kubectl fleet dashboard
+
+  # Open it, with links from runs to their workflows in Temporal
+  kubectl fleet dashboard --open --temporal-ui http://localhost:8233/namespaces/default`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context(), "/") },
+	}
+	cmd.Flags().StringVar(&d.address, "address", anyPort, "Where to listen, on this machine only. Port 0 is one that is free.")
+	cmd.Flags().StringVar(&d.temporal, "temporal-ui", "", "The pages of Temporal for the namespace of the hub, to link runs to their workflows.")
+	cmd.Flags().BoolVar(&d.opens, "open", false, "Open the link in the browser of this machine.")
+	return cmd
+}
+
+// validate refuses addresses that other machines can reach: whoever reaches the pages acts as the user.
+func (d *dashboard) validate() error {
+	host, _, err := net.SplitHostPort(d.address)
+	if err != nil {
+		return fmt.Errorf("--address %q is no address such as 127.0.0.1:8080: %w", d.address, err)
+	}
+	if host != "127.0.0.1" && host != "localhost" {
+		return fmt.Errorf("--address %q can be reached from other machines, and who reaches the pages acts as you: use 127.0.0.1:PORT", d.address)
+	}
+	if d.temporal != "" && !strings.HasPrefix(d.temporal, "http://") && !strings.HasPrefix(d.temporal, "https://") {
+		return fmt.Errorf("--temporal-ui %q is no URL such as http://localhost:8233/namespaces/default", d.temporal)
+	}
+	return nil
+}
+
+// run serves until the user ends it.
+func (d *dashboard) run(ctx context.Context, path string) error {
+	if err := d.validate(); err != nil {
+		return err
+	}
+	c, err := d.factory.Client()
+	if err != nil {
+		return err
+	}
+	if err := (hub.Reader{Reader: c}).CheckHub(ctx); err != nil {
+		return err
+	}
+	namespace, named, err := d.factory.Namespace()
+	if err != nil {
+		return err
+	}
+	if !named {
+		namespace = ""
+	}
+	var fleet *feed.Feed
+	err = d.factory.Patiently(d.streams, "reading the fleet", func() (err error) {
+		fleet, err = feed.Start(ctx, c, d.factory.Clock, namespace)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", d.address)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w; --address names another", d.address, err)
+	}
+	server, err := d.server(c, fleet, listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	link := server.Session.Link(path)
+	cli.Printf(d.streams.Out, "%s\nThe link works once, on this machine. The dashboard ends with Ctrl-C.\n", link)
+	if d.opens {
+		d.open(ctx, link)
+	}
+	return serve(ctx, listener, server.Handler())
+}
+
+// serve answers until the context ends, which is no error.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerPatience, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // streams do not end by themselves
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving pages: %w", err)
+	}
+	return nil
+}
+
+// server is what answers at an address.
+func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, address string) (*web.Server, error) {
+	local, err := session.New(address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", address, err)
+	}
+	return &web.Server{
+		Feed: fleet, Session: local, Reviewer: &as.Reviewer{Client: c, Clock: d.factory.Clock},
+		Steering: &webSteering{d, c}, Reading: &webReading{d, c}, Clock: d.factory.Clock, Hub: d.hubName(), Temporal: d.temporal,
+		Key: func() string { return utilrand.String(keyLength) },
+		Log: func(format string, args ...any) {
+			cli.Printf(d.streams.ErrOut, "%s  %s\n", d.factory.Clock.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+		},
+	}, nil
+}
+
+// hubName is the context of the kubeconfig.
+func (d *dashboard) hubName() string {
+	if name := d.factory.Flags.Context; name != nil && *name != "" {
+		return *name
+	}
+	raw, err := d.factory.Flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return "hub"
+	}
+	return cmp.Or(raw.CurrentContext, "hub")
+}
+
+// open opens a link in the browser. Where there is none, the link was printed.
+func (d *dashboard) open(ctx context.Context, link string) {
+	program := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if program == nil {
+		program = []string{"xdg-open"}
+	}
+	if err := exec.CommandContext(ctx, program[0], append(program[1:], link)...).Start(); err != nil {
+		cli.Printf(d.streams.ErrOut, "The browser could not be opened: %v\n", err)
+	}
+}
+
+// webSteering does what forms ask for by the functions of the verbs.
+type webSteering struct {
+	*dashboard
+	client client.WithWatch
+}
+
+// by runs a verb that was agreed to, and returns what it has said.
+func (w *webSteering) by(verb func(*steering) error) (string, error) {
+	var said bytes.Buffer
+	s := &steering{Consent: cli.Consent{Yes: true}, factory: w.factory, streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said, ErrOut: &said}}
+	err := verb(s)
+	text := strings.TrimSpace(said.String())
+	if exit, is := errors.AsType[*cli.Exit](err); is && exit.Err == nil {
+		return "", errors.New(text)
+	}
+	return text, err
+}
+
+// Approve approves a stage.
+func (w *webSteering) Approve(ctx context.Context, run hub.Run, stage, comment string) (string, error) {
+	return w.by(func(s *steering) error { return s.approve(ctx, w.client, run, stage, comment) })
+}
+
+// SetState stops a run, or has it go on.
+func (w *webSteering) SetState(ctx context.Context, run hub.Run, state placementv1beta1.UpdateRunState) (string, error) {
+	if state == placementv1beta1.StateStop {
+		return w.by(func(s *steering) error {
+			return s.setState(ctx, w.client, run, state, "stopping", "is stopped already")
+		})
+	}
+	return w.by(func(s *steering) error { return s.setState(ctx, w.client, run, state, "running", "is not stopped") })
+}
+
+// Act has a run skip or retry clusters.
+func (w *webSteering) Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) (string, error) {
+	return w.by(func(s *steering) error { return s.act(ctx, w.client, run, clusters, action, "") })
+}
+
+// Evict asks for an eviction.
+func (w *webSteering) Evict(ctx context.Context, placement hub.Placement, cluster string) (string, error) {
+	return w.by(func(s *steering) error { return s.evictFrom(ctx, w.client, placement, cluster, evictionTimeout) })
+}
+
+// Hold stops the line.
+func (w *webSteering) Hold(ctx context.Context, reason string, lasts time.Duration, clusters, placements string) (string, error) {
+	return w.by(func(s *steering) error {
+		return (&holding{steering: *s, lasts: lasts, clusters: clusters, placements: placements}).stopTheLine(ctx, reason)
+	})
+}
+
+// Release ends a hold.
+func (w *webSteering) Release(ctx context.Context, name string) (string, error) {
+	return w.by(func(s *steering) error { return s.release(ctx, name) })
+}
+
+// webReading reads for pages what no watch brings.
+type webReading struct {
+	*dashboard
+	client client.WithWatch
+}
+
+// Run reads a run.
+func (w *webReading) Run(ctx context.Context, ref hub.Ref) (hub.Run, error) {
+	return hub.Reader{Reader: w.client}.Run(ctx, ref)
+}
+
+// Placement reads a placement.
+func (w *webReading) Placement(ctx context.Context, ref hub.Ref) (hub.Placement, error) {
+	return hub.Reader{Reader: w.client}.Placement(ctx, ref)
+}
+
+// Plan works out what a run that is planned changes on the clusters.
+func (w *webReading) Plan(ctx context.Context, run hub.Run) (plan.Plan, error) {
+	placement, err := w.Placement(ctx, run.Placement())
+	if err != nil {
+		return plan.Plan{}, fmt.Errorf("reading %s: %w", run.Placement(), err)
+	}
+	facts, unsure, err := plan.Read(ctx, w.client, placement, plan.Wish{
+		Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex)),
+		Frozen: run.Status, RollbackOf: run.Spec.RollbackOf, Content: true,
+		Served: func() (*snapshot.Catalog, error) {
+			groups, lists, err := w.factory.Discover()
+			return snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}), err
+		},
+	})
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	made, err := plan.Make(facts)
+	made.Notes = append(made.Notes, unsure...)
+	return made, err
+}
+
+// History tells what has become of a placement.
+func (w *webReading) History(ctx context.Context, placement hub.Placement) ([]history.Entry, error) {
+	facts := history.Facts{Placement: placement}
+	if err := readHistory(ctx, w.client, &facts); err != nil {
+		return nil, err
+	}
+	return history.Make(facts), nil
+}
+
+// Resource is what a kind is called in rights.
+func (w *webReading) Resource(object placementv1beta1.Object) (group, resource string) {
+	kind, err := w.client.GroupVersionKindFor(object)
+	if err != nil {
+		return "", ""
+	}
+	mapping, err := w.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return kind.Group, strings.ToLower(kind.Kind) + "s"
+	}
+	return mapping.Resource.Group, mapping.Resource.Resource
+}
