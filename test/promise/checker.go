@@ -30,6 +30,7 @@ type Checker struct {
 	byUser    map[string]bool
 	holds     map[string]*storedHold
 	labels    map[string]map[string]string
+	leaving   map[string]bool
 	clock     time.Time
 	// Judged counts the writes that took a cluster away, gave one its first resources, or
 	// deleted one.
@@ -41,7 +42,7 @@ func New(placement *placementv1beta1.ClusterResourcePlacement) *Checker {
 	return &Checker{
 		placement: placement.DeepCopy(), bindings: map[string]*placementv1beta1.ClusterResourceBinding{}, works: map[string]placementv1beta1.Work{},
 		evictions: map[string]*placementv1beta1.ClusterResourcePlacementEviction{}, byUser: map[string]bool{},
-		holds: map[string]*storedHold{}, labels: map[string]map[string]string{},
+		holds: map[string]*storedHold{}, labels: map[string]map[string]string{}, leaving: map[string]bool{},
 	}
 }
 
@@ -62,6 +63,9 @@ func (c *Checker) Eviction(now *placementv1beta1.ClusterResourcePlacementEvictio
 
 // UserDeletes allows that a binding is deleted.
 func (c *Checker) UserDeletes(binding string) { c.byUser[binding] = true }
+
+// Leaves notes whether a cluster is on its way out of the fleet, or out of it: the user wants nothing to stay there.
+func (c *Checker) Leaves(cluster string, leaving bool) { c.leaving[cluster] = leaving }
 
 // Seed notes a binding that was there from the beginning.
 func (c *Checker) Seed(b *placementv1beta1.ClusterResourceBinding) { c.bindings[b.Name] = b.DeepCopy() }
@@ -227,9 +231,9 @@ func begins(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
 }
 
 // costsNothing says whether what a cluster loses is no matter of the limits: the user has
-// taken it, or nothing is applied there.
+// taken it or the cluster out of the fleet, or nothing is applied there.
 func (c *Checker) costsNothing(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
-	return c.byUser[now.Name] || !c.placement.DeletionTimestamp.IsZero() || reportsOnly(was, now, gone)
+	return c.byUser[now.Name] || c.leaving[now.Spec.TargetCluster] || !c.placement.DeletionTimestamp.IsZero() || reportsOnly(was, now, gone)
 }
 
 // reportsOnly says whether a cluster goes on without anything being applied to it: then it loses
@@ -282,7 +286,7 @@ func (c *Checker) gain(now *placementv1beta1.ClusterResourceBinding, target int)
 // eviction has, which has a budget of its own.
 func (c *Checker) deletion(was *placementv1beta1.ClusterResourceBinding, available int, gone bool) (evicted bool, err error) {
 	c.Judged++
-	free := was.Spec.State == placementv1beta1.BindingStateUnscheduled || c.byUser[was.Name] || !c.placement.DeletionTimestamp.IsZero()
+	free := was.Spec.State == placementv1beta1.BindingStateUnscheduled || c.byUser[was.Name] || c.leaving[was.Spec.TargetCluster] || !c.placement.DeletionTimestamp.IsZero()
 	switch {
 	case !c.asked(was.Spec.TargetCluster), c.fixed():
 		if !free {

@@ -39,7 +39,7 @@ func (c *Checker) At(now time.Time) { c.clock = now }
 
 // stopped judges that a write begins nothing on a cluster that a hold covers.
 func (c *Checker) stopped(was, now *placementv1beta1.ClusterResourceBinding, gone bool) error {
-	if c.byUser[now.Name] || !c.placement.DeletionTimestamp.IsZero() {
+	if c.byUser[now.Name] || c.leaving[now.Spec.TargetCluster] || !c.placement.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	for _, start := range c.starts(was, now, gone) {
