@@ -189,7 +189,7 @@ vulncheck: ## No code that is called has a known vulnerability; needs https://vu
 .PHONY: test
 test: test-unit compile-suites ## All tests (about 35 min)
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; failed=0; \
-	$(MAKE) test-crds test-charts test-gitops test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-crds test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-integration || failed=$$?; wait "$$beside" || failed=$$?; cat "$$log"; exit "$$failed"
 
 # A compiler that uses all cores would take them from the local fleet: what the suites import, and the programs that they
@@ -266,6 +266,20 @@ test-integration: ## The whole thing on a local fleet; the first time builds its
 test-crash: ## Every loss at every moment of a run, on a local fleet; takes a quarter of an hour
 	@echo '== crash matrix on a local fleet'
 	@CRASH_MATRIX=1 go test -v -count=1 -tags integration -timeout 90m -run TestCrashMatrix $(TESTFLAGS) ./test/integration
+
+# How long a soak goes on, and the seed of what happens in it; without a seed, one is taken by chance and printed.
+MINUTES ?= 10
+SEED ?= 0
+
+.PHONY: soak
+soak: ## Torture a local fleet for MINUTES and judge every write to the hub; SEED repeats what happened. TESTFLAGS='--simulated 30'
+	@echo '== soak'
+	@cd test/soak && go run . run --minutes $(MINUTES) --seed $(SEED) $(TESTFLAGS)
+
+.PHONY: test-soak
+test-soak: ## What makes a soak: its script, its bundles, its judge (seconds)
+	@echo '== the parts of the soak'
+	@cd test/soak && go vet . && go test -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: bench
 bench: ## The figures of the product with hollow members; takes about an hour. TESTFLAGS='-run TestRolling' for one

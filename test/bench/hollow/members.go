@@ -52,6 +52,20 @@ func (f *Fleet) Grow(ctx context.Context, n int) error {
 	return f.awaitJoined(ctx, n)
 }
 
+// Leave asks the hub to let members leave. They report that they have left; how far they are, their MemberClusters say.
+func (f *Fleet) Leave(ctx context.Context, members ...string) error {
+	for _, name := range members {
+		member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreNotFound(f.client.Delete(ctx, member)); err != nil {
+			return fmt.Errorf("deleting member cluster %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Rejoin lets the i-th member join again after it has left. It changes nothing while the member is still leaving.
+func (f *Fleet) Rejoin(ctx context.Context, i int) error { return f.invite(ctx, i) }
+
 // invite makes the i-th member known to the hub.
 func (f *Fleet) invite(ctx context.Context, i int) error {
 	name := Name(i)
@@ -129,7 +143,7 @@ func (f *Fleet) report(ctx context.Context, key client.ObjectKey) error {
 		return client.IgnoreNotFound(err)
 	}
 	now := metav1.Now()
-	patch, err := json.Marshal(map[string]any{"status": letter(box.Generation, now)})
+	patch, err := json.Marshal(map[string]any{"status": letter(box, now)})
 	if err != nil {
 		return fmt.Errorf("encoding the report of %s: %w", key.Name, err)
 	}
@@ -143,13 +157,18 @@ func (f *Fleet) report(ctx context.Context, key client.ObjectKey) error {
 	return nil
 }
 
-// letter is the report of a healthy member. What it says of itself stays the same, heartbeats apart.
-func letter(generation int64, now metav1.Time) clusterv1beta1.InternalMemberClusterStatus {
+// letter is the report of a healthy member, which leaves as soon as it is asked to. What it says of itself stays the same,
+// heartbeats apart.
+func letter(box *clusterv1beta1.InternalMemberCluster, now metav1.Time) clusterv1beta1.InternalMemberClusterStatus {
 	said := func(kind, reason string) metav1.Condition {
 		return metav1.Condition{
 			Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: "A hollow member says so",
-			ObservedGeneration: generation, LastTransitionTime: began,
+			ObservedGeneration: box.Generation, LastTransitionTime: began,
 		}
+	}
+	joined := said(clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ReasonInternalMemberClusterJoined)
+	if box.Spec.State == clusterv1beta1.ClusterStateLeave {
+		joined.Status, joined.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonInternalMemberClusterLeft
 	}
 	return clusterv1beta1.InternalMemberClusterStatus{
 		Properties: map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
@@ -159,7 +178,7 @@ func letter(generation int64, now metav1.Time) clusterv1beta1.InternalMemberClus
 		AgentStatus: []clusterv1beta1.AgentStatus{{
 			Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now,
 			Conditions: []metav1.Condition{
-				said(clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ReasonInternalMemberClusterJoined),
+				joined,
 				said(clusterv1beta1.ConditionTypeHealthy, clusterv1beta1.ReasonInternalMemberClusterHealthy),
 			},
 		}},

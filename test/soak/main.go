@@ -1,0 +1,287 @@
+// Command soak tortures a fleet and judges what it did. It brings a local fleet up with real and simulated members; for the time it is
+// given, users place, change, roll out, approve, stop, evict, hold and remove, while processes are killed and frozen, members
+// leave, fail and vanish, their API servers are cut off, and Temporal loses its data. Every write to the hub's store is
+// recorded and judged by what the product promises (test/promise). In the end everything that hinders is taken away, and the
+// fleet must come to rest exactly as users have asked for it; then everything is removed, and nothing may be left.
+//
+// A seed always gives the same steps of users and world; how they meet is left to the machine. What happened is kept in a
+// bundle, which "replay" judges again.
+//
+//	make soak MINUTES=60 SEED=7
+//	cd test/soak && go run . replay ../../.soak/7-20261124-031500
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/bench/hollow"
+)
+
+const (
+	// heartbeat is how often hollow members report: often enough that one that vanishes is noticed.
+	heartbeat = 30 * time.Second
+	// atRest is how long a healed fleet may take to come to rest, and how long it may take to remove everything.
+	atRest = 8 * time.Minute
+	// leastFree is how many bytes a soak needs on disk for each minute, and to begin with.
+	leastFree = 4 << 30
+)
+
+// options of a soak.
+type options struct {
+	minutes float64
+	seed    uint64
+	size    size
+	out     string
+	root    string
+}
+
+func main() {
+	log.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{Use: "soak", Short: "Torture a local fleet and judge every write", SilenceUsage: true, SilenceErrors: true}
+	o := options{}
+	run := &cobra.Command{
+		Use: "run", Short: "Bring a fleet up, torture it, judge it and take it down", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.seed == 0 {
+				o.seed = rand.Uint64N(1_000_000) + 1
+			}
+			return soak(cmd.Context(), o, cmd.OutOrStdout())
+		},
+	}
+	run.Flags().Float64Var(&o.minutes, "minutes", 10, "how long users and the world go on")
+	run.Flags().Uint64Var(&o.seed, "seed", 0, "seed of what happens; 0 for one by chance, which is printed")
+	run.Flags().IntVar(&o.size.Placements, "placements", 6, "names of placements")
+	run.Flags().IntVar(&o.size.Hollow, "simulated", 18, "members that only answer")
+	run.Flags().IntVar(&o.size.Members, "members", 2, "members with API servers of their own")
+	run.Flags().StringVar(&o.out, "out", ".soak", "folder for the fleet and for bundles, seen from the repository")
+	run.Flags().StringVar(&o.root, "root", "../..", "the repository")
+	replay := &cobra.Command{
+		Use: "replay BUNDLE", Short: "Judge the writes of a bundle again", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return replayBundle(args[0], cmd.OutOrStdout()) },
+	}
+	root.AddCommand(run, replay)
+	return root
+}
+
+// replayBundle judges a bundle and fails if a promise was broken.
+func replayBundle(dir string, out io.Writer) error {
+	b, err := openBundle(dir)
+	if err != nil {
+		return err
+	}
+	v, err := judge(b)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "seed %d: %d writes recorded, %d of %d placements judged, %d breaches\n", b.header.Seed, v.Writes, v.Judged, v.Placements, len(v.Breaches))
+	for _, breach := range v.Breaches {
+		fmt.Fprintln(out, " ", breach)
+	}
+	if len(v.Breaches) > 0 {
+		return fmt.Errorf("%d writes break a promise", len(v.Breaches))
+	}
+	return nil
+}
+
+// check refuses a soak that cannot be.
+func (o options) check(dir string) error {
+	switch {
+	case o.minutes <= 0:
+		return fmt.Errorf("--minutes %g: a soak takes some time", o.minutes)
+	case o.size.Hollow < 3 || o.size.Placements < 1 || o.size.Members < 1:
+		return fmt.Errorf("a soak needs 3 simulated members, 1 member and 1 placement at least")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "supervisor.lock")); err == nil {
+		return fmt.Errorf("%s has a fleet already: go run ./cmd/devfleet --dir %s down --purge", dir, dir)
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(dir), &disk); err != nil {
+		return fmt.Errorf("asking for the free space of %s: %w", filepath.Dir(dir), err)
+	}
+	if free := disk.Bavail * uint64(disk.Bsize); free < leastFree {
+		return fmt.Errorf("%s has %d MiB free, a soak needs %d MiB", filepath.Dir(dir), free>>20, leastFree>>20)
+	}
+	return nil
+}
+
+// soak does all of it. It fails if anything was found.
+func soak(ctx context.Context, o options, out io.Writer) (err error) {
+	root, err := filepath.Abs(o.root)
+	if err != nil {
+		return fmt.Errorf("finding the repository: %w", err)
+	}
+	folder := filepath.Join(root, o.out)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("making the folder: %w", err)
+	}
+	dir := filepath.Join(folder, "fleet")
+	if err := o.check(dir); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "soak: seed %d, %g minutes, %d members and %d simulated ones\n", o.seed, o.minutes, o.size.Members, o.size.Hollow)
+	devfleet := func(args ...string) error {
+		c := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"run", "./cmd/devfleet", "--dir", dir}, args...)...)
+		c.Dir, c.Stdout, c.Stderr = root, io.Discard, os.Stderr
+		return c.Run()
+	}
+	defer func() { err = errors.Join(err, devfleet("down", "--purge")) }()
+	if err := devfleet("up", "--members", fmt.Sprint(o.size.Members)); err != nil {
+		return fmt.Errorf("bringing the fleet up: %w", err)
+	}
+	commit, _ := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "HEAD").Output() // a copy without git has none
+	now := time.Now().UTC()
+	b, err := newBundle(filepath.Join(folder, fmt.Sprintf("%d-%s", o.seed, now.Format("20060102-150405"))), header{
+		Seed: o.seed, Minutes: o.minutes, Size: o.size, Commit: strings.TrimSpace(string(commit)), Began: now,
+	})
+	if err != nil {
+		return err
+	}
+	findings, err := torture(ctx, o, dir, b, out)
+	if err != nil {
+		return err
+	}
+	v, err := judge(b)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "soak: %d writes recorded, %d of %d placements judged, %d breaches\n", v.Writes, v.Judged, v.Placements, len(v.Breaches))
+	return report(b, dir, append(findings, v.Breaches...), out)
+}
+
+// torture lets users and world loose on a fleet and returns what was found when it came to rest.
+func torture(ctx context.Context, o options, dir string, b *bundle, out io.Writer) (findings []string, err error) {
+	w, err := open(ctx, o, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	recorder, err := record(ctx, w.Fleet.Address("hub/etcd"), b)
+	if err != nil {
+		return nil, err
+	}
+	living, die := context.WithCancel(context.WithoutCancel(ctx))
+	defer die()
+	if err := w.hollow.Start(living); err != nil {
+		return nil, err
+	}
+	if err := w.hollow.Grow(ctx, o.size.Hollow); err != nil {
+		return nil, err
+	}
+	if err := w.makeStrategies(ctx); err != nil {
+		return nil, err
+	}
+	users, events := userScript(o.seed, o.size), worldScript(o.seed, o.size)
+	w.began = time.Now()
+	playing, enough := context.WithTimeout(ctx, time.Duration(o.minutes*float64(time.Minute)))
+	defer enough()
+	var both errgroup.Group
+	both.Go(func() error { return w.play(playing, b, users) })
+	both.Go(func() error { return w.play(playing, b, events) })
+	go tellTime(playing, o.minutes, out)
+	if err := both.Wait(); err != nil {
+		return nil, err
+	}
+	resting := context.WithoutCancel(ctx)
+	fmt.Fprintln(out, "soak: healing, then at rest")
+	if err := w.heal(resting, users.hollow); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for _, what := range w.settle(resting, users, atRest) {
+		findings = append(findings, "has not come about: "+what)
+	}
+	fmt.Fprintf(out, "soak: at rest after %s; removing everything\n", time.Since(began).Round(time.Second))
+	if len(findings) == 0 {
+		for _, what := range w.clear(resting, atRest) {
+			findings = append(findings, "is left: "+what)
+		}
+	}
+	for _, what := range w.refusals {
+		findings = append(findings, "was refused: "+what)
+	}
+	return findings, errors.Join(recorder.stop(), b.seal())
+}
+
+// tellTime says every minute how far the soak is.
+func tellTime(ctx context.Context, minutes float64, out io.Writer) {
+	ticker := time.NewTicker(time.Minute)
+	defer ticker.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			fmt.Fprintf(out, "soak: %d of %g minutes\n", n, minutes)
+		}
+	}
+}
+
+// open connects to the fleet, whose real members get zones as the hollow ones have.
+func open(ctx context.Context, o options, dir string) (*world, error) {
+	a, err := access.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	config, err := controlplane.RESTConfig(a.Fleet, state.Hub)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{Access: a, runs: map[string]int{}}
+	if w.hollow, err = hollow.New(config, hollow.Options{Heartbeat: heartbeat, Labels: func(i int) map[string]string {
+		return map[string]string{zoneLabel: zones[i%len(zones)]}
+	}}); err != nil {
+		return nil, err
+	}
+	for i, name := range a.Fleet.MemberNames() {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, zoneLabel, zones[i%len(zones)])
+		member := &clusterv1beta1.MemberCluster{}
+		member.Name = name
+		if err := a.Hub.Patch(ctx, member, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			return nil, fmt.Errorf("giving %s a zone: %w", name, err)
+		}
+	}
+	return w, nil
+}
+
+// report keeps what was found beside the recording, with the logs of the fleet, and fails if there is anything.
+func report(b *bundle, dir string, findings []string, out io.Writer) error {
+	if len(findings) == 0 {
+		fmt.Fprintf(out, "soak: nothing was found; the bundle is %s\n", b.dir)
+		return nil
+	}
+	text := strings.Join(findings, "\n") + "\n"
+	fmt.Fprint(out, text)
+	err := fmt.Errorf("%d findings; the bundle is %s", len(findings), b.dir)
+	return errors.Join(err, os.WriteFile(filepath.Join(b.dir, findingsFile), []byte(text), 0o644), os.CopyFS(filepath.Join(b.dir, "logs"), os.DirFS(filepath.Join(dir, "logs"))))
+}
