@@ -1,0 +1,116 @@
+//go:build bench
+
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+)
+
+// TestRestart kills the hub agent while 20 runs of 100 clusters are under way, and again when all is at rest.
+func TestRestart(t *testing.T) {
+	f, runs := shared, scaled(20, 2)
+	f.grow(t, few)
+	names, title := named("restart", runs), fmt.Sprintf("restart with %d runs of %d clusters under way", runs, few)
+	f.strategy(t, staged("restart"))
+	f.content(t, names...)
+	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(few) }, external(), names...)
+	f.awaitPlacements(t, placementv1beta1.ConditionTypeScheduled, "0", names...)
+	f.awaitQuiet(t)
+	created := f.startRuns(t, "run", "restart", names...)
+	f.await(t, patience, "every run to have updated a cluster", func() string {
+		return f.standing(t, created, func(string, int) bool { return false })
+	})
+	memory := f.peakMemory(t)
+	ready, done := f.restart(t, created)
+	moving := time.Since(ready.killed)
+	f.await(t, patience, "every run to move again", func() string {
+		left := f.standing(t, created, func(name string, n int) bool { return n <= done[name] })
+		moving = time.Since(ready.killed)
+		return left
+	})
+	peak := memory()
+	f.figures.add(t, title+": ready", "<= 5 s", seconds(ready.after))
+	f.figures.add(t, title+": all of them move again", "<= 10 s", seconds(moving))
+	f.figures.add(t, title+": memory of the hub agent", "<= 300 MiB", bytesOf(peak))
+	f.awaitRuns(t, 20*time.Minute, created)
+	f.awaitNoneOpen(t)
+	f.awaitQuiet(t)
+
+	stop := f.meter(t)
+	before, err := f.readsSoFar(t.Context())
+	require.NoError(t, err)
+	ready, _ = f.restart(t, created)
+	f.awaitQuiet(t)
+	written, refused := stop()
+	after, err := f.readsSoFar(t.Context())
+	require.NoError(t, err)
+	read := after.minus(before)
+	t.Logf("at rest: writes %s; refused: %s; read: %s", written, refused, read)
+	calls := 0.0
+	for what, n := range read {
+		if what[:3] == "get" {
+			calls += n
+		}
+	}
+	title = fmt.Sprintf("restart with %d bindings at rest", runs*few)
+	f.figures.add(t, title+": ready", "<= 5 s", seconds(ready.after))
+	f.figures.add(t, title+": objects read one by one", "<= 50", fmt.Sprintf("%.0f", calls))
+	f.figures.add(t, title+": memory of the hub agent", "<= 300 MiB", bytesOf(f.agent(t).Memory))
+	assert.Zero(t, written.counted(), "what is at rest is not written")
+}
+
+// restarted is when the hub agent was killed, and after how long it was ready again.
+type restarted struct {
+	killed time.Time
+	after  time.Duration
+}
+
+// restart kills the hub agent, and returns how many clusters of each run had been updated by then.
+func (f *fleet) restart(t *testing.T, runs map[string]time.Time) (restarted, map[string]int) {
+	t.Helper()
+	ctx := within(t, patience)
+	r := restarted{killed: time.Now()}
+	require.NoError(t, f.Control.Do(ctx, control.Kill, controlplane.HubAgent))
+	done := map[string]int{}
+	f.standing(t, runs, func(name string, n int) bool { done[name] = n; return false })
+	require.NoError(t, f.Control.WaitReady(ctx, controlplane.HubAgent))
+	r.after = time.Since(r.killed)
+	return r, done
+}
+
+// standing names a run that is not over and of which no cluster has been updated, or that stands still for another reason.
+func (f *fleet) standing(t *testing.T, runs map[string]time.Time, still func(name string, updated int) bool) string {
+	t.Helper()
+	left, one := 0, ""
+	for name := range runs {
+		run := &placementv1beta1.ClusterStagedUpdateRun{}
+		require.NoError(t, client.IgnoreNotFound(f.cache.Get(t.Context(), client.ObjectKey{Name: name}, run)))
+		updated := 0
+		for i := range run.Status.StagesStatus {
+			for j := range run.Status.StagesStatus[i].Clusters {
+				if meta.IsStatusConditionTrue(run.Status.StagesStatus[i].Clusters[j].Conditions, placementv1beta1.ConditionTypeSucceeded) {
+					updated++
+				}
+			}
+		}
+		if (still(name, updated) || updated == 0) && !placementv1beta1.IsRunOver(run) {
+			left++
+			one = name
+		}
+	}
+	if left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d stand, %s for one", left, len(runs), one)
+}
