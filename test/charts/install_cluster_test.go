@@ -136,6 +136,9 @@ func (c *cluster) installFrom(t *testing.T, namespace, chart string, additional 
 	require.NoError(t, err)
 	var agents []*agent
 	for _, object := range inOrder(objects(t, rendered)) {
+		if isHook(t, object) {
+			continue
+		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		require.NoError(t, err)
 		applied := &unstructured.Unstructured{Object: content}
@@ -147,6 +150,14 @@ func (c *cluster) installFrom(t *testing.T, namespace, chart string, additional 
 		}
 	}
 	return agents
+}
+
+// isHook says whether Helm leaves an object out of a release, to create it at another time.
+func isHook(t *testing.T, object runtime.Object) bool {
+	t.Helper()
+	accessor, err := meta.Accessor(object)
+	require.NoError(t, err)
+	return accessor.GetAnnotations()["helm.sh/hook"] != ""
 }
 
 // inOrder puts namespaces first, as Helm does, and policies last, as who applies may have to be one of those that they let

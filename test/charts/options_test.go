@@ -550,6 +550,22 @@ func TestPodsGetWhatAnOperatorAddsToThem(t *testing.T) {
 	}
 }
 
+func TestHelmTestAsksTheHubWithTheAccountOfTheAgent(t *testing.T) {
+	all := must(t, "hub-agent", values{"test": values{"image": values{"tag": "v1"}}})
+	pod := only[*corev1.Pod](t, all)
+	assert.Equal(t, "test", pod.Annotations["helm.sh/hook"])
+	assert.Equal(t, deployment(t, all, release).Spec.Template.Spec.ServiceAccountName, pod.Spec.ServiceAccountName)
+	assert.Equal(t, "ghcr.io/fleetflow/kubectl-fleet:v1", pod.Spec.Containers[0].Image)
+	assert.Equal(t, []string{"get"}, pod.Spec.Containers[0].Args)
+	assert.True(t, *pod.Spec.SecurityContext.RunAsNonRoot)
+	assert.True(t, *pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem)
+	for _, object := range all {
+		if policy, ok := object.(*networkingv1.NetworkPolicy); ok {
+			assert.NotContains(t, policy.Spec.PodSelector.MatchExpressions[0].Values, pod.Labels["app.kubernetes.io/component"], "it reaches the API server")
+		}
+	}
+}
+
 func TestEverythingHasTheCommonLabels(t *testing.T) {
 	for _, name := range []string{"hub-agent", "member-agent"} {
 		t.Run(name, func(t *testing.T) {
