@@ -169,7 +169,7 @@ func (s *Server) showApproval(r *http.Request) (formView, error) {
 	left := state.Total - state.Done - state.Skipped - state.Failed
 	view := formView{
 		Title: fmt.Sprintf("Approve stage %s of %s", stage, run.Name), Section: "runs",
-		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. %s of %d are still to be updated. An approval that the run has accepted cannot be taken back.", run.Ref, stage, plural(left, "cluster"), state.Total),
+		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, plural(left, "cluster"), state.Total),
 		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, plural(left, "cluster")),
 		Refusal: s.Reviewer.Refusal(r.Context(), s.approveRight(run)),
 		Hidden:  map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
@@ -392,7 +392,9 @@ type groupView struct {
 type objectView struct {
 	Object, Change string
 	Lines          []lineView
-	More           int
+	// More is how many lines are left out; New says that all of the object is new there.
+	More int
+	New  bool
 }
 
 type lineView struct{ Class, Text string }
@@ -417,12 +419,13 @@ func planViewOf(made plan.Plan, hash string) *planView {
 			default:
 				view.Changed++
 			}
+			one := objectView{Object: object.Object, Change: object.Change, New: object.Change == "added" && group.From == ""}
 			number := min(len(object.Lines), maxLines, left)
-			if object.Change == "added" && group.From == "" {
-				number = 0 // all of it is new there
+			if one.New {
+				number = 0
 			}
 			left -= number
-			one := objectView{Object: object.Object, Change: object.Change, More: len(object.Lines) - number}
+			one.More = len(object.Lines) - number
 			for _, line := range object.Lines[:number] {
 				one.Lines = append(one.Lines, lineView{map[byte]string{'+': "added", '-': "removed", '@': "place"}[line[0]], line})
 			}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,6 +155,58 @@ func approvalFleet() []client.Object {
 	return objects
 }
 
+// goldenPage compares a page with testdata/dashboard/<name>.html; UPDATE_GOLDEN=1 writes that file.
+func goldenPage(t *testing.T, name, body string) {
+	t.Helper()
+	path := filepath.Join("testdata", "dashboard", name+".html")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(body), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "write it with UPDATE_GOLDEN=1")
+	assert.Equal(t, string(want), body)
+}
+
+func TestAnApprovalShowsWhatChangesButNoSecrets(t *testing.T) {
+	fleet := approvalFleet()
+	b := newBrowser(t, inMemory(append(release(), fleet[0], fleet[2])...), testingclock.NewFakeClock(now))
+	page := b.get("/runs/web-5/approve?stage=canary").Body.String()
+	goldenPage(t, "approve-diff", page)
+	assert.Contains(t, page, "theme: dark")
+	for _, secret := range []string{"aHVudGVyMg==", "aHVudGVyMw=="} {
+		assert.NotContains(t, page, secret)
+	}
+}
+
+func TestWhenNothingHappensTheHubIsAskedNothing(t *testing.T) {
+	var asked atomic.Int32
+	count := interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			asked.Add(1)
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			asked.Add(1)
+			return c.List(ctx, list, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			asked.Add(1)
+			return c.Create(ctx, object, options...)
+		},
+	}
+	b := newBrowser(t, interceptor.NewClient(inMemory(approvalFleet()...), count), testingclock.NewFakeClock(now))
+	before := asked.Load()
+	for _, path := range []string{"/", "/placements", "/placements/web", "/runs", "/clusters", "/clusters/member-1", "/search?q=web"} {
+		assert.Equal(t, http.StatusOK, b.get(path).Code)
+	}
+	assert.Equal(t, before, asked.Load(), "pages come from the watches")
+	b.get("/runs/web-5")
+	once := asked.Load()
+	b.get("/runs/web-5")
+	assert.Equal(t, once, asked.Load(), "what the user may do is asked once a minute")
+}
+
 func TestTheDashboardShowsPages(t *testing.T) {
 	b := newBrowser(t, inMemory(approvalFleet()...), testingclock.NewFakeClock(now))
 	for name, page := range map[string]struct {
@@ -170,14 +223,7 @@ func TestTheDashboardShowsPages(t *testing.T) {
 			answer := b.get(page.path)
 			assert.Equal(t, page.code, answer.Code)
 			body := answer.Body.String()
-			path := filepath.Join("testdata", "dashboard", name+".html")
-			if os.Getenv("UPDATE_GOLDEN") != "" {
-				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-				require.NoError(t, os.WriteFile(path, []byte(body), 0o600))
-			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err, "write it with UPDATE_GOLDEN=1")
-			assert.Equal(t, string(want), body)
+			goldenPage(t, name, body)
 			assert.NotContains(t, body, script, "text of objects stays text")
 			assert.NotContains(t, body, "\u202e", "what turns the direction of writing is spelled out")
 			assert.NotContains(t, body, b.cookies[0].Value, "no page has the secret of the session")
