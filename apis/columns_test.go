@@ -84,6 +84,9 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"PropagatedType":                           {"pt", "propagatedtype", "propagatedtypes"},
 		"RolloutHold":                              {"rhold", "rollouthold", "rolloutholds"},
 		"RolloutWindow":                            {"rwin", "rolloutwindow", "rolloutwindows"},
+		"MetricSource":                             {"msrc", "metricsource", "metricsources"},
+		"StageAnalysis":                            {"stan", "stageanalysis", "stageanalyses"},
+		"StageAnalysisRun":                         {"star", "stageanalysisrun", "stageanalysisruns"},
 		"ClusterResourcePlacementDisruptionBudget": {"crpdb", "clusterresourceplacementdisruptionbudget"},
 	} {
 		for _, name := range names {

@@ -83,6 +83,8 @@ func ownerOf(name string, args []any) (owner wf.Execution, known bool) {
 		return wf.StageExecution(in.Run, in.Stage), true
 	case act.GateRequest:
 		return wf.RunExecution(in.Run), true
+	case act.MeasureRequest:
+		return wf.RunExecution(in.Run), true
 	case act.ApprovalRequest:
 		return wf.RunExecution(in.Run), true
 	case act.SignalReport:

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/measure"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	updaterun "github.com/fleetflow/fleetflow/activities/stagedupdate"
@@ -21,6 +22,7 @@ type Activities struct {
 	Placement *placement.Activities
 	Rolling   *rollingupdate.Activities
 	UpdateRun *updaterun.Activities
+	Measure   *measure.Activities
 }
 
 // RegisterWorkflows registers every workflow.
@@ -60,4 +62,9 @@ func RegisterWaiting(r worker.ActivityRegistry, a Activities) {
 	} {
 		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
+}
+
+// RegisterMeasuring registers the activity that asks servers outside of the fleet.
+func RegisterMeasuring(r worker.ActivityRegistry, a Activities) {
+	r.RegisterActivityWithOptions(a.Measure.MeasureAnalysis, activity.RegisterOptions{Name: act.MeasureAnalysis})
 }

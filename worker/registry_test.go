@@ -88,9 +88,10 @@ func TestEveryActivityOfTheContractIsRegisteredOnce(t *testing.T) {
 	worker.RegisterShort(all, worker.Activities{})
 	short := len(all.names)
 	worker.RegisterWaiting(all, worker.Activities{})
-	assert.ElementsMatch(t, want, all.names)
 	waiting := slices.Sorted(slices.Values(all.names[short:]))
+	worker.RegisterMeasuring(all, worker.Activities{})
 	assert.Equal(t, []string{"AdvanceDeletion", "AdvancePlacement", "AdvanceStage"}, waiting, "those that wait have a queue of their own")
+	assert.ElementsMatch(t, want, all.names)
 	for name, f := range all.types {
 		assert.Equal(t, 2, f.NumIn(), "%s takes a context and one request", name)
 		assert.Equal(t, 2, f.NumOut(), "%s returns one result and an error", name)

@@ -22,7 +22,9 @@ import (
 const (
 	pollers      = 10
 	waitingSlots = 10000
-	stopTimeout  = 10 * time.Second
+	// An endpoint that hangs takes one of these slots, and none of those of clusters.
+	measuringSlots = 256
+	stopTimeout    = 10 * time.Second
 	// After a crash, tasks meant for the dead process wait this long before another process may
 	// take them. The default of 5 s would prolong every gate that opens in that time; a much
 	// shorter timeout would replay histories on a busy worker.
@@ -85,7 +87,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	if err := Ensure(ctx, r.Client, r.Namespace); err != nil {
 		return err
 	}
-	fatal := make(chan error, 2)
+	fatal := make(chan error, 3)
 	onFatal := func(err error) {
 		select {
 		case fatal <- err:
@@ -115,6 +117,14 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}, &callerCheck{log: r.Log}},
 	})
 	RegisterWaiting(waiting, r.Activities)
+	measuring := worker.New(r.Client, wf.MeasureTaskQueue, worker.Options{
+		DisableWorkflowWorker:              true,
+		MaxConcurrentActivityExecutionSize: measuringSlots,
+		WorkerStopTimeout:                  stopTimeout,
+		OnFatalError:                       onFatal,
+		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}, &callerCheck{log: r.Log}},
+	})
+	RegisterMeasuring(measuring, r.Activities)
 	if err := main.Start(); err != nil {
 		return fmt.Errorf("starting the worker of queue %s: %w", wf.TaskQueue, err)
 	}
@@ -122,7 +132,11 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 		main.Stop()
 		return fmt.Errorf("starting the worker of queue %s: %w", wf.AdvanceTaskQueue, err)
 	}
-	defer stopWorkers(main, waiting)
+	if err := measuring.Start(); err != nil {
+		stopWorkers(main, waiting)
+		return fmt.Errorf("starting the worker of queue %s: %w", wf.MeasureTaskQueue, err)
+	}
+	defer stopWorkers(main, waiting, measuring)
 	r.Log.Info("Temporal workers are running", "temporalNamespace", r.Namespace)
 	r.running.Store(true)
 	metrics.running.Set(1)

@@ -20,6 +20,7 @@ const (
 	PauseRun        = "PauseRun"
 	AdvanceDeletion = "AdvanceDeletion"
 	StopRun         = "StopRun"
+	MeasureAnalysis = "MeasureAnalysis"
 )
 
 // RunState is a run's progress as its object says, read live.
@@ -203,6 +204,27 @@ type GateState struct {
 	Open     bool `json:"open"`
 	// Waits are the tasks that the stage waits for; those that do not end by themselves come first.
 	Waits []TaskWait `json:"waits,omitempty"`
+	// Measure is what is to be measured meanwhile; nil for nothing.
+	Measure *MeasureRequest `json:"measure,omitempty"`
+}
+
+// MeasureRequest asks to take the measurements of an analysis that are due.
+type MeasureRequest struct {
+	Run wf.Ref `json:"run"`
+	// Analysis is the name of the StageAnalysisRun, Stage that of the stage.
+	Analysis string `json:"analysis"`
+	Stage    string `json:"stage"`
+}
+
+// MeasureResult says how an analysis stands: counts and a name, nothing of what was measured.
+type MeasureResult struct {
+	// Again asks to measure on: the next measurement is due soon. Otherwise the gates are to be checked.
+	Again bool `json:"again,omitempty"`
+	// Phase is that of the analysis; empty if there is nothing to measure any more.
+	Phase    string `json:"phase,omitempty"`
+	Measured int    `json:"measured,omitempty"`
+	// Worst is the name of the metric that makes it so.
+	Worst string `json:"worst,omitempty"`
 }
 
 // TaskWait is a task that a stage waits for.

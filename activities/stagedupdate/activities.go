@@ -68,6 +68,8 @@ type Activities struct {
 	ClusterWrites, FleetReads throttle.Limit
 	// Outages knows when the API server could not be reached; nil if that is not observed.
 	Outages *APIServerOutages
+	// Sources says which metric sources can be used; nil if that is not looked at before they are.
+	Sources SourceChecker
 
 	refusals refusalLog
 	gaps     observationGaps

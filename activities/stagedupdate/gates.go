@@ -64,7 +64,7 @@ func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.Update
 		return act.GateState{Ended: ended}, err
 	}
 	waits := waitsOf(checked, a.Clock.Now())
-	state := act.GateState{Waits: waits, Open: len(waits) == 0}
+	state := act.GateState{Waits: waits, Open: len(waits) == 0, Measure: measureOf(in, checked)}
 	wasOver := false
 	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
 		stage := r.Stage(in.Index)
@@ -73,6 +73,9 @@ func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.Update
 	})
 	if err != nil || !active {
 		return act.GateState{Ended: err == nil}, err
+	}
+	if acted, err := actOn(ctx, a, run, checked); acted || err != nil {
+		return act.GateState{Stopping: true}, err
 	}
 	if state.Open && !in.Before && !wasOver {
 		a.runs().emitEvent(run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", in.Stage)

@@ -37,6 +37,11 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 	}
 	planned := placementv1beta1.DeepCopyOf(run)
 	note, err := a.planner(placementv1beta1.ScopeOf(planned)).makePlan(ctx, planned)
+	if err == nil {
+		if err = (analyst{a, planned}).prepareAll(ctx); err != nil {
+			planned.GetUpdateRunStatus().StagesStatus = nil
+		}
+	}
 	var refused *userError
 	if err != nil && !errors.As(err, &refused) {
 		return act.InitializeResult{}, a.runs().recordRefusedWrite(ctx, run, err)

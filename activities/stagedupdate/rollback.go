@@ -53,6 +53,25 @@ func (a *Activities) createRollback(ctx context.Context, of placementv1beta1.Upd
 	return "", fmt.Errorf("creating a run to roll back %s: %w", of.GetName(), errNameTaken)
 }
 
+// rollBackRun ends a run and creates another that takes its clusters back. If that must not be created, the run ends all the
+// same, and says how to create it.
+func rollBackRun(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject, why string) error {
+	name, err := a.createRollback(ctx, run)
+	refused, is := writeRefusal(err)
+	byHand := "kubectl fleet rollback " + run.GetName()
+	switch {
+	case err == nil:
+		return refuse("%s", cannotContinue(why+fmt.Sprintf("; clusterStagedUpdateRun `%s` takes its clusters back", name)))
+	case errors.Is(err, errNameTaken):
+		refused, byHand = err.Error(), byHand+" --name NAME"
+	case !is:
+		return err
+	}
+	text := fmt.Sprintf("the run that takes its clusters back could not be created: %s; create it by hand once it can be: %s", refused, byHand)
+	a.runs().emitWarning(run, eventRollbackRefused, text)
+	return refuse("%s", cannotContinue(why+"; "+text))
+}
+
 // makeRollbackPlan freezes the plan of a run that rolls another back. That one has to end first.
 func (p *planner) makeRollbackPlan(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	of, err := p.readRolledBack(ctx, run)

@@ -2,7 +2,6 @@ package stagedupdate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -158,20 +157,7 @@ func (c *stageCall) rollBack(ctx context.Context, why string) error {
 		c.superseded = true // an attempt that was left over rolls nothing back
 		return err
 	}
-	name, err := c.acts.createRollback(ctx, c.run)
-	refused, is := writeRefusal(err)
-	byHand := "kubectl fleet rollback " + c.run.GetName()
-	switch {
-	case err == nil:
-		return refuse("%s", cannotContinue(why+fmt.Sprintf("; clusterStagedUpdateRun `%s` takes its clusters back", name)))
-	case errors.Is(err, errNameTaken):
-		refused, byHand = err.Error(), byHand+" --name NAME"
-	case !is:
-		return err
-	}
-	text := fmt.Sprintf("the run that takes its clusters back could not be created: %s; create it by hand once it can be: %s", refused, byHand)
-	c.acts.runs().emitWarning(c.run, eventRollbackRefused, text)
-	return refuse("%s", cannotContinue(why+"; "+text))
+	return rollBackRun(ctx, c.acts, c.run, why)
 }
 
 // pause stops the run.

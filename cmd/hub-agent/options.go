@@ -62,6 +62,10 @@ type options struct {
 	// vocabulary is in which words statuses are written.
 	vocabulary placementv1beta1.Vocabulary
 
+	// sourceNamespace has the Secrets of metric sources; with sourcesOnLoopback they may be on this machine.
+	sourceNamespace   string
+	sourcesOnLoopback bool
+
 	// outages knows when the hub's API server could not be reached.
 	outages *stagedupdate.APIServerOutages
 }
@@ -99,6 +103,8 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.Int64Var(&o.ceiling.Objects, selection.MaxObjectsFlag, 20_000, "how many objects one placement may select; one that selects more stays as it is; 0 is no bound")
 	o.maxBytes.Quantity = resource.MustParse("64Mi")
 	f.Var(&o.maxBytes, selection.MaxBytesFlag, "how many bytes of JSON one placement may select; one that selects more stays as it is; 0 is no bound")
+	f.StringVar(&o.sourceNamespace, "metric-source-namespace", "fleet-system", "namespace of the Secrets of MetricSources: that of the hub agent")
+	f.BoolVar(&o.sourcesOnLoopback, "metric-sources-on-loopback", false, "let MetricSources have addresses of the hub agent's own machine; for fleets for development only")
 	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
 	}

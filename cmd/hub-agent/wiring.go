@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/measure"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
@@ -46,17 +47,20 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	if err != nil {
 		return nil, err
 	}
+	sources := measure.NewSources(mgr.GetAPIReader(), o.sourceNamespace, measure.Guard{
+		Hub: measure.AddressesOfURL(mgr.GetConfig().Host), AllowLoopback: o.sourcesOnLoopback,
+	})
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
 			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
-			Vocabulary: o.vocabulary, Registry: metrics.Registry,
+			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources,
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
 	}
 	if o.role != roleControllers {
-		runner, err := addWorker(ctx, mgr, temporal, parts{kinds, syncer, catch}, o, log)
+		runner, err := addWorker(ctx, mgr, temporal, parts{kinds, syncer, catch, sources}, o, log)
 		if err != nil {
 			return nil, fmt.Errorf("setting up the workers: %w", err)
 		}
@@ -98,9 +102,10 @@ func addSafetyCatch(mgr ctrl.Manager, o *options) (*safetycatch.Catch, error) {
 
 // parts are what controllers and activities share.
 type parts struct {
-	kinds  *servedkinds.Cache
-	syncer *worksync.Syncer
-	catch  *safetycatch.Catch
+	kinds   *servedkinds.Cache
+	syncer  *worksync.Syncer
+	catch   *safetycatch.Catch
+	sources *measure.Sources
 }
 
 // addWorker adds the Temporal workers, with their activities, to the manager.
@@ -132,6 +137,8 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 	writes, fleetReads := throttle.NewLimit(throttle.MaxClusterWrites), throttle.NewLimit(throttle.MaxFleetReads)
 	placements := placement.NewActivities(cached, live, selector, clk)
 	placements.FleetReads, placements.Catch = fleetReads, shared.catch
+	measured := measure.NewMetrics()
+	metrics.Registry.MustRegister(measured.Collectors()...)
 	return worker.Activities{
 		Placement: placements,
 		Rolling: &rollingupdate.Activities{
@@ -144,6 +151,8 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Approvals:  stagedupdate.ApprovalPolicy(o.temporal.approvals),
 			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
+			Sources:    shared.sources,
 		},
+		Measure: &measure.Activities{Client: cached, Live: live, Sources: shared.sources, Clock: clk, Metrics: measured},
 	}, nil
 }

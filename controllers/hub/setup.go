@@ -30,6 +30,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/rollouthold"
 	"github.com/fleetflow/fleetflow/controllers/hub/rolloutwindow"
+	"github.com/fleetflow/fleetflow/controllers/hub/stageanalysis"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
@@ -55,6 +56,8 @@ type Options struct {
 	Works *worksync.Syncer
 	// Catch holds removals of bindings that nothing explains; with nil none is held.
 	Catch *safetycatch.Catch
+	// Sources says which metric sources can be used.
+	Sources stageanalysis.SourceChecker
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 }
@@ -90,6 +93,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"rollout hold", false, func() error { return rollouthold.NewReconciler(cached, clk).SetupWithManager(mgr) }},
 		{"rollout window", false, func() error {
 			return rolloutwindow.NewReconciler(cached, recorder("rollout-window-controller"), clk).SetupWithManager(mgr)
+		}},
+		{"stage analysis", options.Sources == nil, func() error {
+			return stageanalysis.SetupWithManager(mgr, options.Sources, clk)
 		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}

@@ -74,9 +74,12 @@ var kinds = map[string]served{
 	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Valid Executed"},
 	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
 
-	"PropagatedType": {versions: onlyAlpha, short: "pt", columns: "Propagation Observed Placements", wide: "Reason"},
-	"RolloutWindow":  {versions: onlyAlpha, short: "rwin", columns: "Type Scope Open Next-Open Next-Close Clusters Valid", wide: "Zone Reason"},
-	"RolloutHold":    {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Reason"},
+	"PropagatedType":   {versions: onlyAlpha, short: "pt", columns: "Propagation Observed Placements", wide: "Reason"},
+	"RolloutWindow":    {versions: onlyAlpha, short: "rwin", columns: "Type Scope Open Next-Open Next-Close Clusters Valid", wide: "Zone Reason"},
+	"MetricSource":     {versions: onlyAlpha, short: "msrc", columns: "Type Ready", wide: "URL"},
+	"StageAnalysis":    {versions: onlyAlpha, short: "stan", columns: "Metrics Valid"},
+	"StageAnalysisRun": {versions: onlyAlpha, short: "star", columns: "Run Stage Attempt State", wide: "Message"},
+	"RolloutHold":      {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Reason"},
 }
 
 func groupOf(kind string) string {

@@ -52,6 +52,8 @@ var (
 		fleetflowv1alpha1.GroupVersion.WithKind("PropagatedType"),
 		fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"),
 		fleetflowv1alpha1.GroupVersion.WithKind("RolloutWindow"),
+		fleetflowv1alpha1.GroupVersion.WithKind("StageAnalysis"),
+		fleetflowv1alpha1.GroupVersion.WithKind("MetricSource"),
 		placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"),
 		placementv1beta1.GroupVersion.WithKind(evictionKind),
 		placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"),

@@ -99,6 +99,7 @@ var together = []promise{
 	{"a run whose workflow is terminated is started again", terminatedRunIsStartedAgain},
 	{"Temporal shows where a run stands", temporalShowsWhereARunStands},
 	{"an approval before a stage holds the stage", gateBeforeAStageHoldsIt},
+	{"a stage passes, waits or is taken back by what is measured", analysisDecides},
 	{"a stage waits for its window, and goes on when the clock says so", runWaitsForItsWindow},
 	{"a run ends when the clusters of its placement change", changedPolicyEndsTheRun},
 	{"a strategy that is changed does not concern a run under way", changedStrategyDoesNotConcernARun},

@@ -63,8 +63,17 @@ func runWithin[R any](ctx workflow.Context, timeout time.Duration, name, summary
 // Wait starts an activity that waits for clusters; it may take until
 // WaitTimeout and then says that nothing changed.
 func Wait(ctx workflow.Context, name, summary string, request any) workflow.Future {
+	return waitOn(ctx, wf.AdvanceTaskQueue, name, summary, request)
+}
+
+// Measure starts an activity that measures; it may take until WaitTimeout.
+func Measure(ctx workflow.Context, name, summary string, request any) workflow.Future {
+	return waitOn(ctx, wf.MeasureTaskQueue, name, summary, request)
+}
+
+func waitOn(ctx workflow.Context, queue, name, summary string, request any) workflow.Future {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:           wf.AdvanceTaskQueue,
+		TaskQueue:           queue,
 		StartToCloseTimeout: WaitTimeout,
 		HeartbeatTimeout:    HeartbeatTimeout,
 		RetryPolicy:         retryForever(),

@@ -17,10 +17,12 @@ const DefaultNamespace = "fleetflow"
 
 // Task queues. Workflows and short activities share one, so that activities
 // are handed over eagerly; activities that wait for clusters have their own, so
-// that a thousand waits never take the slots of a short step.
+// that a thousand waits never take the slots of a short step, and those that
+// measure theirs, so that an endpoint that hangs takes no slot of a cluster.
 const (
 	TaskQueue        = "fleetflow"
 	AdvanceTaskQueue = "fleetflow-advance"
+	MeasureTaskQueue = "fleetflow-measure"
 )
 
 // TaskTimeout is after how long a step of a workflow that a killed worker had

@@ -59,7 +59,8 @@ func (g *gate) runPhase() string {
 // when to look again.
 func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 	st := &r.state.Stages[stage]
-	defer func() { r.gate = nil }()
+	m := &measuring{}
+	defer func() { m.stop(); r.gate = nil }()
 	for {
 		request := act.GateRequest{StageRequest: act.StageRequest{Run: r.ref, Stage: st.Name, Index: stage}, Before: before}
 		r.checking = st.Name
@@ -81,7 +82,8 @@ func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 		}
 		r.gate = &gate{stage: stage, name: st.Name, before: before, state: state}
 		r.publishProgress(ctx, stepTasksAfter, stage)
-		if err := r.sleepUntilTold(ctx); err != nil || r.reload {
+		m.follow(ctx, state.Measure, r)
+		if err := r.sleepUntilTold(ctx, m.ended); err != nil || r.reload {
 			return err
 		}
 		if call.Exhausted(ctx, r.signalsReceived()) {
@@ -103,16 +105,16 @@ func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []act.TaskWait
 	}
 	r.gate = &gate{stage: stage, name: name, state: act.GateState{Waits: waits}}
 	r.publishProgress(ctx, stepTasksBefore, stage)
-	return r.sleepUntilTold(ctx)
+	return r.sleepUntilTold(ctx, nil)
 }
 
 // clockLag is how long to wait when the activities say that a task goes on
 // although it is over by the server's clock: the two clocks differ.
 const clockLag = time.Second
 
-// sleepUntilTold waits for the instant at which a task is to be checked again, an approval or a poke.
-// The timer is cancelled when something else comes first.
-func (r *run) sleepUntilTold(ctx workflow.Context) error {
+// sleepUntilTold waits for the instant at which a task is to be checked again, an approval, a poke, or the end of what is
+// measured, if that is not nil. The timer is cancelled when something else comes first.
+func (r *run) sleepUntilTold(ctx workflow.Context, measured workflow.Channel) error {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	awake := false
@@ -128,6 +130,9 @@ func (r *run) sleepUntilTold(ctx workflow.Context) error {
 		s.AddFuture(timer, func(workflow.Future) { awake = true })
 	}
 	s.AddReceive(r.pokes, func(workflow.ReceiveChannel, bool) { awake = r.drainPokes() || awake })
+	if measured != nil {
+		s.AddReceive(measured, func(c workflow.ReceiveChannel, _ bool) { awake = c.ReceiveAsync(nil) || awake })
+	}
 	r.inbox.addTo(s)
 	s.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { awake = true })
 	for !awake {

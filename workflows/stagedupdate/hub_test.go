@@ -103,6 +103,7 @@ func (h *hub) attach(at time.Time) {
 		act.LoadRun: h.loadRun, act.InitializeRun: h.initializeRun, act.LoadStage: h.loadStage,
 		act.AdvanceStage: h.advanceStage, act.CheckGates: h.checkGates, act.RecordApproval: h.recordApproval,
 		act.ReportSignal: h.reportSignal, act.PauseRun: h.pauseRun, act.AdvanceDeletion: h.advanceDeletion, act.StopRun: h.stopRun,
+		act.MeasureAnalysis: func(context.Context, act.MeasureRequest) (act.MeasureResult, error) { return act.MeasureResult{}, nil },
 	} {
 		h.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}

@@ -20,6 +20,9 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&PropagatedType{}, &PropagatedTypeList{},
 		&RolloutHold{}, &RolloutHoldList{},
 		&RolloutWindow{}, &RolloutWindowList{},
+		&MetricSource{}, &MetricSourceList{},
+		&StageAnalysis{}, &StageAnalysisList{},
+		&StageAnalysisRun{}, &StageAnalysisRunList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
@@ -75,4 +78,48 @@ func (o *RolloutWindow) GetConditions() []metav1.Condition { return o.Status.Con
 // SetConditions replaces the conditions in the status.
 func (o *RolloutWindow) SetConditions(conditions []metav1.Condition) {
 	o.Status.Conditions = conditions
+}
+
+// MetricSourceList is a list of MetricSource.
+//
+// +kubebuilder:object:root=true
+type MetricSourceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []MetricSource `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *MetricSource) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *MetricSource) SetConditions(conditions []metav1.Condition) { o.Status.Conditions = conditions }
+
+// StageAnalysisList is a list of StageAnalysis.
+//
+// +kubebuilder:object:root=true
+type StageAnalysisList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []StageAnalysis `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *StageAnalysis) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *StageAnalysis) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
+}
+
+// StageAnalysisRunList is a list of StageAnalysisRun.
+//
+// +kubebuilder:object:root=true
+type StageAnalysisRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []StageAnalysisRun `json:"items"`
 }

@@ -33,13 +33,15 @@ func (approval) Freeze(names Names, stage string, side Side) placementv1beta1.St
 
 // Names makes the names of what a run needs for its tasks.
 type Names struct {
+	// Namespace is that of a StagedUpdateRun.
+	Namespace  string
 	Run        string
 	Vocabulary placementv1beta1.Vocabulary
 }
 
 // NamesOf makes them for a run that has begun.
 func NamesOf(run placementv1beta1.UpdateRunObject) Names {
-	return Names{Run: run.GetName(), Vocabulary: placementv1beta1.VocabularyOf(run)}
+	return Names{Namespace: run.GetNamespace(), Run: run.GetName(), Vocabulary: placementv1beta1.VocabularyOf(run)}
 }
 
 // ApprovalRequest is the name of the request to approve what comes before or after a stage.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -96,6 +97,11 @@ type Outcome struct {
 	RunEnded bool
 	// Refused ends the run, with this sentence for the user.
 	Refused string
+	// Measure is the StageAnalysisRun that is to be measured while the stage waits for the task.
+	Measure string
+	// Action is what to do with the run once the conditions are recorded, Because of what; empty for nothing.
+	Action  placementv1beta1.AnalysisAction
+	Because string
 }
 
 // Hub is what checks read from the hub and write to it. Errors are those of the API server.
@@ -112,7 +118,11 @@ type Hub interface {
 	Delete(ctx context.Context, object placementv1beta1.Object) error
 	// RunIsActive says whether a run with this name and UID still has something to do.
 	RunIsActive(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
-	// Report emits an event about the run that is checked, and ReportOn about another object of it.
+	// Analysis reads the StageAnalysisRun of a task, and makes it if it is missing; again asks for another attempt. Refused
+	// says why there can be none.
+	Analysis(ctx context.Context, check Check, again bool) (run *fleetflowv1alpha1.StageAnalysisRun, refused string, err error)
+	// Report emits an event about the run that is checked, ReportWarning a warning, and ReportOn an event about another object of it.
 	Report(reason, note string)
+	ReportWarning(reason, note string)
 	ReportOn(object placementv1beta1.Object, reason, action, note string)
 }

@@ -76,6 +76,11 @@ const (
 	ConditionTypeApprovalRequestApproved = "ApprovalRequestApproved"
 	// ConditionTypeWaitTimeElapsed tells that the wait of a task is over.
 	ConditionTypeWaitTimeElapsed = "WaitTimeElapsed"
+	// ConditionTypeAnalysisStarted tells that a task measures, or has measured.
+	ConditionTypeAnalysisStarted = "AnalysisStarted"
+	// ConditionTypeAnalysisSucceeded tells whether what a task has measured is good; Unknown until
+	// that is known.
+	ConditionTypeAnalysisSucceeded = "AnalysisSucceeded"
 	// ConditionTypeApproved is set on an approval request by the user who approves.
 	ConditionTypeApproved = "Approved"
 	// ConditionTypeApprovalAccepted is set on an approval request by the hub.

@@ -71,6 +71,22 @@ const (
 	ReasonStageTaskApprovalRequestApproved = "StageTaskApprovalRequestApproved"
 )
 
+// Reasons on tasks of type Analysis, which are additions of fleetflow.
+const (
+	// ReasonStageTaskAnalysisStarted means that an attempt measures.
+	ReasonStageTaskAnalysisStarted = "StageTaskAnalysisStarted"
+	// ReasonStageTaskAnalysisSucceeded means that what was measured is good.
+	ReasonStageTaskAnalysisSucceeded = "StageTaskAnalysisSucceeded"
+	// ReasonStageTaskAnalysisDryRun means that the task passes, whatever was measured.
+	ReasonStageTaskAnalysisDryRun = "StageTaskAnalysisDryRun"
+	// ReasonStageTaskAnalysisFailed means that too much of what was measured is bad.
+	ReasonStageTaskAnalysisFailed = "StageTaskAnalysisFailed"
+	// ReasonStageTaskAnalysisInconclusive means that too much of what was measured says neither.
+	ReasonStageTaskAnalysisInconclusive = "StageTaskAnalysisInconclusive"
+	// ReasonStageTaskAnalysisError means that it could not be measured.
+	ReasonStageTaskAnalysisError = "StageTaskAnalysisError"
+)
+
 // ReasonApproverNotAllowed means that an approval was taken back by the hub, because who has
 // given it may not approve the run.
 const ReasonApproverNotAllowed = "ApproverNotAllowed"

@@ -186,11 +186,11 @@ type StageUpdatingStatus struct {
 	Clusters []ClusterUpdatingStatus `json:"clusters,omitzero"`
 
 	// BeforeStageTaskStatus has one entry per task before the stage.
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=2
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
 
 	// AfterStageTaskStatus has one entry per task after the stage.
-	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:MaxItems=3
 	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
 
 	// StartTime is when the stage started; absent before.
@@ -241,15 +241,20 @@ type ClusterUpdatingStatus struct {
 
 // StageTaskStatus says how far a task before or after a stage is.
 type StageTaskStatus struct {
-	// Type of the task, TimedWait or Approval.
-	// +kubebuilder:validation:Enum=TimedWait;Approval
+	// Type of the task, TimedWait, Approval or Analysis.
+	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis
 	// +kubebuilder:validation:Required
 	Type StageTaskType `json:"type"`
 
 	// ApprovalRequestName is the approval request that was made for the task.
 	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
 
-	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed.
+	// AnalysisRunName is the StageAnalysisRun that shows what the task measures.
+	// An addition of fleetflow.
+	AnalysisRunName string `json:"analysisRunName,omitempty"`
+
+	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed, AnalysisStarted,
+	// AnalysisSucceeded.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -133,15 +133,16 @@ type StageConfig struct {
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
 	// AfterStageTasks all have to be done, once the clusters are updated, before the next
-	// stage starts: at most one TimedWait and one Approval.
-	// +kubebuilder:validation:MaxItems=2
+	// stage starts: at most one TimedWait, one Approval and one Analysis.
+	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"
-	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self[0].type != self[1].type",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
 	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
 
-	// BeforeStageTasks have to be done before the stage starts: at most one Approval.
-	// +kubebuilder:validation:MaxItems=1
+	// BeforeStageTasks have to be done before the stage starts: at most one Approval and one Analysis.
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="beforeStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait')",message="BeforeStageTaskType cannot be TimedWait: use type Approval, or a TimedWait after the stage before"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
@@ -208,15 +209,20 @@ const (
 	StageTaskTypeTimedWait StageTaskType = "TimedWait"
 	// StageTaskTypeApproval waits until a user approves.
 	StageTaskTypeApproval StageTaskType = "Approval"
+	// StageTaskTypeAnalysis measures, and waits until what it has measured is good.
+	StageTaskTypeAnalysis StageTaskType = "Analysis"
 )
 
 // StageTask is something a run waits for before or after a stage.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.approval) || self.type == "Approval"`,message="approval is only valid for tasks of type Approval: remove approval, or set type to Approval"
+// +kubebuilder:validation:XValidation:rule=`has(self.analysis) == (self.type == "Analysis")`,message="a task of type Analysis needs analysis, and no other task has it: add analysis, with templates, or remove it"
+// +kubebuilder:validation:XValidation:rule=`self.type != "Analysis" || !has(self.waitTime)`,message="a task of type Analysis has no waitTime: remove waitTime, its templates say how long they measure"
 type StageTask struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
-	// approves.
-	// +kubebuilder:validation:Enum=TimedWait;Approval
+	// approves, Analysis to measure and wait until what is measured is good. The last is an
+	// addition of fleetflow.
+	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis
 	// +kubebuilder:validation:Required
 	Type StageTaskType `json:"type"`
 
@@ -231,7 +237,86 @@ type StageTask struct {
 	// An addition of fleetflow; without it, that of every user who may approve, as in
 	// KubeFleet.
 	Approval *ApprovalConfig `json:"approval,omitempty"`
+
+	// Analysis says what an Analysis measures, and what to do if that is not good.
+	// An addition of fleetflow.
+	Analysis *AnalysisConfig `json:"analysis,omitempty"`
 }
+
+// AnalysisConfig says what a task of type Analysis measures, and what to do if that is not good.
+type AnalysisConfig struct {
+	// Templates are StageAnalyses of which all metrics are measured. The names of their metrics must be unique.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=map
+	// +listMapKey=name
+	Templates []AnalysisTemplate `json:"templates"`
+
+	// Args are the arguments of the templates.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	Args []AnalysisArgument `json:"args,omitempty"`
+
+	// OnFailure says what to do if too much of what is measured is bad: Pause, which is the
+	// default, sets the run's state to Stop; setting it to Run measures once more. Abort ends the
+	// run. Rollback ends it and creates another, called <run>-rollback, that takes every cluster
+	// the run has updated back to what it had before.
+	// +kubebuilder:validation:Enum=Pause;Abort;Rollback
+	OnFailure AnalysisAction `json:"onFailure,omitempty"`
+
+	// OnInconclusive says what to do if what is measured says neither, such as without data:
+	// Pause, which is the default, Abort, Rollback or Proceed.
+	// +kubebuilder:validation:Enum=Pause;Abort;Rollback;Proceed
+	OnInconclusive AnalysisAction `json:"onInconclusive,omitempty"`
+
+	// OnError says what to do if nothing can be measured, such as without an answer: Pause, which
+	// is the default, Abort or Proceed. What cannot be measured takes nothing back.
+	// +kubebuilder:validation:Enum=Pause;Abort;Proceed
+	OnError AnalysisAction `json:"onError,omitempty"`
+
+	// DryRun measures and shows what there is to see, and passes whatever that is.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// AnalysisTemplate names a StageAnalysis.
+type AnalysisTemplate struct {
+	// Name of the StageAnalysis.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// AnalysisArgument is the value of an argument of a template.
+type AnalysisArgument struct {
+	// Name of the argument.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^[a-z]([a-zA-Z0-9_]*[a-zA-Z0-9])?$"
+	Name string `json:"name"`
+
+	// Value of the argument. It has letters, digits, spaces and any of ._:/@- only.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^[A-Za-z0-9._:/@ -]*$"
+	Value string `json:"value"`
+}
+
+// AnalysisAction says what to do after an analysis that has not passed.
+type AnalysisAction string
+
+const (
+	// AnalysisPause stops the run until a user resumes it.
+	AnalysisPause AnalysisAction = "Pause"
+	// AnalysisAbort ends the run.
+	AnalysisAbort AnalysisAction = "Abort"
+	// AnalysisRollback ends the run and takes its clusters back.
+	AnalysisRollback AnalysisAction = "Rollback"
+	// AnalysisProceed passes.
+	AnalysisProceed AnalysisAction = "Proceed"
+)
 
 // ApprovalConfig says which approvals count.
 type ApprovalConfig struct {

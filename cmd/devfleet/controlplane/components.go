@@ -218,6 +218,8 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			"--skipped-propagating-namespaces", "connect-to-fleet",
 			// A user who has ended an agent does not want to wait a quarter of an hour for it.
 			"--force-delete-wait-time", "30s",
+			// What analyses measure is on this machine.
+			"--metric-sources-on-loopback",
 			// On an address of this machine only.
 			"--metrics-bind-address", fleet.Address("hub-agent/metrics"), "--metrics-secure=false",
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),

@@ -5,6 +5,7 @@ package stagedupdate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
@@ -94,7 +96,26 @@ func (r *Reconciler) patchConditions(ctx context.Context, run, changed placement
 	return nil
 }
 
-// releaseRun cleans up after a run that is being deleted: its approval requests are deleted, clusters that it has only
+// deleteAnalyses deletes the StageAnalysisRuns of a run that has any.
+func (r *Reconciler) deleteAnalyses(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	if !slices.ContainsFunc(run.GetUpdateRunStatus().StagesStatus, hasAnalysis) {
+		return nil
+	}
+	err := r.client.DeleteAllOf(ctx, &fleetflowv1alpha1.StageAnalysisRun{}, client.MatchingLabels{
+		fleetflowv1alpha1.AnalysisRunLabel: run.GetName(), fleetflowv1alpha1.AnalysisNamespaceLabel: run.GetNamespace(),
+	})
+	if err != nil {
+		return fmt.Errorf("deleting the analyses of run %s: %w", run.GetName(), err)
+	}
+	return nil
+}
+
+func hasAnalysis(stage placementv1beta1.StageUpdatingStatus) bool {
+	isAnalysis := func(task placementv1beta1.StageTaskStatus) bool { return task.AnalysisRunName != "" }
+	return slices.ContainsFunc(stage.BeforeStageTaskStatus, isAnalysis) || slices.ContainsFunc(stage.AfterStageTaskStatus, isAnalysis)
+}
+
+// releaseRun cleans up after a run that is being deleted: its approval requests and analyses are deleted, clusters that it has only
 // prepared go back into service, and what it has placed stays. The workflow is woken, finds the run gone and ends. If the
 // poke fails, the workflow finds out at its next step.
 func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
@@ -102,6 +123,9 @@ func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.Update
 		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()})
 	if err != nil {
 		return fmt.Errorf("deleting the approval requests of run %s: %w", run.GetName(), err)
+	}
+	if err := r.deleteAnalyses(ctx, run); err != nil {
+		return err
 	}
 	if err := r.putBackPrepared(ctx, run); err != nil {
 		return err

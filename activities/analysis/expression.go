@@ -1,0 +1,107 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+)
+
+// What the evaluation of an expression may cost.
+const (
+	maxCost       = 1_000_000
+	maxEvaluation = 50 * time.Millisecond
+	// interruptEvery is after how many steps of a comprehension the time is looked at.
+	interruptEvery = 100
+)
+
+// Variables of expressions.
+const (
+	variableResult   = "result"
+	variableSamples  = "samples"
+	variableResponse = "response"
+	variableArgs     = "args"
+	variableCluster  = "cluster"
+)
+
+// newEnvironment has the variables that expressions may use. An expression sees what its source has answered and nothing of the
+// hub: no Secret can be asked for.
+func newEnvironment() (*cel.Env, error) {
+	env, err := cel.NewEnv(
+		cel.Variable(variableResult, cel.DoubleType),
+		cel.Variable(variableSamples, cel.ListType(cel.DoubleType)),
+		cel.Variable(variableResponse, cel.DynType),
+		cel.Variable(variableArgs, cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable(variableCluster, cel.StringType),
+		cel.OptionalTypes(), ext.Strings(), ext.Math(), ext.Lists(), ext.Sets(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("preparing expressions: %w", err)
+	}
+	return env, nil
+}
+
+// expression is an expression that gives true or false; nil is none.
+type expression struct {
+	text    string
+	program cel.Program
+	// arguments are those it names.
+	arguments []string
+}
+
+// compileExpression compiles an expression; problem says what is wrong with it.
+func compileExpression(env *cel.Env, text string) (compiled *expression, problem string) {
+	if text == "" {
+		return nil, ""
+	}
+	tree, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, fmt.Sprintf("the expression %q is no CEL: %s", text, oneLine(issues.Err().Error()))
+	}
+	if tree.OutputType() != cel.BoolType {
+		return nil, fmt.Sprintf("the expression %q gives %s, not bool", text, tree.OutputType())
+	}
+	program, err := env.Program(tree, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery))
+	if err != nil {
+		return nil, fmt.Sprintf("the expression %q is no CEL: %s", text, oneLine(err.Error()))
+	}
+	return &expression{text: text, program: program, arguments: argumentsIn(text)}, ""
+}
+
+// argumentsIn are the arguments that an expression names.
+func argumentsIn(text string) []string {
+	var names []string
+	for _, found := range argumentInExpression.FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// isTrue evaluates an expression; problem says why that is not possible.
+func (e *expression) isTrue(ctx context.Context, variables map[string]any) (holds bool, problem string) {
+	ctx, cancel := context.WithTimeout(ctx, maxEvaluation)
+	defer cancel()
+	value, _, err := e.program.ContextEval(ctx, variables)
+	if err != nil {
+		return false, fmt.Sprintf("the expression %q gives an error: %s", e.text, oneLine(err.Error()))
+	}
+	is, ok := value.(types.Bool)
+	if !ok {
+		return false, fmt.Sprintf("the expression %q gives no bool", e.text)
+	}
+	return bool(is), ""
+}
+
+// oneLine shortens what the compiler draws over several lines.
+func oneLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimPrefix(text, "ERROR: "), "\n")
+	return line
+}
+
+// isNumber says that a sample is a number at all.
+func isNumber(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }

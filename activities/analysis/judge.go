@@ -1,0 +1,249 @@
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// Sample is a number that a source has answered, with its labels.
+type Sample struct {
+	Labels map[string]string
+	Value  float64
+}
+
+// Reading is what a source has answered.
+type Reading struct {
+	// Problem says why there is no answer.
+	Problem string
+	// Samples are those of an answer of Prometheus.
+	Samples []Sample
+	// Response is the JSON of a webhook's answer.
+	Response any
+	// Decided is what a webhook has decided itself, with Message; empty if it has not.
+	Decided fleetflowv1alpha1.AnalysisOutcome
+	Message string
+}
+
+// Measurement is what a reading has come to.
+type Measurement struct {
+	Outcome fleetflowv1alpha1.AnalysisOutcome
+	// Value is the number, if there is one, and Message says more. Clusters has each cluster, with perCluster.
+	Value, Message string
+	Clusters       *fleetflowv1alpha1.AnalysisClusters
+}
+
+func failedToMeasure(problem string) Measurement {
+	return Measurement{Outcome: fleetflowv1alpha1.OutcomeError, Message: problem}
+}
+
+// Judge judges the readings of one metric.
+type Judge struct {
+	metric           fleetflowv1alpha1.AnalysisMetric
+	args             map[string]string
+	success, failure *expression
+}
+
+// NewJudge compiles the expressions of a metric; problem says what is wrong with them.
+func NewJudge(metric fleetflowv1alpha1.AnalysisRunMetric) (judge *Judge, problem string) {
+	env, err := newEnvironment()
+	if err != nil {
+		return nil, err.Error()
+	}
+	return newJudge(env, metric)
+}
+
+func newJudge(env *cel.Env, metric fleetflowv1alpha1.AnalysisRunMetric) (*Judge, string) {
+	judge := &Judge{metric: metric.AnalysisMetric, args: metric.Args}
+	if judge.args == nil {
+		judge.args = map[string]string{}
+	}
+	var problem string
+	if judge.success, problem = compileExpression(env, metric.Success); problem != "" {
+		return nil, problem
+	}
+	if judge.failure, problem = compileExpression(env, metric.Failure); problem != "" {
+		return nil, problem
+	}
+	return judge, ""
+}
+
+// Bound says what has to hold of a good measurement, and must not of a bad one.
+func (j *Judge) Bound() string { return boundOf(j.metric) }
+
+func boundOf(metric fleetflowv1alpha1.AnalysisMetric) string {
+	if metric.Success == "" && metric.Failure != "" {
+		return "not " + metric.Failure
+	}
+	return metric.Success
+}
+
+// Judge says what a reading has come to; clusters are those of the stage.
+func (j *Judge) Judge(ctx context.Context, reading Reading, clusters []string) Measurement {
+	switch {
+	case reading.Problem != "":
+		return failedToMeasure(reading.Problem)
+	case reading.Decided != "":
+		return Measurement{Outcome: reading.Decided, Message: reading.Message}
+	case j.metric.PerCluster != nil:
+		return j.judgeClusters(ctx, reading.Samples, clusters)
+	case j.metric.Webhook != nil:
+		m := j.weigh(ctx, map[string]any{variableResponse: reading.Response})
+		m.Message = cmp.Or(m.Message, reading.Message)
+		return m
+	}
+	return j.judgeSamples(ctx, reading.Samples)
+}
+
+// judgeSamples judges an answer as a whole.
+func (j *Judge) judgeSamples(ctx context.Context, samples []Sample) Measurement {
+	values := make([]float64, 0, len(samples))
+	for _, s := range samples {
+		if isNumber(s.Value) {
+			values = append(values, s.Value)
+		}
+	}
+	if len(values) == 0 {
+		outcome := cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive)
+		return Measurement{Outcome: outcome, Message: "no data"}
+	}
+	variables := map[string]any{variableSamples: values}
+	if len(values) == 1 {
+		variables[variableResult] = values[0]
+	}
+	m := j.weigh(ctx, variables)
+	if len(values) == 1 {
+		m.Value = formatValue(values[0])
+	} else {
+		m.Message = cmp.Or(m.Message, fmt.Sprintf("%d samples", len(values)))
+	}
+	return m
+}
+
+// weigh evaluates both expressions. Of a metric with one of them only, what it does not say is the opposite.
+func (j *Judge) weigh(ctx context.Context, variables map[string]any) Measurement {
+	variables[variableArgs] = j.args
+	if j.failure != nil {
+		switch bad, problem := j.failure.isTrue(ctx, variables); {
+		case problem != "":
+			return failedToMeasure(problem)
+		case bad:
+			return Measurement{Outcome: fleetflowv1alpha1.OutcomeFailure}
+		case j.success == nil:
+			return Measurement{Outcome: fleetflowv1alpha1.OutcomeSuccess}
+		}
+	}
+	if j.success == nil {
+		return Measurement{Outcome: fleetflowv1alpha1.OutcomeSuccess} // a webhook that has answered 2xx
+	}
+	switch good, problem := j.success.isTrue(ctx, variables); {
+	case problem != "":
+		return failedToMeasure(problem)
+	case good:
+		return Measurement{Outcome: fleetflowv1alpha1.OutcomeSuccess}
+	case j.failure == nil:
+		return Measurement{Outcome: fleetflowv1alpha1.OutcomeFailure}
+	}
+	return Measurement{Outcome: fleetflowv1alpha1.OutcomeInconclusive}
+}
+
+// maxWorst is how many clusters are named that are not good.
+const maxWorst = 20
+
+// judgeClusters judges the sample of each cluster, and then how many are good.
+func (j *Judge) judgeClusters(ctx context.Context, samples []Sample, clusters []string) Measurement {
+	per := j.metric.PerCluster
+	label, byCluster := cmp.Or(per.Label, "cluster"), map[string]float64{}
+	for _, s := range samples {
+		name := s.Labels[label]
+		if _, twice := byCluster[name]; twice && slices.Contains(clusters, name) {
+			return failedToMeasure(fmt.Sprintf("the answer has two samples of cluster %s: use by (%s)", name, label))
+		}
+		byCluster[name] = s.Value
+	}
+	counts := &fleetflowv1alpha1.AnalysisClusters{}
+	for _, name := range slices.Sorted(slices.Values(clusters)) {
+		value, found := byCluster[name]
+		m := Measurement{Outcome: cmp.Or(per.Missing, fleetflowv1alpha1.OutcomeInconclusive)}
+		shown := fleetflowv1alpha1.AnalysisClusterValue{Name: name}
+		if found && isNumber(value) {
+			m = j.weigh(ctx, map[string]any{variableResult: value, variableSamples: []float64{value}, variableCluster: name})
+			shown.Value = formatValue(value)
+		} else {
+			counts.Missing++
+		}
+		switch m.Outcome {
+		case fleetflowv1alpha1.OutcomeError:
+			return m
+		case fleetflowv1alpha1.OutcomeSuccess:
+			counts.Passing++
+			continue
+		case fleetflowv1alpha1.OutcomeFailure:
+			counts.Failing++
+		default:
+			counts.Unknown++
+		}
+		if len(counts.Worst) < maxWorst {
+			counts.Worst = append(counts.Worst, shown)
+		}
+	}
+	return j.weighClusters(counts, len(clusters))
+}
+
+// weighClusters says whether enough clusters are good. Failure is certain as soon as too many are bad, whatever the others are.
+func (j *Judge) weighClusters(counts *fleetflowv1alpha1.AnalysisClusters, total int) Measurement {
+	m := Measurement{Outcome: fleetflowv1alpha1.OutcomeInconclusive, Clusters: counts, Message: fmt.Sprintf("%d of %d pass", counts.Passing, total)}
+	switch needed := passingNeeded(j.metric.PerCluster.MinPassing, total); {
+	case int(counts.Missing) == total:
+		m.Outcome, m.Message = cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive), "no data"
+	case int(counts.Passing) >= needed:
+		m.Outcome = fleetflowv1alpha1.OutcomeSuccess
+	case total-int(counts.Failing) < needed:
+		m.Outcome = fleetflowv1alpha1.OutcomeFailure
+	}
+	if names := worstNames(counts); names != "" && m.Outcome != fleetflowv1alpha1.OutcomeSuccess && int(counts.Missing) < total {
+		m.Message = "on " + names + " (" + m.Message + ")"
+	}
+	return m
+}
+
+// passingNeeded is how many clusters have to be good: a percentage is rounded up.
+func passingNeeded(minPassing *intstr.IntOrString, total int) int {
+	if minPassing == nil {
+		return total
+	}
+	needed, err := intstr.GetScaledValueFromIntOrPercent(minPassing, total, true)
+	if err != nil {
+		return total // admission has checked its form
+	}
+	return min(needed, total)
+}
+
+// namedInMessages is how many clusters a message names.
+const namedInMessages = 3
+
+func worstNames(counts *fleetflowv1alpha1.AnalysisClusters) string {
+	var names []string
+	for _, w := range counts.Worst {
+		if len(names) == namedInMessages {
+			names = append(names, "...")
+			break
+		}
+		names = append(names, strings.TrimSpace(w.Name+" "+w.Value))
+	}
+	return strings.Join(names, ", ")
+}
+
+func formatValue(value float64) string { return strconv.FormatFloat(value, 'g', 6, 64) }
+
+// sortedKeys are the keys of a map in order.
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -1,0 +1,318 @@
+// Package measure takes the measurements of analyses: it asks the servers of MetricSources, and writes what package analysis makes
+// of the answers into StageAnalysisRuns.
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/heartbeat"
+	"github.com/fleetflow/fleetflow/activities/liveread"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// How long one call measures, for how long it waits for a measurement, and how often it writes while nothing ends.
+const (
+	callLasts  = 9 * time.Minute
+	waitsFor   = time.Minute
+	writeEvery = 10 * time.Second
+	// lastWrite is how long the write of a call that is ended may take.
+	lastWrite = 2 * time.Second
+)
+
+// Activities are those that measure.
+type Activities struct {
+	// Client writes, Live reads past every cache.
+	Client  client.Client
+	Live    client.Reader
+	Sources *Sources
+	Clock   clock.WithTicker
+	// Metrics are optional.
+	Metrics *Metrics
+}
+
+// errSuperseded says that another attempt has written to the StageAnalysisRun: this one stops.
+var errSuperseded = errors.New("another attempt measures")
+
+// MeasureAnalysis takes the measurements of an analysis that are due within some minutes. An endpoint that fails is a result; an
+// error is trouble with the hub.
+func (a *Activities) MeasureAnalysis(ctx context.Context, in act.MeasureRequest) (act.MeasureResult, error) {
+	clusters, found, err := a.readClusters(ctx, in)
+	if err != nil || !found {
+		return act.MeasureResult{}, err
+	}
+	run, err := liveread.Existing(ctx, a.Live, analysisNamed(in.Analysis), "StageAnalysisRun")
+	if err != nil || run == nil || run.Annotations[placementv1beta1.UpdateRunUIDAnnotation] != in.Run.UID {
+		return act.MeasureResult{}, err
+	}
+	if run.PhaseOfAttempt().IsOver() {
+		return act.MeasureResult{Phase: string(run.PhaseOfAttempt())}, nil
+	}
+	m := &measuring{Activities: a, run: run, clusters: clusters, began: a.Clock.Now(), written: a.Clock.Now()}
+	result, err := m.measure(ctx)
+	if errors.Is(err, errSuperseded) {
+		return act.MeasureResult{Again: true}, nil
+	}
+	return result, err
+}
+
+func analysisNamed(name string) *fleetflowv1alpha1.StageAnalysisRun {
+	run := &fleetflowv1alpha1.StageAnalysisRun{}
+	run.Name = name
+	return run
+}
+
+// readClusters reads the clusters of the stage, without those that the run goes on without.
+func (a *Activities) readClusters(ctx context.Context, in act.MeasureRequest) (names []string, found bool, err error) {
+	run, err := liveread.Existing(ctx, a.Live, placementv1beta1.Scope{Namespace: in.Run.Namespace}.NewUpdateRun(in.Run.Name), "run")
+	if err != nil || run == nil || string(run.GetUID()) != in.Run.UID || !run.GetDeletionTimestamp().IsZero() || placementv1beta1.IsRunOver(run) {
+		return nil, false, err
+	}
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		if stages[i].StageName == in.Stage {
+			return analysedClusters(&stages[i]), true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+func analysedClusters(stage *placementv1beta1.StageUpdatingStatus) []string {
+	var names []string
+	for i := range stage.Clusters {
+		if updaterun.ClusterPhase(&stage.Clusters[i]) != updaterun.PhaseSkipped {
+			names = append(names, stage.Clusters[i].ClusterName)
+		}
+	}
+	return names
+}
+
+// measuring is one call.
+type measuring struct {
+	*Activities
+	run      *fleetflowv1alpha1.StageAnalysisRun
+	clusters []string
+	judges   []*analysis.Judge
+	// worst is the metric that the phase of the analysis comes from.
+	worst          int
+	began, written time.Time
+	dirty          bool
+}
+
+// measure takes one measurement after the other.
+func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
+	if problem := m.prepare(); problem != "" {
+		return m.conclude(ctx, fleetflowv1alpha1.AnalysisError, problem)
+	}
+	for {
+		if err := m.takeDue(ctx); err != nil {
+			m.writeAtTheEnd(ctx)
+			return act.MeasureResult{}, err
+		}
+		spec, status := &m.run.Spec, &m.run.Status
+		phase, worst := analysis.Conclude(spec.Metrics, status.Metrics)
+		m.worst = worst
+		message := analysis.Explain(phase, worst, spec.Metrics, status.Metrics)
+		if phase.IsOver() {
+			return m.conclude(ctx, phase, message)
+		}
+		next := m.nextDue()
+		status.Message, status.NextAt = message, microTime(next)
+		now := m.Clock.Now()
+		wait := next.Sub(now)
+		leaves := wait >= waitsFor || next.Sub(m.began) > callLasts
+		if m.dirty && (leaves || m.written.Equal(m.began) || now.Sub(m.written) >= writeEvery) {
+			if err := m.write(ctx); err != nil {
+				return act.MeasureResult{}, err
+			}
+		}
+		if leaves {
+			return m.result(phase, wait < waitsFor), nil
+		}
+		heartbeat.Report(ctx, m.result(phase, true))
+		if err := m.sleep(ctx, wait); err != nil {
+			m.writeAtTheEnd(ctx)
+			return act.MeasureResult{}, err
+		}
+	}
+}
+
+// prepare compiles the expressions, and begins an attempt that has not begun.
+func (m *measuring) prepare() (problem string) {
+	status := &m.run.Status
+	if m.run.PhaseOfAttempt() == fleetflowv1alpha1.AnalysisPending {
+		started := metav1Time(m.began)
+		*status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: m.run.Spec.Attempt, Phase: fleetflowv1alpha1.AnalysisRunning, StartedAt: &started}
+		m.dirty = true
+	}
+	for i := range m.run.Spec.Metrics {
+		metric := m.run.Spec.Metrics[i]
+		judge, problem := analysis.NewJudge(metric)
+		if problem != "" {
+			return problem
+		}
+		m.judges = append(m.judges, judge)
+		if len(status.Metrics) <= i {
+			status.Metrics = append(status.Metrics, fleetflowv1alpha1.AnalysisMetricStatus{Name: metric.Name, Phase: fleetflowv1alpha1.AnalysisRunning})
+		}
+	}
+	for i := range status.Metrics {
+		if of := &status.Metrics[i]; of.NextAt == nil {
+			m.assess(i)
+		}
+	}
+	return ""
+}
+
+func (m *measuring) assess(i int) {
+	of := &m.run.Status.Metrics[i]
+	phase, next := analysis.Assess(m.run.Spec.Metrics[i].AnalysisMetric, *of, m.run.Status.StartedAt.Time)
+	of.Phase, of.NextAt = phase, microTime(next)
+}
+
+// nextDue is when the first measurement is due of those that are left.
+func (m *measuring) nextDue() (next time.Time) {
+	for i := range m.run.Status.Metrics {
+		of := &m.run.Status.Metrics[i]
+		if of.Phase.IsOver() || of.NextAt == nil {
+			continue
+		}
+		if next.IsZero() || of.NextAt.Time.Before(next) {
+			next = of.NextAt.Time
+		}
+	}
+	return next
+}
+
+// takeDue takes the measurements that are due now, side by side.
+func (m *measuring) takeDue(ctx context.Context) error {
+	now := m.Clock.Now()
+	results := make([]func(), len(m.judges))
+	g, asking := errgroup.WithContext(ctx)
+	for i := range m.judges {
+		of := &m.run.Status.Metrics[i]
+		if of.Phase.IsOver() || of.NextAt != nil && of.NextAt.Time.After(now) {
+			continue
+		}
+		g.Go(func() error {
+			record, err := m.take(asking, i)
+			results[i] = record
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, record := range results {
+		if record != nil {
+			record()
+			m.dirty = true
+		}
+	}
+	return nil
+}
+
+// take takes one measurement, and returns what writes it down.
+func (m *measuring) take(ctx context.Context, i int) (record func(), err error) {
+	metric, of := m.run.Spec.Metrics[i], &m.run.Status.Metrics[i]
+	q := question{metric, m.run, m.clusters, of.Measured + of.Errors + 1}
+	name, kind := analysis.SourceOf(metric.AnalysisMetric)
+	var source fleetflowv1alpha1.MetricSource
+	err = m.Live.Get(ctx, types.NamespacedName{Name: name}, &source)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading MetricSource %s: %w", name, err)
+	}
+	reading, later := analysis.Reading{Problem: "there is no MetricSource " + name}, time.Duration(0)
+	if err == nil {
+		asked := m.Clock.Now()
+		if reading, later, err = m.Sources.ask(ctx, &source, q); err != nil {
+			return nil, err
+		}
+		m.Metrics.observeRequest(name, m.Clock.Since(asked))
+	}
+	at := m.Clock.Now()
+	if later > 0 {
+		return func() { of.NextAt = microTime(at.Add(later)) }, nil
+	}
+	taken := m.judges[i].Judge(ctx, reading, m.clusters)
+	m.Metrics.countMeasurement(taken.Outcome, kind)
+	return func() {
+		analysis.Count(of, taken.Outcome, at)
+		analysis.Note(of, taken, at, q.query(), len(m.judges))
+		m.assess(i)
+	}, nil
+}
+
+// conclude ends the attempt.
+func (m *measuring) conclude(ctx context.Context, phase fleetflowv1alpha1.AnalysisPhase, message string) (act.MeasureResult, error) {
+	status, now := &m.run.Status, metav1Time(m.Clock.Now())
+	status.Phase, status.FinishedAt, status.Message, status.NextAt = phase, &now, message, nil
+	if err := m.write(ctx); err != nil {
+		return act.MeasureResult{}, err
+	}
+	m.Metrics.countRun(phase)
+	return m.result(phase, false), nil
+}
+
+func (m *measuring) result(phase fleetflowv1alpha1.AnalysisPhase, again bool) act.MeasureResult {
+	result := act.MeasureResult{Again: again, Phase: string(phase)}
+	for i := range m.run.Status.Metrics {
+		result.Measured += int(m.run.Status.Metrics[i].Measured)
+	}
+	if phase.IsOver() && phase != fleetflowv1alpha1.AnalysisSucceeded && m.worst < len(m.run.Status.Metrics) {
+		result.Worst = m.run.Status.Metrics[m.worst].Name
+	}
+	return result
+}
+
+// write writes the counts. There is one writer: who finds that another has written stops.
+func (m *measuring) write(ctx context.Context) error {
+	err := m.Client.Status().Update(ctx, m.run)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return errSuperseded
+	}
+	if err != nil {
+		return fmt.Errorf("writing StageAnalysisRun %s: %w", m.run.Name, err)
+	}
+	m.written, m.dirty = m.Clock.Now(), false
+	return nil
+}
+
+// writeAtTheEnd keeps what was measured by a call that is ended. What it cannot keep is measured again.
+func (m *measuring) writeAtTheEnd(ctx context.Context) {
+	if !m.dirty {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
+	defer cancel()
+	_ = m.write(ctx)
+}
+
+func (m *measuring) sleep(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	timer := m.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-activity.GetWorkerStopChannel(ctx):
+		return errors.New("measuring: the worker stops")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,180 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// maxRetryAfter is for how long a webhook may ask to be left alone.
+const maxRetryAfter = 5 * time.Minute
+
+// maxWords is how much is kept of a message of a webhook.
+const maxWords = 256
+
+// question is what is asked of a source.
+type question struct {
+	metric   fleetflowv1alpha1.AnalysisRunMetric
+	of       *fleetflowv1alpha1.StageAnalysisRun
+	clusters []string
+	// sequence is the number of the measurement.
+	sequence int32
+}
+
+// query is the query of a question, with the names of the clusters.
+func (q question) query() string {
+	if q.metric.Prometheus == nil {
+		return q.metric.Webhook.Path
+	}
+	return analysis.Query(q.metric.Prometheus.Query, q.clusters)
+}
+
+// ask asks a question. Later, if it is not zero, is after how long to ask again: there was no measurement then.
+func (s *Sources) ask(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q question) (reading analysis.Reading, later time.Duration, err error) {
+	if q.metric.Webhook != nil {
+		return s.callWebhook(ctx, source, q)
+	}
+	form := url.Values{"query": {q.query()}}.Encode()
+	got, problem, err := s.send(ctx, source, "/api/v1/query", "application/x-www-form-urlencoded", []byte(form), nil)
+	if err != nil || problem != "" {
+		return analysis.Reading{Problem: problem}, 0, err
+	}
+	return readPrometheus(got), 0, nil
+}
+
+// prometheusAnswer is the answer of Prometheus to an instant query.
+type prometheusAnswer struct {
+	Status    string `json:"status"`
+	ErrorType string `json:"errorType"`
+	Data      struct {
+		ResultType string          `json:"resultType"`
+		Result     json.RawMessage `json:"result"`
+	} `json:"data"`
+}
+
+// point is a pair of an instant and a number as text.
+type point [2]any
+
+func (p point) number() (float64, error) {
+	text, _ := p[1].(string)
+	return strconv.ParseFloat(text, 64)
+}
+
+var errorType = regexp.MustCompile(`^[a-z_]{1,40}$`)
+
+// readPrometheus reads samples. Of what the server says about an error, only its kind is kept: bodies are not repeated.
+func readPrometheus(got *answer) analysis.Reading {
+	var in prometheusAnswer
+	err := json.Unmarshal(got.body, &in)
+	if got.status != http.StatusOK || err == nil && in.Status != "success" {
+		text := fmt.Sprintf("the source answers %d", got.status)
+		if errorType.MatchString(in.ErrorType) {
+			text += " (" + in.ErrorType + ")"
+		}
+		return analysis.Reading{Problem: text}
+	}
+	if err != nil {
+		return analysis.Reading{Problem: "the source does not answer as Prometheus does"}
+	}
+	switch in.Data.ResultType {
+	case "scalar":
+		var p point
+		if err = json.Unmarshal(in.Data.Result, &p); err == nil {
+			return readSeries([]series{{Value: p}})
+		}
+	case "vector":
+		var all []series
+		if err = json.Unmarshal(in.Data.Result, &all); err == nil {
+			return readSeries(all)
+		}
+	default:
+		return analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the query gives no vector and no scalar but %q", analysis.Shorten(in.Data.ResultType, 20))}
+	}
+	return analysis.Reading{Problem: "the source does not answer as Prometheus does"}
+}
+
+type series struct {
+	Metric map[string]string `json:"metric"`
+	Value  point             `json:"value"`
+}
+
+func readSeries(all []series) analysis.Reading {
+	var reading analysis.Reading
+	for _, s := range all {
+		value, err := s.Value.number()
+		if err != nil {
+			return analysis.Reading{Problem: "UnexpectedResult: a sample is no number"}
+		}
+		reading.Samples = append(reading.Samples, analysis.Sample{Labels: s.Metric, Value: value})
+	}
+	return reading
+}
+
+// callWebhook sends a CloudEvent in binary mode, which names the measurement: a receiver can drop one that comes twice.
+func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q question) (reading analysis.Reading, later time.Duration, err error) {
+	spec := q.of.Spec
+	body, err := json.Marshal(map[string]any{
+		"run": spec.Run, "namespace": spec.Namespace, "stage": spec.Stage, "position": spec.Position, "attempt": spec.Attempt,
+		"metric": q.metric.Name, "sequence": q.sequence, "clusters": len(q.clusters), "body": q.metric.Webhook.Body,
+	})
+	if err != nil {
+		return reading, 0, fmt.Errorf("writing the request of metric %s: %w", q.metric.Name, err)
+	}
+	got, problem, err := s.send(ctx, source, q.metric.Webhook.Path, "application/json", body, map[string]string{
+		"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.of.Name,
+		"ce-id": fmt.Sprintf("%s/%d/%s/%d", q.of.UID, spec.Attempt, q.metric.Name, q.sequence),
+	})
+	if err != nil || problem != "" {
+		return analysis.Reading{Problem: problem}, 0, err
+	}
+	if wait := retryAfter(got); wait > 0 {
+		return reading, wait, nil
+	}
+	return readWebhook(got), 0, nil
+}
+
+// retryAfter is for how long a source asks to be left alone; 0 if it does not.
+func retryAfter(got *answer) time.Duration {
+	if got.status != http.StatusTooManyRequests && got.status != http.StatusServiceUnavailable {
+		return 0
+	}
+	seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
+	if err != nil || seconds <= 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}
+
+// readWebhook reads an answer that decides, or that is to be judged.
+func readWebhook(got *answer) analysis.Reading {
+	var decided struct {
+		Outcome fleetflowv1alpha1.AnalysisOutcome `json:"outcome"`
+		Message string                            `json:"message"`
+	}
+	err := json.Unmarshal(got.body, &decided)
+	reading := analysis.Reading{Message: analysis.Shorten(decided.Message, maxWords)}
+	switch {
+	case got.status == http.StatusConflict || got.status == http.StatusUnprocessableEntity:
+		reading.Decided = fleetflowv1alpha1.OutcomeFailure
+	case got.status < 200 || got.status > 299:
+		return analysis.Reading{Problem: fmt.Sprintf("the source answers %d", got.status)}
+	case err == nil && decided.Outcome != "":
+		switch decided.Outcome {
+		case fleetflowv1alpha1.OutcomeSuccess, fleetflowv1alpha1.OutcomeFailure, fleetflowv1alpha1.OutcomeInconclusive:
+			reading.Decided = decided.Outcome
+		default:
+			return analysis.Reading{Problem: fmt.Sprintf("the source answers with the outcome %q", analysis.Shorten(string(decided.Outcome), 20))}
+		}
+	case len(got.body) > 0 && json.Unmarshal(got.body, &reading.Response) != nil:
+		return analysis.Reading{Problem: "the source does not answer with JSON"}
+	}
+	return reading
+}

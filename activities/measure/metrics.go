@@ -1,0 +1,67 @@
+package measure
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// Metrics count what is measured. Nothing is counted without them.
+type Metrics struct {
+	measurements *prometheus.CounterVec
+	runs         *prometheus.CounterVec
+	requests     *prometheus.HistogramVec
+}
+
+// NewMetrics makes them; they are yet to be registered.
+func NewMetrics() *Metrics {
+	return &Metrics{
+		measurements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetflow_analysis_measurements_total", Help: "Measurements of analyses, by what they came to and by type of source.",
+		}, []string{"outcome", "provider"}),
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetflow_analysis_runs_total", Help: "Attempts of analyses that have ended, by phase.",
+		}, []string{"phase"}),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "fleetflow_analysis_request_seconds", Help: "How long requests to metric sources take, with the wait for their turn.",
+			Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60},
+		}, []string{"source"}),
+	}
+}
+
+// Collectors are what to register.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.measurements, m.runs, m.requests}
+}
+
+func (m *Metrics) countMeasurement(outcome fleetflowv1alpha1.AnalysisOutcome, provider fleetflowv1alpha1.MetricSourceType) {
+	if m != nil {
+		m.measurements.WithLabelValues(string(outcome), string(provider)).Inc()
+	}
+}
+
+func (m *Metrics) countRun(phase fleetflowv1alpha1.AnalysisPhase) {
+	if m != nil {
+		m.runs.WithLabelValues(string(phase)).Inc()
+	}
+}
+
+func (m *Metrics) observeRequest(source string, took time.Duration) {
+	if m != nil {
+		m.requests.WithLabelValues(source).Observe(took.Seconds())
+	}
+}
+
+func metav1Time(t time.Time) metav1.Time { return metav1.NewTime(t) }
+
+// microTime is an instant as the API has it; nil for none.
+func microTime(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewMicroTime(t)
+	return &at
+}

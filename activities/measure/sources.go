@@ -1,0 +1,274 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// maxRequests is how many requests one process has under way.
+const maxRequests = 32
+
+// Sources asks the servers of MetricSources.
+type Sources struct {
+	// Live reads Secrets past every cache, from Namespace only.
+	Live      client.Reader
+	Namespace string
+	Guard     Guard
+
+	mu     sync.Mutex
+	all    chan struct{}
+	limits map[string]*limit
+}
+
+// limit is what one source may be asked by this process.
+type limit struct {
+	of     fleetflowv1alpha1.MetricSourceLimits
+	slots  chan struct{}
+	paced  *rate.Limiter
+	common chan struct{}
+}
+
+// NewSources asks sources whose Secrets are in a namespace.
+func NewSources(live client.Reader, namespace string, guard Guard) *Sources {
+	return &Sources{Live: live, Namespace: namespace, Guard: guard, all: make(chan struct{}, maxRequests), limits: map[string]*limit{}}
+}
+
+func (s *Sources) limitOf(source *fleetflowv1alpha1.MetricSource) *limit {
+	wanted := source.EffectiveLimits()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.limits[source.Name]; l != nil && l.of.MaxConcurrent == wanted.MaxConcurrent && l.of.PerSecond == wanted.PerSecond {
+		return l
+	}
+	l := &limit{
+		of: wanted, slots: make(chan struct{}, wanted.MaxConcurrent), common: s.all,
+		paced: rate.NewLimiter(rate.Limit(wanted.PerSecond), int(wanted.PerSecond)),
+	}
+	s.limits[source.Name] = l
+	return l
+}
+
+// take waits for its turn; release gives it back.
+func (l *limit) take(ctx context.Context) (release func(), err error) {
+	for _, slots := range []chan struct{}{l.slots, l.common} {
+		select {
+		case slots <- struct{}{}:
+			defer func() {
+				if err != nil {
+					<-slots
+				}
+			}()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if err := l.paced.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("waiting for the turn of a request: %w", err)
+	}
+	return func() { <-l.slots; <-l.common }, nil
+}
+
+// Check says why a source cannot be used; nil if it can, as far as that is known without calling it.
+func (s *Sources) Check(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*analysis.Problem, error) {
+	for _, needed := range source.Secrets() {
+		if _, problem, err := s.secret(ctx, source.Name, needed); err != nil || problem != nil {
+			return problem, err
+		}
+	}
+	if why := s.refuseURL(source.Spec.URL); why != "" {
+		return &analysis.Problem{Reason: fleetflowv1alpha1.ReasonAddressRefused, Text: why}, nil
+	}
+	return nil, nil
+}
+
+// refuseURL says why the address in a url is not called. A name that cannot be resolved now may be later.
+func (s *Sources) refuseURL(text string) string {
+	for _, address := range AddressesOfURL(text) {
+		if why := s.Guard.Refuse(address); why != "" {
+			return (&refusedAddress{address.String(), why}).Error()
+		}
+	}
+	return ""
+}
+
+// secret reads a value that a source may use.
+func (s *Sources) secret(ctx context.Context, source string, needed fleetflowv1alpha1.MetricSourceSecret) ([]byte, *analysis.Problem, error) {
+	var secret corev1.Secret
+	err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: needed.Name}, &secret)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, nil, fmt.Errorf("reading Secret %s of metric source %s: %w", needed.Name, source, err)
+	}
+	value := secret.Data[needed.Key]
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotFound, Text: fmt.Sprintf("there is no Secret %s in namespace %s", needed.Name, s.Namespace)}, nil
+	case secret.Labels[fleetflowv1alpha1.MetricSourceLabel] != source:
+		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotLabelled,
+			Text: fmt.Sprintf("Secret %s is not for this source: it needs the label %s=%s", needed.Name, fleetflowv1alpha1.MetricSourceLabel, source)}, nil
+	case len(value) == 0:
+		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotFound, Text: fmt.Sprintf("Secret %s has no key %s", needed.Name, needed.Key)}, nil
+	}
+	return value, nil, nil
+}
+
+// answer is what a source has said.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// send sends a request to a source. A problem is a sentence about an endpoint; an error is trouble with the hub, or the end of the
+// context.
+func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSource, path, contentType string, body []byte, header map[string]string) (*answer, string, error) {
+	limit := s.limitOf(source)
+	release, err := limit.take(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	defer release()
+	target, err := url.JoinPath(source.Spec.URL, path)
+	if err != nil {
+		return nil, "the url cannot be read", nil
+	}
+	bounds := source.EffectiveLimits()
+	inTime, cancel := context.WithTimeout(ctx, bounds.Timeout.Duration)
+	defer cancel()
+	request, err := http.NewRequestWithContext(inTime, http.MethodPost, target, bytes.NewReader(body))
+	if err != nil {
+		return nil, "the url cannot be read", nil
+	}
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("User-Agent", "fleetflow-hub-agent")
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	credential, problem, err := s.authorize(ctx, source, request)
+	if err != nil || problem != "" {
+		return nil, problem, err
+	}
+	transport, problem, err := s.transport(ctx, source)
+	if err != nil || problem != "" {
+		return nil, problem, err
+	}
+	defer transport.CloseIdleConnections()
+	got, problem := exchange(&http.Client{Transport: transport, CheckRedirect: keepRedirect}, request, bounds)
+	if ctx.Err() != nil {
+		return nil, "", ctx.Err()
+	}
+	return got, redact(problem, credential), nil
+}
+
+// keepRedirect follows none: a source that redirects could send the credentials, and the agent, anywhere.
+func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func exchange(c *http.Client, request *http.Request, bounds fleetflowv1alpha1.MetricSourceLimits) (got *answer, problem string) {
+	response, err := c.Do(request)
+	if err != nil {
+		return nil, problemOf(err, bounds.Timeout.Duration)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= 300 && response.StatusCode < 400 {
+		return nil, fmt.Sprintf("the source answers with a redirect (%d), which is not followed", response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, bounds.MaxResponseBytes+1))
+	if err != nil {
+		return nil, problemOf(err, bounds.Timeout.Duration)
+	}
+	if int64(len(body)) > bounds.MaxResponseBytes {
+		return nil, fmt.Sprintf("the answer is longer than %d bytes: see maxResponseBytes", bounds.MaxResponseBytes)
+	}
+	return &answer{response.StatusCode, response.Header, body}, ""
+}
+
+// problemOf is an error of a request as a sentence, without the url.
+func problemOf(err error, timeout time.Duration) string {
+	if refused, is := errors.AsType[*refusedAddress](err); is {
+		return refused.Error()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("the source has not answered within %s", timeout)
+	}
+	if of, is := errors.AsType[*url.Error](err); is {
+		err = of.Err
+	}
+	return "the source cannot be reached: " + err.Error()
+}
+
+// authorize says in a request who the hub agent is, and returns what must appear in no message.
+func (s *Sources) authorize(ctx context.Context, source *fleetflowv1alpha1.MetricSource, request *http.Request) (credential, problem string, err error) {
+	auth := source.Spec.Auth
+	if auth == nil || auth.Secret == nil {
+		return "", "", nil
+	}
+	value, refused, err := s.secret(ctx, source.Name, *auth.Secret)
+	if err != nil || refused != nil {
+		return "", textOf(refused), err
+	}
+	credential = strings.TrimSpace(string(value))
+	if auth.Type == fleetflowv1alpha1.MetricSourceAuthBasic {
+		user, password, _ := strings.Cut(credential, ":")
+		request.SetBasicAuth(user, password)
+		return password, "", nil
+	}
+	request.Header.Set("Authorization", "Bearer "+credential)
+	return credential, "", nil
+}
+
+func textOf(problem *analysis.Problem) string {
+	if problem == nil {
+		return ""
+	}
+	return problem.Text
+}
+
+// transport connects to addresses that the guard lets pass, by no proxy, and keeps no connection.
+func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*http.Transport, string, error) {
+	dialer := &net.Dialer{Control: s.Guard.control}
+	security := &tls.Config{MinVersion: tls.VersionTLS12}
+	if of := source.Spec.TLS; of != nil {
+		security.ServerName = of.ServerName
+		if of.CASecret != nil {
+			pem, refused, err := s.secret(ctx, source.Name, *of.CASecret)
+			if err != nil || refused != nil {
+				return nil, textOf(refused), err
+			}
+			security.RootCAs = x509.NewCertPool()
+			if !security.RootCAs.AppendCertsFromPEM(pem) {
+				return nil, fmt.Sprintf("Secret %s has no certificate in PEM", of.CASecret.Name), nil
+			}
+		}
+	}
+	return &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: security, ForceAttemptHTTP2: true, DisableKeepAlives: true}, "", nil
+}
+
+// shortest is the length from which on a credential is looked for in messages.
+const shortest = 6
+
+// redact takes a credential out of a text.
+func redact(text, credential string) string {
+	if len(credential) < shortest {
+		return text
+	}
+	return strings.ReplaceAll(text, credential, "[redacted]")
+}

@@ -1,0 +1,248 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/liveread"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// SourceChecker says whether a metric source can be used, as far as that is known without calling it.
+type SourceChecker interface {
+	Check(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*analysis.Problem, error)
+}
+
+// analyst makes the StageAnalysisRuns of a run.
+type analyst struct {
+	acts *Activities
+	run  placementv1beta1.UpdateRunObject
+}
+
+// prepareAll makes all StageAnalysisRuns of a run whose plan is made, before any of its clusters changes: what is wrong with a
+// template ends the run then. All are put together before the first is made.
+func (a analyst) prepareAll(ctx context.Context) error {
+	type place struct {
+		task  stagetask.Task
+		stage *placementv1beta1.StageUpdatingStatus
+	}
+	var places []place
+	for i := range a.run.GetUpdateRunStatus().StagesStatus {
+		stage := &a.run.GetUpdateRunStatus().StagesStatus[i]
+		for _, side := range []stagetask.Side{stagetask.Before, stagetask.After} {
+			for _, task := range updaterun.Tasks(a.run, i, side) {
+				if task.Status.Type == placementv1beta1.StageTaskTypeAnalysis && len(stage.Clusters) > 0 {
+					places = append(places, place{task, stage}) // a stage without clusters skips its tasks
+				}
+			}
+		}
+	}
+	for _, p := range places {
+		if _, refused, err := a.resolve(ctx, p.task, p.stage); err != nil || refused != "" {
+			return asRefusal(refused, err)
+		}
+	}
+	for _, p := range places {
+		if _, refused, err := a.ensure(ctx, p.task, p.stage, false); err != nil || refused != "" {
+			return asRefusal(refused, err)
+		}
+	}
+	return nil
+}
+
+func asRefusal(refused string, err error) error {
+	if err != nil {
+		return err
+	}
+	return refuse("%s", refused)
+}
+
+// ensure reads the StageAnalysisRun of a task, makes it if it is missing, and begins another attempt if that is asked for and the
+// newest one has ended.
+func (a analyst) ensure(
+	ctx context.Context, task stagetask.Task, stage *placementv1beta1.StageUpdatingStatus, again bool,
+) (run *fleetflowv1alpha1.StageAnalysisRun, refused string, err error) {
+	name := task.Status.AnalysisRunName
+	found, err := liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: named(name)}, "StageAnalysisRun")
+	if meta.IsNoMatchError(errors.Unwrap(err)) {
+		return nil, notServed("StageAnalysisRun"), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if found != nil && found.Annotations[placementv1beta1.UpdateRunUIDAnnotation] == string(a.run.GetUID()) {
+		if !again || !found.PhaseOfAttempt().IsOver() {
+			return found, "", nil
+		}
+		return a.tryAgain(ctx, found, task, stage)
+	}
+	if found != nil {
+		if err := client.IgnoreNotFound(a.acts.Client.Delete(ctx, found, client.Preconditions{UID: new(found.UID)})); err != nil {
+			return nil, "", fmt.Errorf("replacing StageAnalysisRun %s of an earlier run: %w", name, err)
+		}
+	}
+	spec, refused, err := a.resolve(ctx, task, stage)
+	if err != nil || refused != "" {
+		return nil, refused, err
+	}
+	made := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: named(name), Spec: spec}
+	made.Annotations = map[string]string{placementv1beta1.UpdateRunUIDAnnotation: string(a.run.GetUID())}
+	made.Labels = map[string]string{fleetflowv1alpha1.AnalysisRunLabel: a.run.GetName(), fleetflowv1alpha1.AnalysisNamespaceLabel: a.run.GetNamespace()}
+	if err := a.acts.Client.Create(ctx, made); err != nil {
+		return nil, "", fmt.Errorf("creating StageAnalysisRun %s: %w", name, err)
+	}
+	return made, "", nil
+}
+
+// tryAgain begins another attempt, with what the templates say now.
+func (a analyst) tryAgain(
+	ctx context.Context, run *fleetflowv1alpha1.StageAnalysisRun, task stagetask.Task, stage *placementv1beta1.StageUpdatingStatus,
+) (*fleetflowv1alpha1.StageAnalysisRun, string, error) {
+	spec, refused, err := a.resolve(ctx, task, stage)
+	if err != nil || refused != "" {
+		return nil, refused, err
+	}
+	spec.Attempt = run.Spec.Attempt + 1
+	run.Spec = spec
+	if err := a.acts.Client.Update(ctx, run); err != nil {
+		return nil, "", fmt.Errorf("beginning another attempt of StageAnalysisRun %s: %w", run.Name, err)
+	}
+	return run, "", nil
+}
+
+// resolve puts the templates of a task together.
+func (a analyst) resolve(ctx context.Context, task stagetask.Task, stage *placementv1beta1.StageUpdatingStatus) (spec fleetflowv1alpha1.StageAnalysisRunSpec, refused string, err error) {
+	config := task.Config.Analysis
+	if config == nil {
+		return spec, "the strategy has no templates any more", nil
+	}
+	var templates []analysis.Template
+	for _, wanted := range config.Templates {
+		template, refused, err := a.readTemplate(ctx, wanted.Name)
+		if err != nil || refused != "" {
+			return spec, refused, err
+		}
+		templates = append(templates, template)
+	}
+	given := map[string]string{}
+	for _, arg := range config.Args {
+		given[arg.Name] = arg.Value
+	}
+	status := a.run.GetUpdateRunStatus()
+	spec, problem := analysis.Resolve(analysis.Subject{
+		Namespace: a.run.GetNamespace(), Run: a.run.GetName(), Placement: a.run.GetUpdateRunSpec().PlacementName,
+		Stage: stage.StageName, Position: task.Side.Position(), Snapshot: status.ResourceSnapshotIndexUsed, Clusters: updaterun.ClusterNames(stage),
+	}, templates, given, config.DryRun)
+	if problem != nil {
+		return spec, fmt.Sprintf("the analysis %s stage `%s`: %s", task.Side.Position(), stage.StageName, problem.Text), nil
+	}
+	return spec, "", nil
+}
+
+// readTemplate reads a template with its sources, and says why no analysis can be made of it. That a source cannot be reached now
+// is no reason: that it lacks its Secret is.
+func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Template, refused string, err error) {
+	t.Sources = map[string]*fleetflowv1alpha1.MetricSource{}
+	t.Object, err = liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(name)}, "StageAnalysis")
+	if meta.IsNoMatchError(errors.Unwrap(err)) {
+		return t, notServed("StageAnalysis"), nil
+	}
+	if err != nil {
+		return t, "", err
+	}
+	if t.Object == nil {
+		return t, fmt.Sprintf("StageAnalysis `%s` not found", name), nil
+	}
+	for i := range t.Object.Spec.Metrics {
+		source, _ := analysis.SourceOf(t.Object.Spec.Metrics[i])
+		if _, known := t.Sources[source]; known {
+			continue
+		}
+		found, err := liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.MetricSource{ObjectMeta: named(source)}, "MetricSource")
+		if err != nil {
+			return t, "", err
+		}
+		if t.Sources[source] = found; found == nil || a.acts.Sources == nil {
+			continue
+		}
+		problem, err := a.acts.Sources.Check(ctx, found)
+		if err != nil {
+			return t, "", err
+		}
+		if problem != nil {
+			return t, fmt.Sprintf("MetricSource `%s` of StageAnalysis `%s` is not ready: %s", source, name, problem.Text), nil
+		}
+	}
+	if problem := analysis.CheckTemplate(t); problem != nil {
+		return t, fmt.Sprintf("StageAnalysis `%s` is not valid: %s", name, problem.Text), nil
+	}
+	return t, "", nil
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+func notServed(kind string) string {
+	return fmt.Sprintf("the hub does not serve the kind %s: apply the CustomResourceDefinitions of the hub agent's chart", kind)
+}
+
+// Analysis implements stagetask.Hub.
+func (h taskHub) Analysis(ctx context.Context, check stagetask.Check, again bool) (*fleetflowv1alpha1.StageAnalysisRun, string, error) {
+	return analyst(h).ensure(ctx, check.Task, check.Stage, again)
+}
+
+// ReportWarning implements stagetask.Hub.
+func (h taskHub) ReportWarning(reason, note string) {
+	h.acts.runs().emitWarning(h.run, reason, truncateText(note, maxNote))
+}
+
+// actOn does with a run what a task asks for whose conditions are recorded, and says whether there was anything to do.
+func actOn(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject, checked []checkedTask) (acted bool, err error) {
+	for _, c := range checked {
+		switch c.outcome.Action {
+		case "":
+			continue
+		case placementv1beta1.AnalysisPause:
+			return true, pauseAnalysed(ctx, a, run, c.outcome.Because)
+		case placementv1beta1.AnalysisRollback:
+			return true, rollBackRun(ctx, a, run, c.outcome.Because)
+		default:
+			return true, refuse("%s", cannotContinue(c.outcome.Because))
+		}
+	}
+	return false, nil
+}
+
+// pauseAnalysed stops a run after an analysis that has not passed.
+func pauseAnalysed(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject, why string) error {
+	before := client.MergeFrom(placementv1beta1.DeepCopyOf(run))
+	run.GetUpdateRunSpec().State = placementv1beta1.StateStop
+	if err := a.Client.Patch(ctx, run, before); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("stopping run %s, as %s: %w", run.GetName(), why, err)
+	}
+	a.runs().emitWarning(run, "AnalysisPaused", truncateText("The run stops: "+why, maxNote-80)+"; set spec.state to Run to measure once more")
+	return nil
+}
+
+// measureOf is what the checks of tasks ask to measure; nil for nothing.
+func measureOf(in act.GateRequest, checked []checkedTask) *act.MeasureRequest {
+	for _, c := range checked {
+		if c.outcome.Measure != "" {
+			return &act.MeasureRequest{Run: in.Run, Analysis: c.outcome.Measure, Stage: in.Stage}
+		}
+	}
+	return nil
+}

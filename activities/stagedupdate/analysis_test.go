@@ -1,0 +1,192 @@
+package stagedupdate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const theAnalysis = "example-run-2-canary-after"
+
+// analysed is a hub whose strategy has an analysis after the stage canary.
+func analysed(t *testing.T, config placementv1beta1.AnalysisConfig) *hub {
+	t.Helper()
+	source := &fleetflowv1alpha1.MetricSource{ObjectMeta: metav1.ObjectMeta{Name: "central"},
+		Spec: fleetflowv1alpha1.MetricSourceSpec{Type: fleetflowv1alpha1.MetricSourcePrometheus, URL: "https://prometheus.invalid"}}
+	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "errors", Generation: 4}}
+	template.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "max"}}
+	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{
+		Name: "ratio", Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: `errors{run="$(run)"}`},
+	}}
+	h := howTo(t, source, template)
+	if config.Templates == nil {
+		config.Templates = []placementv1beta1.AnalysisTemplate{{Name: "errors"}}
+	}
+	if config.Args == nil {
+		config.Args = []placementv1beta1.AnalysisArgument{{Name: "max", Value: "0.01"}}
+	}
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		s.Spec.Stages[1].AfterStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeAnalysis, Analysis: &config}}
+	})
+	return h
+}
+
+// awaitsAnalysis has updated all clusters of both stages, and waits for the analysis.
+func awaitsAnalysis(t *testing.T, config placementv1beta1.AnalysisConfig) *hub {
+	t.Helper()
+	h := analysed(t, config)
+	require.True(t, initialize(h, "example-run-2").Initialized, "%+v", h.run("example-run-2").Status.Conditions)
+	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
+	h.events = nil
+	return h
+}
+
+func (h *hub) analysis() *fleetflowv1alpha1.StageAnalysisRun {
+	h.t.Helper()
+	return get(h, &fleetflowv1alpha1.StageAnalysisRun{}, "", theAnalysis)
+}
+
+// measuredAs ends the newest attempt.
+func (h *hub) measuredAs(phase fleetflowv1alpha1.AnalysisPhase) {
+	h.t.Helper()
+	edit(h, h.analysis(), func(r *fleetflowv1alpha1.StageAnalysisRun) {
+		r.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: r.Spec.Attempt, Phase: phase, Message: "ratio 0.034"}
+	})
+}
+
+func (h *hub) taskCondition(kind string) string {
+	h.t.Helper()
+	return conditionOf(h.run("example-run-2").Status.StagesStatus[1].AfterStageTaskStatus[0].Conditions, kind)
+}
+
+func TestAnAnalysisIsPreparedBeforeAnyClusterChanges(t *testing.T) {
+	h := analysed(t, placementv1beta1.AnalysisConfig{})
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	run := h.analysis()
+	assert.Equal(t, fleetflowv1alpha1.AnalysisPending, run.PhaseOfAttempt())
+	assert.Equal(t, `errors{run="example-run-2"}`, run.Spec.Metrics[0].Prometheus.Query)
+	assert.Equal(t, map[string]string{"max": "0.01"}, run.Spec.Metrics[0].Args)
+	assert.Equal(t, []fleetflowv1alpha1.AnalysisTemplateUsed{{Name: "errors", Generation: 4}}, run.Spec.Templates)
+	assert.Equal(t, theAnalysis, h.run("example-run-2").Status.StagesStatus[1].AfterStageTaskStatus[0].AnalysisRunName)
+}
+
+func TestARunIsNotInitializedIfItsAnalysisCannotBe(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		config placementv1beta1.AnalysisConfig
+		change func(*fleetflowv1alpha1.StageAnalysis)
+		want   string
+	}{
+		"no such template":  {config: placementv1beta1.AnalysisConfig{Templates: []placementv1beta1.AnalysisTemplate{{Name: "none"}}}, want: "StageAnalysis `none` not found"},
+		"an argument more":  {config: placementv1beta1.AnalysisConfig{Args: []placementv1beta1.AnalysisArgument{{Name: "max", Value: "1"}, {Name: "min", Value: "1"}}}, want: "the analysis after stage `canary`: no template of the analysis takes an argument min"},
+		"A9.10: bad CEL":    {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Success = "result <" }, want: "StageAnalysis `errors` is not valid: metric ratio: the expression \"result <\" is no CEL"},
+		"no such source":    {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Prometheus.Source = "none" }, want: "there is no MetricSource none"},
+		"it asks of Secret": {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Success = `secrets["a"] == ""` }, want: "undeclared reference to 'secrets'"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := analysed(t, test.config)
+			if test.change != nil {
+				edit(h, get(h, &fleetflowv1alpha1.StageAnalysis{}, "", "errors"), test.change)
+			}
+			assert.True(t, initialize(h, "example-run-2").Terminal)
+			assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Initialized"), test.want)
+		})
+	}
+}
+
+func TestAGoodAnalysisLetsTheStagePass(t *testing.T) {
+	h := awaitsAnalysis(t, placementv1beta1.AnalysisConfig{})
+	state := h.gates("canary", 1)
+	assert.Equal(t, &act.MeasureRequest{Run: refOf("example-run-2"), Analysis: theAnalysis, Stage: "canary"}, state.Measure)
+	assert.Equal(t, []act.TaskWait{{Type: "Analysis", Title: "analysis", Subject: theAnalysis, Phase: "Analyzing"}}, state.Waits)
+	assert.Equal(t, "AnalysisSucceeded=Unknown StageTaskAnalysisStarted: What is measured has not been enough yet", h.taskCondition("AnalysisSucceeded"))
+	before := h.writes
+	h.gates("canary", 1)
+	assert.Equal(t, before, h.writes, "looking again writes nothing")
+	h.measuredAs(fleetflowv1alpha1.AnalysisSucceeded)
+	assert.True(t, h.gates("canary", 1).Open)
+	assert.Equal(t, "AnalysisSucceeded=True StageTaskAnalysisSucceeded: ratio 0.034", h.taskCondition("AnalysisSucceeded"))
+	assert.Contains(t, strings.Join(h.events, "\n"), "Normal example-run-2 AnalysisStarted")
+	assert.Contains(t, strings.Join(h.events, "\n"), "Normal example-run-2 AnalysisSucceeded")
+}
+
+func TestWhatFollowsFromAnAnalysisThatHasNotPassed(t *testing.T) {
+	type config = placementv1beta1.AnalysisConfig
+	for sentence, test := range map[string]struct {
+		config config
+		phase  fleetflowv1alpha1.AnalysisPhase
+		paused bool
+		fails  string
+		back   bool
+		passes string
+	}{
+		"a failure pauses by default":               {phase: fleetflowv1alpha1.AnalysisFailed, paused: true},
+		"no data pauses by default":                 {phase: fleetflowv1alpha1.AnalysisInconclusive, paused: true},
+		"a broken endpoint pauses":                  {phase: fleetflowv1alpha1.AnalysisError, paused: true},
+		"a broken endpoint takes nothing back":      {config: config{OnFailure: placementv1beta1.AnalysisRollback, OnError: placementv1beta1.AnalysisRollback}, phase: fleetflowv1alpha1.AnalysisError, paused: true},
+		"a failure ends the run":                    {config: config{OnFailure: placementv1beta1.AnalysisAbort}, phase: fleetflowv1alpha1.AnalysisFailed, fails: "has ended as Failed: ratio 0.034"},
+		"a failure takes the clusters back":         {config: config{OnFailure: placementv1beta1.AnalysisRollback}, phase: fleetflowv1alpha1.AnalysisFailed, fails: "takes its clusters back", back: true},
+		"no data is let through where it says so":   {config: config{OnInconclusive: placementv1beta1.AnalysisProceed}, phase: fleetflowv1alpha1.AnalysisInconclusive, passes: "StageTaskAnalysisInconclusive: ratio 0.034; the strategy says Proceed"},
+		"a dry run passes whatever it has measured": {config: config{DryRun: true, OnFailure: placementv1beta1.AnalysisRollback}, phase: fleetflowv1alpha1.AnalysisFailed, passes: "StageTaskAnalysisDryRun: A dry run, which passes; it has ended as Failed: ratio 0.034"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := awaitsAnalysis(t, test.config)
+			h.gates("canary", 1)
+			h.measuredAs(test.phase)
+			state, run := h.gates("canary", 1), h.run("example-run-2")
+			assert.Equal(t, test.passes != "", state.Open)
+			assert.Equal(t, test.paused, run.Spec.State == placementv1beta1.StateStop)
+			assert.Equal(t, test.fails != "", meta.IsStatusConditionFalse(run.Status.Conditions, "Succeeded"))
+			assert.Contains(t, conditionOf(run.Status.Conditions, "Succeeded"), test.fails)
+			assert.Contains(t, h.taskCondition("AnalysisSucceeded"), test.passes)
+			if test.passes == "" {
+				assert.Contains(t, h.taskCondition("AnalysisSucceeded"), "AnalysisSucceeded=False StageTaskAnalysis"+string(test.phase)+": ratio 0.034", "it is recorded before anything is done about it")
+				assert.Contains(t, strings.Join(h.events, "\n"), "Warning example-run-2 Analysis"+string(test.phase))
+			}
+			var runs placementv1beta1.ClusterStagedUpdateRunList
+			require.NoError(t, h.List(t.Context(), &runs))
+			assert.Equal(t, test.back, len(runs.Items) == 2, "a run that takes them back")
+		})
+	}
+}
+
+func TestARunThatIsResumedIsAnalysedAnew(t *testing.T) {
+	h := awaitsAnalysis(t, placementv1beta1.AnalysisConfig{})
+	h.gates("canary", 1)
+	for attempt := int32(1); attempt <= 2; attempt++ {
+		h.measuredAs(fleetflowv1alpha1.AnalysisFailed)
+		require.False(t, h.gates("canary", 1).Open)
+		require.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State, "attempt %d", attempt)
+		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+			r.Spec.State, r.Generation = placementv1beta1.StateRun, r.Generation+2
+		})
+		edit(h, get(h, &fleetflowv1alpha1.StageAnalysis{}, "", "errors"), func(a *fleetflowv1alpha1.StageAnalysis) { a.Generation++ })
+
+		assert.NotNil(t, h.gates("canary", 1).Measure)
+		assert.Equal(t, attempt+1, h.analysis().Spec.Attempt)
+		assert.Equal(t, int64(4+attempt), h.analysis().Spec.Templates[0].Generation, "with the template as it is now")
+		assert.Equal(t, fleetflowv1alpha1.AnalysisPending, h.analysis().PhaseOfAttempt())
+		h.gates("canary", 1)
+		assert.Equal(t, attempt+1, h.analysis().Spec.Attempt, "once")
+	}
+	h.measuredAs(fleetflowv1alpha1.AnalysisSucceeded)
+	assert.True(t, h.gates("canary", 1).Open)
+}
+
+func TestTheAnalysisOfAnEarlierRunOfTheNameDoesNotCount(t *testing.T) {
+	h := analysed(t, placementv1beta1.AnalysisConfig{})
+	left := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: theAnalysis, Annotations: map[string]string{placementv1beta1.UpdateRunUIDAnnotation: "earlier"}}}
+	left.Spec.Attempt, left.Status = 1, fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: 1, Phase: fleetflowv1alpha1.AnalysisSucceeded}
+	require.NoError(t, h.unwatched.Create(t.Context(), left))
+	initialize(h, "example-run-2")
+	assert.Equal(t, fleetflowv1alpha1.AnalysisPending, h.analysis().PhaseOfAttempt())
+}

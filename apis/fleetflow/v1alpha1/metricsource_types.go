@@ -1,0 +1,223 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MetricSource is where analyses measure: a server that answers the queries of Prometheus, or one that answers webhooks. It is
+// the only place that has addresses and credentials: templates name a source, and who writes templates can make the hub agent
+// call nothing else.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="versions=v1alpha1"
+// +kubebuilder:resource:scope=Cluster,shortName=msrc,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=`.spec.url`
+type MetricSource struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says where the source is, and how to speak to it.
+	// +kubebuilder:validation:Required
+	Spec MetricSourceSpec `json:"spec"`
+
+	// Status says whether the source can be used.
+	Status MetricSourceStatus `json:"status,omitempty"`
+}
+
+// MetricSourceSpec says where a source is, and how to speak to it.
+//
+// +kubebuilder:validation:XValidation:rule=`self.url.startsWith("https://") || (has(self.allowPlainText) && self.allowPlainText)`,message="url has to begin with https://: others on the way could read the credentials and choose the answers; allowPlainText: true accepts that"
+type MetricSourceSpec struct {
+	// Type is Prometheus, for servers with its HTTP API (Thanos, Mimir, VictoriaMetrics too), or Webhook.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=Prometheus;Webhook
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot be changed: create another source"
+	Type MetricSourceType `json:"type"`
+
+	// URL is where the source is, without a query and without credentials. It cannot be changed: create another source.
+	// Addresses of the hub agent's own machine, link-local ones and those of the hub's API server are refused when they
+	// are called, whatever name they have.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^https?://[^/?#@ ]+(/[^?#@ ]*)?$") && isURL(self)`,message="url must be like https://prometheus.monitoring.svc:9090, without a query, a fragment and credentials"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="url cannot be changed: create another source"
+	URL string `json:"url"`
+
+	// AllowPlainText accepts a url that begins with http://.
+	AllowPlainText bool `json:"allowPlainText,omitempty"`
+
+	// Auth says how the hub agent says who it is; without it, it does not.
+	// +kubebuilder:validation:XValidation:rule=`self.type == "None" ? !has(self.secret) : has(self.secret)`,message="auth of type Bearer or Basic needs a secret, and type None has none"
+	Auth *MetricSourceAuth `json:"auth,omitempty"`
+
+	// TLS says by which authority the source is known, if not by those that the hub agent's image trusts.
+	TLS *MetricSourceTLS `json:"tls,omitempty"`
+
+	// Limits bound what the source is asked, and what it answers.
+	Limits *MetricSourceLimits `json:"limits,omitempty"`
+
+	// AllowedTemplates says which StageAnalyses may use the source, by their labels. Without it, all may.
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	AllowedTemplates *metav1.LabelSelector `json:"allowedTemplates,omitempty"`
+}
+
+// MetricSourceType is what a source speaks.
+type MetricSourceType string
+
+const (
+	// MetricSourcePrometheus answers queries of Prometheus.
+	MetricSourcePrometheus MetricSourceType = "Prometheus"
+	// MetricSourceWebhook answers a POST with JSON.
+	MetricSourceWebhook MetricSourceType = "Webhook"
+)
+
+// MetricSourceAuth says how the hub agent says to a source who it is.
+type MetricSourceAuth struct {
+	// Type is None, Bearer (the secret's value is a token) or Basic (it is user:password).
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=None;Bearer;Basic
+	Type MetricSourceAuthType `json:"type"`
+
+	// Secret has the credential.
+	Secret *MetricSourceSecret `json:"secret,omitempty"`
+}
+
+// MetricSourceAuthType is a way to say who one is.
+type MetricSourceAuthType string
+
+const (
+	// MetricSourceAuthNone says nothing.
+	MetricSourceAuthNone MetricSourceAuthType = "None"
+	// MetricSourceAuthBearer sends a token.
+	MetricSourceAuthBearer MetricSourceAuthType = "Bearer"
+	// MetricSourceAuthBasic sends a user's name and password.
+	MetricSourceAuthBasic MetricSourceAuthType = "Basic"
+)
+
+// MetricSourceSecret names a value in a Secret. The Secret is in the namespace of the hub agent and has the label
+// fleetflow.io/metric-source with the name of the source: no source can name the Secret of something else.
+type MetricSourceSecret struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key of the value in it.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// MetricSourceTLS says by which authority a source is known.
+type MetricSourceTLS struct {
+	// CASecret has the certificates, in PEM, of the authorities that may vouch for the source.
+	CASecret *MetricSourceSecret `json:"caSecret,omitempty"`
+
+	// ServerName is the name that the source's certificate has to have, if not that in the url.
+	// +kubebuilder:validation:MaxLength=253
+	ServerName string `json:"serverName,omitempty"`
+}
+
+// MetricSourceLimits bound what a source is asked, by each process of the hub agent, and what it answers.
+type MetricSourceLimits struct {
+	// MaxConcurrent is how many requests may be under way; 4 without it.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	MaxConcurrent int32 `json:"maxConcurrent,omitempty"`
+
+	// PerSecond is how many requests begin in a second at most; 5 without it.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	PerSecond int32 `json:"perSecond,omitempty"`
+
+	// Timeout is how long an answer may take; 10s without it, 1m at most.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m))+$") && duration(self) >= duration("100ms") && duration(self) <= duration("1m")`,message="timeout must be 100ms to 1m: write it like 10s"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// MaxResponseBytes is how long an answer may be: a longer one is an error; 1048576 without it.
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=16777216
+	MaxResponseBytes int64 `json:"maxResponseBytes,omitempty"`
+}
+
+// MetricSourceStatus says whether a source can be used.
+type MetricSourceStatus struct {
+	// Conditions: Ready is False if the source cannot be used, and says why.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MetricSources is what MetricSources are in URLs.
+var MetricSources = schema.GroupResource{Group: GroupName, Resource: "metricsources"}
+
+// MetricSourceLabel has, on a Secret, the name of the one MetricSource that may use it.
+const MetricSourceLabel = GroupName + "/metric-source"
+
+// ConditionTypeReady of a MetricSource is False if it cannot be used.
+const ConditionTypeReady = "Ready"
+
+// Reasons of the condition Ready.
+const (
+	ReasonSourceReady       = "SourceReady"       // its Secrets are there
+	ReasonSecretNotFound    = "SecretNotFound"    // there is no such Secret, or it has no such key
+	ReasonSecretNotLabelled = "SecretNotLabelled" // the Secret is not labelled for this source
+	ReasonAddressRefused    = "AddressRefused"    // its address is one that the hub agent does not call
+)
+
+// The limits of a source that sets none.
+const (
+	defaultSourceConcurrency = 4
+	defaultSourcePerSecond   = 5
+	defaultSourceTimeout     = 10 * time.Second
+	defaultSourceBytes       = 1 << 20
+)
+
+// EffectiveLimits are the limits of a source, with those that it does not set.
+func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
+	limits := MetricSourceLimits{}
+	if s.Spec.Limits != nil {
+		limits = *s.Spec.Limits
+	}
+	limits.MaxConcurrent = cmp.Or(limits.MaxConcurrent, defaultSourceConcurrency)
+	limits.PerSecond = cmp.Or(limits.PerSecond, defaultSourcePerSecond)
+	limits.MaxResponseBytes = cmp.Or(limits.MaxResponseBytes, defaultSourceBytes)
+	if limits.Timeout == nil {
+		limits.Timeout = &metav1.Duration{Duration: defaultSourceTimeout}
+	}
+	return limits
+}
+
+// Secrets are the values in Secrets that the source needs.
+func (s *MetricSource) Secrets() []MetricSourceSecret {
+	var needed []MetricSourceSecret
+	if s.Spec.Auth != nil && s.Spec.Auth.Secret != nil {
+		needed = append(needed, *s.Spec.Auth.Secret)
+	}
+	if s.Spec.TLS != nil && s.Spec.TLS.CASecret != nil {
+		needed = append(needed, *s.Spec.TLS.CASecret)
+	}
+	return needed
+}
+
+// Allows says whether a template with these labels may use the source. A selector that cannot be read allows none.
+func (s *MetricSource) Allows(template map[string]string) bool {
+	if s.Spec.AllowedTemplates == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.AllowedTemplates)
+	return err == nil && selector.Matches(labels.Set(template))
+}

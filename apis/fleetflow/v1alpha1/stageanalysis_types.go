@@ -1,0 +1,240 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// StageAnalysis is a template of what tasks of type Analysis measure before or after a stage: metrics, and what has to hold of
+// them. Each attempt of a task works with a copy taken when it is made.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="versions=v1alpha1"
+// +kubebuilder:resource:scope=Cluster,path=stageanalyses,singular=stageanalysis,shortName=stan,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Metrics",type=string,JSONPath=`.spec.metrics[*].name`
+// +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type StageAnalysis struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is measured.
+	// +kubebuilder:validation:Required
+	Spec StageAnalysisSpec `json:"spec"`
+
+	// Status says whether the template can be used.
+	Status StageAnalysisStatus `json:"status,omitempty"`
+}
+
+// StageAnalysisSpec says what is measured.
+type StageAnalysisSpec struct {
+	// Args are the arguments that tasks give, for $(args.NAME) in queries, paths and bodies, and args.NAME in expressions.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	Args []AnalysisParameter `json:"args,omitempty"`
+
+	// Metrics are measured side by side. The analysis is as good as the worst of them.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	Metrics []AnalysisMetric `json:"metrics"`
+}
+
+// AnalysisParameter is an argument that a template takes.
+type AnalysisParameter struct {
+	// Name of the argument.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^[a-z]([a-zA-Z0-9_]*[a-zA-Z0-9])?$"
+	Name string `json:"name"`
+
+	// Default is its value where a task gives none. Without it, every task has to give one.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^[A-Za-z0-9._:/@ -]*$"
+	Default *string `json:"default,omitempty"`
+}
+
+// AnalysisMetric is what is measured, and what has to hold of it.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.prometheus) != has(self.webhook)`,message="a metric has exactly one of prometheus and webhook"
+// +kubebuilder:validation:XValidation:rule=`has(self.success) || has(self.failure) || has(self.webhook)`,message="a metric of prometheus needs success or failure: an expression such as result <= 0.01"
+// +kubebuilder:validation:XValidation:rule=`!has(self.count) || self.count == 1 || has(self.interval)`,message="a count above 1 needs an interval"
+// +kubebuilder:validation:XValidation:rule=`!has(self.count) || !has(self.interval) || duration(self.interval).getSeconds() * self.count <= 2592000`,message="count times interval must be 30 days at most"
+// +kubebuilder:validation:XValidation:rule=`!has(self.perCluster) || has(self.prometheus)`,message="perCluster needs prometheus: the answer has a sample for each cluster"
+type AnalysisMetric struct {
+	// Name of the metric, unique over all templates of a task.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	Name string `json:"name"`
+
+	// Prometheus measures by an instant query.
+	Prometheus *PrometheusQuery `json:"prometheus,omitempty"`
+
+	// Webhook measures by a POST, whose answer decides, or is judged by the expressions over response.
+	Webhook *WebhookCall `json:"webhook,omitempty"`
+
+	// PerCluster judges the samples of an answer cluster by cluster.
+	PerCluster *PerCluster `json:"perCluster,omitempty"`
+
+	// Success is an expression in CEL that holds of a good measurement. Its variables are result (of an answer with one
+	// sample), samples, response (the JSON of a webhook), args, and cluster (with perCluster).
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Success string `json:"success,omitempty"`
+
+	// Failure is an expression that holds of a bad one. With both, a measurement of which neither holds is inconclusive, and
+	// one of which both hold is bad.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Failure string `json:"failure,omitempty"`
+
+	// NoData is what an answer without a sample counts as, and one that is no number: Success, Failure, or Inconclusive, which it is
+	// without it.
+	// +kubebuilder:validation:Enum=Inconclusive;Success;Failure
+	NoData AnalysisOutcome `json:"noData,omitempty"`
+
+	// InitialDelay is how long after the start the first measurement is taken; without it, at once.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) <= duration("720h")`,message="initialDelay must be 30 days at most: write it like 90s, 10m or 1h"
+	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
+
+	// Interval is how long after one measurement the next is taken, 5s or more.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("5s") && duration(self) <= duration("720h")`,message="interval must be 5s to 30 days: write it like 30s, 10m or 1h"
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// Count is how many measurements are taken; 1 without it. Errors do not count.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Count int32 `json:"count,omitempty"`
+
+	// FailureLimit is how many bad measurements there may be: the metric fails with one more. 0 without it.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	FailureLimit int32 `json:"failureLimit,omitempty"`
+
+	// ConsecutiveFailureLimit is with how many bad measurements in a row the metric fails; 0, which is without it, is no limit.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	ConsecutiveFailureLimit int32 `json:"consecutiveFailureLimit,omitempty"`
+
+	// InconclusiveLimit is how many inconclusive measurements there may be. 0 without it.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	InconclusiveLimit int32 `json:"inconclusiveLimit,omitempty"`
+
+	// ErrorLimit is how many times in a row measuring may not succeed, before the metric ends with an error; 4 without it.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	ErrorLimit *int32 `json:"errorLimit,omitempty"`
+
+	// ConsecutiveSuccess is with how many good measurements in a row the metric has passed at once; 0, which is without it,
+	// takes count measurements.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	ConsecutiveSuccess int32 `json:"consecutiveSuccess,omitempty"`
+
+	// DryRun measures and shows the metric, which then decides nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// PrometheusQuery is an instant query.
+type PrometheusQuery struct {
+	// Source is the name of a MetricSource of type Prometheus.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Source string `json:"source"`
+
+	// Query in PromQL. $(args.NAME), $(run), $(placement), $(stage), $(snapshot) and $(clusters) are replaced; the last is
+	// an alternation of the names of the stage's clusters, as for cluster=~"$(clusters)".
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Query string `json:"query"`
+}
+
+// WebhookCall is a POST to a source.
+type WebhookCall struct {
+	// Source is the name of a MetricSource of type Webhook.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Source string `json:"source"`
+
+	// Path is added to the url of the source, with the variables of queries but $(clusters).
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern="^/[A-Za-z0-9._~/$()-]*$"
+	// +kubebuilder:validation:XValidation:rule=`!self.contains("..")`,message="path must not have .. in it"
+	Path string `json:"path,omitempty"`
+
+	// Body is sent as a JSON object, with the same variables in its values.
+	// +kubebuilder:validation:MaxProperties=20
+	// +kubebuilder:validation:XValidation:rule=`self.all(k, size(k) <= 63 && size(self[k]) <= 256)`,message="the keys of body have 63 characters at most, and its values 256"
+	Body map[string]string `json:"body,omitempty"`
+}
+
+// PerCluster judges an answer cluster by cluster.
+type PerCluster struct {
+	// Label is that of the samples which has the name of the cluster; cluster without it.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^[a-zA-Z_][a-zA-Z0-9_]*$"
+	Label string `json:"label,omitempty"`
+
+	// MinPassing is how many clusters of the stage have to be good: a number, or a percentage rounded up; 100% without it. The
+	// measurement is bad as soon as that many cannot be good any more.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern="^(100|[1-9]?[0-9])%$"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="minPassing must be at least 0"
+	MinPassing *intstr.IntOrString `json:"minPassing,omitempty"`
+
+	// Missing is what a cluster without a sample counts as: Success, Failure, or Inconclusive, which it is without it.
+	// +kubebuilder:validation:Enum=Inconclusive;Success;Failure
+	Missing AnalysisOutcome `json:"missing,omitempty"`
+}
+
+// AnalysisOutcome is what one measurement has come to.
+type AnalysisOutcome string
+
+const (
+	// OutcomeSuccess is a good measurement.
+	OutcomeSuccess AnalysisOutcome = "Success"
+	// OutcomeFailure is a bad one.
+	OutcomeFailure AnalysisOutcome = "Failure"
+	// OutcomeInconclusive is one that says neither.
+	OutcomeInconclusive AnalysisOutcome = "Inconclusive"
+	// OutcomeError is one that could not be taken.
+	OutcomeError AnalysisOutcome = "Error"
+)
+
+// StageAnalysisStatus says whether a template can be used.
+type StageAnalysisStatus struct {
+	// Conditions: Valid is False if the template cannot be used, and says why.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StageAnalyses is what StageAnalyses are in URLs.
+var StageAnalyses = schema.GroupResource{Group: GroupName, Resource: "stageanalyses"}
+
+// Reasons of the condition Valid of a StageAnalysis.
+const (
+	ReasonTemplateValid     = "TemplateValid"     // it can be used
+	ReasonInvalidExpression = "InvalidExpression" // an expression is not CEL, or gives no bool
+	ReasonUnknownSource     = "UnknownSource"     // there is no such MetricSource, it is of another type, or does not allow the template
+	ReasonUnknownArgument   = "UnknownArgument"   // something names an argument or a variable that there is not
+)
+
+// IsOver says that a phase of an analysis, or of a metric of one, is final.
+func (p AnalysisPhase) IsOver() bool {
+	return p != "" && p != AnalysisPending && p != AnalysisRunning
+}

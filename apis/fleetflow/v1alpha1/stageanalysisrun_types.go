@@ -1,0 +1,252 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// StageAnalysisRun is what a task of type Analysis of an update run measures, and has measured. The hub agent makes it when the
+// run is initialized, and deletes it with the run. Its name is that of the run, the stage and the side, as in web-17-canary-after;
+// before the name of a StagedUpdateRun there are its namespace and a dot.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="versions=v1alpha1"
+// +kubebuilder:resource:scope=Cluster,shortName=star,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.run`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+type StageAnalysisRun struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is measured: templates and arguments, put together.
+	// +kubebuilder:validation:Required
+	Spec StageAnalysisRunSpec `json:"spec"`
+
+	// Status is what has been measured.
+	Status StageAnalysisRunStatus `json:"status,omitempty"`
+}
+
+// StageAnalysisRunSpec is what is measured.
+type StageAnalysisRunSpec struct {
+	// Run is the update run, in Namespace if it is a StagedUpdateRun.
+	// +kubebuilder:validation:Required
+	Run string `json:"run"`
+
+	// Namespace of the run.
+	Namespace string `json:"namespace,omitempty"`
+
+	// Stage of the run.
+	// +kubebuilder:validation:Required
+	Stage string `json:"stage"`
+
+	// Position is before or after the stage.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=before;after
+	Position string `json:"position"`
+
+	// Attempt is 1, and one more each time that the run is resumed after an analysis that has not passed.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt"`
+
+	// Templates are where the metrics are from.
+	Templates []AnalysisTemplateUsed `json:"templates,omitempty"`
+
+	// DryRun says that the analysis passes, whatever is measured.
+	DryRun bool `json:"dryRun,omitempty"`
+
+	// Metrics are those of the templates, with the arguments filled in.
+	// +kubebuilder:validation:MaxItems=20
+	Metrics []AnalysisRunMetric `json:"metrics,omitempty"`
+}
+
+// AnalysisTemplateUsed is a StageAnalysis of which an attempt has a copy.
+type AnalysisTemplateUsed struct {
+	// Name of the StageAnalysis.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// Generation of its spec.
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// AnalysisRunMetric is a metric with the arguments of its template.
+type AnalysisRunMetric struct {
+	AnalysisMetric `json:",inline"`
+
+	// Args are the values of the template's arguments.
+	Args map[string]string `json:"args,omitempty"`
+}
+
+// AnalysisPhase is how far an analysis is, or a metric of one.
+type AnalysisPhase string
+
+const (
+	// AnalysisPending has not begun.
+	AnalysisPending AnalysisPhase = "Pending"
+	// AnalysisRunning measures.
+	AnalysisRunning AnalysisPhase = "Running"
+	// AnalysisSucceeded has passed.
+	AnalysisSucceeded AnalysisPhase = "Succeeded"
+	// AnalysisFailed has measured too much that is bad.
+	AnalysisFailed AnalysisPhase = "Failed"
+	// AnalysisInconclusive has measured too much that says neither.
+	AnalysisInconclusive AnalysisPhase = "Inconclusive"
+	// AnalysisError could not measure.
+	AnalysisError AnalysisPhase = "Error"
+)
+
+// StageAnalysisRunStatus is what has been measured.
+type StageAnalysisRunStatus struct {
+	// Attempt is the one that the rest is about.
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// State of the analysis: Pending, Running, and in the end Succeeded, Failed, Inconclusive or Error.
+	// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Inconclusive;Error
+	Phase AnalysisPhase `json:"phase,omitempty"`
+
+	// StartedAt is when the attempt began.
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+
+	// FinishedAt is when it ended.
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+
+	// Message says in a sentence what was measured, against which bounds.
+	Message string `json:"message,omitempty"`
+
+	// NextAt is when the next measurement is due.
+	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
+
+	// Metrics are those of the spec, in its order.
+	// +listType=map
+	// +listMapKey=name
+	Metrics []AnalysisMetricStatus `json:"metrics,omitempty"`
+}
+
+// AnalysisMetricStatus is what has been measured of one metric. The counts decide, not the list of the last measurements.
+type AnalysisMetricStatus struct {
+	// Name of the metric.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// State of the metric. One that is over stays as it is.
+	Phase AnalysisPhase `json:"phase,omitempty"`
+
+	// Measured is how many measurements were taken: good, bad and inconclusive ones.
+	Measured int32 `json:"measured"`
+
+	// Succeeded is how many were good.
+	Succeeded int32 `json:"succeeded"`
+
+	// Failed is how many were bad.
+	Failed int32 `json:"failed"`
+
+	// Inconclusive is how many said neither.
+	Inconclusive int32 `json:"inconclusive"`
+
+	// Errors is how many could not be taken.
+	Errors int32 `json:"errors"`
+
+	// ConsecutiveSuccesses is how many of the newest were good, one after the other.
+	ConsecutiveSuccesses int32 `json:"consecutiveSuccesses,omitempty"`
+
+	// ConsecutiveFailures is how many of the newest were bad, one after the other.
+	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
+
+	// ConsecutiveErrors is how many of the newest could not be taken, one after the other.
+	ConsecutiveErrors int32 `json:"consecutiveErrors,omitempty"`
+
+	// LastAt is when the newest was taken, or tried.
+	LastAt *metav1.MicroTime `json:"lastAt,omitempty"`
+
+	// NextAt is when the next one is due.
+	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
+
+	// Query is the beginning of what was asked, with all variables replaced.
+	Query string `json:"query,omitempty"`
+
+	// QueryHash is the beginning of the SHA-256 of all of it, in hexadecimal.
+	QueryHash string `json:"queryHash,omitempty"`
+
+	// Clusters says how the clusters are of which the newest measurement with perCluster was taken.
+	Clusters *AnalysisClusters `json:"clusters,omitempty"`
+
+	// Last are the newest measurements, the newest first.
+	Last []AnalysisMeasurement `json:"last,omitempty"`
+}
+
+// AnalysisClusters says how the clusters of a measurement are.
+type AnalysisClusters struct {
+	// Passing is how many are good.
+	Passing int32 `json:"passing"`
+
+	// Failing is how many are bad.
+	Failing int32 `json:"failing"`
+
+	// Unknown is how many are neither.
+	Unknown int32 `json:"unknown,omitempty"`
+
+	// Missing is how many have no sample.
+	Missing int32 `json:"missing"`
+
+	// Worst are the first of those that are not good, by name.
+	Worst []AnalysisClusterValue `json:"worst,omitempty"`
+}
+
+// AnalysisClusterValue is what was measured of a cluster.
+type AnalysisClusterValue struct {
+	// Name of the cluster.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// Value of its sample; empty if it has none.
+	Value string `json:"value,omitempty"`
+}
+
+// AnalysisMeasurement is one measurement.
+type AnalysisMeasurement struct {
+	// At is when it was taken.
+	// +kubebuilder:validation:Required
+	At metav1.MicroTime `json:"at"`
+
+	// Outcome is what it has come to.
+	// +kubebuilder:validation:Required
+	Outcome AnalysisOutcome `json:"outcome"`
+
+	// Value is what was measured, if that is one number.
+	Value string `json:"value,omitempty"`
+
+	// Message says more.
+	Message string `json:"message,omitempty"`
+}
+
+// StageAnalysisRuns is what StageAnalysisRuns are in URLs.
+var StageAnalysisRuns = schema.GroupResource{Group: GroupName, Resource: "stageanalysisruns"}
+
+// Labels of a StageAnalysisRun: the name of its update run, and the namespace of that, if it has one.
+const (
+	AnalysisRunLabel       = GroupName + "/update-run"
+	AnalysisNamespaceLabel = GroupName + "/update-run-namespace"
+)
+
+// AnalysisRunName is the name of the StageAnalysisRun of a side of a stage of an update run.
+func AnalysisRunName(namespace, run, stage, position string) string {
+	name := run + "-" + stage + "-" + position
+	if namespace != "" {
+		name = namespace + "." + name
+	}
+	return name
+}
+
+// PhaseOfAttempt is how far the newest attempt is: one of which the status does not know yet has not begun.
+func (r *StageAnalysisRun) PhaseOfAttempt() AnalysisPhase {
+	if r.Status.Attempt != r.Spec.Attempt || r.Status.Phase == "" {
+		return AnalysisPending
+	}
+	return r.Status.Phase
+}

@@ -1,0 +1,150 @@
+package stagetask
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// analysis waits until what its StageAnalysisRun has measured is good, and says what to do if it is not.
+type analysis struct{}
+
+// Position is what StageAnalysisRuns call the side.
+func (s Side) Position() string {
+	if s == Before {
+		return "before"
+	}
+	return "after"
+}
+
+// Validate implements Type.
+func (analysis) Validate(_ Side, config placementv1beta1.StageTask) string {
+	switch {
+	case config.Analysis == nil || len(config.Analysis.Templates) == 0:
+		return "an Analysis needs templates"
+	case config.WaitTime != nil:
+		return "an Analysis has no waitTime"
+	}
+	return ""
+}
+
+// Freeze implements Type.
+func (analysis) Freeze(names Names, stage string, side Side) placementv1beta1.StageTaskStatus {
+	return placementv1beta1.StageTaskStatus{
+		Type:            placementv1beta1.StageTaskTypeAnalysis,
+		AnalysisRunName: fleetflowv1alpha1.AnalysisRunName(names.Namespace, names.Run, stage, side.Position()),
+	}
+}
+
+// Describe implements Type.
+func (analysis) Describe(task Task) State {
+	state := State{Title: "analysis", Subject: task.Status.AnalysisRunName, RunPhase: "Analyzing"}
+	if started := meta.FindStatusCondition(task.Status.Conditions, placementv1beta1.ConditionTypeAnalysisStarted); started != nil {
+		state.Begun = started.LastTransitionTime.Time
+	}
+	state.readDone(task.Status, placementv1beta1.ConditionTypeAnalysisSucceeded)
+	return state
+}
+
+// measuredWithin is how soon a measurement has to be due for the activity that measures to wait for it, not the workflow.
+const measuredWithin = time.Minute
+
+// Check implements Type. An attempt that has not passed is acted upon once, and after the user has resumed the run there is
+// another: that the run's generation has changed since the condition was recorded says so.
+func (a analysis) Check(ctx context.Context, check Check) (Outcome, error) {
+	measured, recorded := meta.FindStatusCondition(check.Status.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded), int64(0)
+	if measured != nil && measured.Status == metav1.ConditionTrue {
+		return Outcome{}, nil
+	}
+	if measured != nil && measured.Status == metav1.ConditionFalse {
+		recorded = measured.ObservedGeneration
+	}
+	again := recorded != 0 && recorded != check.Run.GetGeneration()
+	run, refused, err := check.Hub.Analysis(ctx, check, again)
+	if err != nil || refused != "" {
+		return Outcome{Refused: refused}, err
+	}
+	started := metav1.Condition{
+		Type: placementv1beta1.ConditionTypeAnalysisStarted, Status: metav1.ConditionTrue,
+		Reason: placementv1beta1.ReasonStageTaskAnalysisStarted, Message: fmt.Sprintf("StageAnalysisRun %s measures, attempt %d", run.Name, run.Spec.Attempt),
+	}
+	if phase := run.PhaseOfAttempt(); phase.IsOver() {
+		return a.concluded(check, run, phase, started), nil
+	}
+	if measured == nil || again {
+		check.Hub.Report("AnalysisStarted", fmt.Sprintf("Stage %s is analysed: StageAnalysisRun %s measures, attempt %d", check.Stage.StageName, run.Name, run.Spec.Attempt))
+	}
+	outcome := Outcome{Conditions: []metav1.Condition{started, {
+		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionUnknown,
+		Reason: placementv1beta1.ReasonStageTaskAnalysisStarted, Message: "What is measured has not been enough yet",
+	}}}
+	if next := run.Status.NextAt; run.PhaseOfAttempt() == fleetflowv1alpha1.AnalysisRunning && next != nil && next.Sub(check.Now) >= measuredWithin {
+		outcome.CheckAgain = next.Time
+		return outcome, nil
+	}
+	outcome.Measure = run.Name
+	return outcome, nil
+}
+
+// words are what the phases of an analysis that has ended are called.
+var words = map[fleetflowv1alpha1.AnalysisPhase]struct{ reason, event string }{
+	fleetflowv1alpha1.AnalysisSucceeded:    {reason: placementv1beta1.ReasonStageTaskAnalysisSucceeded, event: "AnalysisSucceeded"},
+	fleetflowv1alpha1.AnalysisFailed:       {reason: placementv1beta1.ReasonStageTaskAnalysisFailed, event: "AnalysisFailed"},
+	fleetflowv1alpha1.AnalysisInconclusive: {reason: placementv1beta1.ReasonStageTaskAnalysisInconclusive, event: "AnalysisInconclusive"},
+	fleetflowv1alpha1.AnalysisError:        {reason: placementv1beta1.ReasonStageTaskAnalysisError, event: "AnalysisError"},
+}
+
+// concluded says what follows from an analysis that has ended.
+func (analysis) concluded(check Check, run *fleetflowv1alpha1.StageAnalysisRun, phase fleetflowv1alpha1.AnalysisPhase, started metav1.Condition) Outcome {
+	ended := metav1.Condition{
+		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionTrue, Reason: words[phase].reason, Message: run.Status.Message,
+	}
+	action := actionAfter(check.Config.Analysis, phase)
+	note := fmt.Sprintf("The analysis of stage %s, %s, has ended as %s: %s", check.Stage.StageName, run.Name, phase, run.Status.Message)
+	switch {
+	case phase == fleetflowv1alpha1.AnalysisSucceeded:
+	case run.Spec.DryRun:
+		ended.Reason, ended.Message = placementv1beta1.ReasonStageTaskAnalysisDryRun, fmt.Sprintf("A dry run, which passes; it has ended as %s: %s", phase, run.Status.Message)
+	case action == placementv1beta1.AnalysisProceed:
+		ended.Message += "; the strategy says Proceed"
+	default:
+		ended.Status = metav1.ConditionFalse
+	}
+	outcome := Outcome{Conditions: []metav1.Condition{started, ended}}
+	before := meta.FindStatusCondition(check.Status.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
+	if before == nil || before.Status != ended.Status {
+		if phase == fleetflowv1alpha1.AnalysisSucceeded {
+			check.Hub.Report(words[phase].event, note)
+		} else {
+			check.Hub.ReportWarning(words[phase].event, note)
+		}
+	}
+	if ended.Status == metav1.ConditionFalse {
+		outcome.Action, outcome.Because = action, fmt.Sprintf("the analysis of stage `%s`, %s, has ended as %s: %s", check.Stage.StageName, run.Name, phase, run.Status.Message)
+	}
+	return outcome
+}
+
+// actionAfter is what the task asks for after a phase. What could not be measured takes nothing back.
+func actionAfter(config *placementv1beta1.AnalysisConfig, phase fleetflowv1alpha1.AnalysisPhase) placementv1beta1.AnalysisAction {
+	if config == nil {
+		config = &placementv1beta1.AnalysisConfig{}
+	}
+	action := config.OnFailure
+	switch phase {
+	case fleetflowv1alpha1.AnalysisInconclusive:
+		action = config.OnInconclusive
+	case fleetflowv1alpha1.AnalysisError:
+		if action = config.OnError; action == placementv1beta1.AnalysisRollback {
+			action = placementv1beta1.AnalysisPause
+		}
+	}
+	return cmp.Or(action, placementv1beta1.AnalysisPause)
+}

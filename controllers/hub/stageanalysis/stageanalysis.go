@@ -1,0 +1,135 @@
+// Package stageanalysis writes into the status of StageAnalyses whether they can be used, and into that of MetricSources. It measures
+// nothing: runs do that.
+package stageanalysis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
+)
+
+// lookAgain is after how long a source is looked at once more: Secrets are not watched, and names get other addresses.
+const lookAgain = time.Minute
+
+// SourceChecker says whether a source can be used, as far as that is known without calling it.
+type SourceChecker interface {
+	Check(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*analysis.Problem, error)
+}
+
+// templates keeps the condition Valid of StageAnalyses current.
+type templates struct {
+	client client.Client
+	clock  clock.PassiveClock
+}
+
+// Reconcile looks at one template.
+func (r *templates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	template := &fleetflowv1alpha1.StageAnalysis{}
+	if err := r.client.Get(ctx, request.NamespacedName, template); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var sources fleetflowv1alpha1.MetricSourceList
+	if err := r.client.List(ctx, &sources); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the metric sources: %w", err)
+	}
+	byName := map[string]*fleetflowv1alpha1.MetricSource{}
+	for i := range sources.Items {
+		byName[sources.Items[i].Name] = &sources.Items[i]
+	}
+	problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: byName})
+	condition := conditionOn(fleetflowv1alpha1.ConditionTypeValid, fleetflowv1alpha1.ReasonTemplateValid, "The template can be used", problem)
+	status := *template.Status.DeepCopy()
+	if !putInto(&status.Conditions, condition, template.Generation, r.clock.Now()) {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, fencedwrite.ReplaceStatus(ctx, r.client, template, status)
+}
+
+// sources keeps the condition Ready of MetricSources current.
+type sources struct {
+	client  client.Client
+	checker SourceChecker
+	clock   clock.PassiveClock
+}
+
+// Reconcile looks at one source.
+func (r *sources) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	source := &fleetflowv1alpha1.MetricSource{}
+	if err := r.client.Get(ctx, request.NamespacedName, source); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	problem, err := r.checker.Check(ctx, source)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("checking metric source %s: %w", source.Name, err)
+	}
+	condition := conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonSourceReady, "The source can be used; whether it answers is known when it is asked", problem)
+	status := *source.Status.DeepCopy()
+	if !putInto(&status.Conditions, condition, source.Generation, r.clock.Now()) {
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	}
+	return ctrl.Result{RequeueAfter: lookAgain}, fencedwrite.ReplaceStatus(ctx, r.client, source, status)
+}
+
+func conditionOn(kind, reason, message string, problem *analysis.Problem) metav1.Condition {
+	if problem != nil {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: problem.Reason, Message: problem.Text}
+	}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func putInto(conditions *[]metav1.Condition, condition metav1.Condition, generation int64, now time.Time) (changed bool) {
+	condition.ObservedGeneration, condition.LastTransitionTime = generation, metav1.NewTime(now)
+	return meta.SetStatusCondition(conditions, condition)
+}
+
+// SetupWithManager registers both, if the hub serves the kinds.
+func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, clk clock.PassiveClock) error {
+	for _, kind := range []string{"StageAnalysis", "MetricSource"} {
+		_, err := mgr.GetRESTMapper().RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
+		if meta.IsNoMatchError(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("asking whether the hub serves the kind %s: %w", kind, err)
+		}
+	}
+	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
+	t := &templates{mgr.GetClient(), clk}
+	err := ctrl.NewControllerManagedBy(mgr).Named("stage-analysis").
+		For(&fleetflowv1alpha1.StageAnalysis{}, changed).
+		Watches(&fleetflowv1alpha1.MetricSource{}, handler.EnqueueRequestsFromMapFunc(t.requestAll), changed).
+		Complete(t)
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("metric-source").
+		For(&fleetflowv1alpha1.MetricSource{}, changed).
+		Complete(&sources{mgr.GetClient(), checker, clk})
+}
+
+// requestAll requests every template: a source that comes, goes or changes may make it valid or not.
+func (r *templates) requestAll(ctx context.Context, _ client.Object) []reconcile.Request {
+	var all fleetflowv1alpha1.StageAnalysisList
+	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache always answers once it has started
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	}
+	return requests
+}

@@ -1,0 +1,86 @@
+package crds
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestRulesOfStageAnalyses(t *testing.T) {
+	k := loadKind(t, "StageAnalysis")
+	const query = `prometheus: {source: central, query: up}`
+	for name, tc := range map[string]struct{ spec, refusal string }{
+		"a query and a bound": {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0}]}`},
+		"all of it":           {spec: `{args: [{name: app}, {name: max, default: "0.01"}], metrics: [{name: up, ` + query + `, perCluster: {label: cluster, minPassing: 95%, missing: Failure}, success: result > 0.0, failure: result < 0.0, noData: Success, initialDelay: 2m, interval: 1m, count: 10, failureLimit: 2, consecutiveFailureLimit: 2, inconclusiveLimit: 3, errorLimit: 4, consecutiveSuccess: 3, dryRun: true}, {name: smoke, webhook: {source: smoke, path: "/check/$(args.app)", body: {suite: canary}}}]}`},
+		"no provider":         {spec: `{metrics: [{name: up, success: result > 0.0}]}`, refusal: "exactly one of prometheus and webhook"},
+		"two providers":       {spec: `{metrics: [{name: up, ` + query + `, webhook: {source: a}, success: result > 0.0}]}`, refusal: "exactly one of prometheus and webhook"},
+		"no bound":            {spec: `{metrics: [{name: up, ` + query + `}]}`, refusal: "needs success or failure"},
+		"no interval":         {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0, count: 2}]}`, refusal: "a count above 1 needs an interval"},
+		"a short interval":    {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0, count: 2, interval: 4s}]}`, refusal: "interval must be 5s to 30 days"},
+		"too long":            {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0, count: 721, interval: 1h}]}`, refusal: "30 days at most"},
+		"two of a name":       {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0}, {name: up, ` + query + `, success: result > 0.0}]}`, refusal: "Duplicate value"},
+		"a way out":           {spec: `{metrics: [{name: up, webhook: {source: a, path: /../admin}}]}`, refusal: "path must not have .. in it"},
+		"an argument's value": {spec: `{args: [{name: app, default: "a\"} or vector(0)"}], metrics: [{name: up, ` + query + `, success: result > 0.0}]}`, refusal: "default in body should match"},
+		"clusters of a hook":  {spec: `{metrics: [{name: up, webhook: {source: a}, perCluster: {}}]}`, refusal: "perCluster needs prometheus"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errs := k.admit(t, "apiVersion: fleetflow.io/v1alpha1\nkind: StageAnalysis\nmetadata: {name: a}\nspec: "+tc.spec+"\n", "")
+			if tc.refusal == "" {
+				assert.Empty(t, errs)
+				return
+			}
+			assert.Contains(t, errs.ToAggregate().Error(), tc.refusal)
+		})
+	}
+}
+
+func TestRulesOfMetricSources(t *testing.T) {
+	k := loadKind(t, "MetricSource")
+	for name, tc := range map[string]struct{ spec, refusal string }{
+		"an address":         {spec: `{type: Prometheus, url: "https://prometheus.monitoring.svc:9090"}`},
+		"all of it":          {spec: `{type: Webhook, url: "http://smoke.test/hooks", allowPlainText: true, auth: {type: Basic, secret: {name: s, key: k}}, tls: {caSecret: {name: s, key: ca}, serverName: a}, limits: {maxConcurrent: 1, perSecond: 1, timeout: 30s, maxResponseBytes: 4096}, allowedTemplates: {matchLabels: {team: web}}}`},
+		"plain text":         {spec: `{type: Prometheus, url: "http://prometheus:9090"}`, refusal: "url has to begin with https://"},
+		"another scheme":     {spec: `{type: Prometheus, url: "file:///etc/passwd", allowPlainText: true}`, refusal: "url must be like"},
+		"a credential":       {spec: `{type: Prometheus, url: "https://user:word@prometheus"}`, refusal: "url must be like"},
+		"a query":            {spec: `{type: Prometheus, url: "https://prometheus/?a=b"}`, refusal: "url must be like"},
+		"no secret":          {spec: `{type: Prometheus, url: "https://prometheus", auth: {type: Bearer}}`, refusal: "needs a secret"},
+		"a secret for none":  {spec: `{type: Prometheus, url: "https://prometheus", auth: {type: None, secret: {name: a, key: b}}}`, refusal: "needs a secret"},
+		"an endless timeout": {spec: `{type: Prometheus, url: "https://prometheus", limits: {timeout: 2m}}`, refusal: "timeout must be 100ms to 1m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errs := k.admit(t, "apiVersion: fleetflow.io/v1alpha1\nkind: MetricSource\nmetadata: {name: a}\nspec: "+tc.spec+"\n", "")
+			if tc.refusal == "" {
+				assert.Empty(t, errs)
+				return
+			}
+			assert.Contains(t, errs.ToAggregate().Error(), tc.refusal)
+		})
+	}
+}
+
+func TestRulesOfTasksThatAnalyse(t *testing.T) {
+	for _, kind := range []string{"ClusterStagedUpdateStrategy", "StagedUpdateStrategy"} {
+		k := loadKind(t, kind)
+		for name, tc := range map[string]struct{ tasks, refusal string }{
+			"after a stage":       {tasks: `afterStageTasks: [{type: TimedWait, waitTime: 1m}, {type: Analysis, analysis: {templates: [{name: a}], args: [{name: max, value: "1"}], onFailure: Rollback, onInconclusive: Proceed, onError: Abort, dryRun: true}}, {type: Approval}]`},
+			"before it":           {tasks: `beforeStageTasks: [{type: Analysis, analysis: {templates: [{name: a}]}}, {type: Approval}]`},
+			"without templates":   {tasks: `afterStageTasks: [{type: Analysis}]`, refusal: "a task of type Analysis needs analysis"},
+			"no templates":        {tasks: `afterStageTasks: [{type: Analysis, analysis: {templates: []}}]`, refusal: "should have at least 1 items"},
+			"of another type":     {tasks: `afterStageTasks: [{type: Approval, analysis: {templates: [{name: a}]}}]`, refusal: "no other task has it"},
+			"with a time":         {tasks: `afterStageTasks: [{type: Analysis, waitTime: 1m, analysis: {templates: [{name: a}]}}]`, refusal: "a task of type Analysis has no waitTime"},
+			"two of them":         {tasks: `afterStageTasks: [{type: Analysis, analysis: {templates: [{name: a}]}}, {type: Analysis, analysis: {templates: [{name: b}]}}]`, refusal: "at most one task of each type"},
+			"two before":          {tasks: `beforeStageTasks: [{type: Approval}, {type: Approval}]`, refusal: "at most one task of each type"},
+			"back on an error":    {tasks: `afterStageTasks: [{type: Analysis, analysis: {templates: [{name: a}], onError: Rollback}}]`, refusal: `supported values: "Pause", "Abort", "Proceed"`},
+			"a value that quotes": {tasks: `afterStageTasks: [{type: Analysis, analysis: {templates: [{name: a}], args: [{name: max, value: 'a"b'}]}}]`, refusal: "value in body should match"},
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				_, errs := k.admit(t, "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: "+kind+"\nmetadata: {name: a, namespace: a}\nspec: {stages: [{name: canary, "+tc.tasks+"}]}\n", "")
+				if tc.refusal == "" {
+					assert.Empty(t, errs)
+					return
+				}
+				assert.Contains(t, errs.ToAggregate().Error(), tc.refusal)
+			})
+		}
+	}
+}
