@@ -81,10 +81,10 @@ var runTable = table{
 			message: "invalid state transition: cannot transition from Stop to Initialize"},
 	},
 	status: map[string]refusal{
-		"a stage has at most one task before it": {
-			edit:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Approval}]}]",
-			fine:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}]}]",
-			message: "beforeStageTaskStatus: Too many: 2: must have at most 1 item"},
+		"a stage has at most two tasks before it": {
+			edit:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}, {type: Approval}]}]",
+			fine:    "stagesStatus: [{stageName: a, clusters: [], beforeStageTaskStatus: [{type: Approval}, {type: Analysis}]}]",
+			message: "beforeStageTaskStatus: Too many: 3: must have at most 2 items"},
 		"a stage has a name": {
 			edit: "stagesStatus: [{clusters: []}]", message: "status.stagesStatus[0].stageName: Required value"},
 	},
@@ -208,13 +208,13 @@ spec: {stages: [{name: canary}]}
 			edit:    stage("afterStageTasks: [{type: Approval}, {type: Approval}]"),
 			fine:    stage("afterStageTasks: [{type: Approval}, {type: TimedWait, waitTime: 1m}]"),
 			message: "afterStageTasks can have at most one task of each type: remove one, or give the other type"},
-		"a stage has at most two tasks after it": {
-			edit:    stage("afterStageTasks: [{type: Approval}, {type: TimedWait, waitTime: 1m}, {type: Approval}]"),
-			message: "spec.stages[0].afterStageTasks: Too many: 3: must have at most 2 items"},
+		"a stage has at most three tasks after it": {
+			edit:    stage("afterStageTasks: [{type: Approval}, {type: TimedWait, waitTime: 1m}, {type: Approval}, {type: TimedWait, waitTime: 1m}]"),
+			message: "spec.stages[0].afterStageTasks: Too many: 4: must have at most 3 items"},
 		"a task has a type": {
 			edit: stage("afterStageTasks: [{waitTime: 1h}]"), message: "spec.stages[0].afterStageTasks[0].type: Required value"},
-		"a task is one of two": {
-			edit: stage("afterStageTasks: [{type: Test}]"), message: `Unsupported value: "Test": supported values: "TimedWait", "Approval"`},
+		"a task is one of three": {
+			edit: stage("afterStageTasks: [{type: Test}]"), message: `Unsupported value: "Test": supported values: "TimedWait", "Approval", "Analysis"`},
 		"a stage does not begin with a wait": {
 			edit: stage("beforeStageTasks: [{type: TimedWait, waitTime: 1h}]"), fine: stage("beforeStageTasks: [{type: Approval}]"),
 			message: "BeforeStageTaskType cannot be TimedWait: use type Approval, or a TimedWait after the stage before"},
@@ -223,7 +223,10 @@ spec: {stages: [{name: canary}]}
 			message: "BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"},
 		"a stage begins with one approval": {
 			edit:    stage("beforeStageTasks: [{type: Approval}, {type: Approval}]"),
-			message: "spec.stages[0].beforeStageTasks: Too many: 2: must have at most 1 item"},
+			message: "beforeStageTasks can have at most one task of each type: remove one, or give the other type"},
+		"a stage has at most two tasks before it": {
+			edit:    stage("beforeStageTasks: [{type: Approval}, {type: Approval}, {type: Approval}]"),
+			message: "spec.stages[0].beforeStageTasks: Too many: 3: must have at most 2 items"},
 		"a time has a unit": {
 			edit: stage("afterStageTasks: [{type: TimedWait, waitTime: '10'}]"), fine: stage("afterStageTasks: [{type: TimedWait, waitTime: 10s}]"),
 			message: noWaitTime},
