@@ -272,7 +272,7 @@ MINUTES ?= 10
 SEED ?= 0
 
 .PHONY: soak
-soak: ## Torture a local fleet for MINUTES and judge every write to the hub; SEED repeats what happened. TESTFLAGS='--simulated 30'
+soak: ## Torture a local fleet for MINUTES and judge every write to the hub; SEED repeats what happened. TESTFLAGS='--simulated 30'; TESTFLAGS='--from HEAD~1' upgrades it meanwhile
 	@echo '== soak'
 	@cd test/soak && go run . run --minutes $(MINUTES) --seed $(SEED) $(TESTFLAGS)
 
@@ -282,6 +282,11 @@ test-soak: ## What makes a soak: its script, its bundles, its judge (seconds)
 	@cd test/soak && go vet . && go test -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: bench
-bench: ## The figures of the product with hollow members; takes about an hour. TESTFLAGS='-run TestRolling' for one
+bench: ## The figures of the product with hollow members, kept in bin/bench/COMMIT.jsonl; takes about an hour. TESTFLAGS='-run TestRolling' for one
 	@echo '== figures on a hub with hollow members'
 	@go test -v -count=1 -tags bench -timeout 3h $(TESTFLAGS) ./test/bench
+
+.PHONY: bench-compare
+bench-compare: ## Two results of make bench side by side, medians and spread, as in OLD=bin/bench/1a2b3c4.jsonl NEW=bin/bench/5d6e7f8.jsonl (seconds)
+	@[ -n '$(OLD)' ] && [ -n '$(NEW)' ] || { echo 'say which two, as in make bench-compare OLD=bin/bench/1a2b3c4.jsonl NEW=bin/bench/5d6e7f8.jsonl; here are:' >&2; ls -t bin/bench/*.jsonl >&2; exit 2; }
+	@go run ./test/bench/report compare '$(OLD)' '$(NEW)'

@@ -59,8 +59,10 @@ func (f *fleet) measureCeiling(t *testing.T) cost {
 	}
 	slices.SortFunc(all, func(a, b cost) int { return cmp.Compare(a.cpu, b.cpu) })
 	median := all[rounds/2]
-	f.figures.add(t, "the ceiling: 4 writes of a bare client per cluster", "-", fmt.Sprintf("%.1f ms and %.1f ms of CPU time a cluster, %.0f writes a second",
-		median.wall.Seconds()*1000/ceilingClusters, median.cpu.Seconds()*1000/ceilingClusters, ceiling.WritesPerCluster*ceilingClusters/median.wall.Seconds()))
+	title := fmt.Sprintf("the ceiling, %d writes of a bare client per cluster", ceiling.WritesPerCluster)
+	f.figures.add(t, title+": time a cluster", "-", milliseconds(median.wall/ceilingClusters))
+	f.figures.add(t, title+": CPU time a cluster", "-", milliseconds(median.cpu/ceilingClusters))
+	f.figures.add(t, title+": writes a second", "-", quantity{ceiling.WritesPerCluster * ceilingClusters / median.wall.Seconds(), ""})
 	return cost{wall: median.wall / ceilingClusters, cpu: median.cpu / ceilingClusters}
 }
 

@@ -62,8 +62,8 @@ func TestFloodingTenant(t *testing.T) {
 	group.Wait()
 	done, _ := stop()
 	title := fmt.Sprintf("a tenant changes %d kB on %d clusters %d times in %s", floodSize/1000, size, changes, floodLasts)
-	f.figures.add(t, title+": another placement, to available", "as before: "+seconds(before), seconds(meanwhile))
-	f.figures.add(t, title+": writes", "-", fmt.Sprintf("%.0f", done.counted()))
+	f.figures.add(t, title+": another placement, to available", "as before: "+seconds(before).String(), seconds(meanwhile))
+	f.figures.add(t, title+": writes", "-", quantity{done.counted(), ""})
 	f.figures.add(t, title+": growth of etcd", "-", bytesOf(f.storedBytes(t)-stored))
 	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB", bytesOf(memory()))
 	t.Logf("CPU: %s", f.cpuSince(t, cpu))
@@ -113,8 +113,8 @@ func TestStolenMemberToken(t *testing.T) {
 	meanwhile := f.timeOthers(t, "in-theft", calmTries)
 	group.Wait()
 	title := fmt.Sprintf("a member's token writes 1.3 MB into each of %d Works, %d times", len(keys), rewrites)
-	f.figures.add(t, title+": another placement, to available", "as before: "+seconds(before), seconds(meanwhile))
-	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB", fmt.Sprintf("%s, %s before", bytesOf(memory()), bytesOf(rest)))
+	f.figures.add(t, title+": another placement, to available", "as before: "+seconds(before).String(), seconds(meanwhile))
+	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB, before: "+bytesOf(rest).String(), bytesOf(memory()))
 }
 
 // fillingStatus is a status as large as the API server takes it: half of it in one value, half in many small entries.
@@ -177,9 +177,9 @@ func TestGiantSelection(t *testing.T) {
 	})
 	after := f.timeOthers(t, "after-giant", calmTries)
 	title := fmt.Sprintf("a selection of %d objects", giantObjects)
-	f.figures.add(t, title+": another placement, to available, while they are created", "as before: "+seconds(before), seconds(meanwhile))
-	f.figures.add(t, title+": the same once they are there", "as before: "+seconds(before), seconds(after))
-	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB", fmt.Sprintf("%s, %s before", bytesOf(memory()), bytesOf(rest)))
+	f.figures.add(t, title+": another placement, to available, while they are created", "as before: "+seconds(before).String(), seconds(meanwhile))
+	f.figures.add(t, title+": the same once they are there", "as before: "+seconds(before).String(), seconds(after))
+	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB, before: "+bytesOf(rest).String(), bytesOf(memory()))
 }
 
 // timeOthers is how long it takes from the creation of a placement to all of its clusters being available: the median.

@@ -73,9 +73,10 @@ func (f *fleet) atRest(t *testing.T, title string) {
 	f.awaitNoneOpen(t)
 	f.awaitQuiet(t)
 	share, written := f.rest(t, idleFor)
-	f.figures.add(t, title+": writes in "+idleFor.String(), "0", fmt.Sprintf("%.0f %v", written.counted(), written.without(resting...)))
-	f.figures.add(t, title+": open workflows", "0", fmt.Sprint(len(f.executions(t, `ExecutionStatus = "Running"`))))
-	f.figures.add(t, title+": hub agent", "-", fmt.Sprintf("%.1f %% of a core, %s", share*100, bytesOf(f.agent(t).Memory)))
+	f.figures.add(t, title+": writes in "+idleFor.String(), "0", quantity{written.counted(), ""})
+	f.figures.add(t, title+": open workflows", "0", count(len(f.executions(t, `ExecutionStatus = "Running"`))))
+	f.figures.add(t, title+": hub agent's share of a core", "-", percent(share))
+	f.figures.add(t, title+": hub agent's memory", "-", bytesOf(f.agent(t).Memory))
 	assert.Empty(t, written.without(resting...), title)
 }
 

@@ -46,6 +46,12 @@ func run(m *testing.M) int {
 	defer shared.Close()
 	code := m.Run()
 	shared.figures.print(os.Stdout)
+	path, err := shared.figures.keep(filepath.Join(root, "bin", "bench"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	fmt.Println("bench: kept in", path)
 	return code
 }
 

@@ -43,7 +43,7 @@ func TestNamespaces(t *testing.T) {
 	f.awaitAvailableInNamespaces(t, map[string]int{"0": len(names) - 1, "1": 1})
 	f.awaitNoneOpen(t)
 	woken := f.executions(t, fmt.Sprintf(`StartTime > %q`, changed.Format(time.RFC3339Nano)))
-	f.figures.add(t, "workflows that a change in one namespace wakes", "1", fmt.Sprint(len(woken)))
+	f.figures.add(t, "workflows that a change in one namespace wakes", "1", count(len(woken)))
 	assert.Len(t, woken, 1)
 }
 

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,10 +48,32 @@ func TestRestart(t *testing.T) {
 	f.awaitNoneOpen(t)
 	f.awaitQuiet(t)
 
+	f.restartAtRest(t, runs*few, created)
+}
+
+// TestRestartPlacements kills the hub agent when 1,000 placements are at rest on ten clusters each.
+func TestRestartPlacements(t *testing.T) {
+	f, names := shared, named("rest", scaled(1000, 20))
+	const clusters = 10
+	f.grow(t, few)
+	members := slices.Concat(f.members.Members()[:few], f.members.Members()[:clusters])
+	f.content(t, names...)
+	f.place(t, func(i int) *placementv1beta1.PlacementPolicy {
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: members[i%few : i%few+clusters]}
+	}, rolling("100%"), names...)
+	f.awaitPlacements(t, placementv1beta1.ConditionTypeAvailable, "0", names...)
+	f.awaitNoneOpen(t)
+	f.awaitQuiet(t)
+	f.restartAtRest(t, len(names)*clusters, nil)
+}
+
+// restartAtRest kills the hub agent of a fleet that is at rest, and says what it reads, writes and takes until it is at rest again.
+func (f *fleet) restartAtRest(t *testing.T, bindings int, runs map[string]time.Time) {
+	t.Helper()
 	stop := f.meter(t)
 	before, err := f.readsSoFar(t.Context())
 	require.NoError(t, err)
-	ready, _ = f.restart(t, created)
+	ready, _ := f.restart(t, runs)
 	f.awaitQuiet(t)
 	written, refused := stop()
 	after, err := f.readsSoFar(t.Context())
@@ -63,9 +86,9 @@ func TestRestart(t *testing.T) {
 			calls += n
 		}
 	}
-	title = fmt.Sprintf("restart with %d bindings at rest", runs*few)
+	title := fmt.Sprintf("restart with %d bindings at rest", bindings)
 	f.figures.add(t, title+": ready", "<= 5 s", seconds(ready.after))
-	f.figures.add(t, title+": objects read one by one", "<= 50", fmt.Sprintf("%.0f", calls))
+	f.figures.add(t, title+": objects read one by one", "<= 50", quantity{calls, ""})
 	f.figures.add(t, title+": memory of the hub agent", "<= 300 MiB", bytesOf(f.agent(t).Memory))
 	assert.Zero(t, written.counted(), "what is at rest is not written")
 }

@@ -45,7 +45,7 @@ func TestRolling(t *testing.T) {
 		t.Logf("writes: %s; refused: %s", done, refused)
 		if round == rounds {
 			perCluster := done.counted() / float64(size)
-			f.figures.add(t, "rolling update of 100 clusters, maxUnavailable 25 %: writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), fmt.Sprintf("%.2f", perCluster))
+			f.figures.add(t, "rolling update of 100 clusters, maxUnavailable 25 %: writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), quantity{perCluster, ""})
 			assert.LessOrEqual(t, perCluster, maxWrites)
 		}
 	}
@@ -58,6 +58,6 @@ func (f *fleet) eventsPerBatch(t *testing.T, name string) {
 	t.Helper()
 	batches, events := f.activities(t.Context(), t, wf.PlacementID("", name), "", act.AdvancePlacement)
 	perBatch := float64(events) / float64(max(batches, 1))
-	f.figures.add(t, "rolling update of 100 clusters: events per batch", fmt.Sprintf("<= %d", maxEventsPerBatch), fmt.Sprintf("%.1f (%d in %d batches)", perBatch, events, batches))
+	f.figures.add(t, "rolling update of 100 clusters: events per batch", fmt.Sprintf("<= %d", maxEventsPerBatch), quantity{perBatch, ""})
 	assert.LessOrEqual(t, perBatch, float64(maxEventsPerBatch))
 }

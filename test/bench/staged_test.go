@@ -123,13 +123,13 @@ func (f *fleet) report(t *testing.T, s scale, kind string, ceiling cost, o outco
 	title := fmt.Sprintf("%d run(s) of %d clusters, %s", s.runs, s.clusters, kind)
 	f.figures.add(t, title+": p90", targetOf(s.target), seconds(percentile(o.took, 0.9)))
 	f.figures.add(t, title+": time of all against the ceiling", fmt.Sprintf("<= %d x", maxCeiling),
-		fmt.Sprintf("%.2f x (%s / %s)", o.wall.Seconds()/ceiling.wall.Seconds(), seconds(o.wall), seconds(ceiling.wall)))
+		quantity{o.wall.Seconds() / ceiling.wall.Seconds(), "x"})
 	f.figures.add(t, title+": CPU time of everything against the ceiling", "-",
-		fmt.Sprintf("%.2f x (%s / %s)", o.cpu.Seconds()/ceiling.cpu.Seconds(), seconds(o.cpu), seconds(ceiling.cpu)))
-	f.figures.add(t, title+": writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), fmt.Sprintf("%.2f", o.writes))
+		quantity{o.cpu.Seconds() / ceiling.cpu.Seconds(), "x"})
+	f.figures.add(t, title+": writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), quantity{o.writes, ""})
 	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB", bytesOf(o.memory))
-	f.figures.add(t, title+": longest history", fmt.Sprintf("< %d events", maxEvents), fmt.Sprint(o.events))
-	f.figures.add(t, title+": largest run status", "< 1024 KiB", fmt.Sprintf("%d KiB", o.status>>10))
+	f.figures.add(t, title+": longest history", fmt.Sprintf("< %d events", maxEvents), count(int(o.events)))
+	f.figures.add(t, title+": largest run status", "< 1024 KiB", kibibytes(int(o.status)))
 }
 
 func targetOf(d time.Duration) string {

@@ -62,9 +62,9 @@ func TestWaiting(t *testing.T) {
 	share, written := f.rest(t, waitFor)
 	memory := f.agent(t).Memory
 	t.Logf("while %d runs wait: CPU time in %s: %s; writes: %s", runs, waitFor, f.cpuSince(t, before), written)
-	f.figures.add(t, title+": hub agent's share of a core", "< 5 %", fmt.Sprintf("%.1f %%", share*100))
+	f.figures.add(t, title+": hub agent's share of a core", "< 5 %", percent(share))
 	f.figures.add(t, title+": Temporal's share of a core", "-",
-		fmt.Sprintf("%.1f %%", f.cpuSince(t, before)[controlplane.Temporal]/waitFor.Seconds()*100))
+		percent(f.cpuSince(t, before)[controlplane.Temporal]/waitFor.Seconds()))
 	f.figures.add(t, title+": hub agent's memory", "<= 300 MiB", bytesOf(memory))
 	assert.Less(t, share, maxIdleShare)
 	assert.LessOrEqual(t, memory, int64(maxIdleMemory))

@@ -51,7 +51,7 @@ func TestWatchedRun(t *testing.T) {
 	seen := f.onTerminal(t, program, "status", "run/"+name+"-run", "--watch")
 	took := time.Since(began)
 	f.awaitRuns(t, time.Minute, runs)
-	title := fmt.Sprintf("status --watch of a run of %d clusters, %s", many, seconds(took))
+	title := fmt.Sprintf("status --watch of a run of %d clusters", many)
 
 	requests := map[string]int{}
 	for _, r := range seen.requests {
@@ -67,7 +67,7 @@ func TestWatchedRun(t *testing.T) {
 	first := slices.IndexFunc(seen.requests, func(r viewer.Request) bool { return r.Verb == "watch" })
 	later := slices.DeleteFunc(slices.Clone(seen.requests[first:]), func(r viewer.Request) bool { return r.Verb == "watch" || r.Verb == "list" })
 	assert.Empty(t, later, "once it watches, it asks for nothing else")
-	f.figures.add(t, title+": requests", "one list and one watch a kind", fmt.Sprintf("%d in all", len(seen.requests)))
+	f.figures.add(t, title+": requests", "one list and one watch a kind", count(len(seen.requests)))
 
 	require.NotEmpty(t, seen.pictures)
 	written, lines, same, sent := 0, 0, 0, 0
@@ -77,10 +77,11 @@ func TestWatchedRun(t *testing.T) {
 	assert.Zero(t, same, "lines that were drawn though they had been there")
 	assert.LessOrEqual(t, float64(len(seen.pictures)), took.Seconds()*maxPictures+1)
 	assert.Contains(t, seen.pictures[len(seen.pictures)-1].Lines[0], "Succeeded")
-	f.figures.add(t, title+": pictures", "<= 5 a second", fmt.Sprintf("%d, %.1f a second", len(seen.pictures), float64(len(seen.pictures))/took.Seconds()))
-	f.figures.add(t, title+": lines drawn per picture", "those that differ", fmt.Sprintf("%.1f of %.1f, %d bytes", float64(written)/float64(len(seen.pictures)),
-		float64(lines)/float64(len(seen.pictures)), sent/len(seen.pictures)))
-	f.figures.add(t, title+": CPU time of the plugin", "-", fmt.Sprintf("%s, %.1f ms a picture", seconds(seen.cpu), seen.cpu.Seconds()*1000/float64(len(seen.pictures))))
+	f.figures.add(t, title+": pictures", "<= 5 a second", quantity{float64(len(seen.pictures)) / took.Seconds(), "a second"})
+	pictures := float64(len(seen.pictures))
+	f.figures.add(t, title+": lines drawn per picture", fmt.Sprintf("those that differ, of %.1f", float64(lines)/pictures), quantity{float64(written) / pictures, ""})
+	f.figures.add(t, title+": sent per picture", "-", quantity{float64(sent) / pictures, "bytes"})
+	f.figures.add(t, title+": CPU time of the plugin per picture", "-", milliseconds(seen.cpu/time.Duration(len(seen.pictures))))
 }
 
 // sight is what a program has asked and drawn.

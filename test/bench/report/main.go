@@ -1,0 +1,104 @@
+// Command report shows the results that the benches keep: two of them side by side, or all of one as the page of the guides.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+const usage = `usage:
+  report compare OLD NEW   the medians of both files and how many times as much the new one is
+  report page RESULTS      the table of deploy/docs/figures.md`
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	switch {
+	case len(args) == 3 && args[0] == "compare":
+		before, err := readFile(args[1])
+		if err != nil {
+			return err
+		}
+		after, err := readFile(args[2])
+		if err != nil {
+			return err
+		}
+		return writeComparison(out, summarize(before), summarize(after))
+	case len(args) == 2 && args[0] == "page":
+		all, err := readFile(args[1])
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, table(all))
+		return err
+	}
+	return errors.New(usage)
+}
+
+func readFile(path string) ([]result, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open results: %w", err)
+	}
+	defer file.Close()
+	all, err := readResults(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return all, nil
+}
+
+// writeComparison prints the figures of both side by side; one that only one of them has is printed with a dash for the other.
+func writeComparison(out io.Writer, before, after []summary) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FIGURE\tOLD\tNEW\tNEW/OLD\tSPREAD OF OLD\tSPREAD OF NEW")
+	olds := map[string]summary{}
+	for _, s := range before {
+		olds[s.figure] = s
+	}
+	for _, s := range after {
+		old, both := olds[s.figure]
+		delete(olds, s.figure)
+		if !both {
+			fmt.Fprintf(w, "%s\t-\t%s\t-\t-\t%s\n", s.figure, amount(s.median, s.unit), s.spread())
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.figure, amount(old.median, old.unit), amount(s.median, s.unit),
+			ratio(old.median, s.median), old.spread(), s.spread())
+	}
+	for _, s := range before {
+		if _, left := olds[s.figure]; left {
+			fmt.Fprintf(w, "%s\t%s\t-\t-\t%s\t-\n", s.figure, amount(s.median, s.unit), s.spread())
+		}
+	}
+	return w.Flush()
+}
+
+func ratio(old, recent float64) string {
+	if old == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", recent/old)
+}
+
+// table is the table of the page, in Markdown, with what all results have in common above it.
+func table(all []result) string {
+	var b strings.Builder
+	if len(all) > 0 {
+		fmt.Fprintf(&b, "Machine: %s.\n\n", all[len(all)-1].Machine)
+	}
+	b.WriteString("| figure | target | median | spread | load | commit | command |\n|---|---|---|---|---|---|---|\n")
+	for _, s := range summarize(all) {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | `%s` |\n", s.figure, s.target, amount(s.median, s.unit), s.spread(), s.load, s.commit, s.command)
+	}
+	return b.String()
+}

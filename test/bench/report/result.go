@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// result is one figure of one run of the benches: a line of JSON, as test/bench writes it.
+type result struct {
+	// Figure says what was measured, and Target what it should be.
+	Figure string `json:"figure"`
+	Target string `json:"target"`
+	// Value is what was measured, in Unit: "s", "MiB", "%", "x" and others; none for a plain number.
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit,omitempty"`
+	// Load is that of the machine in the minute before, as the kernel counts it.
+	Load string `json:"load"`
+	// Commit, Machine and Command say of what, where and how it was measured, Time when.
+	Commit  string    `json:"commit"`
+	Machine string    `json:"machine"`
+	Command string    `json:"command"`
+	Time    time.Time `json:"time"`
+}
+
+// readResults returns the results of a file, one a line.
+func readResults(in io.Reader) ([]result, error) {
+	var all []result
+	lines := bufio.NewScanner(in)
+	for n := 1; lines.Scan(); n++ {
+		var r result
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("line %d is no result: %w", n, err)
+		}
+		if r.Figure == "" {
+			return nil, fmt.Errorf("line %d is no result: it has no figure", n)
+		}
+		all = append(all, r)
+	}
+	return all, lines.Err()
+}
+
+// summary is what several measurements of one figure come to.
+type summary struct {
+	figure, target, unit  string
+	rounds                int
+	median, least, most   float64
+	commit, command, load string
+}
+
+// summarize returns a summary of each figure, in the order in which the figures come first.
+func summarize(all []result) []summary {
+	var names []string
+	measured := map[string][]result{}
+	for _, r := range all {
+		if measured[r.Figure] == nil {
+			names = append(names, r.Figure)
+		}
+		measured[r.Figure] = append(measured[r.Figure], r)
+	}
+	summaries := make([]summary, 0, len(names))
+	for _, name := range names {
+		rounds := measured[name]
+		last := rounds[len(rounds)-1]
+		slices.SortFunc(rounds, func(a, b result) int { return cmp.Compare(a.Value, b.Value) })
+		summaries = append(summaries, summary{
+			figure: name, target: last.Target, unit: last.Unit, rounds: len(rounds),
+			median: median(rounds), least: rounds[0].Value, most: rounds[len(rounds)-1].Value,
+			commit: last.Commit, command: last.Command, load: last.Load,
+		})
+	}
+	return summaries
+}
+
+// median expects results in the order of their values, and at least one.
+func median(ordered []result) float64 {
+	middle := len(ordered) / 2
+	if len(ordered)%2 == 1 {
+		return ordered[middle].Value
+	}
+	return (ordered[middle-1].Value + ordered[middle].Value) / 2
+}
+
+// amount prints a value with its unit, with three digits or all of a whole number.
+func amount(value float64, unit string) string {
+	digits := strconv.FormatFloat(value, 'f', decimals(value), 64)
+	if unit == "" {
+		return digits
+	}
+	return digits + " " + unit
+}
+
+func decimals(value float64) int {
+	switch {
+	case value == float64(int64(value)), value >= 100:
+		return 0
+	case value >= 10:
+		return 1
+	}
+	return 2
+}
+
+// spread prints the least and the most of a figure that was measured more than once.
+func (s summary) spread() string {
+	if s.rounds == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%s to %s in %d", amount(s.least, ""), amount(s.most, ""), s.rounds)
+}
