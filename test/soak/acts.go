@@ -24,6 +24,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/test/bench/hollow"
 )
 
@@ -45,6 +46,8 @@ type world struct {
 	*access.Access
 	hollow *hollow.Fleet
 	began  time.Time
+	// upgrade is nil in a soak of one build.
+	upgrade *upgrade
 
 	mu sync.Mutex
 	// runs counts those that were made for each placement.
@@ -94,6 +97,9 @@ var acts = map[string]func(ctx context.Context, w *world, now step) error{
 		return w.Control.Do(ctx, control.Wipe, now.Target)
 	},
 	"freeze": freeze, "cut": cut,
+	"exchange": func(ctx context.Context, w *world, now step) error {
+		return w.upgrade.exchange(ctx, w, now.Target, now.Kind)
+	},
 }
 
 func behaviourOf(kind string) hollow.Behaviour {
@@ -503,6 +509,9 @@ func (w *world) heal(ctx context.Context, hollowMembers []string) error {
 	if err := w.hollow.Behave(ctx, hollow.Behaviour{}, hollowMembers...); err != nil {
 		return err
 	}
+	if err := w.finishUpgrade(ctx); err != nil {
+		return err
+	}
 	for _, name := range []string{"hold-0", "hold-1"} {
 		if err := acts["release"](ctx, w, step{Target: name}); err != nil {
 			return err
@@ -515,6 +524,23 @@ func (w *world) heal(ctx context.Context, hollowMembers []string) error {
 	for i := range placements.Items {
 		if err := w.setPaused(ctx, placements.Items[i].Name, false); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// finishUpgrade has every agent run the new build.
+func (w *world) finishUpgrade(ctx context.Context) error {
+	if w.upgrade == nil {
+		return nil
+	}
+	agents := []string{beside, controlplane.HubAgent}
+	for _, member := range w.Fleet.MemberNames() {
+		agents = append(agents, controlplane.MemberAgent(member))
+	}
+	for _, agent := range agents {
+		if err := w.upgrade.exchange(ctx, w, agent, theNew); err != nil {
+			return fmt.Errorf("upgrading %s: %w", agent, err)
 		}
 	}
 	return nil

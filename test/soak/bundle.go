@@ -18,12 +18,14 @@ const bundleVersion = 1
 
 // header says what a bundle is of.
 type header struct {
-	Version int       `json:"version"`
-	Seed    uint64    `json:"seed"`
-	Minutes float64   `json:"minutes"`
-	Size    size      `json:"size"`
-	Commit  string    `json:"commit"`
-	Began   time.Time `json:"began"`
+	Version int     `json:"version"`
+	Seed    uint64  `json:"seed"`
+	Minutes float64 `json:"minutes"`
+	Size    size    `json:"size"`
+	Commit  string  `json:"commit"`
+	// From is the commit that the fleet was upgraded from.
+	From  string    `json:"from,omitempty"`
+	Began time.Time `json:"began"`
 }
 
 // write is one write to the hub's store, in the order of revisions.

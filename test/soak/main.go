@@ -55,6 +55,8 @@ type options struct {
 	size    size
 	out     string
 	root    string
+	// from is a commit; the fleet comes up with its agents and is upgraded to the tree.
+	from string
 }
 
 func main() {
@@ -84,6 +86,7 @@ func command() *cobra.Command {
 	run.Flags().IntVar(&o.size.Placements, "placements", 6, "names of placements")
 	run.Flags().IntVar(&o.size.Hollow, "simulated", 18, "members that only answer")
 	run.Flags().IntVar(&o.size.Members, "members", 2, "members with API servers of their own")
+	run.Flags().StringVar(&o.from, "from", "", "an earlier commit: the fleet comes up with it and is upgraded to the tree, with agents of both at once, forth and back")
 	run.Flags().StringVar(&o.out, "out", ".soak", "folder for the fleet and for bundles, seen from the repository")
 	run.Flags().StringVar(&o.root, "root", "../..", "the repository")
 	replay := &cobra.Command{
@@ -150,24 +153,23 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "soak: seed %d, %g minutes, %d members and %d simulated ones\n", o.seed, o.minutes, o.size.Members, o.size.Hollow)
-	devfleet := func(args ...string) error {
-		c := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"run", "./cmd/devfleet", "--dir", dir}, args...)...)
-		c.Dir, c.Stdout, c.Stderr = root, io.Discard, os.Stderr
-		return c.Run()
+	defer func() { err = errors.Join(err, devfleet(ctx, root, dir, "down", "--purge")) }()
+	u, err := bringUp(ctx, o, root, folder, dir)
+	if u != nil {
+		defer u.remove(ctx)
 	}
-	defer func() { err = errors.Join(err, devfleet("down", "--purge")) }()
-	if err := devfleet("up", "--members", fmt.Sprint(o.size.Members)); err != nil {
-		return fmt.Errorf("bringing the fleet up: %w", err)
+	if err != nil {
+		return err
 	}
 	commit, _ := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "HEAD").Output() // a copy without git has none
 	now := time.Now().UTC()
 	b, err := newBundle(filepath.Join(folder, fmt.Sprintf("%d-%s", o.seed, now.Format("20060102-150405"))), header{
-		Seed: o.seed, Minutes: o.minutes, Size: o.size, Commit: strings.TrimSpace(string(commit)), Began: now,
+		Seed: o.seed, Minutes: o.minutes, Size: o.size, Commit: strings.TrimSpace(string(commit)), From: o.from, Began: now,
 	})
 	if err != nil {
 		return err
 	}
-	findings, err := torture(ctx, o, dir, b, out)
+	findings, err := torture(ctx, o, dir, u, b, out)
 	if err != nil {
 		return err
 	}
@@ -179,13 +181,41 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	return report(b, dir, append(findings, v.Breaches...), out)
 }
 
+// devfleet runs that of a tree on the soak's fleet.
+func devfleet(ctx context.Context, root, dir string, args ...string) error {
+	c := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"run", "./cmd/devfleet", "--dir", dir}, args...)...)
+	c.Dir, c.Stdout, c.Stderr = root, io.Discard, os.Stderr
+	return c.Run()
+}
+
+// bringUp starts the fleet, with the earlier commit if there is one. Where that does not work, it may have been begun.
+func bringUp(ctx context.Context, o options, root, folder, dir string) (*upgrade, error) {
+	var u *upgrade
+	source := root
+	if o.from != "" {
+		var err error
+		if u, err = checkOut(ctx, root, folder, o.from); err != nil {
+			return nil, err
+		}
+		u.late, source = o.seed%2 == 1, u.source
+	}
+	if err := devfleet(ctx, source, dir, "up", "--members", fmt.Sprint(o.size.Members)); err != nil {
+		return u, fmt.Errorf("bringing the fleet up: %w", err)
+	}
+	if u == nil {
+		return nil, nil
+	}
+	return u, u.build(ctx, dir)
+}
+
 // torture lets users and world loose on a fleet and returns what was found when it came to rest.
-func torture(ctx context.Context, o options, dir string, b *bundle, out io.Writer) (findings []string, err error) {
+func torture(ctx context.Context, o options, dir string, u *upgrade, b *bundle, out io.Writer) (findings []string, err error) {
 	w, err := open(ctx, o, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer w.Close()
+	w.upgrade = u
 	recorder, err := record(ctx, w.Fleet.Address("hub/etcd"), b)
 	if err != nil {
 		return nil, err
@@ -201,13 +231,19 @@ func torture(ctx context.Context, o options, dir string, b *bundle, out io.Write
 	if err := w.makeStrategies(ctx); err != nil {
 		return nil, err
 	}
-	users, events := userScript(o.seed, o.size), worldScript(o.seed, o.size)
+	users, events := userScript(o.seed, o.size), worldScript(o.seed, o.size, u != nil)
 	w.began = time.Now()
 	playing, enough := context.WithTimeout(ctx, time.Duration(o.minutes*float64(time.Minute)))
 	defer enough()
 	var both errgroup.Group
 	both.Go(func() error { return w.play(playing, b, users) })
 	both.Go(func() error { return w.play(playing, b, events) })
+	if u != nil {
+		beside, end := context.WithCancel(context.WithoutCancel(ctx))
+		defer end()
+		both.Go(func() error { return u.define(playing, w, time.Duration(o.minutes*float64(time.Minute))) })
+		go func() { _ = u.keepPeer(beside, w, filepath.Join(dir, "logs")) }() // without it, it is a smaller soak
+	}
 	go tellTime(playing, o.minutes, out)
 	if err := both.Wait(); err != nil {
 		return nil, err

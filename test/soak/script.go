@@ -81,9 +81,9 @@ func userScript(seed uint64, of size) *script {
 	return s
 }
 
-// worldScript is what happens to the fleet.
-func worldScript(seed uint64, of size) *script {
-	return newScript(seed, 2, of, 6*time.Second, []verb{
+// worldScript is what happens to the fleet. In an upgrade, builds of agents are exchanged too.
+func worldScript(seed uint64, of size, upgraded bool) *script {
+	verbs := []verb{
 		{"leave", 6, (*script).onHollow},
 		{"join", 9, (*script).onHollow},
 		{"behave", 20, (*script).behave},
@@ -91,7 +91,11 @@ func worldScript(seed uint64, of size) *script {
 		{"freeze", 16, (*script).component},
 		{"cut", 6, (*script).cut},
 		{"wipe", 3, func(_ *script, now *step) { now.Target = "temporal" }},
-	})
+	}
+	if upgraded {
+		verbs = append(verbs, verb{"exchange", 16, (*script).exchange})
+	}
+	return newScript(seed, 2, of, 6*time.Second, verbs)
 }
 
 func newScript(seed, stream uint64, of size, mean time.Duration, verbs []verb) *script {
@@ -212,4 +216,14 @@ func (s *script) cut(now *step) {
 		now.Target = s.real[s.random.IntN(len(s.real))] + "/apiserver"
 	}
 	now.For = time.Duration(2+s.random.IntN(10)) * time.Second
+}
+
+// exchange has an agent run the old or the new build from now on.
+func (s *script) exchange(now *step) {
+	all := []string{"hub-agent", "hub-agent", beside, beside}
+	for _, member := range s.real {
+		all = append(all, member+"/agent")
+	}
+	now.Target = all[s.random.IntN(len(all))]
+	now.Kind = []string{theOld, theNew}[s.random.IntN(2)]
 }

@@ -8,7 +8,10 @@ import (
 
 func TestASeedAlwaysTellsTheSameStory(t *testing.T) {
 	of := size{Placements: 3, Hollow: 5, Members: 2}
-	for name, tell := range map[string]func(uint64, size) *script{"users": userScript, "world": worldScript} {
+	for name, tell := range map[string]func(uint64, size) *script{
+		"users": userScript,
+		"world": func(seed uint64, of size) *script { return worldScript(seed, of, false) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			one, again, other := tell(7, of), tell(7, of), tell(8, of)
 			seen, differs := map[string]bool{}, false
@@ -28,9 +31,28 @@ func TestASeedAlwaysTellsTheSameStory(t *testing.T) {
 }
 
 func TestAFleetWithoutRealMembersIsToldOfToo(t *testing.T) {
-	s := worldScript(1, size{Placements: 1, Hollow: 1})
+	s := worldScript(1, size{Placements: 1, Hollow: 1}, false)
 	for range 500 {
 		now := s.next()
 		assert.NotContains(t, now.Target, "member-")
 	}
+}
+
+func TestAnUpgradeExchangesAgents(t *testing.T) {
+	of := size{Placements: 1, Hollow: 3, Members: 1}
+	agents := map[string]bool{}
+	s := worldScript(1, of, true)
+	for range 500 {
+		if now := s.next(); now.Verb == "exchange" {
+			assert.Contains(t, []string{theOld, theNew}, now.Kind)
+			agents[now.Target] = true
+		}
+	}
+	assert.Equal(t, map[string]bool{"hub-agent": true, beside: true, "member-1/agent": true}, agents)
+}
+
+func TestTheSecondHubAgentListensElsewhere(t *testing.T) {
+	assert.Equal(t, []string{"--leader-elect", "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--enable-pprof=false"},
+		withOtherPorts([]string{"/bin/hub-agent", "--leader-elect", "--metrics-bind-address", "127.0.0.1:4000", "--health-probe-bind-address", "127.0.0.1:4001", "--enable-pprof"}))
+	assert.Nil(t, withOtherPorts(nil))
 }

@@ -82,7 +82,7 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	if err := apply(ctx, c, systemNamespace()); err != nil {
 		return err
 	}
-	if err := Grant(ctx, c, chart, hubAgentUser); err != nil {
+	if err := GrantHub(ctx, c, root); err != nil {
 		return err
 	}
 	for i := range fleet.Members {
@@ -91,6 +91,11 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 		}
 	}
 	return awaitCreatorNoted(ctx, c)
+}
+
+// GrantHub gives the hub agent what its chart gives it: its rights, and the policies that guard the hub.
+func GrantHub(ctx context.Context, c client.Client, root string) error {
+	return Grant(ctx, c, filepath.Join(root, "deploy", "charts", "hub-agent"), hubAgentUser)
 }
 
 // awaitCreatorNoted waits until the hub takes update runs. Its API server reads every five seconds which kinds its mutating
