@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -29,9 +30,11 @@ const (
 	// take them. The default of 5 s would prolong every gate that opens in that time; a much
 	// shorter timeout would replay histories on a busy worker.
 	stickyTimeout = 2 * time.Second
-	minRetryDelay = 500 * time.Millisecond
-	maxRetryDelay = 5 * time.Second
-	setUpTimeout  = 10 * time.Second
+	// The SDK would hold heartbeats back for 80 % of their timeout, which leaves a busy machine a second to send one.
+	heartbeatPause = call.HeartbeatTimeout / 2
+	minRetryDelay  = 500 * time.Millisecond
+	maxRetryDelay  = 5 * time.Second
+	setUpTimeout   = 10 * time.Second
 )
 
 // Runner keeps the workers of this process running: it waits for Temporal to be reachable and
@@ -102,6 +105,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 		MaxConcurrentWorkflowTaskPollers: pollers,
 		MaxConcurrentActivityTaskPollers: pollers,
 		StickyScheduleToStartTimeout:     stickyTimeout,
+		MaxHeartbeatThrottleInterval:     heartbeatPause,
 		WorkerStopTimeout:                stopTimeout,
 		OnFatalError:                     onFatal,
 		Interceptors:                     []interceptor.WorkerInterceptor{&meter{metrics: metrics}, &guard{log: r.Log}, &callerCheck{log: r.Log}},
@@ -112,6 +116,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: waitingSlots,
 		MaxConcurrentActivityTaskPollers:   pollers,
+		MaxHeartbeatThrottleInterval:       heartbeatPause,
 		WorkerStopTimeout:                  stopTimeout,
 		OnFatalError:                       onFatal,
 		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}, &callerCheck{log: r.Log}},
@@ -120,6 +125,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	measuring := worker.New(r.Client, wf.MeasureTaskQueue, worker.Options{
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: measuringSlots,
+		MaxHeartbeatThrottleInterval:       heartbeatPause,
 		WorkerStopTimeout:                  stopTimeout,
 		OnFatalError:                       onFatal,
 		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}, &callerCheck{log: r.Log}},

@@ -14,14 +14,15 @@ import (
 )
 
 // Bounds of an activity. The heartbeat timeout is what frees the attempt of a
-// worker that was killed, so it is short; HeartbeatEvery must be well below it.
+// worker that was killed, so it is short: all runs move again within ten seconds of
+// a crash. HeartbeatEvery must be well below it.
 // A waiting activity heartbeats by itself, a short one through the worker's
 // interceptor.
 const (
 	ShortTimeout     = 30 * time.Second
 	LongTimeout      = 5 * time.Minute
 	WaitTimeout      = 10 * time.Minute
-	HeartbeatTimeout = 10 * time.Second
+	HeartbeatTimeout = 5 * time.Second
 	HeartbeatEvery   = 2 * time.Second
 )
 
@@ -41,8 +42,8 @@ func Short[R any](ctx workflow.Context, name, summary string, request any) (R, e
 	return runWithin[R](ctx, ShortTimeout, name, summary, request)
 }
 
-// Long runs an activity that never waits either, but may have ten thousand objects
-// to read and to write.
+// Long runs an activity that never waits for clusters either, but may have ten thousand
+// objects to read and to write, or many others before it in a queue of the worker.
 func Long[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
 	return runWithin[R](ctx, LongTimeout, name, summary, request)
 }

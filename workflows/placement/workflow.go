@@ -181,7 +181,7 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 	}
 	if p.schedule {
 		p.schedule = false
-		p.scheduled, err = call.Short[act.ScheduleResult](ctx, act.ScheduleClusters, "schedule clusters", p.ref)
+		p.scheduled, err = call.Long[act.ScheduleResult](ctx, act.ScheduleClusters, "schedule clusters", p.ref)
 		if err != nil {
 			return nothing, err
 		}
