@@ -1,4 +1,4 @@
-# Needs Go, make, git and bash; everything else is built from the Go module proxy.
+# Needs Go, make, git and bash, and Chromium for test-web; everything else is built from the Go module proxy.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -189,7 +189,7 @@ vulncheck: ## No code that is called has a known vulnerability; needs https://vu
 .PHONY: test
 test: test-unit compile-suites ## All tests (about 35 min)
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; failed=0; \
-	$(MAKE) test-crds test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-crds test-charts test-gitops test-soak test-web test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-integration || failed=$$?; wait "$$beside" || failed=$$?; cat "$$log"; exit "$$failed"
 
 # A compiler that uses all cores would take them from the local fleet: what the suites import, and the programs that they
@@ -198,7 +198,7 @@ test: test-unit compile-suites ## All tests (about 35 min)
 compile-suites:
 	@echo '== compiling the suites'
 	@go run ./cmd/devfleet tools
-	@for module in . test/crds test/charts test/gitops; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
+	@for module in . test/crds test/charts test/gitops test/web; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
 
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
 # keeps Temporal's deadlock detector out of it. A real deadlock ends with the timeout.
@@ -227,6 +227,11 @@ test-charts: ## The Helm charts, rendered (about 1 min)
 test-gitops: ## What the samples tell Argo CD and Flux, with their engines (seconds)
 	@echo '== samples for Argo CD and Flux, with their engines'
 	@cd test/gitops && go test -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: test-web
+test-web: ## The dashboard in headless Chromium, which has to be installed; needs no fleet. Never from the test cache (about 1 min)
+	@echo '== the dashboard in a browser'
+	@cd test/web && go test -count=1 -timeout 15m $(TESTFLAGS) ./...
 
 .PHONY: test-admission
 test-admission: ## What a real API server admits and refuses; needs no fleet. Never from the test cache (about 1 min)

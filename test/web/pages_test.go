@@ -1,0 +1,75 @@
+package web
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// pages are the pages of the store, each in each state, with something that can be read on it.
+var pages = map[string]string{
+	"/":                                        "Placements done",
+	"/?q=shop&state=running":                   "in all",
+	"/waiting":                                 "checkout-7",
+	"/waiting?may=1":                           "only what I may act on",
+	"/placements":                              "shop/db",
+	"/placements?q=nothing":                    "None.",
+	"/placements/checkout":                     "checkout-6",
+	"/placements/payments":                     "1 of 3 replicas is available",
+	"/placements/checkout/history":             "History of",
+	"/ns/shop/placements/db":                   "Policy",
+	"/runs":                                    "profile-3",
+	"/runs/checkout-7":                         "waits for approval of checkout-7-canary",
+	"/runs/checkout-6":                         "succeeded",
+	"/runs/catalog-12":                         "until",
+	"/runs/payments-4":                         "prod-eu-2",
+	"/runs/search-9":                           "Resume",
+	"/runs/profile-3":                          "Start",
+	"/runs/mail-2":                             "failure budget",
+	"/ns/shop/runs/nightly":                    "nightly",
+	"/runs/checkout-7/clusters":                "prod-us-2",
+	"/runs/mail-2/clusters?state=failed":       "1 in all",
+	"/clusters":                                "prod-us-2",
+	"/clusters/prod-us-2":                      "maintenance",
+	"/clusters/prod-eu-2":                      "Being changed by",
+	"/holds":                                   "INC-4711",
+	"/hold":                                    "For how long",
+	"/holds/incident/release":                  "Release incident",
+	"/search?q=canary":                         "canary-eu",
+	"/search":                                  "Type a part",
+	"/runs/checkout-7/approve?stage=canary":    "registry.example/checkout:1.42.0",
+	"/runs/checkout-7/approve?stage=staging":   "",
+	"/runs/checkout-7/stop":                    "Clusters that are being updated finish",
+	"/runs/search-9/resume":                    "The run goes on",
+	"/runs/payments-4/skip":                    "prod-eu-2 (running)",
+	"/runs/payments-4/retry?cluster=prod-eu-2": "prod-eu-2 (running)",
+	"/placements/checkout/evict?cluster=canary-eu": "disruption budget",
+}
+
+func TestEachPageLoadsWithoutComplaints(t *testing.T) {
+	x := browse(t, serve(t, newHub(t, store()...).as("jane", true), anyPort))
+	for path, text := range pages {
+		t.Run(path, func(t *testing.T) {
+			x.open(path)
+			x.shows(text)
+			assert.Empty(t, ask[string](x, "document.body.dataset.taken || ''"), "text of objects stays text")
+			assert.Equal(t, 1, ask[int](x, "document.querySelectorAll('h1').length"))
+			assert.Zero(t, ask[int](x, "document.images.length"), "pages have no pictures but their icon")
+			if ask[bool](x, "document.querySelector('main').hasAttribute('hx-sse:connect')") {
+				x.isLive()
+			}
+			// What the stream sends must be as harmless as the page.
+			x.shows(text)
+			assert.Empty(t, ask[string](x, "document.body.dataset.taken || ''"), "text of objects stays text")
+		})
+	}
+}
+
+func TestAPageThatIsNotThereSaysSo(t *testing.T) {
+	x := browse(t, serve(t, newHub(t, store()...).as("jane", true), anyPort))
+	x.expect("404 (Not Found)")
+	x.open("/runs/checkout-8")
+	x.shows("There is no run/checkout-8.")
+	x.click("main li a")
+	x.until("location.pathname.startsWith('/runs/checkout-')")
+}
