@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +47,9 @@ type world struct {
 	began  time.Time
 	// upgrade is nil in a soak of one build.
 	upgrade *upgrade
+	peer    *peer
+	// links are those of the fleet's hub agent that are cut, by the names that steps give them.
+	links map[string]*link
 
 	mu sync.Mutex
 	// runs counts those that were made for each placement.
@@ -77,6 +79,10 @@ var acts = map[string]func(ctx context.Context, w *world, now step) error{
 	"release": func(ctx context.Context, w *world, now step) error {
 		return w.remove(ctx, &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: now.Target}})
 	},
+	"shut": shut,
+	"open": func(ctx context.Context, w *world, now step) error {
+		return w.remove(ctx, &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: now.Target}})
+	},
 	"leave": func(ctx context.Context, w *world, now step) error {
 		return retry(ctx, func() error { return w.hollow.Leave(ctx, now.Target) })
 	},
@@ -90,13 +96,10 @@ var acts = map[string]func(ctx context.Context, w *world, now step) error{
 	"behave": func(ctx context.Context, w *world, now step) error {
 		return w.hollow.Behave(ctx, behaviourOf(now.Kind), now.Target)
 	},
-	"kill": func(ctx context.Context, w *world, now step) error {
-		return w.Control.Do(ctx, control.Kill, now.Target)
-	},
 	"wipe": func(ctx context.Context, w *world, now step) error {
 		return w.Control.Do(ctx, control.Wipe, now.Target)
 	},
-	"freeze": freeze, "cut": cut,
+	"kill": kill, "freeze": freeze, "slow": slow, "cut": cut, "partition": partition, "fill": fill,
 	"exchange": func(ctx context.Context, w *world, now step) error {
 		return w.upgrade.exchange(ctx, w, now.Target, now.Kind)
 	},
@@ -112,6 +115,10 @@ func behaviourOf(kind string) hollow.Behaviour {
 		return hollow.Behaviour{Unavailable: true}
 	case "vanished":
 		return hollow.Behaviour{Vanished: true}
+	case "ahead":
+		return hollow.Behaviour{Clock: 10 * time.Minute}
+	case "behind":
+		return hollow.Behaviour{Clock: -10 * time.Minute}
 	}
 	return hollow.Behaviour{}
 }
@@ -423,40 +430,22 @@ func hold(ctx context.Context, w *world, now step) error {
 	})
 }
 
-// freeze stops a process for a while, as a machine that is overloaded or suspended does.
-func freeze(ctx context.Context, w *world, now step) error {
-	status, err := w.Control.Status(ctx)
-	if err != nil {
-		return err
+// shut makes a window in which nothing starts; an hour of it is longer than any soak waits for.
+func shut(ctx context.Context, w *world, now step) error {
+	at := func(d time.Duration) string { return time.Now().UTC().Add(d).Format("2006-01-02T15:04") }
+	win := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: now.Target}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
+		Type: fleetflowv1alpha1.WindowDeny, Scope: fleetflowv1alpha1.WindowFleet, TimeZone: "UTC", Reason: "the soak has shut it",
+		Dates: []fleetflowv1alpha1.DatedOpening{{Start: at(-time.Minute), End: at(time.Hour)}},
+	}}
+	if now.Kind != "" {
+		win.Spec.Scope, win.Spec.ClusterSelector = fleetflowv1alpha1.WindowCluster, inZone(now.Kind)
 	}
-	component, known := status.Component(now.Target)
-	if !known || component.PID == 0 {
-		return nil // it is down just now
-	}
-	if err := syscall.Kill(component.PID, syscall.SIGSTOP); err != nil {
-		return ignoreEnded(err)
-	}
-	rest(ctx, now.For)
-	return ignoreEnded(syscall.Kill(component.PID, syscall.SIGCONT))
-}
-
-func ignoreEnded(err error) error {
-	if errors.Is(err, syscall.ESRCH) {
+	return retry(ctx, func() error {
+		if err := w.Hub.Create(ctx, win.DeepCopy()); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
 		return nil
-	}
-	return err
-}
-
-// cut keeps a component down for a while.
-func cut(ctx context.Context, w *world, now step) error {
-	if now.Target == "" {
-		return nil
-	}
-	if err := w.Control.Do(ctx, control.Stop, now.Target); err != nil {
-		return err
-	}
-	rest(ctx, now.For)
-	return w.Control.Do(context.WithoutCancel(ctx), control.Start, now.Target)
+	})
 }
 
 // rest lets time pass: a soak is made of it.
@@ -512,8 +501,11 @@ func (w *world) heal(ctx context.Context, hollowMembers []string) error {
 	if err := w.finishUpgrade(ctx); err != nil {
 		return err
 	}
-	for _, name := range []string{"hold-0", "hold-1"} {
-		if err := acts["release"](ctx, w, step{Target: name}); err != nil {
+	for i := range obstacles {
+		if err := acts["release"](ctx, w, step{Target: holdName(i)}); err != nil {
+			return err
+		}
+		if err := acts["open"](ctx, w, step{Target: windowName(i)}); err != nil {
 			return err
 		}
 	}

@@ -96,3 +96,25 @@ func TestASoakThatCannotBeIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "supervisor.lock"), nil, 0o600))
 	assert.ErrorContains(t, good.check(dir), "has a fleet already: go run ./cmd/devfleet --dir")
 }
+
+func TestASeedOfNonsenseIsRefused(t *testing.T) {
+	for _, nonsense := range []string{"", "seven", "-1", "1.5", "18446744073709551616", "7 8"} {
+		_, err := parseSeed(nonsense)
+		assert.ErrorContains(t, err, "is no seed: give the whole number that a soak has printed, or 0 for one by chance")
+	}
+	seed, err := parseSeed("18446744073709551615")
+	require.NoError(t, err)
+	assert.Equal(t, uint64(18446744073709551615), seed)
+	seed, err = parseSeed("0")
+	require.NoError(t, err)
+	assert.NotZero(t, seed)
+	c := command()
+	c.SetArgs([]string{"run", "--seed", "seven", "--root", t.TempDir()})
+	assert.ErrorContains(t, c.Execute(), `--seed "seven" is no seed`)
+}
+
+func TestASoakNeedsSpaceOnDiskForItsLength(t *testing.T) {
+	require.NoError(t, checkSpace("/f", 5<<30, 10))
+	assert.EqualError(t, checkSpace("/f", 5<<30, 60), "/f has 5120 MiB free, a soak of 60 minutes needs 7936 MiB: free some, or give another folder with --out")
+	assert.ErrorContains(t, checkSpace("/f", 1<<30, 1), "needs 4160 MiB")
+}

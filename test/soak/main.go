@@ -1,8 +1,9 @@
-// Command soak tortures a fleet and judges what it did. It brings a local fleet up with real and simulated members; for the time it is
-// given, users place, change, roll out, approve, stop, evict, hold and remove, while processes are killed and frozen, members
-// leave, fail and vanish, their API servers are cut off, and Temporal loses its data. Every write to the hub's store is
-// recorded and judged by what the product promises (test/promise). In the end everything that hinders is taken away, and the
-// fleet must come to rest exactly as users have asked for it; then everything is removed, and nothing may be left.
+// Command soak tortures a fleet and judges what it did. It brings a local fleet up with two hub agents and real and simulated
+// members; for the time it is given, users place, change, roll out, approve, stop, evict, hold, shut windows and remove, while
+// processes are killed, frozen and slow, one hub agent is cut off from the hub or from Temporal, stores are full, members leave,
+// fail, vanish and have clocks that are wrong, their API servers are away, and Temporal loses its data. Every write to the hub's
+// store is recorded and judged by what the product promises (test/promise). In the end everything that hinders is taken away, and
+// the fleet must come to rest exactly as users have asked for it; then everything is removed, and nothing may be left.
 //
 // A seed always gives the same steps of users and world; how they meet is left to the machine. What happened is kept in a
 // bundle, which "replay" judges again.
@@ -21,6 +22,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -44,8 +46,8 @@ const (
 	heartbeat = 30 * time.Second
 	// atRest is how long a healed fleet may take to come to rest, and how long it may take to remove everything.
 	atRest = 8 * time.Minute
-	// leastFree is how many bytes a soak needs on disk for each minute, and to begin with.
-	leastFree = 4 << 30
+	// leastFree is how many bytes a soak needs on disk to begin with, eachMinute how many more for each minute: stores and logs.
+	leastFree, eachMinute = 4 << 30, 64 << 20
 )
 
 // options of a soak.
@@ -72,17 +74,19 @@ func main() {
 func command() *cobra.Command {
 	root := &cobra.Command{Use: "soak", Short: "Torture a local fleet and judge every write", SilenceUsage: true, SilenceErrors: true}
 	o := options{}
+	seed := ""
 	run := &cobra.Command{
 		Use: "run", Short: "Bring a fleet up, torture it, judge it and take it down", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.seed == 0 {
-				o.seed = rand.Uint64N(1_000_000) + 1
+			var err error
+			if o.seed, err = parseSeed(seed); err != nil {
+				return err
 			}
 			return soak(cmd.Context(), o, cmd.OutOrStdout())
 		},
 	}
 	run.Flags().Float64Var(&o.minutes, "minutes", 10, "how long users and the world go on")
-	run.Flags().Uint64Var(&o.seed, "seed", 0, "seed of what happens; 0 for one by chance, which is printed")
+	run.Flags().StringVar(&seed, "seed", "0", "seed of what happens; 0 for one by chance, which is printed")
 	run.Flags().IntVar(&o.size.Placements, "placements", 6, "names of placements")
 	run.Flags().IntVar(&o.size.Hollow, "simulated", 18, "members that only answer")
 	run.Flags().IntVar(&o.size.Members, "members", 2, "members with API servers of their own")
@@ -95,6 +99,18 @@ func command() *cobra.Command {
 	}
 	root.AddCommand(run, replay)
 	return root
+}
+
+// parseSeed reads a seed; 0 asks for one by chance.
+func parseSeed(text string) (uint64, error) {
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("--seed %q is no seed: give the whole number that a soak has printed, or 0 for one by chance", text)
+	}
+	if seed == 0 {
+		return rand.Uint64N(1_000_000) + 1, nil
+	}
+	return seed, nil
 }
 
 // replayBundle judges a bundle and fails if a promise was broken.
@@ -132,8 +148,13 @@ func (o options) check(dir string) error {
 	if err := syscall.Statfs(filepath.Dir(dir), &disk); err != nil {
 		return fmt.Errorf("asking for the free space of %s: %w", filepath.Dir(dir), err)
 	}
-	if free := disk.Bavail * uint64(disk.Bsize); free < leastFree {
-		return fmt.Errorf("%s has %d MiB free, a soak needs %d MiB", filepath.Dir(dir), free>>20, leastFree>>20)
+	return checkSpace(filepath.Dir(dir), disk.Bavail*uint64(disk.Bsize), o.minutes)
+}
+
+// checkSpace refuses a folder with too few free bytes for a soak of so many minutes.
+func checkSpace(folder string, free uint64, minutes float64) error {
+	if least := uint64(leastFree + minutes*eachMinute); free < least {
+		return fmt.Errorf("%s has %d MiB free, a soak of %g minutes needs %d MiB: free some, or give another folder with --out", folder, free>>20, minutes, least>>20)
 	}
 	return nil
 }
@@ -154,7 +175,11 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	fmt.Fprintf(out, "soak: seed %d, %g minutes, %d members and %d simulated ones\n", o.seed, o.minutes, o.size.Members, o.size.Hollow)
 	defer func() { err = errors.Join(err, devfleet(ctx, root, dir, "down", "--purge")) }()
-	u, err := bringUp(ctx, o, root, folder, dir)
+	links, err := newLinks()
+	if err != nil {
+		return err
+	}
+	u, err := bringUp(ctx, o, root, folder, dir, links[linkToTemporal].address())
 	if u != nil {
 		defer u.remove(ctx)
 	}
@@ -169,7 +194,7 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	findings, err := torture(ctx, o, dir, u, b, out)
+	findings, err := torture(ctx, o, dir, u, links, b, out)
 	if err != nil {
 		return err
 	}
@@ -188,8 +213,9 @@ func devfleet(ctx context.Context, root, dir string, args ...string) error {
 	return c.Run()
 }
 
-// bringUp starts the fleet, with the earlier commit if there is one. Where that does not work, it may have been begun.
-func bringUp(ctx context.Context, o options, root, folder, dir string) (*upgrade, error) {
+// bringUp starts the fleet, with the earlier commit if there is one, and with a hub agent that looks for Temporal at an address.
+// Where that does not work, it may have been begun.
+func bringUp(ctx context.Context, o options, root, folder, dir, temporal string) (*upgrade, error) {
 	var u *upgrade
 	source := root
 	if o.from != "" {
@@ -199,7 +225,7 @@ func bringUp(ctx context.Context, o options, root, folder, dir string) (*upgrade
 		}
 		u.late, source = o.seed%2 == 1, u.source
 	}
-	if err := devfleet(ctx, source, dir, "up", "--members", fmt.Sprint(o.size.Members)); err != nil {
+	if err := devfleet(ctx, source, dir, "up", "--members", fmt.Sprint(o.size.Members), "--hub-agent-arg="+temporalFlag+temporal); err != nil {
 		return u, fmt.Errorf("bringing the fleet up: %w", err)
 	}
 	if u == nil {
@@ -209,13 +235,20 @@ func bringUp(ctx context.Context, o options, root, folder, dir string) (*upgrade
 }
 
 // torture lets users and world loose on a fleet and returns what was found when it came to rest.
-func torture(ctx context.Context, o options, dir string, u *upgrade, b *bundle, out io.Writer) (findings []string, err error) {
+func torture(ctx context.Context, o options, dir string, u *upgrade, links map[string]*link, b *bundle, out io.Writer) (findings []string, err error) {
 	w, err := open(ctx, o, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer w.Close()
-	w.upgrade = u
+	w.upgrade, w.links = u, links
+	w.peer = &peer{kubeconfig: w.Fleet.Path("hub-agent-beside.kubeconfig"), program: w.Fleet.Binary(controlplane.HubAgent)}
+	if u != nil {
+		w.peer.program = filepath.Join(u.builds, theNew, controlplane.HubAgent)
+	}
+	if err := w.useLinks(ctx); err != nil {
+		return nil, err
+	}
 	recorder, err := record(ctx, w.Fleet.Address("hub/etcd"), b)
 	if err != nil {
 		return nil, err
@@ -239,11 +272,11 @@ func torture(ctx context.Context, o options, dir string, u *upgrade, b *bundle, 
 	both.Go(func() error { return w.play(playing, b, users) })
 	both.Go(func() error { return w.play(playing, b, events) })
 	if u != nil {
-		beside, end := context.WithCancel(context.WithoutCancel(ctx))
-		defer end()
 		both.Go(func() error { return u.define(playing, w, time.Duration(o.minutes*float64(time.Minute))) })
-		go func() { _ = u.keepPeer(beside, w, filepath.Join(dir, "logs")) }() // without it, it is a smaller soak
 	}
+	besides, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	go func() { _ = w.peer.keep(besides, w, filepath.Join(dir, "logs")) }() // without it, it is a smaller soak
 	go tellTime(playing, o.minutes, out)
 	if err := both.Wait(); err != nil {
 		return nil, err

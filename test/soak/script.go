@@ -76,6 +76,8 @@ func userScript(seed uint64, of size) *script {
 		{"unbudget", 3, (*script).onPlacement},
 		{"hold", 2, (*script).hold},
 		{"release", 8, (*script).hold},
+		{"shut", 2, (*script).window},
+		{"open", 8, (*script).window},
 	})
 	s.opening = of.Placements
 	return s
@@ -89,6 +91,9 @@ func worldScript(seed uint64, of size, upgraded bool) *script {
 		{"behave", 20, (*script).behave},
 		{"kill", 16, (*script).component},
 		{"freeze", 16, (*script).component},
+		{"slow", 6, (*script).component},
+		{"partition", 8, (*script).partition},
+		{"fill", 5, (*script).fill},
 		{"cut", 6, (*script).cut},
 		{"wipe", 3, func(_ *script, now *step) { now.Target = "temporal" }},
 	}
@@ -186,28 +191,61 @@ func (s *script) evict(now *step) {
 }
 
 func (s *script) hold(now *step) {
-	now.Target = fmt.Sprintf("hold-%d", s.random.IntN(2))
-	now.Kind = []string{"", "a", "b", "c"}[s.random.IntN(4)]
+	s.obstacle(now, holdName)
 }
 
-var behaviours = []string{"usual", "usual", "usual", "slow", "failing", "unavailable", "vanished"}
+func (s *script) window(now *step) { s.obstacle(now, windowName) }
+
+// obstacles is how many holds and how many windows there may be at once.
+const obstacles = 2
+
+func holdName(i int) string { return fmt.Sprintf("hold-%d", i) }
+
+func windowName(i int) string { return fmt.Sprintf("window-%d", i) }
+
+// obstacle names what stands in the way of rollouts, and the zone that it is about; none for all of them.
+func (s *script) obstacle(now *step, name func(int) string) {
+	now.Target = name(s.random.IntN(obstacles))
+	now.Kind = append([]string{""}, zones...)[s.random.IntN(1+len(zones))]
+}
+
+var behaviours = []string{"usual", "usual", "usual", "slow", "failing", "unavailable", "vanished", "ahead", "behind"}
 
 func (s *script) behave(now *step) {
 	s.onHollow(now)
 	now.Kind = behaviours[s.random.IntN(len(behaviours))]
 }
 
-// component names what is killed, or frozen for a while.
+// component names what is killed, frozen or slow for a while. Etcd is not killed: without it there is no record of writes.
 func (s *script) component(now *step) {
-	all := []string{"hub-agent", "hub-agent", "hub-agent", "temporal", "hub/apiserver"}
-	if now.Verb == "freeze" {
+	all := []string{"hub-agent", "hub-agent", "hub-agent", beside, "temporal", "hub/apiserver"}
+	switch now.Verb {
+	case "freeze":
 		all = append(all, "hub/etcd")
+	case "slow":
+		all = append(all, "hub/etcd", "hub/etcd", "hub/etcd")
 	}
 	for _, member := range s.real {
 		all = append(all, member+"/agent")
 	}
 	now.Target = all[s.random.IntN(len(all))]
 	now.For = time.Duration(200+s.random.IntN(8000)) * time.Millisecond
+}
+
+// partition names what the fleet's hub agent is cut off from, for longer than its lease and its steps may be silent.
+func (s *script) partition(now *step) {
+	now.Target = []string{linkToHub, linkToTemporal}[s.random.IntN(2)]
+	now.For = time.Duration(2+s.random.IntN(16)) * time.Second
+}
+
+// fill names whose disk is full for a while.
+func (s *script) fill(now *step) {
+	all := []string{"hub/etcd", "temporal"}
+	for _, member := range s.real {
+		all = append(all, member+"/etcd")
+	}
+	now.Target = all[s.random.IntN(len(all))]
+	now.For = time.Duration(1+s.random.IntN(10)) * time.Second
 }
 
 // cut keeps a member's API server away for a while.

@@ -51,8 +51,7 @@ func TestAnUpgradeExchangesAgents(t *testing.T) {
 	assert.Equal(t, map[string]bool{"hub-agent": true, beside: true, "member-1/agent": true}, agents)
 }
 
-func TestTheSecondHubAgentListensElsewhere(t *testing.T) {
-	assert.Equal(t, []string{"--leader-elect", "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--enable-pprof=false"},
-		withOtherPorts([]string{"/bin/hub-agent", "--leader-elect", "--metrics-bind-address", "127.0.0.1:4000", "--health-probe-bind-address", "127.0.0.1:4001", "--enable-pprof"}))
-	assert.Nil(t, withOtherPorts(nil))
+func TestTheSecondHubAgentListensElsewhereAndUsesNoLink(t *testing.T) {
+	assert.Equal(t, []string{"--leader-elect", "--kubeconfig", "other", "--temporal-address", "127.0.0.1:7233", "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--enable-pprof=false"},
+		besideArguments([]string{"/bin/hub-agent", "--leader-elect", "--kubeconfig", "own", "--temporal-address", "127.0.0.1:7233", "--metrics-bind-address", "127.0.0.1:4000", "--health-probe-bind-address", "127.0.0.1:4001", "--enable-pprof", "--temporal-address=127.0.0.1:5000"}, "other"))
 }

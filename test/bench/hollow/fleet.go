@@ -35,6 +35,8 @@ type Behaviour struct {
 	Unavailable bool
 	// Vanished says that the member does not answer and does not report any more.
 	Vanished bool
+	// Clock is how far the member's clock is ahead of the hub's; behind it if negative.
+	Clock time.Duration
 }
 
 // Options of a Fleet.

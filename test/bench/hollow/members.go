@@ -135,15 +135,16 @@ func joinedAt(box *clusterv1beta1.InternalMemberCluster) (int64, time.Time) {
 
 // report writes a member's mailbox.
 func (f *Fleet) report(ctx context.Context, key client.ObjectKey) error {
-	if f.behaviour(key.Name).Vanished {
+	behaviour := f.behaviour(key.Name)
+	if behaviour.Vanished {
 		return nil
 	}
 	box := &clusterv1beta1.InternalMemberCluster{}
 	if err := f.cache.Get(ctx, key, box); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	now := metav1.Now()
-	patch, err := json.Marshal(map[string]any{"status": letter(box, now)})
+	now := time.Now()
+	patch, err := json.Marshal(map[string]any{"status": letter(box, metav1.NewTime(now.Add(behaviour.Clock)))})
 	if err != nil {
 		return fmt.Errorf("encoding the report of %s: %w", key.Name, err)
 	}
@@ -152,7 +153,7 @@ func (f *Fleet) report(ctx context.Context, key client.ObjectKey) error {
 		return client.IgnoreNotFound(err)
 	}
 	f.mu.Lock()
-	f.reported[key.Name] = now.Time
+	f.reported[key.Name] = now
 	f.mu.Unlock()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -86,7 +87,7 @@ func (f *Fleet) answer(ctx context.Context, key client.ObjectKey) error {
 	if !work.DeletionTimestamp.IsZero() {
 		return f.release(ctx, work)
 	}
-	if err := f.store(ctx, work, statusOf(work, behaviour, metav1.Now())); err != nil {
+	if err := f.store(ctx, work, statusOf(work, behaviour, metav1.NewTime(time.Now().Add(behaviour.Clock)))); err != nil {
 		return err
 	}
 	f.mu.Lock()
