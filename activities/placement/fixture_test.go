@@ -73,7 +73,7 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	var user []runtime.Object
 	for _, object := range objects {
 		switch o := object.(type) {
-		case *corev1.Namespace, *corev1.ConfigMap, *corev1.Secret, *appsv1.Deployment:
+		case *corev1.Namespace, *corev1.ConfigMap, *corev1.Secret, *corev1.ReplicationController, *appsv1.Deployment:
 			user = append(user, o)
 		default:
 			fleet = append(fleet, o.(client.Object))
@@ -88,6 +88,7 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 		{Name: "namespaces", Kind: "Namespace", Verbs: all},
 		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: all},
 		{Name: "secrets", Kind: "Secret", Namespaced: true, Verbs: all},
+		{Name: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true, Verbs: all},
 		{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: all},
 	}}}}
 	return h

@@ -23,8 +23,13 @@ type formerObjects struct {
 // keepTooLarge lets objects that are too large for a snapshot stay as the latest one has them,
 // so that they keep nothing else back and are not removed from members.
 func (f *formerObjects) keepTooLarge(ctx context.Context, selected *selectedObjects) error {
-	for i := range selected.items {
-		item := &selected.items[i]
+	return f.keepTooLargeOf(ctx, selected, selected.items)
+}
+
+// keepTooLargeOf does so for some of the items of the selection.
+func (f *formerObjects) keepTooLargeOf(ctx context.Context, selected *selectedObjects, items []snapshot.Item) error {
+	for i := range items {
+		item := &items[i]
 		if !item.IsTooLarge() {
 			continue
 		}

@@ -34,14 +34,19 @@ const (
 // selectedObjects are what a placement selects now, read live.
 type selectedObjects struct {
 	items []snapshot.Item
-	// inputs is the fingerprint of the candidates; empty if they were not read.
-	inputs string
+	// candidates are the objects that were found, inputs is their fingerprint; empty if they were not read.
+	candidates []snapshot.Identity
+	inputs     string
 	// tooLarge says which objects no snapshot can hold, and what is placed of them.
 	tooLarge []string
 	// held are the kinds whose propagation is disabled and which the selection concerns.
 	held []string
 	// missing are the objects that selectors name and that cannot be placed now.
 	missing []string
+	// dependencies are what the selected objects name beyond the selection, if the placement propagates that; missingDependencies
+	// says which of them are not placed, and why.
+	dependencies        []snapshot.Dependency
+	missingDependencies []string
 }
 
 // objectQuery is one request for objects: for one by its name, or for those of a kind
@@ -122,7 +127,6 @@ func queriesInside(selection *snapshot.Selection, catalog *snapshot.Catalog, out
 // in the version that the first of them has found.
 func mergeAnswers(queries []*objectQuery) selectedObjects {
 	var all selectedObjects
-	var candidates []snapshot.Identity
 	seen := map[snapshot.Identity]bool{}
 	for _, q := range queries {
 		if q.rule.Name != "" && len(q.found) == 0 {
@@ -135,10 +139,10 @@ func mergeAnswers(queries []*objectQuery) selectedObjects {
 			}
 			seen[id] = true
 			all.items = append(all.items, item)
-			candidates = append(candidates, item.Identity)
+			all.candidates = append(all.candidates, item.Identity)
 		}
 	}
-	all.inputs = snapshot.Fingerprint(candidates)
+	all.inputs = snapshot.Fingerprint(all.candidates)
 	return all
 }
 

@@ -152,9 +152,11 @@ func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.Pl
 	if err != nil {
 		return act.SelectResult{}, err
 	}
+	last := lastVerdict(placement)
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(),
-		Due: wait.until, Excess: wait.excess, Note: lastVerdict(placement).Note, Held: held, Demand: lastVerdict(placement).Demand,
+		Due: wait.until, Excess: wait.excess, Note: last.Note, Held: held, Demand: last.Demand,
+		Dependencies: last.Dependencies, MissingDependencies: last.MissingDependencies,
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.readSnapshotIdentifiers(ctx, placement, strconv.Itoa(latest.index))

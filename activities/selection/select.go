@@ -126,7 +126,8 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.name, Index: latest.index,
 		Hash: content.Hash, Inputs: selected.inputs, Held: selected.held,
-		Note: snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
+		Note:         snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
+		Dependencies: selected.dependencies, MissingDependencies: snapshot.DescribeMissing(selected.missingDependencies),
 	}
 	verdict.Demand = placementv1beta1.HashReplicaDemands(demands)
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
@@ -167,6 +168,11 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 	if err := latest.keepHeld(ctx, catalog, selection, &selected); err != nil {
 		return selected, snapshot.Content{}, err
 	}
+	if placement.GetPlacementSpec().PropagateDeps {
+		if err := s.addDependencies(ctx, &latest, catalog, selection, &selected, counted); err != nil {
+			return selected, snapshot.Content{}, err
+		}
+	}
 	return selected, snapshot.NewContent(selected.items), nil
 }
 
@@ -187,13 +193,17 @@ func checkStatusCopy(placement placementv1beta1.PlacementObject) error {
 // what it is.
 func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, inputs string,
 	reason *snapshot.InvalidError) (act.SelectResult, error) {
-	verdict := snapshot.Verdict{Generation: placement.GetGeneration(), Inputs: inputs, Error: reason.Message, Reason: reason.Reason}
+	last := lastVerdict(placement)
+	verdict := snapshot.Verdict{
+		Generation: placement.GetGeneration(), Inputs: inputs, Error: reason.Message, Reason: reason.Reason,
+		Dependencies: last.Dependencies, MissingDependencies: last.MissingDependencies,
+	}
 	if reason.Reason == snapshot.ReasonTooMuch {
 		verdict.ReadAgain = s.Clock.Now().Add(readAgainAfter).UTC().Truncate(time.Second)
 	}
 	if latest := existing.latestGroup(); latest != nil {
 		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.contentHash()
-		verdict.Demand = lastVerdict(placement).Demand
+		verdict.Demand = last.Demand
 	}
 	return s.recordVerdict(ctx, placement, verdict, false)
 }

@@ -32,6 +32,11 @@ type Verdict struct {
 	// Held are the kinds whose objects the snapshot has from the one before, because their
 	// propagation is disabled, by name, and those that the placement would select.
 	Held []string `json:"held,omitempty"`
+	// Dependencies are what the selected objects name and no selector selects, in order, if the placement propagates them;
+	// whether or not they are there.
+	Dependencies []Dependency `json:"dependencies,omitempty"`
+	// MissingDependencies says, in words, which of them are not placed, and why; empty if all are.
+	MissingDependencies string `json:"missingDependencies,omitempty"`
 	// Overrides are the override snapshots that concern the selection: the names of
 	// ClusterResourceOverrideSnapshots, namespace/name of ResourceOverrideSnapshots.
 	Overrides []string `json:"overrides,omitempty"`
@@ -65,10 +70,15 @@ const noted = 3
 // NoteOf says in a verdict what selectors name and what cannot be placed now, and
 // whether anything is selected at all.
 func NoteOf(missing []string, empty bool) string {
-	switch {
-	case len(missing) == 0 && empty:
+	if len(missing) == 0 && empty {
 		return "nothing on the hub matches the resource selectors"
-	case len(missing) > noted:
+	}
+	return DescribeMissing(missing)
+}
+
+// DescribeMissing joins what is said of missing objects, of the first few in full.
+func DescribeMissing(missing []string) string {
+	if len(missing) > noted {
 		return fmt.Sprintf("%s; and %d more are missing", strings.Join(missing[:noted], "; "), len(missing)-noted)
 	}
 	return strings.Join(missing, "; ")

@@ -46,6 +46,9 @@ const (
 	// ConditionTypeKindsHeld is present, and True, only while the propagation of kinds is disabled
 	// that a placement selects: it names them.
 	ConditionTypeKindsHeld = "KindsHeld"
+	// ConditionTypeDependenciesMissing is present, and True, only while what the selected objects name
+	// is not placed with them although the placement asks for it: it says what and why.
+	ConditionTypeDependenciesMissing = "DependenciesMissing"
 	// ConditionTypeUpdateRunHeld is present, and True, only while the update run that the fleet is
 	// to create for the latest resource snapshot waits: it says what for.
 	ConditionTypeUpdateRunHeld = "UpdateRunHeld"
@@ -96,6 +99,8 @@ const (
 	ReasonFailoverHeld        = "FailoverHeld"
 	ReasonTooManyBytes        = "TooManyBytes"
 	ReasonPropagationDisabled = "PropagationDisabled"
+	// ReasonDependenciesNotFound is that of ConditionTypeDependenciesMissing.
+	ReasonDependenciesNotFound = "DependenciesNotFound"
 	// ReasonEarlierRunUnderWay and ReasonUpdateStrategyNotFound are those of
 	// ConditionTypeUpdateRunHeld.
 	ReasonEarlierRunUnderWay          = "EarlierRunUnderWay"

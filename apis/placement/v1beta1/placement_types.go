@@ -83,6 +83,12 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
+	// PropagateDeps also places what the pod templates and Ingresses among the selected resources
+	// name in their namespace, wherever they go: ConfigMaps, Secrets, service accounts other than
+	// default, volume claims that no template makes, Secrets of TLS. Envelopes are not opened. What
+	// is missing is said by the condition DependenciesMissing, and keeps nothing back.
+	PropagateDeps bool `json:"propagateDeps,omitempty"`
+
 	// StatusReportingScope says where the status can be read: ClusterScopeOnly keeps it on
 	// this object, NamespaceAccessible copies it into the one selected namespace. It has no
 	// effect on a ResourcePlacement, whose status is in its namespace already.

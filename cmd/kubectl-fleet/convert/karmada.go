@@ -163,12 +163,16 @@ func (p *propagation) convertPolicy(in Input) error {
 	if err != nil {
 		return err
 	}
+	dependencies, err := spec.flag("propagateDeps")
+	if err != nil {
+		return err
+	}
 	if err := p.readMinor(in, spec); err != nil {
 		return err
 	}
 	p.noteRest(in, all)
 	for _, namespace := range slices.Sorted(maps.Keys(chosen)) {
-		made := placementv1beta1.PlacementSpec{ResourceSelectors: chosen[namespace], Policy: placing.policy, Strategy: placing.strategy}
+		made := placementv1beta1.PlacementSpec{ResourceSelectors: chosen[namespace], Policy: placing.policy, Strategy: placing.strategy, PropagateDeps: dependencies && namespace != ""}
 		if len(chosen[namespace]) > maxSelectors {
 			p.note(in, "spec.resourceSelectors", Unsupported, "a placement has at most %d selectors: the rest is left out", maxSelectors)
 			made.ResourceSelectors = made.ResourceSelectors[:maxSelectors]
@@ -619,7 +623,6 @@ var minor = []struct {
 	otherwise string
 }{
 	{"association", []any{false}, Ignored, "Karmada never looked at it"},
-	{"propagateDeps", []any{false}, Unsupported, "select what the workload refers to: ConfigMaps, Secrets, ServiceAccounts and claims"},
 	{"priority", []any{int64(0), float64(0)}, Unsupported, "which placement has an object that two of them select does not depend on a priority: have one select it"},
 	{"preemption", []any{"Never", ""}, Unsupported, "a placement takes no object from another"},
 	{"dependentOverrides", nil, Unsupported, "create overrides before placements: rollouts do not wait for them"},

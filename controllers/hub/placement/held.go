@@ -65,7 +65,15 @@ func kindsHeldCondition(facts *Facts) metav1.Condition {
 	}
 }
 
-// emitHeldEvents tells of removals and of changes that have begun to be held.
+// dependenciesMissingCondition says what the selected objects name that is not placed with them.
+func dependenciesMissingCondition(facts *Facts) metav1.Condition {
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeDependenciesMissing, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonDependenciesNotFound,
+		Message: workmodel.CutMessage("Everything else is placed; create what is missing, and it follows by itself: "+facts.Verdict.MissingDependencies, maxNote),
+	}
+}
+
+// emitHeldEvents tells of removals and of changes that have begun to be held, and of dependencies that are missing.
 func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
 		log.FromContext(ctx).Info("Holding removals: " + note)
@@ -79,6 +87,9 @@ func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1be
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeKindsHeld); note != "" {
 		r.events.Eventf(placement, nil, "Normal", "KindsHeld", "Select", "%s", note)
+	}
+	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeDependenciesMissing); note != "" {
+		r.events.Eventf(placement, nil, "Warning", "DependenciesMissing", "Select", "%s", note)
 	}
 }
 

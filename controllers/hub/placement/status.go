@@ -90,6 +90,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if len(facts.Verdict.Held) > 0 && facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		conditions = append(conditions, kindsHeldCondition(facts))
 	}
+	if facts.Verdict.MissingDependencies != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		conditions = append(conditions, dependenciesMissingCondition(facts))
+	}
 	if plan := planTrigger(facts); plan.Held != "" {
 		conditions = append(conditions, runHeldCondition(plan))
 	}

@@ -325,6 +325,22 @@ func TestKindsWhosePropagationIsDisabledAreNamed(t *testing.T) {
 	assert.Nil(t, held(), "the selectors have changed since")
 }
 
+func TestDependenciesThatAreMissingAreToldOf(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	missing := func() *metav1.Condition {
+		return meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeDependenciesMissing)
+	}
+	assert.Nil(t, missing())
+	s.Verdict.MissingDependencies = `Deployment app/web names Secret "s", which does not exist`
+	require.NotNil(t, missing())
+	assert.Equal(t, metav1.ConditionTrue, missing().Status)
+	assert.Equal(t, placementv1beta1.ReasonDependenciesNotFound, missing().Reason)
+	assert.Equal(t, "Everything else is placed; create what is missing, and it follows by itself: "+s.Verdict.MissingDependencies, missing().Message)
+	assert.True(t, meta.IsStatusConditionTrue(Project(s.Facts, View{Now: now}).Conditions, "ClusterResourcePlacementAvailable"), "nothing is kept back")
+	s.Verdict.Generation--
+	assert.Nil(t, missing(), "the selectors have changed since")
+}
+
 func TestAnOverrideThatSelectsNothingIsToldOf(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Verdict.OverridesIdle = []string{"ClusterResourceOverrideSnapshot cro-0 selects ClusterRole reader"}

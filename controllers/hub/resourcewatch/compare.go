@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +80,7 @@ func (w *Watcher) indexPlacement(ctx context.Context, name string) error {
 	}
 	// A verdict that cannot be read counts as none: the next selection replaces it.
 	verdict, _ := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
-	if known != nil && known.generation == placement.GetGeneration() && known.catalog == w.catalog {
+	if known != nil && known.generation == placement.GetGeneration() && known.catalog == w.catalog && slices.Equal(known.verdict.Dependencies, verdict.Dependencies) {
 		known.verdict = verdict
 		return nil
 	}
@@ -95,8 +96,9 @@ func (w *Watcher) forgetPlacement(name string, known *watchedPlacement) {
 	}
 }
 
-// resolveSelectors puts the selectors of a placement into the index. As long as it selects
-// the same kinds as before, and the same of them are held as its last selection held, nothing can have been missed.
+// resolveSelectors puts the selectors of a placement into the index, with what its last selection has found that the selected
+// objects name. As long as it selects the same kinds and names as before, and the same of them are held as its last selection held,
+// nothing can have been missed.
 func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, verdict snapshot.Verdict, before *watchedPlacement) *watchedPlacement {
 	resolved := &watchedPlacement{
 		ref: waker.PlacementRef(placement), generation: placement.GetGeneration(), verdict: verdict, catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
@@ -112,13 +114,17 @@ func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, v
 		w.index.Remove(resolved.ref.Key())
 		return resolved
 	}
+	if placement.GetPlacementSpec().PropagateDeps {
+		selection.AddDependencies(verdict.Dependencies, w.catalog)
+	}
 	resolved.selection = selection
 	w.index.Set(resolved.ref.Key(), selection)
 	for _, kind := range kindsOf(selection, w.catalog) {
 		resolved.kinds[kind.GroupKind()] = true
 	}
 	if before != nil && before.compared && !before.invalid && before.generation == placement.GetGeneration() {
-		resolved.compared = maps.Equal(before.kinds, resolved.kinds) && selection.SameHeld(verdict.Held, w.catalog)
+		resolved.compared = maps.Equal(before.kinds, resolved.kinds) && slices.Equal(before.verdict.Dependencies, verdict.Dependencies) &&
+			selection.SameHeld(verdict.Held, w.catalog)
 	}
 	return resolved
 }

@@ -113,7 +113,7 @@ func (i *Index) Namespace(name string, set labels.Set) {
 }
 
 // Selecting are the placements that select an object of a kind: those whose
-// selectors match it, or its namespace and what comes along with it. None is in both.
+// selectors match it, or its namespace and what comes along with it.
 func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
 	if !snapshot.Candidate(kind.GroupKind(), object) {
 		return nil
@@ -128,7 +128,7 @@ func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
 }
 
 // matchSelectors are the placements whose selectors match an object itself: those of the cluster scope a cluster-scoped one,
-// those of a namespace one in it.
+// those of a namespace one in it; and both one that what they select depends on.
 func (i *Index) matchSelectors(kind snapshot.Kind, object metav1.Object) []string {
 	at := place{kind.GroupKind(), object.GetNamespace()}
 	found := slices.Collect(maps.Keys(i.named[named{at, object.GetName()}]))

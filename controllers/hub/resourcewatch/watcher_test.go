@@ -258,3 +258,48 @@ func TestOnlyTheContentTellsAChangeOfSomeKinds(t *testing.T) {
 	require.NoError(t, h.contents.Tracker().Delete(services, "app", "s"))
 	h.marked("p")
 }
+
+func TestWhatSelectedObjectsNameWakes(t *testing.T) {
+	app, named := object("v1", "Namespace", "", "app", "1"), object("v1", "ConfigMap", "app", "named", "1")
+	h := newHub(t, app, named, object("v1", "ConfigMap", "app", "other", "1"))
+	place := func(name string, dependencies []snapshot.Dependency, saw ...*metav1.PartialObjectMetadata) *placementv1beta1.ClusterResourcePlacement {
+		p := h.place(name, "app", saw...)
+		verdict, err := snapshot.DecodeVerdict(p.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+		require.NoError(t, err)
+		verdict.Dependencies = dependencies
+		p.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
+		p.Spec.PropagateDeps = true
+		p.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceOnly
+		require.NoError(t, h.client.Update(t.Context(), p))
+		return p
+	}
+	wanted := []snapshot.Dependency{{Kind: "ConfigMap", Namespace: "app", Name: "named"}, {Kind: "ConfigMap", Namespace: "app", Name: "awaited"}}
+	same, missed := place("same", wanted, app, named), place("missed", wanted, app)
+	later := place("later", nil, app)
+	h.watch()
+	for _, p := range []*placementv1beta1.ClusterResourcePlacement{same, missed, later} {
+		h.adopt(p)
+	}
+	h.marked("missed")
+	h.update(object("v1", "ConfigMap", "app", "other", "2"))
+	h.update(object("v1", "ConfigMap", "app", "named", "2"))
+	h.marked("same", "missed")
+	h.create(object("v1", "ConfigMap", "app", "awaited", "1"))
+	h.marked("same", "missed")
+
+	before := later.DeepCopy()
+	verdict := snapshot.Verdict{Generation: 1, Inputs: snapshot.Fingerprint(identify(app, named)), Dependencies: wanted[:1]}
+	later.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
+	require.NoError(t, h.client.Update(t.Context(), later))
+	h.informer().Update(before, later)
+	h.marked("later") // the ConfigMap has changed between the selection and the watch
+	require.NoError(t, h.metadata.Tracker().Delete(gvr(named), "app", "named"))
+	h.marked("later", "same", "missed")
+}
+
+func identify(objects ...*metav1.PartialObjectMetadata) (ids []snapshot.Identity) {
+	for _, o := range objects {
+		ids = append(ids, snapshot.Identify(o.GroupVersionKind().GroupKind(), o))
+	}
+	return ids
+}
