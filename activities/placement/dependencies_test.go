@@ -35,6 +35,15 @@ func together(p *placementv1beta1.ClusterResourcePlacement) {
 	p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "ReplicationController", Name: "rc"})
 }
 
+// withControllers is a hub that serves ReplicationControllers, too.
+func withControllers(h *hub) *hub {
+	core := h.served.lists[0]
+	core.APIResources = append(core.APIResources, metav1.APIResource{
+		Name: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true, Verbs: metav1.Verbs{"create", "get", "list", "watch"},
+	})
+	return h
+}
+
 func (h *hub) replace(rc *corev1.ReplicationController) {
 	h.t.Helper()
 	_, err := h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("replicationcontrollers")).Namespace(rc.Namespace).
@@ -43,7 +52,7 @@ func (h *hub) replace(rc *corev1.ReplicationController) {
 }
 
 func TestWhatASelectedObjectNamesIsPlacedWithIt(t *testing.T) {
-	h := newHub(t, crp(together), namespace("app"), naming("a", "b"), configMap("a", "1"), configMap("c", "not named"))
+	h := withControllers(newHub(t, crp(together), namespace("app"), naming("a", "b"), configMap("a", "1"), configMap("c", "not named")))
 	content := h.selected()
 	assert.Contains(t, content, `"key":"1"`)
 	assert.NotContains(t, content, "not named")
@@ -71,8 +80,8 @@ func TestWhatASelectedObjectNamesIsPlacedWithIt(t *testing.T) {
 }
 
 func TestWithoutPropagateDepsNothingIsAdded(t *testing.T) {
-	h := newHub(t, crp(together, func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.PropagateDeps = false }),
-		namespace("app"), naming("a", "b"), configMap("a", "1"))
+	h := withControllers(newHub(t, crp(together, func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.PropagateDeps = false }),
+		namespace("app"), naming("a", "b"), configMap("a", "1")))
 	assert.NotContains(t, h.selected(), `"key"`)
 	assert.Empty(t, h.verdict().Dependencies)
 	assert.Empty(t, h.verdict().MissingDependencies)
@@ -80,17 +89,19 @@ func TestWithoutPropagateDepsNothingIsAdded(t *testing.T) {
 }
 
 func TestADependencyThatIsSelectedAnywayIsNoFurtherObject(t *testing.T) {
-	h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.PropagateDeps = true }), namespace("app"), naming("a"), configMap("a", "1"))
+	h := withControllers(newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.PropagateDeps = true }), namespace("app"), naming("a"), configMap("a", "1")))
 	assert.Contains(t, h.selected(), `"key":"1"`)
 	assert.Empty(t, h.verdict().Dependencies)
 }
 
 func TestADependencyOfAKindWhosePropagationIsDisabledStays(t *testing.T) {
-	h := withTypes(t)
+	h := withControllers(withTypes(t))
 	p := h.placement()
 	together(p)
 	require.NoError(t, h.Update(t.Context(), p))
-	require.NoError(t, h.dynamic.Tracker().Add(naming("a")))
+	_, err := h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("replicationcontrollers")).Namespace("app").
+		Create(t.Context(), unstructuredOf(t, naming("a")), metav1.CreateOptions{})
+	require.NoError(t, err)
 	first := h.selected()
 	assert.Contains(t, first, `"key":"1"`)
 
@@ -105,13 +116,13 @@ func TestADependencyOfAKindWhosePropagationIsDisabledStays(t *testing.T) {
 }
 
 func TestDependenciesThatAreNeverPlaced(t *testing.T) {
-	h := newHub(t, crp(together), namespace("app"), naming("kube-root-ca.crt"), configMap("kube-root-ca.crt", "of the hub"))
+	h := withControllers(newHub(t, crp(together), namespace("app"), naming("kube-root-ca.crt"), configMap("kube-root-ca.crt", "of the hub")))
 	assert.NotContains(t, h.selected(), "of the hub")
 	assert.Equal(t, `ReplicationController app/rc names ConfigMap "kube-root-ca.crt", `+snapshot.UnfitDependency, h.verdict().MissingDependencies)
 }
 
 func TestTooManyDependenciesKeepTheLatestSnapshot(t *testing.T) {
-	h := newHub(t, crp(together), namespace("app"), naming("a"), configMap("a", "1"))
+	h := withControllers(newHub(t, crp(together), namespace("app"), naming("a"), configMap("a", "1")))
 	first := h.selected()
 	var many []string
 	for i := range 1001 {

@@ -88,7 +88,6 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 		{Name: "namespaces", Kind: "Namespace", Verbs: all},
 		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: all},
 		{Name: "secrets", Kind: "Secret", Namespaced: true, Verbs: all},
-		{Name: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true, Verbs: all},
 		{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: all},
 	}}}}
 	return h

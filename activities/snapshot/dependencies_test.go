@@ -40,7 +40,7 @@ func TestFindNeeds(t *testing.T) {
 	}{
 		"volumes":                 {[]string{deployed(`{volumes: [{name: a, configMap: {name: c}}, {name: b, secret: {secretName: s}}, {name: d, persistentVolumeClaim: {claimName: p}}, {name: e, emptyDir: {}}]}`)}, everyKind("ConfigMap app/c, PersistentVolumeClaim app/p, Secret app/s")},
 		"projected volumes":       {[]string{deployed(`{volumes: [{name: a, projected: {sources: [{configMap: {name: c}}, {secret: {name: s}}, {serviceAccountToken: {path: t}}]}}]}`)}, everyKind("ConfigMap app/c, Secret app/s")},
-		"environment variables":   {[]string{deployed(`{containers: [{name: a, env: [{name: x, value: v}, {name: y, valueFrom: {configMapKeyRef: {name: c, key: k}}}, {name: z, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}`)}, everyKind("ConfigMap app/c, Secret app/s")},
+		"environment variables":   {[]string{deployed(`{containers: [{name: a, env: [{name: one, value: v}, {name: two, valueFrom: {configMapKeyRef: {name: c, key: k}}}, {name: three, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}`)}, everyKind("ConfigMap app/c, Secret app/s")},
 		"whole environments":      {[]string{deployed(`{initContainers: [{name: a, envFrom: [{configMapRef: {name: c}}]}], containers: [{name: a, envFrom: [{secretRef: {name: s}}]}]}`)}, everyKind("ConfigMap app/c, Secret app/s")},
 		"Secrets of registries":   {[]string{deployed(`{imagePullSecrets: [{name: s}]}`)}, everyKind("Secret app/s")},
 		"Secrets of drivers":      {[]string{deployed(`{volumes: [{name: a, csi: {driver: d, nodePublishSecretRef: {name: s}}}, {name: b, azureFile: {secretName: z, shareName: s}}]}`)}, everyKind("Secret app/s, Secret app/z")},
@@ -82,12 +82,12 @@ func TestFindNeeds(t *testing.T) {
 func TestTheObjectThatCannotDoWithoutADependencyIsNamed(t *testing.T) {
 	items := []snapshot.Item{
 		encoded(t, workload("apps/v1", "DaemonSet", "a", `{volumes: [{name: a, configMap: {name: c, optional: true}}]}`)),
-		encoded(t, workload("apps/v1", "Deployment", "z", `{volumes: [{name: a, configMap: {name: c}}]}`)),
-		encoded(t, workload("apps/v1", "Deployment", "y", `{volumes: [{name: a, configMap: {name: c}}]}`)),
+		encoded(t, workload("apps/v1", "Deployment", "second", `{volumes: [{name: a, configMap: {name: c}}]}`)),
+		encoded(t, workload("apps/v1", "Deployment", "first", `{volumes: [{name: a, configMap: {name: c}}]}`)),
 	}
 	needs := snapshot.FindNeeds(items)
 	require.Len(t, needs, 1)
-	assert.Equal(t, `Deployment app/y names ConfigMap "c", which does not exist in its namespace on the hub, the only one whose objects it can use`,
+	assert.Equal(t, `Deployment app/first names ConfigMap "c", which does not exist in its namespace on the hub, the only one whose objects it can use`,
 		needs[0].Missing(snapshot.AbsentDependency))
 }
 

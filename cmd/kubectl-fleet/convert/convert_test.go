@@ -134,3 +134,27 @@ func TestManifestsOfTheOtherSystemAreAnError(t *testing.T) {
 	assert.Equal(t, "error: clusters-named.yaml: federatednamespace/web/web is not of karmada: leave it out, or use --from auto\n",
 		convertFile(t, "testdata/kubefed/clusters-named.yaml", options))
 }
+
+// TestTheAcceptanceExamplesOfKubeFed shows what a reader of the golden files may overlook.
+func TestTheAcceptanceExamplesOfKubeFed(t *testing.T) {
+	for id, test := range map[string]struct {
+		file   string
+		has    []string
+		hasNot string
+	}{
+		"M1: an object goes to the clusters of its namespace only, with its override": {"m1", []string{"- c1\n", "value: 5", "c2"}, ""},
+		"M2: an empty list of clusters places nowhere, whatever the selector says":    {"seed-clusters-empty", []string{"the object is placed nowhere"}, "foo: bar"},
+		"M3: annotations of a template are left out, with one note":                   {"template-metadata", []string{"annotations and finalizers of a template never reached a member"}, "team: blue"},
+		"M4: a preference becomes a rule of a placement of all clusters":              {"seed-rsp-limits", []string{"placementType: PickAll", "totalReplicas: 9", "minReplicas: 4", "maxReplicas: 6", "maxReplicas: 8", "weight: 2"}, "PickFixed"},
+	} {
+		t.Run(id, func(t *testing.T) {
+			got := convertFile(t, "testdata/kubefed/"+test.file+".yaml", defaults())
+			for _, text := range test.has {
+				assert.Contains(t, got, text)
+			}
+			if test.hasNot != "" {
+				assert.NotContains(t, got, test.hasNot)
+			}
+		})
+	}
+}
