@@ -19,11 +19,13 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -46,6 +48,7 @@ const (
 var chromium context.Context
 
 func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // as kubectl-fleet does
 	path, err := findChromium()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -67,6 +70,8 @@ func runWith(m *testing.M, path string) int {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.WindowSize(1280, 900),
 		chromedp.NoSandbox, // root, as in CI, cannot have one; all pages are ours
+		// Names of other sites are served without TLS here.
+		chromedp.Flag("disable-features", "Translate,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable"),
 		chromedp.Flag("host-resolver-rules", "MAP "+elsewhere+" 127.0.0.1"),
 		chromedp.WSURLReadTimeout(patience),
 	)
@@ -251,13 +256,6 @@ func (x *tab) size(width, height int64) {
 func (x *tab) scheme(name string) {
 	x.t.Helper()
 	_, err := chromedp.Call(x.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
-	require.NoError(x.t, err)
-}
-
-// noScript has pages do without script from the next one on.
-func (x *tab) noScript() {
-	x.t.Helper()
-	_, err := chromedp.Call(x.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	require.NoError(x.t, err)
 }
 

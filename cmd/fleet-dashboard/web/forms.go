@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
@@ -156,8 +158,11 @@ func (s *Server) approveForm() form {
 func (s *Server) showApproval(r *http.Request) (formView, error) {
 	run, err := s.Reading.Run(r.Context(), refOf(r, hub.KindRun))
 	if err != nil {
-		_, _, gone := s.findRun(r)
-		return formView{}, cmpErr(gone, err)
+		known, _, gone := s.findRun(r)
+		if gone != nil || apierrors.IsNotFound(err) {
+			return formView{}, cmpErr(gone, err)
+		}
+		run = known.Run // the hub does not answer: what was typed is not lost, and the approval will be of what the hub has then
 	}
 	stage, state := r.FormValue("stage"), updaterun.Read(run.Object)
 	gates := gatesOf(state)

@@ -20,7 +20,7 @@ func waitingFor(run updaterun.State, now time.Time) string {
 	case updaterun.PhaseInitialized:
 		return "its start (kubectl fleet resume)"
 	case updaterun.PhaseStopped:
-		return "to be resumed"
+		return "its resumption (kubectl fleet resume)"
 	case updaterun.PhaseDeleting:
 		return "its clean-up"
 	}

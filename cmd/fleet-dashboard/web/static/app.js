@@ -33,4 +33,15 @@
     htmx_before_morph_attr: (element, detail) => !(detail.attrName === "open" && element.tagName === "DETAILS"),
   });
   document.addEventListener("htmx:after:swap", tick);
+  // The page is not kept up to date any more: why stands where the server says such things, until the server does again.
+  document.addEventListener("htmx:sse:error", event => {
+    const note = document.createElement("p");
+    note.className = "alarm";
+    note.setAttribute("role", "alert");
+    note.textContent = event.detail.status === 401
+      ? "Your session is over: open the dashboard anew, in another tab if you want to keep this one. What you see is the last of it."
+      : "The dashboard does not answer. What you see is the last of it; it is tried again by itself.";
+    const trouble = document.getElementById("trouble");
+    if (trouble.textContent.trim() !== note.textContent) { trouble.replaceChildren(note); }
+  });
 })();
