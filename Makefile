@@ -295,3 +295,7 @@ bench: ## The figures of the product with hollow members, kept in bin/bench/COMM
 bench-compare: ## Two results of make bench side by side, medians and spread, as in OLD=bin/bench/1a2b3c4.jsonl NEW=bin/bench/5d6e7f8.jsonl (seconds)
 	@[ -n '$(OLD)' ] && [ -n '$(NEW)' ] || { echo 'say which two, as in make bench-compare OLD=bin/bench/1a2b3c4.jsonl NEW=bin/bench/5d6e7f8.jsonl; here are:' >&2; ls -t bin/bench/*.jsonl >&2; exit 2; }
 	@go run ./test/bench/report compare '$(OLD)' '$(NEW)'
+
+.PHONY: figures
+figures: ## The table of deploy/docs/figures.md from RESULTS=bin/bench/1a2b3c4.jsonl, which is kept beside the page; without it from what is kept (seconds)
+	@go run ./test/bench/report write deploy/docs/figures.md '$(or $(RESULTS),deploy/docs/figures.jsonl)'

@@ -72,7 +72,7 @@ func (l *link) carry(near net.Conn) {
 	far, err := net.Dial("tcp", to)
 	l.gate.RUnlock()
 	if err != nil {
-		return // the other process is down, and whoever asks sees a connection that ends
+		return // the other process is down, and the client sees a connection that ends
 	}
 	defer far.Close()
 	ended := make(chan struct{}, 2)

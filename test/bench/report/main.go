@@ -11,8 +11,9 @@ import (
 )
 
 const usage = `usage:
-  report compare OLD NEW   the medians of both files and how many times as much the new one is
-  report page RESULTS      the table of deploy/docs/figures.md`
+  report compare OLD NEW      the medians of both files and how many times as much the new one is
+  report page RESULTS         the table of deploy/docs/figures.md
+  report write PAGE RESULTS   that table in the page, between its markers, and the results beside the page`
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -40,6 +41,8 @@ func run(args []string, out io.Writer) error {
 		}
 		_, err = io.WriteString(out, table(all))
 		return err
+	case len(args) == 3 && args[0] == "write":
+		return writePage(args[1], args[2])
 	}
 	return errors.New(usage)
 }
@@ -96,9 +99,10 @@ func table(all []result) string {
 	if len(all) > 0 {
 		fmt.Fprintf(&b, "Machine: %s.\n\n", all[len(all)-1].Machine)
 	}
-	b.WriteString("| figure | target | median | spread | load | commit | command |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| figure | target | median | spread | KubeFleet | load | commit | command |\n|---|---|---|---|---|---|---|---|\n")
 	for _, s := range summarize(all) {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | `%s` |\n", s.figure, s.target, amount(s.median, s.unit), s.spread(), s.load, s.commit, s.command)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | `%s` |\n",
+			s.figure, s.target, amount(s.median, s.unit), s.spread(), beside[s.figure], s.load, s.commit, strings.ReplaceAll(s.command, "|", `\|`))
 	}
 	return b.String()
 }
