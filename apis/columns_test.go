@@ -84,6 +84,7 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"PropagatedType":                           {"pt", "propagatedtype", "propagatedtypes"},
 		"RolloutHold":                              {"rhold", "rollouthold", "rolloutholds"},
 		"RolloutWindow":                            {"rwin", "rolloutwindow", "rolloutwindows"},
+		"RolloutExemption":                         {"rex", "rolloutexemption", "rolloutexemptions"},
 		"MetricSource":                             {"msrc", "metricsource", "metricsources"},
 		"StageAnalysis":                            {"stan", "stageanalysis", "stageanalyses"},
 		"StageAnalysisRun":                         {"star", "stageanalysisrun", "stageanalysisruns"},

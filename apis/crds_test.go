@@ -87,6 +87,8 @@ func promises() map[string]promise {
 			[]string{"Propagation", "Observed", "Placements", "Age"}, []string{"Reason"}},
 		"RolloutWindow": {hub, own, apiextensionsv1.ClusterScoped, []string{"rwin"}, true,
 			[]string{"Type", "Scope", "Open", "Next-Open", "Next-Close", "Clusters", "Valid", "Age"}, []string{"Zone", "Reason"}},
+		"RolloutExemption": {hub, own, apiextensionsv1.ClusterScoped, []string{"rex"}, true,
+			[]string{"Run", "Placement", "From", "By", "Effective", "Expires", "Age"}, []string{"Namespace", "Ticket", "Reason"}},
 		"MetricSource":     {hub, own, apiextensionsv1.ClusterScoped, []string{"msrc"}, true, []string{"Type", "Ready", "Age"}, []string{"URL"}},
 		"StageAnalysis":    {hub, own, apiextensionsv1.ClusterScoped, []string{"stan"}, true, []string{"Metrics", "Valid", "Age"}, nil},
 		"StageAnalysisRun": {hub, own, apiextensionsv1.ClusterScoped, []string{"star"}, true, []string{"Run", "Stage", "Attempt", "State", "Age"}, []string{"Message"}},

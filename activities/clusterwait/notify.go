@@ -51,7 +51,7 @@ type Key string
 // overrides apply to a cluster.
 const ClusterLabelsKey Key = "labels"
 
-// GatesKey is the key of what closes clusters: holds.
+// GatesKey is the key of what closes clusters, and of exemptions from it.
 const GatesKey Key = "gates"
 
 // PlacementKey is the key of a placement, its clusters and its snapshots.
@@ -164,7 +164,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		object client.Object
 		notify func(old, now client.Object)
 	}
-	gates := []source{{&fleetflowv1alpha1.RolloutHold{}, n.gateChanged}, {&fleetflowv1alpha1.RolloutWindow{}, n.gateChanged}}
+	gates := []source{{&fleetflowv1alpha1.RolloutHold{}, n.gateChanged}, {&fleetflowv1alpha1.RolloutWindow{}, n.gateChanged}, {&fleetflowv1alpha1.RolloutExemption{}, n.gateChanged}}
 	sources := []source{
 		{&placementv1beta1.Work{}, n.workChanged},
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},

@@ -22,9 +22,9 @@ import (
 // Read lists the holds and the windows of the hub and makes the gate of a subject of them. A hub that does not serve a kind
 // yet has none of it. Windows come from the cache: that one has changed is known a moment later.
 //
-// An activity that is about to write to clusters lists holds past every cache: a hold that was stored before the list then stops
-// the write, while a cache may not have it yet.
-func Read(ctx context.Context, holding, cached client.Reader, of startgate.Subject) (*startgate.Gate, error) {
+// An activity that is about to write to clusters lists holds and exemptions past every cache: a hold that was stored before the
+// list then stops the write, while a cache may not have it yet.
+func Read(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of startgate.Subject) (*startgate.Gate, error) {
 	var holds fleetflowv1alpha1.RolloutHoldList
 	if err := listServed(ctx, holding, &holds); err != nil {
 		return nil, fmt.Errorf("listing the rollout holds: %w", err)
@@ -33,7 +33,29 @@ func Read(ctx context.Context, holding, cached client.Reader, of startgate.Subje
 	if err := listServed(ctx, cached, &windows); err != nil {
 		return nil, fmt.Errorf("listing the rollout windows: %w", err)
 	}
+	if len(holds.Items)+len(windows.Items) == 0 {
+		return nil, nil // there is nothing to be exempt from
+	}
+	var err error
+	if of.Exemptions, err = Exemptions(ctx, holding, rule, of); err != nil {
+		return nil, err
+	}
 	return startgate.New(startgate.Holds(holds.Items, of), startgate.Windows(windows.Items, of)), nil
+}
+
+// ExemptionRule says which exemptions count. The zero value is the careful one.
+type ExemptionRule struct {
+	// Unverified lets those count, too, of which the hub's API server does not say who has made them.
+	Unverified bool
+}
+
+// Exemptions lists the exemptions of a subject that may count.
+func Exemptions(ctx context.Context, reader client.Reader, rule ExemptionRule, of startgate.Subject) (startgate.Exemptions, error) {
+	var all fleetflowv1alpha1.RolloutExemptionList
+	if err := listServed(ctx, reader, &all); err != nil {
+		return nil, fmt.Errorf("listing the rollout exemptions: %w", err)
+	}
+	return startgate.ExemptionsOf(all.Items, of, !rule.Unverified), nil
 }
 
 // listServed lists objects of a kind that the hub may not serve.
@@ -47,7 +69,16 @@ func listServed(ctx context.Context, reader client.Reader, list client.ObjectLis
 
 // Served says whether the hub serves the kinds that close clusters: its CustomResourceDefinitions may be older than the agent.
 func Served(mapper meta.RESTMapper) (bool, error) {
-	for _, kind := range []string{"RolloutHold", "RolloutWindow"} {
+	return serves(mapper, "RolloutHold", "RolloutWindow")
+}
+
+// ExemptionsServed says whether the hub serves RolloutExemptions.
+func ExemptionsServed(mapper meta.RESTMapper) (bool, error) {
+	return serves(mapper, "RolloutExemption")
+}
+
+func serves(mapper meta.RESTMapper, kinds ...string) (bool, error) {
+	for _, kind := range kinds {
 		_, err := mapper.RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
 			return false, nil
@@ -78,6 +109,8 @@ type Keeper struct {
 	// Cached has the labels of clusters; Live is past every cache.
 	Cached, Live client.Reader
 	Clock        clock.PassiveClock
+	// Rule says which exemptions count.
+	Rule ExemptionRule
 
 	mu      sync.Mutex
 	subject startgate.Subject
@@ -103,7 +136,7 @@ func (k *Keeper) Refresh(ctx context.Context, of startgate.Subject) error {
 
 func (k *Keeper) readGate(ctx context.Context) (err error) {
 	k.read = k.Clock.Now()
-	k.gate, err = Read(ctx, k.Live, k.Cached, k.subject)
+	k.gate, err = Read(ctx, k.Live, k.Cached, k.Rule, k.subject)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -28,4 +29,6 @@ type Activities struct {
 	Events events.EventRecorder
 	// ClusterWrites bounds the clusters that this process writes to at the same time.
 	ClusterWrites throttle.Limit
+	// Exemptions says which exemptions count.
+	Exemptions gateread.ExemptionRule
 }

@@ -50,7 +50,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 		acts: a, in: in, placement: placement, claim: claimOn(placement), flight: newFlightLog(),
 		goal:     goal{snapshot: in.Snapshot, strategy: placement.GetPlacementSpec().Strategy},
 		bindings: clusterwait.NewBindingCache(a.Client, a.Live),
-		gates:    &gateread.Keeper{Cached: a.Client, Live: a.Live, Clock: a.Clock},
+		gates:    &gateread.Keeper{Cached: a.Client, Live: a.Live, Clock: a.Clock, Rule: a.Exemptions},
 	}
 	c := &advanceCall{callState: state, sub: sub, observer: observer{state, sub}, writer: batchWriter{state}}
 	if in.EvictionsOnly {

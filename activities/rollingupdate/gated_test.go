@@ -83,3 +83,21 @@ func TestAnEvictionWaitsForAHoldAndIsJudgedAfterIt(t *testing.T) {
 	require.Len(t, result.Next, 1)
 	assert.Equal(t, act.OpEvict, result.Next[0].Op)
 }
+
+func TestAPlacementThatIsExemptGoesInSpiteOfTheHold(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot))
+	r.members("a", "b")
+	r.hold(nil)
+	require.NoError(t, r.Create(t.Context(), &fleetflowv1alpha1.RolloutExemption{
+		ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
+		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
+			Placement: "crp", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}},
+			Reason: "CVE", ExpiresAt: metav1.NewTime(r.clock.Now().Add(time.Hour)),
+		},
+	}))
+	result := r.advance(act.AdvanceRequest{})
+	assert.NotEmpty(t, result.Next)
+	assert.Zero(t, result.Closed)
+	r.clock.Step(time.Hour)
+	assert.Equal(t, 2, r.advance(act.AdvanceRequest{}).Closed, "its time is over")
+}

@@ -27,7 +27,7 @@ type callState struct {
 
 // readGates reads, live, what closes clusters.
 func (s *callState) readGates(ctx context.Context) error {
-	return s.gates.Read(ctx, startgate.Subject{PlacementLabels: s.placement.GetLabels()})
+	return s.gates.Read(ctx, startgate.SubjectOf(s.placement))
 }
 
 // lifecycleHooks has the hooks of the placement; nil if there are none.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -70,6 +71,8 @@ type Activities struct {
 	Outages *APIServerOutages
 	// Sources says which metric sources can be used; nil if that is not looked at before they are.
 	Sources SourceChecker
+	// Exemptions says which exemptions count.
+	Exemptions gateread.ExemptionRule
 
 	refusals refusalLog
 	gaps     observationGaps

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -199,6 +200,29 @@ func notServed(kind string) string {
 // Analysis implements stagetask.Hub.
 func (h taskHub) Analysis(ctx context.Context, check stagetask.Check, again bool) (*fleetflowv1alpha1.StageAnalysisRun, string, error) {
 	return analyst(h).ensure(ctx, check.Task, check.Stage, again)
+}
+
+// Waive implements stagetask.Hub. That the analysis is waived is written into its StageAnalysisRun before the run goes by it.
+func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, error) {
+	exemptions, err := gateread.Exemptions(ctx, h.acts.Live, h.acts.Exemptions, subjectOf(h.run, nil, check.Stage.StageName))
+	if err != nil {
+		return "", err
+	}
+	exemption := exemptions.From(fleetflowv1alpha1.ExemptFromAnalysis, check.Stage.StageName)
+	if exemption == nil || !check.Now.Before(exemption.Spec.ExpiresAt.Time) {
+		return "", nil
+	}
+	waiver := exemption.Record()
+	analysed, err := liveread.Existing(ctx, h.acts.Live, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: named(check.Status.AnalysisRunName)}, "StageAnalysisRun")
+	if err != nil || analysed == nil || analysed.PhaseOfAttempt() == fleetflowv1alpha1.AnalysisWaived {
+		return waiver, err
+	}
+	analysed.Status.Attempt, analysed.Status.Phase, analysed.Status.Message = analysed.Spec.Attempt, fleetflowv1alpha1.AnalysisWaived, truncateText(waiver, maxNote)
+	analysed.Status.NextAt, analysed.Status.FinishedAt = nil, &metav1.Time{Time: check.Now}
+	if err := h.acts.Client.Status().Update(ctx, analysed); err != nil {
+		return "", fmt.Errorf("waiving StageAnalysisRun %s: %w", analysed.Name, err)
+	}
+	return waiver, nil
 }
 
 // ReportWarning implements stagetask.Hub.

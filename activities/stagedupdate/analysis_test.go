@@ -190,3 +190,33 @@ func TestTheAnalysisOfAnEarlierRunOfTheNameDoesNotCount(t *testing.T) {
 	initialize(h, "example-run-2")
 	assert.Equal(t, fleetflowv1alpha1.AnalysisPending, h.analysis().PhaseOfAttempt())
 }
+
+func TestAnAnalysisIsWaivedByAnExemption(t *testing.T) {
+	fromCanary := fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "canary"}
+	for _, failed := range []bool{false, true} {
+		h := awaitsAnalysis(t, placementv1beta1.AnalysisConfig{})
+		h.gates("canary", 1)
+		if failed {
+			h.measuredAs(fleetflowv1alpha1.AnalysisFailed)
+			h.gates("canary", 1)
+			require.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
+			edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateRun })
+		}
+		h.exempt("jane", fromCanary)
+		assert.True(t, h.gates("canary", 1).Open, "nothing is measured any more")
+		const record = "exemption hotfix: jane exempts run/example-run-2 from analysis/canary until "
+		assert.Contains(t, h.taskCondition("AnalysisSucceeded"), "AnalysisSucceeded=True StageTaskAnalysisWaived: Waived: "+record)
+		assert.Contains(t, h.taskCondition("AnalysisSucceeded"), ": CVE-2026-1 (INC-9)")
+		assert.Equal(t, fleetflowv1alpha1.AnalysisWaived, h.analysis().Status.Phase)
+		assert.Contains(t, h.analysis().Status.Message, record)
+		assert.NotNil(t, h.analysis().Status.FinishedAt)
+		assert.Contains(t, strings.Join(h.events, "\n"), "Warning example-run-2 AnalysisWaived")
+	}
+}
+
+func TestAnExemptionOfAnotherStageWaivesNothing(t *testing.T) {
+	h := awaitsAnalysis(t, placementv1beta1.AnalysisConfig{})
+	h.exempt("jane", fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "staging"})
+	assert.False(t, h.gates("canary", 1).Open)
+	assert.NotEqual(t, fleetflowv1alpha1.AnalysisWaived, h.analysis().Status.Phase)
+}

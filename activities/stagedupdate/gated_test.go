@@ -115,3 +115,45 @@ func TestTheDeletionStageClearsNothingWhileAHoldIsInForce(t *testing.T) {
 	assert.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Succeeded)
 	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
 }
+
+// exempt lets the run go, as jane does, and lets the informer tell.
+func (h *hub) exempt(by string, from ...fleetflowv1alpha1.ExemptFrom) *fleetflowv1alpha1.RolloutExemption {
+	h.t.Helper()
+	exemption := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: "hotfix"}, Spec: fleetflowv1alpha1.RolloutExemptionSpec{
+		Run: "example-run-2", From: from, Reason: "CVE-2026-1", Ticket: "INC-9", ExpiresAt: metav1.NewTime(h.clock.Now().Add(time.Hour)),
+	}}
+	if by != "" {
+		exemption.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: by}
+	}
+	require.NoError(h.t, h.unwatched.Create(h.t.Context(), exemption))
+	h.tell(&fleetflowv1alpha1.RolloutExemption{}, nil, exemption)
+	return exemption
+}
+
+var fromIncident = fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}
+
+func TestARunThatIsExemptGoesInSpiteOfTheHold(t *testing.T) {
+	h := initialized(t)
+	h.hold(nil)
+	assert.NotEmpty(t, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)).Held)
+	h.exempt("jane", fromIncident)
+	delta := must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil))
+	assert.NotEmpty(t, delta.NextAt)
+	assert.Empty(t, delta.Held)
+	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.NotEqual(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+
+	h.clock.Step(time.Hour) // from then on the hold counts again
+	assert.Equal(t, heldBy(time.Time{}), must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3"))).Held)
+	assert.Equal(t, oldSnapshot, h.binding("member1").Spec.ResourceSnapshotName)
+}
+
+func TestAnExemptionOfNoVerifiedPersonLetsNothingGo(t *testing.T) {
+	h := initialized(t)
+	h.hold(nil)
+	h.exempt("", fromIncident)
+	assert.NotEmpty(t, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)).Held)
+	h.acts.Exemptions.Unverified = true
+	assert.Empty(t, must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil)).Held, "unless the chart says that it may")
+}

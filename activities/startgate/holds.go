@@ -14,7 +14,13 @@ const kindHold = "RolloutHold"
 
 // holds are the RolloutHolds that concern a subject, those that never expire first, then those that expire last: a cluster
 // opens when the last of them ends.
-type holds []fleetflowv1alpha1.RolloutHold
+type holds []hold
+
+// hold is a hold, and until when the subject is exempt from it.
+type hold struct {
+	*fleetflowv1alpha1.RolloutHold
+	exemptUntil time.Time
+}
 
 // Holds makes a source of the holds that concern a subject; nil if there are none.
 func Holds(all []fleetflowv1alpha1.RolloutHold, of Subject) Source {
@@ -23,16 +29,20 @@ func Holds(all []fleetflowv1alpha1.RolloutHold, of Subject) Source {
 		hold := &all[i]
 		exempt := of.Rollback && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
 		if hold.DeletionTimestamp.IsZero() && !exempt && hold.CoversPlacement(of.PlacementLabels) {
-			concern = append(concern, *hold)
+			concern = append(concern, newHold(hold, of))
 		}
 	}
 	if len(concern) == 0 {
 		return nil
 	}
-	slices.SortFunc(concern, func(a, b fleetflowv1alpha1.RolloutHold) int {
+	slices.SortFunc(concern, func(a, b hold) int {
 		return cmp.Or(compareExpiry(a.Expires(), b.Expires()), strings.Compare(a.Name, b.Name))
 	})
 	return concern
+}
+
+func newHold(of *fleetflowv1alpha1.RolloutHold, subject Subject) hold {
+	return hold{of, subject.Exemptions.until(fleetflowv1alpha1.ExemptFromHold, of.Name)}
 }
 
 // compareExpiry orders what never expires before the rest, and that by how long it lasts.
@@ -52,7 +62,7 @@ func compareExpiry(a, b time.Time) int {
 func (h holds) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
 	for i := range h {
 		hold := &h[i]
-		if hold.IsInForce(now) && hold.Holds(start) && hold.CoversCluster(cluster.Labels) {
+		if hold.IsInForce(now) && !now.Before(hold.exemptUntil) && hold.Holds(start) && hold.CoversCluster(cluster.Labels) {
 			return Closure{
 				Kind: kindHold, Name: hold.Name, Reason: fleetflowv1alpha1.ReasonHoldInForce, Why: hold.Spec.Reason, Until: hold.Expires(),
 			}, true
@@ -61,11 +71,13 @@ func (h holds) Closed(cluster Cluster, start Start, now time.Time) (Closure, boo
 	return Closure{}, false
 }
 
-// NextChange is when the next hold expires.
+// NextChange is when the next hold expires, or an exemption from one.
 func (h holds) NextChange(now time.Time) (next time.Time) {
 	for i := range h {
-		if expires := h[i].Expires(); now.Before(expires) {
-			next = earlierOf(next, expires)
+		for _, expires := range []time.Time{h[i].Expires(), h[i].exemptUntil} {
+			if now.Before(expires) {
+				next = earlierOf(next, expires)
+			}
 		}
 	}
 	return next

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // Start is a kind of change that begins on a cluster.
@@ -14,12 +15,21 @@ type Start = fleetflowv1alpha1.Start
 
 // Subject is what a gate is made for: a placement, or a stage of an update run of it.
 type Subject struct {
+	// Namespace and Placement say which placement it is; Run is the update run, and empty for rolling updates and evictions.
+	Namespace, Placement, Run string
 	// PlacementLabels are the labels of the placement.
 	PlacementLabels map[string]string
 	// Stage is the name of the stage; empty for rolling updates, evictions, and the stage that clears clusters.
 	Stage string
 	// Rollback says that the run takes back what another has done.
 	Rollback bool
+	// Exemptions are those of the subject.
+	Exemptions Exemptions
+}
+
+// SubjectOf is a placement, with its rolling updates and evictions.
+func SubjectOf(placement placementv1beta1.PlacementObject) Subject {
+	return Subject{Namespace: placement.GetNamespace(), Placement: placement.GetName(), PlacementLabels: placement.GetLabels()}
 }
 
 // Cluster is a member cluster, with the labels of its MemberCluster.

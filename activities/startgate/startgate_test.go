@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 var (
@@ -160,4 +161,73 @@ func TestATallyTellsWhatWaitsForWhat(t *testing.T) {
 	assert.Equal(t, noon, tally.Until())
 	assert.Equal(t, "2 of 12 cluster(s) of stage prod wait for hold incident (payments down); "+
 		"1 of 12 cluster(s) of stage prod wait for hold east (storm) until 2026-11-22T12:00:00Z", tally.Text(12, "stage prod"))
+}
+
+// exemption is one of a run that lasts an hour from noon, by jane.
+func exemption(name string, change func(*fleetflowv1alpha1.RolloutExemption)) fleetflowv1alpha1.RolloutExemption {
+	e := fleetflowv1alpha1.RolloutExemption{
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
+		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
+			Run: "web-17", Reason: "CVE", ExpiresAt: metav1.NewTime(noon.Add(time.Hour)),
+			From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}},
+		},
+	}
+	if change != nil {
+		change(&e)
+	}
+	return e
+}
+
+func TestWhatAnExemptionLetsGo(t *testing.T) {
+	run := startgate.Subject{Placement: "", Run: "web-17"}
+	for sentence, test := range map[string]struct {
+		change     func(*fleetflowv1alpha1.RolloutExemption)
+		of         startgate.Subject
+		now        time.Time
+		unverified bool
+		open       bool
+	}{
+		"its run goes":                         {of: run, open: true},
+		"until it ends":                        {of: run, now: noon.Add(time.Hour - time.Second), open: true},
+		"and not from then on":                 {of: run, now: noon.Add(time.Hour)},
+		"another run waits":                    {of: startgate.Subject{Run: "web-18"}},
+		"the run of that name of a team waits": {of: startgate.Subject{Namespace: "team-a", Run: "web-17"}},
+		"unless it is meant": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Namespace = "team-a" },
+			of: startgate.Subject{Namespace: "team-a", Run: "web-17"}, open: true},
+		"a rolling update of that name waits": {of: startgate.Subject{Placement: "web-17"}},
+		"a placement goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" },
+			of: startgate.Subject{Placement: "web"}, open: true},
+		"its runs do not go with it":  {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" }, of: run},
+		"it is not from another hold": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.From[0].Name = "other" }, of: run},
+		"nor is one from all windows": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
+			e.Spec.From[0] = fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow}
+		}, of: run},
+		"one that is deleted lets nothing go":               {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.DeletionTimestamp = at(noon) }, of: run},
+		"nor does one of which it is not known who made it": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Annotations = nil }, of: run},
+		"unless that need not be known":                     {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Annotations = nil }, of: run, unverified: true, open: true},
+		"nor does one that lasts for more than a day": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
+			e.Spec.ExpiresAt = metav1.NewTime(noon.Add(25 * time.Hour))
+		}, of: run},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			of, now := test.of, test.now
+			if now.IsZero() {
+				now = noon
+			}
+			of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", test.change)}, of, !test.unverified)
+			gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", nil)}, of))
+			_, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, now)
+			assert.Equal(t, test.open, !closed)
+		})
+	}
+}
+
+func TestTwoHoldsAndOneExemption(t *testing.T) {
+	of := startgate.Subject{Run: "web-17"}
+	of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", nil)}, of, true)
+	gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", nil), hold("other", nil)}, of))
+	closure, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon)
+	assert.True(t, closed, "an exemption is from single holds")
+	assert.Equal(t, "other", closure.Name)
+	assert.Equal(t, noon.Add(time.Hour), gate.NextChange(noon), "when the exemption ends, the hold counts again")
 }

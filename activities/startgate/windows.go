@@ -108,6 +108,8 @@ func (w *Window) isDeny() bool { return w.Spec.Type == fleetflowv1alpha1.WindowD
 // windows are the windows that concern a subject.
 type windows struct {
 	all []Window
+	// exemptUntil is until when the subject is exempt from each of them.
+	exemptUntil []time.Time
 	// states are those of the last instant that was asked for: between two changes they are the same for all clusters.
 	states atomic.Pointer[windowStates]
 }
@@ -125,7 +127,11 @@ func Windows(all []fleetflowv1alpha1.RolloutWindow, of Subject) Source {
 	if len(concern) == 0 {
 		return nil
 	}
-	return &windows{all: concern}
+	exemptUntil := make([]time.Time, len(concern))
+	for i := range concern {
+		exemptUntil[i] = of.Exemptions.until(fleetflowv1alpha1.ExemptFromWindow, concern[i].Name)
+	}
+	return &windows{all: concern, exemptUntil: exemptUntil}
 }
 
 // statesAt is what the windows do at an instant.
@@ -136,6 +142,10 @@ func (w *windows) statesAt(now time.Time) *windowStates {
 	s := &windowStates{from: now, closed: make([]bool, len(w.all)), opens: make([]time.Time, len(w.all))}
 	for i := range w.all {
 		window := &w.all[i]
+		if now.Before(w.exemptUntil[i]) { // an Allow counts as open, a Deny as not there
+			s.until = earlierOf(s.until, w.exemptUntil[i])
+			continue
+		}
 		s.closed[i] = window.IsOpen(now) == window.isDeny()
 		if window.Calendar == nil {
 			continue

@@ -174,3 +174,41 @@ func BenchmarkWindows(b *testing.B) {
 		}
 	}
 }
+
+func TestAWindowFromWhichARunIsExempt(t *testing.T) {
+	const never = `dates: [{start: "2020-01-01T00:00", end: "2020-01-02T00:00"}]`
+	const always = `weekly: [{days: [Mon, Tue, Wed, Thu, Fri, Sat, Sun], start: "00:00", end: "24:00"}]`
+	windows := []fleetflowv1alpha1.RolloutWindow{
+		windowOf(t, "nights", `{type: Allow, scope: Fleet, `+never+`}`),
+		windowOf(t, "weekends", `{type: Allow, scope: Fleet, `+never+`}`),
+		windowOf(t, "freeze", `{type: Deny, scope: Fleet, `+always+`}`),
+	}
+	from := func(names ...string) (froms []fleetflowv1alpha1.ExemptFrom) {
+		for _, name := range names {
+			froms = append(froms, fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow, Name: name})
+		}
+		return froms
+	}
+	for sentence, test := range map[string]struct {
+		from []fleetflowv1alpha1.ExemptFrom
+		by   string
+	}{
+		"an Allow counts as open, and the Deny holds it": {from("nights"), "freeze"},
+		"a Deny counts as not there":                     {from("freeze"), "nights"},
+		"both are named":                                 {from("nights", "freeze"), ""},
+		"without a name, all of them":                    {from(""), ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			of := startgate.Subject{Run: "web-17"}
+			e := exemption("e", func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.From = test.from })
+			of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{e}, of, true)
+			gate := startgate.New(startgate.Windows(windows, of))
+			closure, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon)
+			assert.Equal(t, test.by, closure.Name)
+			assert.Equal(t, test.by != "", closed)
+			assert.True(t, gate.NextChange(noon).Equal(noon.Add(time.Hour)) || test.by == "nights" && !gate.NextChange(noon).IsZero(), gate.NextChange(noon))
+			_, closed = gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon.Add(time.Hour))
+			assert.True(t, closed, "the exemption has ended")
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
@@ -66,6 +67,9 @@ type options struct {
 	sourceNamespace   string
 	sourcesOnLoopback bool
 
+	// verifiedExemptions has exemptions count only if the hub's API server says who has made them.
+	verifiedExemptions bool
+
 	// outages knows when the hub's API server could not be reached.
 	outages *stagedupdate.APIServerOutages
 }
@@ -105,6 +109,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.Var(&o.maxBytes, selection.MaxBytesFlag, "how many bytes of JSON one placement may select; one that selects more stays as it is; 0 is no bound")
 	f.StringVar(&o.sourceNamespace, "metric-source-namespace", "fleet-system", "namespace of the Secrets of MetricSources: that of the hub agent")
 	f.BoolVar(&o.sourcesOnLoopback, "metric-sources-on-loopback", false, "let MetricSources have addresses of the hub agent's own machine; for fleets for development only")
+	f.BoolVar(&o.verifiedExemptions, "require-verified-exemptions", true, "let RolloutExemptions count only if the hub's API server says who has made them")
 	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
 	}
@@ -145,6 +150,11 @@ func (o *options) checkFlags() error {
 	filter, err := snapshot.NewFilter(o.filterFlags)
 	o.filter = filter
 	return err
+}
+
+// exemptions says which RolloutExemptions count.
+func (o *options) exemptions() gateread.ExemptionRule {
+	return gateread.ExemptionRule{Unverified: !o.verifiedExemptions}
 }
 
 // namespaceOfProfiles is where members have ClusterProfiles; empty if they have none.

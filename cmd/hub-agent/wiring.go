@@ -54,7 +54,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
 			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
-			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources,
+			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Exemptions: o.exemptions(),
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
@@ -143,7 +143,7 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 		Placement: placements,
 		Rolling: &rollingupdate.Activities{
 			Client: cached, Live: live, Works: shared.syncer, Notifier: notifier, Clock: clk, ClusterWrites: writes,
-			Events: mgr.GetEventRecorder("placement-eviction-controller"),
+			Events: mgr.GetEventRecorder("placement-eviction-controller"), Exemptions: o.exemptions(),
 		},
 		UpdateRun: &stagedupdate.Activities{
 			Client: cached, Live: live, Works: shared.syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
@@ -152,6 +152,7 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 			Approvals:  stagedupdate.ApprovalPolicy(o.temporal.approvals),
 			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
 			Sources:    shared.sources,
+			Exemptions: o.exemptions(),
 		},
 		Measure: &measure.Activities{Client: cached, Live: live, Sources: shared.sources, Clock: clk, Metrics: measured},
 	}, nil

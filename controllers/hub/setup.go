@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/worksync"
@@ -28,6 +29,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
+	"github.com/fleetflow/fleetflow/controllers/hub/rolloutexemption"
 	"github.com/fleetflow/fleetflow/controllers/hub/rollouthold"
 	"github.com/fleetflow/fleetflow/controllers/hub/rolloutwindow"
 	"github.com/fleetflow/fleetflow/controllers/hub/stageanalysis"
@@ -58,6 +60,8 @@ type Options struct {
 	Catch *safetycatch.Catch
 	// Sources says which metric sources can be used.
 	Sources stageanalysis.SourceChecker
+	// Exemptions says which exemptions count.
+	Exemptions gateread.ExemptionRule
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 }
@@ -94,6 +98,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"rollout window", false, func() error {
 			return rolloutwindow.NewReconciler(cached, recorder("rollout-window-controller"), clk).SetupWithManager(mgr)
 		}},
+		{"rollout exemption", false, func() error {
+			return rolloutexemption.NewReconciler(cached, recorder("rollout-exemption-controller"), clk, options.Exemptions).SetupWithManager(mgr)
+		}},
 		{"stage analysis", options.Sources == nil, func() error {
 			return stageanalysis.SetupWithManager(mgr, options.Sources, clk)
 		}},
@@ -102,7 +109,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	auditor := &waker.Auditor{Temporal: options.Temporal, Log: mgr.GetLogger().WithName("audit")}
 	for _, scope := range placementv1beta1.Scopes() {
 		placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource(scope)), clk)
-		placements.Vocabulary = options.Vocabulary
+		placements.Vocabulary, placements.Gates.Exemptions = options.Vocabulary, options.Exemptions
 		runs := stagedupdate.New(cached, options.Temporal, clk)
 		auditor.Sources = append(auditor.Sources, placements.Needing, runs.Needing)
 		controllers = append(controllers,

@@ -76,6 +76,7 @@ var kinds = map[string]served{
 
 	"PropagatedType":   {versions: onlyAlpha, short: "pt", columns: "Propagation Observed Placements", wide: "Reason"},
 	"RolloutWindow":    {versions: onlyAlpha, short: "rwin", columns: "Type Scope Open Next-Open Next-Close Clusters Valid", wide: "Zone Reason"},
+	"RolloutExemption": {versions: onlyAlpha, short: "rex", columns: "Run Placement From By Effective Expires", wide: "Namespace Ticket Reason"},
 	"MetricSource":     {versions: onlyAlpha, short: "msrc", columns: "Type Ready", wide: "URL"},
 	"StageAnalysis":    {versions: onlyAlpha, short: "stan", columns: "Metrics Valid"},
 	"StageAnalysisRun": {versions: onlyAlpha, short: "star", columns: "Run Stage Attempt State", wide: "Message"},

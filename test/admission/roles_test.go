@@ -14,7 +14,7 @@ import (
 )
 
 // fleetRoles are the ClusterRoles that the chart brings for people.
-var fleetRoles = []string{"hub-agent-viewer", "hub-agent-placer", "hub-agent-runner", "hub-agent-approver", "hub-agent-hold", "hub-agent-window-admin", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}
+var fleetRoles = []string{"hub-agent-viewer", "hub-agent-placer", "hub-agent-runner", "hub-agent-approver", "hub-agent-hold", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}
 
 // reads tries to list the objects of a kind.
 func reads(kind, namespace string) func(*testing.T, *session) error {
@@ -71,12 +71,14 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		"disable a kind":            {creates(disabledKind), []string{"hub-agent-administrator"}},
 		"see which kinds are held":  {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: PropagatedType}`, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
 		"stop the line":             {creates(hold), []string{"hub-agent-hold", "hub-agent-administrator"}},
-		"see what stops it":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold}`, ""), []string{"hub-agent-viewer", "hub-agent-hold", "hub-agent-administrator"}},
+		"see what stops it":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold}`, ""), []string{"hub-agent-viewer", "hub-agent-hold", "hub-agent-break-glass", "hub-agent-administrator"}},
+		"break the glass":           {createsExemption, []string{"hub-agent-break-glass", "hub-agent-administrator"}},
+		"see who did":               {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption}`, ""), []string{"hub-agent-viewer", "hub-agent-break-glass", "hub-agent-administrator"}},
 		"say when rollouts start":   {creates(window), []string{"hub-agent-window-admin", "hub-agent-administrator"}},
-		"see when they may":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow}`, ""), []string{"hub-agent-viewer", "hub-agent-window-admin", "hub-agent-administrator"}},
+		"see when they may":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow}`, ""), []string{"hub-agent-viewer", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-administrator"}},
 		"write a template":          {creates(template), []string{"hub-agent-analysis-author", "hub-agent-administrator"}},
 		"say where it measures":     {creates(source), []string{"hub-agent-analysis-admin", "hub-agent-administrator"}},
-		"see what was measured":     {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysisRun}`, ""), []string{"hub-agent-viewer", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
+		"see what was measured":     {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysisRun}`, ""), []string{"hub-agent-viewer", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
 		"label a member":            {changes(memberCluster, "", "unmanaged", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-administrator"}},
 		"change a binding":          {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), nil},
 	} {

@@ -54,7 +54,7 @@ func beginJudgement(t *testing.T) {
 	for _, kind := range []client.Object{
 		&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{},
 		&placementv1beta1.ClusterResourcePlacementEviction{}, &placementv1beta1.ClusterResourcePlacementDisruptionBudget{},
-		&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.RolloutHold{}, &clusterv1beta1.MemberCluster{},
+		&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.RolloutHold{}, &fleetflowv1alpha1.RolloutExemption{}, &clusterv1beta1.MemberCluster{},
 	} {
 		recordings = append(recordings, s.record(s.hub, kind))
 	}

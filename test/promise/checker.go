@@ -29,9 +29,11 @@ type Checker struct {
 	evictions map[string]*placementv1beta1.ClusterResourcePlacementEviction
 	byUser    map[string]bool
 	holds     map[string]*storedHold
-	labels    map[string]map[string]string
-	leaving   map[string]bool
-	clock     time.Time
+	// exemptions are those of all placements and runs.
+	exemptions map[string]storedExemption
+	labels     map[string]map[string]string
+	leaving    map[string]bool
+	clock      time.Time
 	// Judged counts the writes that took a cluster away, gave one its first resources, or
 	// deleted one.
 	Judged int
@@ -42,7 +44,7 @@ func New(placement *placementv1beta1.ClusterResourcePlacement) *Checker {
 	return &Checker{
 		placement: placement.DeepCopy(), bindings: map[string]*placementv1beta1.ClusterResourceBinding{}, works: map[string]placementv1beta1.Work{},
 		evictions: map[string]*placementv1beta1.ClusterResourcePlacementEviction{}, byUser: map[string]bool{},
-		holds: map[string]*storedHold{}, labels: map[string]map[string]string{}, leaving: map[string]bool{},
+		holds: map[string]*storedHold{}, exemptions: map[string]storedExemption{}, labels: map[string]map[string]string{}, leaving: map[string]bool{},
 	}
 }
 

@@ -20,14 +20,17 @@ type Fleet struct {
 	external map[string]bool
 	holds    map[string]storedHold
 	clusters map[string]storedCluster
-	clock    time.Time
+	// exemptions are those that are stored.
+	exemptions map[string]*fleetflowv1alpha1.RolloutExemption
+	clock      time.Time
 	// judged and placements count what was judged of placements that are gone.
 	judged, placements int
 }
 
 // NewFleet returns a judge to whom nothing is known.
 func NewFleet() *Fleet {
-	return &Fleet{checkers: map[string]*Checker{}, external: map[string]bool{}, holds: map[string]storedHold{}, clusters: map[string]storedCluster{}}
+	return &Fleet{checkers: map[string]*Checker{}, external: map[string]bool{}, holds: map[string]storedHold{}, clusters: map[string]storedCluster{},
+		exemptions: map[string]*fleetflowv1alpha1.RolloutExemption{}}
 }
 
 // Judged counts the writes of which there was something to judge, and the placements.
@@ -60,6 +63,8 @@ func (f *Fleet) Take(object client.Object, gone bool) error {
 	switch o := object.(type) {
 	case *fleetflowv1alpha1.RolloutHold:
 		f.takeHold(o, gone)
+	case *fleetflowv1alpha1.RolloutExemption:
+		f.takeExemption(o, gone)
 	case *clusterv1beta1.MemberCluster:
 		f.takeCluster(o, gone)
 	case *placementv1beta1.ClusterResourcePlacement:
@@ -84,6 +89,17 @@ func (f *Fleet) takeHold(hold *fleetflowv1alpha1.RolloutHold, gone bool) {
 		return
 	}
 	f.holds[hold.Name] = storedHold{hold, f.clock}
+}
+
+// takeExemption shows an exemption to all checkers.
+func (f *Fleet) takeExemption(exemption *fleetflowv1alpha1.RolloutExemption, gone bool) {
+	for _, checker := range f.checkers {
+		checker.Exempt(exemption, gone, f.clock, f.Batch)
+	}
+	f.exemptions[exemption.Name] = exemption
+	if gone {
+		delete(f.exemptions, exemption.Name)
+	}
 }
 
 // storedCluster is a member cluster as it was stored last.
@@ -117,6 +133,9 @@ func (f *Fleet) takePlacement(p *placementv1beta1.ClusterResourcePlacement, gone
 		checker = New(p)
 		for _, hold := range f.holds {
 			checker.Hold(hold.RolloutHold, false, hold.grace, f.Batch)
+		}
+		for _, exemption := range f.exemptions {
+			checker.Exempt(exemption, false, f.clock, f.Batch)
 		}
 		for name, cluster := range f.clusters {
 			checker.Labels(name, cluster.labels)

@@ -137,3 +137,41 @@ func TestNoMoreClustersAreOnTheirWayThanTheStageAllows(t *testing.T) {
 		})
 	}
 }
+
+func TestAnExemptionIsFromOneHoldForOnePlacement(t *testing.T) {
+	start := time.Unix(1000, 0)
+	f := NewFleet()
+	f.Batch = 10 * time.Second
+	f.At(start)
+	for _, name := range []string{"one", "two"} {
+		require.NoError(t, f.Take(inFleet(name, false), false))
+		require.NoError(t, f.Take(bindingOf(name, "west", ""), false))
+		require.NoError(t, f.Take(bindingOf(name, "west", name+"-0-snapshot"), false))
+	}
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "r"}}
+	require.NoError(t, f.Take(hold, false))
+	exemption := &fleetflowv1alpha1.RolloutExemption{
+		ObjectMeta: metav1.ObjectMeta{Name: "e", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
+		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
+			Placement: "one", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}}, ExpiresAt: metav1.NewTime(start.Add(time.Minute)),
+		},
+	}
+	require.NoError(t, f.Take(exemption, false))
+	f.At(start.Add(30 * time.Second))
+	require.NoError(t, f.Take(bindingOf("one", "west", "one-1-snapshot"), false), "it is exempt")
+	require.ErrorContains(t, f.Take(bindingOf("two", "west", "two-1-snapshot"), false), "begins while hold h covers it", "the other is not")
+
+	other := hold.DeepCopy()
+	other.Name = "other"
+	require.NoError(t, f.Take(other, false))
+	f.At(start.Add(45 * time.Second))
+	require.ErrorContains(t, f.Take(bindingOf("one", "west", "one-2-snapshot"), false), "begins while hold other covers it", "it is exempt from one hold")
+	require.NoError(t, f.Take(other, true))
+	f.At(start.Add(2 * time.Minute))
+	require.ErrorContains(t, f.Take(bindingOf("one", "west", "one-3-snapshot"), false), "begins while hold h covers it", "its time is over")
+
+	anonymous := exemption.DeepCopy()
+	anonymous.Annotations, anonymous.Spec.ExpiresAt = nil, metav1.NewTime(start.Add(time.Hour))
+	require.NoError(t, f.Take(anonymous, false))
+	require.ErrorContains(t, f.Take(bindingOf("one", "west", "one-4-snapshot"), false), "begins while hold h covers it", "who has made it is not known")
+}

@@ -45,6 +45,9 @@ func (c *Checker) stopped(was, now *placementv1beta1.ClusterResourceBinding, gon
 	for _, start := range c.starts(was, now, gone) {
 		for _, hold := range c.holds {
 			covers := hold.Holds(start) && hold.CoversPlacement(c.placement.Labels) && hold.CoversCluster(c.labels[now.Spec.TargetCluster])
+			if c.isExempt(now, hold.Name) {
+				continue
+			}
 			inForce := c.clock.IsZero() || hold.IsInForce(c.clock) && c.clock.After(hold.grace)
 			if covers && inForce {
 				return fmt.Errorf("%s: %s begins while hold %s covers it", now.Spec.TargetCluster, start, hold.Name)
@@ -52,6 +55,39 @@ func (c *Checker) stopped(was, now *placementv1beta1.ClusterResourceBinding, gon
 		}
 	}
 	return nil
+}
+
+// Exempt notes that an exemption was written, or is gone: from what it exempts, nothing is promised until the batch is written
+// that had begun by its end.
+func (c *Checker) Exempt(now *fleetflowv1alpha1.RolloutExemption, gone bool, at time.Time, batch time.Duration) {
+	until := now.Spec.ExpiresAt.Time
+	if gone && at.Before(until) {
+		until = at
+	}
+	c.exemptions[now.Name] = storedExemption{now.DeepCopy(), until.Add(batch)}
+}
+
+// storedExemption is an exemption, and until when what it let go may be written.
+type storedExemption struct {
+	*fleetflowv1alpha1.RolloutExemption
+	until time.Time
+}
+
+// isExempt says that what writes to a binding is exempt from a hold: the rolling update of its placement, or the run that has the
+// binding.
+func (c *Checker) isExempt(now *placementv1beta1.ClusterResourceBinding, hold string) bool {
+	for _, exemption := range c.exemptions {
+		if flaw, _ := exemption.Flaw(true); flaw != "" || exemption.Spec.Namespace != "" || !c.clock.IsZero() && c.clock.After(exemption.until) {
+			continue
+		}
+		run := now.Annotations[placementv1beta1.UpdateRunAnnotation]
+		for _, from := range exemption.Spec.From {
+			if from.Covers(fleetflowv1alpha1.ExemptFromHold, hold) && (exemption.Spec.Placement == c.placement.Name || run != "" && exemption.Spec.Run == run) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // starts are the kinds of starts that a write is: one at most.

@@ -99,6 +99,8 @@ const (
 	AnalysisInconclusive AnalysisPhase = "Inconclusive"
 	// AnalysisError could not measure.
 	AnalysisError AnalysisPhase = "Error"
+	// AnalysisWaived lets the stage pass by a RolloutExemption, whatever is measured.
+	AnalysisWaived AnalysisPhase = "Waived"
 )
 
 // StageAnalysisRunStatus is what has been measured.
@@ -106,8 +108,9 @@ type StageAnalysisRunStatus struct {
 	// Attempt is the one that the rest is about.
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// State of the analysis: Pending, Running, and in the end Succeeded, Failed, Inconclusive or Error.
-	// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Inconclusive;Error
+	// State of the analysis: Pending, Running, and in the end Succeeded, Failed, Inconclusive, Error, or Waived by a
+	// RolloutExemption.
+	// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Inconclusive;Error;Waived
 	Phase AnalysisPhase `json:"phase,omitempty"`
 
 	// StartedAt is when the attempt began.

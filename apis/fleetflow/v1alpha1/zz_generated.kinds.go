@@ -20,6 +20,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&PropagatedType{}, &PropagatedTypeList{},
 		&RolloutHold{}, &RolloutHoldList{},
 		&RolloutWindow{}, &RolloutWindowList{},
+		&RolloutExemption{}, &RolloutExemptionList{},
 		&MetricSource{}, &MetricSourceList{},
 		&StageAnalysis{}, &StageAnalysisList{},
 		&StageAnalysisRun{}, &StageAnalysisRunList{},
@@ -77,6 +78,24 @@ func (o *RolloutWindow) GetConditions() []metav1.Condition { return o.Status.Con
 
 // SetConditions replaces the conditions in the status.
 func (o *RolloutWindow) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
+}
+
+// RolloutExemptionList is a list of RolloutExemption.
+//
+// +kubebuilder:object:root=true
+type RolloutExemptionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []RolloutExemption `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *RolloutExemption) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *RolloutExemption) SetConditions(conditions []metav1.Condition) {
 	o.Status.Conditions = conditions
 }
 

@@ -63,6 +63,9 @@ func (a analysis) Check(ctx context.Context, check Check) (Outcome, error) {
 	if measured != nil && measured.Status == metav1.ConditionTrue {
 		return Outcome{}, nil
 	}
+	if waiver, err := check.Hub.Waive(ctx, check); err != nil || waiver != "" {
+		return a.waived(check, waiver), err
+	}
 	if measured != nil && measured.Status == metav1.ConditionFalse {
 		recorded = measured.ObservedGeneration
 	}
@@ -91,6 +94,18 @@ func (a analysis) Check(ctx context.Context, check Check) (Outcome, error) {
 	}
 	outcome.Measure = run.Name
 	return outcome, nil
+}
+
+// waived lets the stage pass, by an exemption.
+func (analysis) waived(check Check, waiver string) Outcome {
+	if waiver == "" {
+		return Outcome{}
+	}
+	check.Hub.ReportWarning("AnalysisWaived", fmt.Sprintf("The analysis of stage %s, %s, is waived: %s", check.Stage.StageName, check.Status.AnalysisRunName, waiver))
+	return Outcome{Conditions: []metav1.Condition{{
+		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonStageTaskAnalysisWaived,
+		Message: "Waived: " + waiver,
+	}}}
 }
 
 // words are what the phases of an analysis that has ended are called.

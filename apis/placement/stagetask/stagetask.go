@@ -121,6 +121,8 @@ type Hub interface {
 	// Analysis reads the StageAnalysisRun of a task, and makes it if it is missing; again asks for another attempt. Refused
 	// says why there can be none.
 	Analysis(ctx context.Context, check Check, again bool) (run *fleetflowv1alpha1.StageAnalysisRun, refused string, err error)
+	// Waive waives the analysis of a task if an exemption does, and says which, by whom and why; empty if none does.
+	Waive(ctx context.Context, check Check) (waiver string, err error)
 	// Report emits an event about the run that is checked, ReportWarning a warning, and ReportOn an event about another object of it.
 	Report(reason, note string)
 	ReportWarning(reason, note string)

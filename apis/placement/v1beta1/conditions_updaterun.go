@@ -79,6 +79,8 @@ const (
 	ReasonStageTaskAnalysisSucceeded = "StageTaskAnalysisSucceeded"
 	// ReasonStageTaskAnalysisDryRun means that the task passes, whatever was measured.
 	ReasonStageTaskAnalysisDryRun = "StageTaskAnalysisDryRun"
+	// ReasonStageTaskAnalysisWaived means that the task passes by a RolloutExemption.
+	ReasonStageTaskAnalysisWaived = "StageTaskAnalysisWaived"
 	// ReasonStageTaskAnalysisFailed means that too much of what was measured is bad.
 	ReasonStageTaskAnalysisFailed = "StageTaskAnalysisFailed"
 	// ReasonStageTaskAnalysisInconclusive means that too much of what was measured says neither.

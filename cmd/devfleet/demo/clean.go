@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 )
@@ -42,6 +43,9 @@ func (s *story) deleteLeftovers(ctx context.Context) (int, error) {
 	objects := []client.Object{
 		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: named(placementName)},
 		&placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: named(strategyName)},
+		&placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: named(analysedStrategyName)},
+		&fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(analysisName)},
+		&fleetflowv1alpha1.MetricSource{ObjectMeta: named(sourceName)},
 		&corev1.Namespace{ObjectMeta: named(namespaceName)},
 	}
 	for i := range runs.Items {

@@ -156,3 +156,27 @@ func TestScreenWithoutColours(t *testing.T) {
 	s.colour = true
 	assert.Equal(t, "\x1b[32m✓\x1b[0m", s.good("✓"))
 }
+
+func TestNotTakenBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		entries []entry
+		want    string
+	}{
+		"given and taken back": {[]entry{{cluster: "a", value: "5"}, {cluster: "a", value: "4"}}, ""},
+		"never taken back":     {[]entry{{cluster: "a", value: "5"}}, "there were 1 writes"},
+		"another one, too":     {[]entry{{cluster: "a", value: "5"}, {cluster: "b", value: "5"}, {cluster: "a", value: "4"}}, "there were 3 writes"},
+		"another one":          {[]entry{{cluster: "b", value: "5"}, {cluster: "b", value: "4"}}, `write 1 took b to "5"`},
+		"to something else":    {[]entry{{cluster: "a", value: "5"}, {cluster: "a", value: "3"}}, `write 2 took a to "3"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := notTakenBack(tc.entries, "a", "5", "4")
+			assert.Contains(t, got, tc.want)
+			assert.Equal(t, tc.want == "", got == "")
+		})
+	}
+}
+
+func TestTheErrorRatioFollowsFromWhatTheClusterHas(t *testing.T) {
+	assert.Equal(t, "0.12", errorRatio(configMap(badValue)))
+	assert.Equal(t, "0.002", errorRatio(configMap("value5")))
+}

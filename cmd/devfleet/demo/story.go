@@ -58,6 +58,9 @@ func (s *story) acts() []act {
 		{title: "Delete all of Temporal's data in the middle of a run", play: s.wipeTemporal, about: "" +
 			"The objects on the hub are the truth. A Temporal server without a past gets the workflow of every open run\n" +
 			"again, and each goes on from what its object says."},
+		{title: "Let an analysis find a bad version and take it back", play: s.badVersion, about: "" +
+			"After its first stage a run asks for the ratio of errors, as it would ask Prometheus; this program answers from what\n" +
+			"the cluster really has. The figure is bad: the stage goes back by itself, the clusters behind it are never touched."},
 	}
 }
 

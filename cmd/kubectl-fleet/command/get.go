@@ -91,6 +91,9 @@ event a line, as kubectl get --output-watch-events writes them.`,
 			if len(args) > 0 && args[0] == holdsWord {
 				return o.runHolds(cmd.Context(), args[1:])
 			}
+			if len(args) > 0 && args[0] == exemptionsWord {
+				return o.runExemptions(cmd.Context(), args[1:])
+			}
 			if len(args) > 0 && approvalWords[strings.ToLower(args[0])] {
 				return o.runApprovals(cmd.Context(), args[1:])
 			}
@@ -132,7 +135,7 @@ func (o *getOptions) complete(args []string) error {
 	for word := range strings.SplitSeq(args[0], ",") {
 		kind, ok := kindsByName[strings.ToLower(word)]
 		if !ok {
-			return cli.Usagef("%q is not something to get: use members, placements, runs, approvals, replicas or holds", word)
+			return cli.Usagef("%q is not something to get: use members, placements, runs, approvals, replicas, holds or exemptions", word)
 		}
 		o.kinds = append(o.kinds, kind)
 	}
@@ -373,7 +376,7 @@ const completionLimit = 3 * time.Second
 func completeGet(f *cli.Factory) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return []string{"members", "placements", "runs", "approvals", replicasWord, holdsWord}, cobra.ShellCompDirectiveNoFileComp
+			return []string{"members", "placements", "runs", "approvals", replicasWord, holdsWord, exemptionsWord}, cobra.ShellCompDirectiveNoFileComp
 		}
 		if args[0] == replicasWord {
 			return names(cmd.Context(), f, hub.KindPlacement), cobra.ShellCompDirectiveNoFileComp

@@ -207,7 +207,7 @@ func (o *getOptions) runHolds(ctx context.Context, names []string) error {
 
 func containsName(names []string, name string) bool {
 	for _, wanted := range names {
-		if strings.TrimPrefix(wanted, "hold/") == name {
+		if wanted == name || strings.HasSuffix(wanted, "/"+name) {
 			return true
 		}
 	}

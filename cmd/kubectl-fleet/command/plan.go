@@ -11,10 +11,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -115,7 +118,10 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 		}
 		made, err = plan.Make(facts)
 		made.Notes = append(append(notes, made.Notes...), unsure...)
-		return err
+		if err != nil {
+			return err
+		}
+		return o.addOpenings(ctx, c, facts, &made)
 	})
 	if err != nil {
 		return err
@@ -129,6 +135,31 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 		return &cli.Exit{Code: cli.CodeFailed}
 	}
 	return err
+}
+
+// addOpenings adds when the waves may begin, if holds or windows keep them from it.
+func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts plan.Facts, made *plan.Plan) error {
+	subject := startgate.SubjectOf(facts.Placement.Object)
+	subject.Placement, subject.Run, subject.Rollback = "", facts.Run, facts.RollbackOf != ""
+	gates := map[string]*startgate.Gate{}
+	for _, stage := range made.Stages {
+		subject.Stage = stage.Name
+		gate, err := gateread.Read(ctx, c, c, gateread.ExemptionRule{}, subject)
+		if apierrors.IsForbidden(err) {
+			made.Notes = append(made.Notes, "when it may begin is not known: you may not read rollout holds and windows, the role hub-agent-viewer may")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		gates[stage.Name] = gate
+	}
+	labels := map[string]map[string]string{}
+	for i := range facts.Members {
+		labels[facts.Members[i].Name] = facts.Members[i].Labels
+	}
+	made.AddOpenings(func(stage string) *startgate.Gate { return gates[stage] }, labels, o.factory.Clock.Now())
+	return nil
 }
 
 // wish reads which run to plan.
@@ -267,6 +298,9 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 		}
 		cli.Printf(out, "\n%d. deletion: what is placed %s %s, no longer picked: %s\n", len(p.Stages)+1, fate, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
 	}
+	if p.EarliestEnd != nil {
+		cli.Printf(out, "\nIt ends at the earliest at %s: that is windows, holds and soak times alone.\n", withUTC(p.EarliestEnd))
+	}
 	printShares(out, p)
 	if diff {
 		for _, group := range p.Changes {
@@ -316,6 +350,11 @@ func printStage(out io.Writer, number int, stage plan.Stage) {
 			described = append(described, clusterText(cluster))
 		}
 		cli.Printf(out, "   wave %-2d %s\n", i+1, strings.Join(described, ", "))
+		for _, opening := range stage.Openings {
+			if opening.Wave == i+1 {
+				cli.Printf(out, "   opens   %s\n", tree.Printable(openingText(opening)))
+			}
+		}
 	}
 	for _, gate := range stage.After {
 		cli.Printf(out, "   after   %s\n", gate)
@@ -323,6 +362,15 @@ func printStage(out io.Writer, number int, stage plan.Stage) {
 	if stage.Failures != "" {
 		cli.Printf(out, "   limits  %s\n", stage.Failures)
 	}
+}
+
+// openingText says when a wave opens, and what it waits for.
+func openingText(opening plan.Opening) string {
+	when := "never by itself"
+	if opening.Opens != nil {
+		when = withUTC(opening.Opens)
+	}
+	return fmt.Sprintf("%s: %s waits for %s", when, opening.Cluster, opening.For)
 }
 
 func clusterText(cluster plan.Cluster) string {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -68,6 +69,8 @@ type Plan struct {
 	Problems []string `json:"problems,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 	Stages   []Stage  `json:"stages,omitempty"`
+	// EarliestEnd is when the run ends at the earliest, by openings and soak times alone; nil if nothing keeps it from beginning.
+	EarliestEnd *time.Time `json:"earliestEnd,omitempty"`
 	// Unassigned clusters are picked and in no stage.
 	Unassigned []string `json:"unassigned,omitempty"`
 	// Removed clusters are no longer picked: after the last stage, what they have of the placement is removed.
@@ -91,8 +94,12 @@ type Stage struct {
 	// Waves are the clusters in their order. A cluster starts when one before it is done, so waves are how it goes if
 	// all take the same time.
 	Waves [][]Cluster `json:"waves,omitempty"`
+	// Openings are those of waves that holds or windows keep from beginning at once.
+	Openings []Opening `json:"openings,omitempty"`
 	// Failures says what becomes of the run if clusters fail.
 	Failures string `json:"failures,omitempty"`
+	// soak is how long it waits at least, by its tasks.
+	soak time.Duration
 }
 
 // Cluster is a cluster of a stage.

@@ -111,9 +111,12 @@ func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1be
 	for _, task := range stagetask.List(frozen, &config, stagetask.Before, time.Time{}) {
 		stage.Before = append(stage.Before, describeTask(task.Describe()))
 	}
+	var soaks []time.Duration
 	for _, task := range stagetask.List(frozen, &config, stagetask.After, time.Time{}) {
-		stage.After = append(stage.After, describeTask(task.Describe()))
+		state := task.Describe()
+		stage.After, soaks = append(stage.After, describeTask(state)), append(soaks, state.Duration)
 	}
+	stage.soak = longestSoak(soaks)
 	return stage
 }
 

@@ -20,7 +20,7 @@ func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wf.Ref, e
 	}
 	var refs []wf.Ref
 	for _, placement := range placements.Objects() {
-		facts, err := Gather(ctx, r.client, placement, r.gates)
+		facts, err := Gather(ctx, r.client, placement, r.Gates)
 		if err != nil {
 			return nil, err
 		}

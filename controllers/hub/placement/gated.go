@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -29,6 +30,8 @@ type Gates struct {
 	// Served says that the hub serves the kinds that close clusters. Without them nothing is closed.
 	Served bool
 	Clock  clock.PassiveClock
+	// Exemptions says which exemptions count.
+	Exemptions gateread.ExemptionRule
 }
 
 // readGate reads what closes clusters.
@@ -36,7 +39,7 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 	if !gates.Served {
 		return nil
 	}
-	f.gate, err = gateread.Read(ctx, cached, cached, startgate.Subject{PlacementLabels: f.Placement.GetLabels()})
+	f.gate, err = gateread.Read(ctx, cached, cached, gates.Exemptions, startgate.SubjectOf(f.Placement))
 	f.opens = f.gate.NextChange(gates.Clock.Now())
 	return err
 }
@@ -159,6 +162,15 @@ func (r *Reconciler) requestHeld(ctx context.Context, _ client.Object) []reconci
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
 	}
 	return requests
+}
+
+// requestExempt requests the placement that an exemption is for.
+func (r *Reconciler) requestExempt(_ context.Context, object client.Object) []reconcile.Request {
+	exemption, is := object.(*fleetflowv1alpha1.RolloutExemption)
+	if !is || exemption.Spec.Placement == "" || (exemption.Spec.Namespace != "") != r.scope.Namespaced() {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: exemption.Spec.Namespace, Name: exemption.Spec.Placement}}}
 }
 
 // onGateChanged passes changes of what closes clusters, but not of its status.

@@ -41,8 +41,9 @@ type Reconciler struct {
 	waker    *waker.Waker
 	// Vocabulary is in which words statuses are written.
 	Vocabulary placementv1beta1.Vocabulary
-	stuck      *stuckReports
-	gates      Gates
+	// Gates says how what closes clusters is read.
+	Gates Gates
+	stuck *stuckReports
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
@@ -51,7 +52,7 @@ func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recor
 	return &Reconciler{
 		client: c, live: live, events: recorder, clock: clk,
 		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: &stuckReports{last: map[string]string{}},
-		gates: Gates{Served: true, Clock: clk},
+		Gates: Gates{Served: true, Clock: clk},
 	}
 }
 
@@ -77,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := fencedwrite.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
-	facts, err := Gather(ctx, r.client, placement, r.gates)
+	facts, err := Gather(ctx, r.client, placement, r.Gates)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -44,13 +44,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Watches(scope.NewUpdateStrategy(""), handler.EnqueueRequestsFromMapFunc(r.requestUsersOf), onCreation()).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden), builder.WithPredicates(onLabelsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
-	if r.gates.Served, err = gateread.Served(mgr.GetRESTMapper()); err != nil {
+	if r.Gates.Served, err = gateread.Served(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
-	if r.gates.Served {
+	if r.Gates.Served {
 		for _, closes := range []client.Object{&fleetflowv1alpha1.RolloutHold{}, &fleetflowv1alpha1.RolloutWindow{}} {
 			controllers.Watches(closes, handler.EnqueueRequestsFromMapFunc(r.requestHeld), builder.WithPredicates(onGateChanged()))
 		}
+	}
+	if exempt, err := gateread.ExemptionsServed(mgr.GetRESTMapper()); err != nil {
+		return err
+	} else if exempt {
+		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt), builder.WithPredicates(onGateChanged()))
 	}
 	if !scope.Namespaced() { // evictions and copies of the status are of cluster-scoped placements only
 		controllers.Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(requestEvictedPlacement)).

@@ -44,7 +44,28 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		controllers.Watches(&fleetflowv1alpha1.RolloutHold{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onHoldEnding())).
 			Watches(&fleetflowv1alpha1.RolloutWindow{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onHoldEnding()))
 	}
+	exempt, err := gateread.ExemptionsServed(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if exempt {
+		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
 	return controllers.Complete(r)
+}
+
+// requestExempt requests the run that an exemption is for.
+func (r *Reconciler) requestExempt(ctx context.Context, object client.Object) []reconcile.Request {
+	exemption, is := object.(*fleetflowv1alpha1.RolloutExemption)
+	if !is || exemption.Spec.Run == "" || (exemption.Spec.Namespace != "") != r.scope.Namespaced() {
+		return nil
+	}
+	run := r.scope.NewUpdateRun(exemption.Spec.Run)
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: exemption.Spec.Namespace, Name: exemption.Spec.Run}, run)
+	if err != nil {
+		return nil // the run wakes its workflow itself once it is there
+	}
+	return requestNeeding([]placementv1beta1.UpdateRunObject{run})
 }
 
 // onHoldEnding passes what may release runs: a hold that was changed or is gone. That of one which was created stops them,

@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// Opening is when a wave may begin, if holds or windows keep it from beginning at once.
+type Opening struct {
+	// Wave counts from 1.
+	Wave int `json:"wave"`
+	// Cluster of the wave that opens last.
+	Cluster string `json:"cluster"`
+	// Opens is when time alone opens it; nil if it never does.
+	Opens *time.Time `json:"opens,omitempty"`
+	// For is what it waits for.
+	For string `json:"for"`
+}
+
+// maxBoundaries bounds how many openings and closings are looked at until a cluster is open.
+const maxBoundaries = 1000
+
+// AddOpenings works out when the waves of each stage may begin, as holds, windows and exemptions are now. Each wave begins when the
+// one before it has: how long updates take is not known. So the end that follows is the earliest. It is pure.
+func (p *Plan) AddOpenings(gateOf func(stage string) *startgate.Gate, labels map[string]map[string]string, now time.Time) {
+	at, waited, forGood := now, false, false
+	for i := range p.Stages {
+		stage := &p.Stages[i]
+		gate := gateOf(stage.Name)
+		for n, wave := range stage.Waves {
+			if opening, waits := waveOpens(gate, wave, labels, at); waits {
+				opening.Wave, waited = n+1, true
+				stage.Openings = append(stage.Openings, opening)
+				if opening.Opens == nil {
+					forGood = true
+					break // what comes after it waits for it
+				}
+				at = *opening.Opens
+			}
+		}
+		if forGood {
+			break
+		}
+		at = at.Add(stage.soak)
+	}
+	if waited && !forGood {
+		p.EarliestEnd = &at
+	}
+}
+
+// waveOpens is when the cluster of a wave opens that opens last, and for what it waits until then; a wave that is open waits for
+// nothing.
+func waveOpens(gate *startgate.Gate, wave []Cluster, labels map[string]map[string]string, at time.Time) (last Opening, waits bool) {
+	for _, cluster := range wave {
+		start := fleetflowv1alpha1.StartUpdates
+		if cluster.From == "" {
+			start = fleetflowv1alpha1.StartFirstPlacements
+		}
+		opens, closure, closed := clusterOpens(gate, startgate.Cluster{Name: cluster.Name, Labels: labels[cluster.Name]}, start, at)
+		if !closed {
+			continue
+		}
+		opening := Opening{Cluster: cluster.Name, For: closure.Text()}
+		if !opens.IsZero() {
+			opening.Opens = &opens
+		}
+		if !waits || last.Opens != nil && (opening.Opens == nil || last.Opens.Before(opens)) {
+			last, waits = opening, true
+		}
+	}
+	return last, waits
+}
+
+// clusterOpens is when a cluster that is closed at an instant is open, zero if time alone never opens it, and what closes it last
+// until then.
+func clusterOpens(gate *startgate.Gate, cluster startgate.Cluster, start startgate.Start, at time.Time) (opens time.Time, last startgate.Closure, closed bool) {
+	for range maxBoundaries {
+		closure, is := gate.Closed(cluster, start, at)
+		if !is {
+			return at, last, closed
+		}
+		last, closed = closure, true
+		if closure.Until.IsZero() || !closure.Until.After(at) {
+			return time.Time{}, last, true
+		}
+		at = closure.Until
+	}
+	return time.Time{}, last, closed
+}
+
+// longestSoak is the longest time that a stage waits for by its tasks.
+func longestSoak(soaks []time.Duration) time.Duration {
+	if len(soaks) == 0 {
+		return 0
+	}
+	return slices.Max(soaks)
+}

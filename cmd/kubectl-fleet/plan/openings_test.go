@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// nights opens each day from 22:00 to 06:00 in Berlin.
+func nights() fleetflowv1alpha1.RolloutWindow {
+	return fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
+		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, Stages: []string{"prod"}, TimeZone: "Europe/Berlin",
+		Weekly: []fleetflowv1alpha1.WeeklyOpening{{
+			Days: []fleetflowv1alpha1.Weekday{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"}, DailyHours: fleetflowv1alpha1.DailyHours{Start: "22:00", End: "06:00"},
+		}},
+	}}
+}
+
+func TestAPlanTellsWhenItsWavesOpen(t *testing.T) {
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	made := func() Plan {
+		return Plan{Stages: []Stage{
+			{Name: "canary", Waves: [][]Cluster{{{Name: "a", From: "1"}}}, soak: time.Hour},
+			{Name: "prod", Waves: [][]Cluster{{{Name: "b", From: "1"}, {Name: "c"}}, {{Name: "d", From: "1"}}}, soak: 8 * time.Hour},
+			{Name: "rest", Waves: [][]Cluster{{{Name: "e", From: "1"}}}},
+		}}
+	}
+	gates := func(holds ...fleetflowv1alpha1.RolloutHold) func(string) *startgate.Gate {
+		return func(stage string) *startgate.Gate {
+			of := startgate.Subject{Run: "web-17", Stage: stage}
+			return startgate.New(startgate.Holds(holds, of), startgate.Windows([]fleetflowv1alpha1.RolloutWindow{nights()}, of))
+		}
+	}
+	p := made()
+	p.AddOpenings(gates(), nil, noon)
+	assert.Empty(t, p.Stages[0].Openings)
+	require.Len(t, p.Stages[1].Openings, 1, "the second wave begins in the same opening")
+	opens := time.Date(2026, 11, 23, 21, 0, 0, 0, time.UTC)
+	assert.True(t, p.Stages[1].Openings[0].Opens.Equal(opens))
+	assert.Equal(t, 1, p.Stages[1].Openings[0].Wave)
+	assert.Equal(t, "window nights: opens 2026-11-23T22:00:00+01:00", p.Stages[1].Openings[0].For)
+	assert.True(t, p.EarliestEnd.Equal(opens.Add(8*time.Hour)), p.EarliestEnd)
+
+	p = made()
+	p.AddOpenings(gates(), nil, time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC))
+	assert.Nil(t, p.EarliestEnd, "it is night")
+
+	p = made()
+	storm := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{
+		Reason: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}},
+	}}
+	p.AddOpenings(gates(storm), map[string]map[string]string{"c": {"region": "west"}}, noon)
+	assert.Equal(t, []Opening{{Wave: 1, Cluster: "c", For: "hold storm (r)"}}, p.Stages[1].Openings, "time alone opens it never")
+	assert.Empty(t, p.Stages[2].Openings, "what comes after it is not known")
+	assert.Nil(t, p.EarliestEnd)
+}

@@ -1,0 +1,138 @@
+// Package rolloutexemption writes into the status of RolloutExemptions who has made them and whether they count, and tells in
+// events of what they let go. It exempts nothing itself: the activities that start clusters read the exemptions.
+package rolloutexemption
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fleetflow/fleetflow/activities/gateread"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
+)
+
+// Reconciler keeps the status of RolloutExemptions current.
+type Reconciler struct {
+	client client.Client
+	events events.EventRecorder
+	clock  clock.PassiveClock
+	rule   gateread.ExemptionRule
+}
+
+// NewReconciler makes a Reconciler that reads from the cache of a client.
+func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, rule gateread.ExemptionRule) *Reconciler {
+	return &Reconciler{client: c, events: recorder, clock: clk, rule: rule}
+}
+
+// Reconcile looks at one exemption.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	exemption := &fleetflowv1alpha1.RolloutExemption{}
+	if err := r.client.Get(ctx, request.NamespacedName, exemption); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if placementv1beta1.IsDeleting(exemption) {
+		return ctrl.Result{}, nil
+	}
+	target := targetOf(&exemption.Spec)
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(target), target)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	now, before := r.clock.Now(), exemption.Status
+	status := describe(exemption, !apierrors.IsNotFound(err), !r.rule.Unverified, metav1.NewTime(now))
+	if !apiequality.Semantic.DeepEqual(status, before) {
+		if err := fencedwrite.ReplaceStatus(ctx, r.client, exemption, status); err != nil {
+			return ctrl.Result{}, err
+		}
+		r.tell(exemption, target, before, status)
+	}
+	if left := exemption.Spec.ExpiresAt.Sub(now); left > 0 {
+		return ctrl.Result{RequeueAfter: max(left, time.Millisecond)}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// targetOf is the run or placement that is exempt, by its name.
+func targetOf(spec *fleetflowv1alpha1.RolloutExemptionSpec) client.Object {
+	scope := placementv1beta1.Scope{Namespace: spec.Namespace}
+	if spec.Placement != "" {
+		return scope.NewPlacement(spec.Placement)
+	}
+	return scope.NewUpdateRun(spec.Run)
+}
+
+// tell makes events of what is new in a status: on the exemption, and on what it is for.
+func (r *Reconciler) tell(exemption *fleetflowv1alpha1.RolloutExemption, target client.Object, before, now fleetflowv1alpha1.RolloutExemptionStatus) {
+	was, is := meta.FindStatusCondition(before.Conditions, fleetflowv1alpha1.ConditionTypeEffective), meta.FindStatusCondition(now.Conditions, fleetflowv1alpha1.ConditionTypeEffective)
+	if was != nil && was.Reason == is.Reason {
+		return
+	}
+	switch is.Reason {
+	case fleetflowv1alpha1.ReasonExemptionInForce:
+		r.events.Eventf(exemption, target, corev1.EventTypeWarning, "RolloutExempted", "Exempt", "%s", exemption.Record())
+		r.events.Eventf(target, exemption, corev1.EventTypeWarning, "RolloutExempted", "Exempt", "%s", exemption.Record())
+	case fleetflowv1alpha1.ReasonExemptionExpired:
+		r.events.Eventf(exemption, nil, corev1.EventTypeNormal, "ExemptionExpired", "Exempt", "%s", is.Message)
+	default:
+		r.events.Eventf(exemption, nil, corev1.EventTypeWarning, "ExemptionNotEffective", "Exempt", "%s", is.Message)
+	}
+}
+
+// SetupWithManager registers the reconciler, if the hub serves RolloutExemptions.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	served, err := gateread.ExemptionsServed(mgr.GetRESTMapper())
+	if err != nil || !served {
+		return err
+	}
+	controllers := ctrl.NewControllerManagedBy(mgr).Named("rollout-exemption").
+		For(&fleetflowv1alpha1.RolloutExemption{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})))
+	for _, scope := range placementv1beta1.Scopes() {
+		for _, object := range []client.Object{scope.NewPlacement(""), scope.NewUpdateRun("")} {
+			controllers.Watches(object, handler.EnqueueRequestsFromMapFunc(r.requestFor), builder.WithPredicates(onComingOrGoing()))
+		}
+	}
+	return controllers.Complete(r)
+}
+
+// onComingOrGoing passes what is made, or is gone.
+func onComingOrGoing() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// requestFor requests the exemptions that are for a run or placement.
+func (r *Reconciler) requestFor(ctx context.Context, object client.Object) []reconcile.Request {
+	var all fleetflowv1alpha1.RolloutExemptionList
+	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache always answers once it has started
+	}
+	_, placed := object.(placementv1beta1.PlacementObject)
+	var requests []reconcile.Request
+	for i := range all.Items {
+		spec := &all.Items[i].Spec
+		name := spec.Run
+		if placed {
+			name = spec.Placement
+		}
+		if spec.Namespace == object.GetNamespace() && name == object.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: all.Items[i].Name}})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,34 @@
+package rolloutexemption
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// describe says who has made an exemption, and whether it counts. It is pure. What is exempt may not be there.
+func describe(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bool, now metav1.Time) fleetflowv1alpha1.RolloutExemptionStatus {
+	by, _ := e.MadeBy()
+	effective := metav1.Condition{
+		Type: fleetflowv1alpha1.ConditionTypeEffective, Status: metav1.ConditionFalse, ObservedGeneration: e.Generation,
+	}
+	flaw, why := e.Flaw(onlyVerified)
+	switch {
+	case !now.Time.Before(e.Spec.ExpiresAt.Time):
+		effective.Reason, effective.Message = fleetflowv1alpha1.ReasonExemptionExpired, "The exemption has expired and is kept for the record"
+	case flaw != "":
+		effective.Reason, effective.Message = flaw, why
+	case !there:
+		effective.Reason = fleetflowv1alpha1.ReasonExemptionNoTarget
+		effective.Message = fmt.Sprintf("There is no %s now: the exemption counts as soon as there is", e.Spec.TargetText())
+	default:
+		effective.Status, effective.Reason = metav1.ConditionTrue, fleetflowv1alpha1.ReasonExemptionInForce
+		effective.Message = fmt.Sprintf("%s is exempt from %s", e.Spec.TargetText(), e.Spec.FromText())
+	}
+	return fleetflowv1alpha1.RolloutExemptionStatus{
+		By: by, Conditions: placementv1beta1.KeepTransitionTimes(e.Status.Conditions, []metav1.Condition{effective}, now),
+	}
+}

@@ -1,0 +1,45 @@
+//go:build integration
+
+package admission
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// exemption is a manifest of one that ends after a while.
+func exemption(name, annotations string, lasts time.Duration) string {
+	return fmt.Sprintf(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {generateName: %s-, annotations: {%s}},
+  spec: {run: web-17, from: [{kind: Hold, name: incident}], reason: CVE, expiresAt: "%s"}}`, name, annotations, time.Now().Add(lasts).UTC().Format(time.RFC3339))
+}
+
+// createsExemption tries to make one.
+func createsExemption(t *testing.T, s *session) error {
+	return creates(exemption("role", "", time.Hour))(t, s)
+}
+
+func TestWhoMadeAnExemptionIsToldByTheHub(t *testing.T) {
+	jane := as(t, "jane")
+	made := jane.create(t, exemption("mine", "", 2*time.Hour))
+	assert.Equal(t, "jane", made.GetAnnotations()[placementv1beta1.CreatorAnnotation])
+	sent := jane.create(t, exemption("sent", placementv1beta1.CreatorAnnotation+": jane", 2*time.Hour))
+	assert.Equal(t, "jane", sent.GetAnnotations()[placementv1beta1.CreatorAnnotation], "where the hub cannot note it, the command sends it")
+
+	requireRefusal(t, creates(exemption("theirs", placementv1beta1.CreatorAnnotation+": ada", time.Hour))(t, jane), "says who has created the object: leave it out")
+	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {annotations: {"`+placementv1beta1.CreatorAnnotation+`": ada}}}`)(t, jane), "says who has created the object")
+	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{spec: {reason: other}}`)(t, jane), "an exemption does not change: delete it, and create another one")
+	require.NoError(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {labels: {a: b}}}`)(t, jane))
+}
+
+func TestAnExemptionEndsWithinADay(t *testing.T) {
+	jane := as(t, "jane")
+	requireRefusal(t, creates(exemption("past", "", -time.Minute))(t, jane), "spec.expiresAt has passed")
+	requireRefusal(t, creates(exemption("long", "", 25*time.Hour))(t, jane), "an exemption ends within 24 hours of its creation")
+	require.NoError(t, creates(exemption("day", "", 24*time.Hour-time.Minute))(t, jane))
+}
