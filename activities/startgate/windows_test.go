@@ -212,3 +212,33 @@ func TestAWindowFromWhichARunIsExempt(t *testing.T) {
 		})
 	}
 }
+
+// B7.6: a rollback goes during a Deny, waits during a hold, and goes with an exemption that names the hold.
+func TestARollbackDuringADenyAndDuringAHold(t *testing.T) {
+	of := startgate.Subject{Run: "web-17", Rollback: true}
+	december := []fleetflowv1alpha1.RolloutWindow{windowOf(t, "freeze", `{type: Deny, scope: Fleet, dates: [{start: "2026-11-01T00:00", end: "2026-12-31T00:00"}]}`)}
+	holds := []fleetflowv1alpha1.RolloutHold{hold("h", nil)}
+	waitsFor := func(of startgate.Subject, holds []fleetflowv1alpha1.RolloutHold) string {
+		closure, _ := startgate.New(startgate.Holds(holds, of), startgate.Windows(december, of)).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
+		return closure.Name
+	}
+	assert.Equal(t, "freeze", waitsFor(startgate.Subject{Run: "web-17"}, nil), "what is no rollback waits")
+	assert.Empty(t, waitsFor(of, nil))
+	assert.Equal(t, "h", waitsFor(of, holds))
+	of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", nil)}, of, true)
+	assert.Empty(t, waitsFor(of, holds))
+	assert.Contains(t, of.Exemptions.From(fleetflowv1alpha1.ExemptFromHold, "h").Record(), "jane exempts run/web-17 from hold/h until 2026-11-22T13:00:00Z: CVE")
+}
+
+// B7.7: a process that starts in mid-window finds it open, and one that starts before it the same instant to wait for.
+func TestAProcessThatStartsLaterKnowsTheSame(t *testing.T) {
+	windows := []fleetflowv1alpha1.RolloutWindow{windowOf(t, "nights", `{type: Allow, scope: Fleet, weekly: [{days: [Sun], start: "11:00", end: "18:00"}]}`)}
+	early := startgate.New(startgate.Windows(windows, startgate.Subject{}))
+	first, closed := early.Closed(west, fleetflowv1alpha1.StartUpdates, noon.Add(-3*time.Hour))
+	assert.True(t, closed)
+	again, closed := startgate.New(startgate.Windows(windows, startgate.Subject{})).Closed(west, fleetflowv1alpha1.StartUpdates, noon.Add(-2*time.Hour))
+	assert.True(t, closed)
+	assert.True(t, first.Until.Equal(again.Until), "%s and %s", first.Until, again.Until)
+	_, closed = startgate.New(startgate.Windows(windows, startgate.Subject{})).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
+	assert.False(t, closed, "it is open, though nothing has seen it open")
+}

@@ -38,7 +38,7 @@ type getOptions struct {
 func NewGet(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &getOptions{viewing: viewing{Output: cli.Output{Objects: true}, factory: f, streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "get [members|placements|runs|approvals|replicas|holds] [NAME ...]",
+		Use:   "get [members|placements|runs|approvals|replicas|holds|exemptions] [NAME ...]",
 		Short: "Show the fleet at a glance: members, placements, runs, approvals that are waited for",
 		Long: `Show the fleet at a glance: its members with the health of their agents, its placements with how many of their
 clusters have and run what is placed, and its staged update runs with what each waits for.
@@ -51,7 +51,8 @@ Approvals are the approval requests that runs wait for; kubectl fleet approve an
 Replicas are shown for placements that are named and divide them: for every workload and cluster, how many the cluster
 was assigned, how many the hub asks it for now, and how many are ready there.
 
-Holds are what has stopped the line, with what waits for them: see kubectl fleet hold.
+Holds are what has stopped the line, with what waits for them: see kubectl fleet hold. Exemptions are what goes in spite of that,
+with who let it: see kubectl fleet exempt.
 
 -l, -L, --show-labels and --watch are for members, placements, runs and approvals; approvals are not watched. With
 --watch a terminal shows the tables as they are now; elsewhere, a row is written for every change, and with -o json an
