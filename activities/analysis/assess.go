@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +15,24 @@ const (
 	lastRetry  = time.Minute
 )
 
+// withoutInterval is how often a metric is measured during a stage that is to be measured once elsewhere.
+const withoutInterval = time.Minute
+
 // defaultErrorLimit is how many errors in a row are borne if a metric does not say.
 const defaultErrorLimit = 4
+
+// manyMeasurements is more than any metric takes.
+const manyMeasurements = math.MaxInt32
+
+// During is a metric as it counts while the clusters of its stage are updated: it is measured until all are, and then has passed
+// if it was measured at all. One that was not is measured at once.
+func During(metric fleetflowv1alpha1.AnalysisMetric, updated bool) fleetflowv1alpha1.AnalysisMetric {
+	metric.ConsecutiveSuccess, metric.Count = 0, manyMeasurements
+	if updated {
+		metric.Count, metric.InitialDelay = 1, nil
+	}
+	return metric
+}
 
 // Assess says how far a metric is after what was counted, and when its next measurement is due: that is zero if there is none.
 // A metric that is over stays so.
@@ -63,6 +80,9 @@ func nextMeasurement(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv
 		return startedAt.Add(durationOf(metric.InitialDelay))
 	}
 	wait := durationOf(metric.Interval)
+	if wait == 0 && metric.Count > 1 {
+		wait = withoutInterval
+	}
 	if counted.ConsecutiveErrors > 0 {
 		retry := min(firstRetry<<min(counted.ConsecutiveErrors-1, 10), lastRetry)
 		if wait == 0 || retry < wait {

@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
 // What the evaluation of an expression may cost.
@@ -24,22 +26,31 @@ const (
 const (
 	variableResult   = "result"
 	variableSamples  = "samples"
+	variableBaseline = "baseline"
 	variableResponse = "response"
 	variableArgs     = "args"
 	variableCluster  = "cluster"
 )
 
-// newEnvironment has the variables that expressions may use. An expression sees what its source has answered and nothing of the
-// hub: no Secret can be asked for.
-func newEnvironment() (*cel.Env, error) {
-	env, err := cel.NewEnv(
-		cel.Variable(variableResult, cel.DoubleType),
-		cel.Variable(variableSamples, cel.ListType(cel.DoubleType)),
-		cel.Variable(variableResponse, cel.DynType),
+// newEnvironment has the variables that the expressions of a metric may use. They see what its source has answered and nothing
+// else of the hub: no Secret can be asked for.
+func newEnvironment(metric fleetflowv1alpha1.AnalysisMetric) (*cel.Env, error) {
+	options := []cel.EnvOption{
 		cel.Variable(variableArgs, cel.MapType(cel.StringType, cel.StringType)),
-		cel.Variable(variableCluster, cel.StringType),
 		cel.OptionalTypes(), ext.Strings(), ext.Math(), ext.Lists(), ext.Sets(),
-	)
+	}
+	if metric.Webhook != nil {
+		options = append(options, cel.Variable(variableResponse, cel.DynType))
+	} else {
+		options = append(options, cel.Variable(variableResult, cel.DoubleType), cel.Variable(variableSamples, cel.ListType(cel.DoubleType)))
+	}
+	if metric.Prometheus != nil && metric.Prometheus.BaselineQuery != "" {
+		options = append(options, cel.Variable(variableBaseline, cel.DoubleType))
+	}
+	if metric.PerCluster != nil {
+		options = append(options, cel.Variable(variableCluster, cel.StringType))
+	}
+	env, err := cel.NewEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing expressions: %w", err)
 	}

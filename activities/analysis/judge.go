@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -27,6 +26,8 @@ type Reading struct {
 	Problem string
 	// Samples are those of an answer of Prometheus.
 	Samples []Sample
+	// Baseline is the answer to the query to compare with; nil if that has no number.
+	Baseline *float64
 	// Response is the JSON of a webhook's answer.
 	Response any
 	// Decided is what a webhook has decided itself, with Message; empty if it has not.
@@ -55,19 +56,14 @@ type Judge struct {
 
 // NewJudge compiles the expressions of a metric; problem says what is wrong with them.
 func NewJudge(metric fleetflowv1alpha1.AnalysisRunMetric) (judge *Judge, problem string) {
-	env, err := newEnvironment()
+	env, err := newEnvironment(metric.AnalysisMetric)
 	if err != nil {
 		return nil, err.Error()
 	}
-	return newJudge(env, metric)
-}
-
-func newJudge(env *cel.Env, metric fleetflowv1alpha1.AnalysisRunMetric) (*Judge, string) {
-	judge := &Judge{metric: metric.AnalysisMetric, args: metric.Args}
+	judge = &Judge{metric: metric.AnalysisMetric, args: metric.Args}
 	if judge.args == nil {
 		judge.args = map[string]string{}
 	}
-	var problem string
 	if judge.success, problem = compileExpression(env, metric.Success); problem != "" {
 		return nil, problem
 	}
@@ -94,20 +90,39 @@ func (j *Judge) Judge(ctx context.Context, reading Reading, clusters []string) M
 		return failedToMeasure(reading.Problem)
 	case reading.Decided != "":
 		return Measurement{Outcome: reading.Decided, Message: reading.Message}
+	case j.comparesWithNothing(reading):
+		return Measurement{Outcome: cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive), Message: "no data to compare with"}
 	case j.metric.PerCluster != nil:
-		return j.judgeClusters(ctx, reading.Samples, clusters)
+		return j.judgeClusters(ctx, reading, clusters)
 	case j.metric.Webhook != nil:
 		m := j.weigh(ctx, map[string]any{variableResponse: reading.Response})
 		m.Message = cmp.Or(m.Message, reading.Message)
 		return m
 	}
-	return j.judgeSamples(ctx, reading.Samples)
+	return j.judgeSamples(ctx, reading)
+}
+
+// comparesWithNothing says that the metric compares with a number which there is not.
+func (j *Judge) comparesWithNothing(reading Reading) bool {
+	return j.metric.Prometheus != nil && j.metric.Prometheus.BaselineQuery != "" && (reading.Baseline == nil || !isNumber(*reading.Baseline))
+}
+
+// variablesOf are the variables of expressions that an answer of Prometheus gives.
+func variablesOf(reading Reading, samples []float64) map[string]any {
+	variables := map[string]any{variableSamples: samples}
+	if len(samples) == 1 {
+		variables[variableResult] = samples[0]
+	}
+	if reading.Baseline != nil {
+		variables[variableBaseline] = *reading.Baseline
+	}
+	return variables
 }
 
 // judgeSamples judges an answer as a whole.
-func (j *Judge) judgeSamples(ctx context.Context, samples []Sample) Measurement {
-	values := make([]float64, 0, len(samples))
-	for _, s := range samples {
+func (j *Judge) judgeSamples(ctx context.Context, reading Reading) Measurement {
+	values := make([]float64, 0, len(reading.Samples))
+	for _, s := range reading.Samples {
 		if isNumber(s.Value) {
 			values = append(values, s.Value)
 		}
@@ -116,15 +131,14 @@ func (j *Judge) judgeSamples(ctx context.Context, samples []Sample) Measurement 
 		outcome := cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive)
 		return Measurement{Outcome: outcome, Message: "no data"}
 	}
-	variables := map[string]any{variableSamples: values}
-	if len(values) == 1 {
-		variables[variableResult] = values[0]
-	}
-	m := j.weigh(ctx, variables)
+	m := j.weigh(ctx, variablesOf(reading, values))
 	if len(values) == 1 {
 		m.Value = formatValue(values[0])
 	} else {
 		m.Message = cmp.Or(m.Message, fmt.Sprintf("%d samples", len(values)))
+	}
+	if reading.Baseline != nil {
+		m.Message = strings.TrimSpace("against " + formatValue(*reading.Baseline) + " " + m.Message)
 	}
 	return m
 }
@@ -160,10 +174,10 @@ func (j *Judge) weigh(ctx context.Context, variables map[string]any) Measurement
 const maxWorst = 20
 
 // judgeClusters judges the sample of each cluster, and then how many are good.
-func (j *Judge) judgeClusters(ctx context.Context, samples []Sample, clusters []string) Measurement {
+func (j *Judge) judgeClusters(ctx context.Context, reading Reading, clusters []string) Measurement {
 	per := j.metric.PerCluster
 	label, byCluster := cmp.Or(per.Label, "cluster"), map[string]float64{}
-	for _, s := range samples {
+	for _, s := range reading.Samples {
 		name := s.Labels[label]
 		if _, twice := byCluster[name]; twice && slices.Contains(clusters, name) {
 			return failedToMeasure(fmt.Sprintf("the answer has two samples of cluster %s: use by (%s)", name, label))
@@ -176,7 +190,9 @@ func (j *Judge) judgeClusters(ctx context.Context, samples []Sample, clusters []
 		m := Measurement{Outcome: cmp.Or(per.Missing, fleetflowv1alpha1.OutcomeInconclusive)}
 		shown := fleetflowv1alpha1.AnalysisClusterValue{Name: name}
 		if found && isNumber(value) {
-			m = j.weigh(ctx, map[string]any{variableResult: value, variableSamples: []float64{value}, variableCluster: name})
+			variables := variablesOf(reading, []float64{value})
+			variables[variableCluster] = name
+			m = j.weigh(ctx, variables)
 			shown.Value = formatValue(value)
 		} else {
 			counts.Missing++

@@ -177,7 +177,8 @@ func TestTemplatesAndArgumentsArePutTogether(t *testing.T) {
 	spec, problem := analysis.Resolve(of, []analysis.Template{templateOf("errors", errors, hook)}, map[string]string{"app": "$(run)"}, false)
 	require.Nil(t, problem)
 	assert.Equal(t, `x{app="$(run)",run="web-17",s="4",cluster=~"$(clusters)"}`, spec.Metrics[0].Prometheus.Query, "what is put in is not looked at again")
-	assert.Equal(t, `x{app="$(run)",run="web-17",s="4",cluster=~"a\\.b|c"}`, analysis.Query(spec.Metrics[0].Prometheus.Query, of.Clusters))
+	assert.Equal(t, `x{app="$(run)",run="web-17",s="4",cluster=~"a\\.b|c"}`, analysis.Query(spec.Metrics[0].Prometheus.Query, of.Clusters, nil))
+	assert.Equal(t, `x{cluster=~"a"}/x{cluster=~"b|c"}`, analysis.Query(`x{cluster=~"$(clusters)"}/x{cluster=~"$(control)"}`, []string{"a"}, []string{"b", "c"}))
 	assert.Equal(t, map[string]string{"stage": "canary"}, spec.Metrics[1].Webhook.Body)
 	assert.Equal(t, map[string]string{"app": "$(run)", "max": "0.01"}, spec.Metrics[0].Args)
 	assert.Equal(t, []fleetflowv1alpha1.AnalysisTemplateUsed{{Name: "errors", Generation: 3}}, spec.Templates)
@@ -220,4 +221,49 @@ func TestASentenceShowsValuesAgainstBounds(t *testing.T) {
 	counted.Phase = fleetflowv1alpha1.AnalysisFailed
 	assert.Equal(t, `error-ratio 0.034 (want result <= double("0.01")): 0 of 3 good, 3 bad, 2 may be`,
 		analysis.Explain(counted.Phase, 0, []fleetflowv1alpha1.AnalysisRunMetric{metric}, []fleetflowv1alpha1.AnalysisMetricStatus{counted}))
+}
+
+func TestAMeasurementIsComparedWithTheClustersThatHaveNotChanged(t *testing.T) {
+	metric := fleetflowv1alpha1.AnalysisMetric{
+		Name: "errors", Success: "result <= 1.5 * baseline",
+		Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "a", BaselineQuery: "b"},
+	}
+	judge, problem := analysis.NewJudge(fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})
+	require.Empty(t, problem)
+	for sentence, test := range map[string]struct {
+		result, baseline float64
+		none             bool
+		want             fleetflowv1alpha1.AnalysisOutcome
+		message          string
+	}{
+		"alike":                 {result: 0.014, baseline: 0.01, want: good, message: "against 0.01"},
+		"worse":                 {result: 0.016, baseline: 0.01, want: bad, message: "against 0.01"},
+		"nothing to compare":    {result: 0.016, none: true, want: neither, message: "no data to compare with"},
+		"compared with no rate": {result: 0.016, baseline: math.NaN(), want: neither, message: "no data to compare with"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			reading := analysis.Reading{Samples: []analysis.Sample{{Value: test.result}}, Baseline: &test.baseline}
+			if test.none {
+				reading.Baseline = nil
+			}
+			got := judge.Judge(t.Context(), reading, nil)
+			assert.Equal(t, test.want, got.Outcome)
+			assert.Equal(t, test.message, got.Message)
+		})
+	}
+}
+
+func TestAnExpressionSeesOnlyWhatItsSourceAnswers(t *testing.T) {
+	query := &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "x"}
+	for success, metric := range map[string]fleetflowv1alpha1.AnalysisMetric{
+		"result <= baseline":     {Prometheus: query},
+		"response.ok":            {Prometheus: query},
+		`cluster == "a"`:         {Prometheus: query},
+		"result < 1.0":           {Webhook: &fleetflowv1alpha1.WebhookCall{Source: "smoke"}},
+		`object.data["a"] == ""`: {Prometheus: query},
+	} {
+		metric.Success = success
+		_, problem := analysis.NewJudge(fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})
+		assert.Contains(t, problem, "undeclared reference", success)
+	}
 }

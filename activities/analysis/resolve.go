@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -17,6 +18,8 @@ const (
 	VariableSnapshot  = "snapshot"
 	// VariableClusters is replaced when a query is sent: it may be long.
 	VariableClusters = "clusters"
+	// VariableControl has the clusters that the run has not come to.
+	VariableControl = "control"
 )
 
 // Bounds of what an analysis may be.
@@ -62,16 +65,12 @@ func CheckTemplate(t Template) *Problem {
 	for _, arg := range t.Object.Spec.Args {
 		known[arg.Name] = true
 	}
-	env, err := newEnvironment()
-	if err != nil {
-		return invalid(fleetflowv1alpha1.ReasonInvalidExpression, "%s", err.Error())
-	}
 	for i := range t.Object.Spec.Metrics {
 		metric := t.Object.Spec.Metrics[i]
 		if problem := checkSource(t, metric); problem != nil {
 			return problem
 		}
-		judge, problem := newJudge(env, fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})
+		judge, problem := NewJudge(fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})
 		if problem != "" {
 			return invalid(fleetflowv1alpha1.ReasonInvalidExpression, "metric %s: %s", metric.Name, problem)
 		}
@@ -109,7 +108,7 @@ func checkSource(t Template, metric fleetflowv1alpha1.AnalysisMetric) *Problem {
 // texts are the texts of a metric in which variables are replaced; query says that $(clusters) may be among them.
 func texts(metric fleetflowv1alpha1.AnalysisMetric) (all []string, query bool) {
 	if metric.Prometheus != nil {
-		return []string{metric.Prometheus.Query}, true
+		return []string{metric.Prometheus.Query, metric.Prometheus.BaselineQuery}, true
 	}
 	if metric.Webhook == nil {
 		return nil, false
@@ -128,7 +127,7 @@ func checkVariables(metric fleetflowv1alpha1.AnalysisMetric, arguments map[strin
 			name := found[1]
 			argument, isArgument := strings.CutPrefix(name, "args.")
 			known := name == VariableRun || name == VariablePlacement || name == VariableStage || name == VariableSnapshot ||
-				name == VariableClusters && query || isArgument && arguments[argument]
+				query && (name == VariableClusters || name == VariableControl) || isArgument && arguments[argument]
 			if !known {
 				return invalid(fleetflowv1alpha1.ReasonUnknownArgument, "metric %s: there is no variable $(%s)", metric.Name, name)
 			}
@@ -161,7 +160,7 @@ func Resolve(of Subject, templates []Template, given map[string]string, dryRun b
 			}
 			from[metric.Name] = t.Object.Name
 			fillIn(&metric, of, args)
-			if metric.Prometheus != nil && len(Query(metric.Prometheus.Query, of.Clusters)) > MaxQuery {
+			if metric.Prometheus != nil && len(Query(metric.Prometheus.Query, of.Clusters, nil)) > MaxQuery {
 				return spec, invalid("QueryTooLong", "the query of metric %s is longer than 64 KiB with the names of all clusters: use by (cluster) and no $(clusters)", metric.Name)
 			}
 			if metric.Webhook != nil && strings.Contains(metric.Webhook.Path, "..") {
@@ -202,7 +201,7 @@ func arguments(template *fleetflowv1alpha1.StageAnalysis, given map[string]strin
 	return args, nil
 }
 
-// fillIn replaces all variables but $(clusters).
+// fillIn replaces all variables but $(clusters) and $(control).
 func fillIn(metric *fleetflowv1alpha1.AnalysisMetric, of Subject, args map[string]string) {
 	values := map[string]string{VariableRun: of.Run, VariablePlacement: of.Placement, VariableStage: of.Stage, VariableSnapshot: of.Snapshot}
 	for name, value := range args {
@@ -210,6 +209,7 @@ func fillIn(metric *fleetflowv1alpha1.AnalysisMetric, of Subject, args map[strin
 	}
 	if metric.Prometheus != nil {
 		metric.Prometheus.Query = replace(metric.Prometheus.Query, values)
+		metric.Prometheus.BaselineQuery = replace(metric.Prometheus.BaselineQuery, values)
 	}
 	if metric.Webhook != nil {
 		metric.Webhook.Path = replace(metric.Webhook.Path, values)
@@ -229,11 +229,23 @@ func replace(text string, values map[string]string) string {
 	})
 }
 
-// Query is a query with the names of clusters in it, as an alternation in a regular expression within quotation marks.
-func Query(query string, clusters []string) string {
-	quoted := make([]string, len(clusters))
-	for i, name := range clusters {
+// Query is a query with the names of clusters in it, and of those to compare with, each as an alternation in a regular expression
+// within quotation marks.
+func Query(query string, clusters, control []string) string {
+	return replace(query, map[string]string{VariableClusters: alternation(clusters), VariableControl: alternation(control)})
+}
+
+func alternation(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
 		quoted[i] = strings.ReplaceAll(regexp.QuoteMeta(name), `\`, `\\`)
 	}
-	return replace(query, map[string]string{VariableClusters: strings.Join(quoted, "|")})
+	return strings.Join(quoted, "|")
+}
+
+// NeedsControl says that metrics compare with clusters that the run has not come to.
+func NeedsControl(metrics []fleetflowv1alpha1.AnalysisRunMetric) bool {
+	return slices.ContainsFunc(metrics, func(m fleetflowv1alpha1.AnalysisRunMetric) bool {
+		return m.Prometheus != nil && strings.Contains(m.Prometheus.Query+m.Prometheus.BaselineQuery, "$("+VariableControl+")")
+	})
 }

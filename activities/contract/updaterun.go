@@ -98,6 +98,8 @@ type StagePlan struct {
 	Skipped []int `json:"skipped,omitempty"`
 	// OverBudget says that more have failed than may: the stage cannot pass as it is.
 	OverBudget bool `json:"overBudget,omitempty"`
+	// Watched says that the stage has a task that is not done which is to be done while its clusters are updated.
+	Watched bool `json:"watched,omitempty"`
 	// MaxConcurrency is how many clusters may be in flight, for display.
 	MaxConcurrency int `json:"maxConcurrency"`
 	// NextAt are the positions of the clusters that are proposed for the first request.
@@ -156,6 +158,8 @@ type StageResult struct {
 	Without int `json:"without,omitempty"`
 	// Held is what the stage waits for that stands still because clusters must not be started now.
 	Held []TaskWait `json:"held,omitempty"`
+	// Watched says that some of its clusters have been updated, and that it is to be watched while it stands still.
+	Watched bool `json:"watched,omitempty"`
 }
 
 // DeletionResult says how far the deletion stage is.
@@ -191,10 +195,11 @@ func (r *DeletionResult) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &r.Done)
 }
 
-// GateRequest asks for the gates before or after a stage.
+// GateRequest asks for the gates before or after a stage, or for what watches it while its clusters are updated.
 type GateRequest struct {
 	StageRequest
 	Before bool `json:"before,omitempty"`
+	During bool `json:"during,omitempty"`
 }
 
 // GateState says whether a stage may pass, and if not what it waits for.

@@ -50,7 +50,7 @@ var errSuperseded = errors.New("another attempt measures")
 // MeasureAnalysis takes the measurements of an analysis that are due within some minutes. An endpoint that fails is a result; an
 // error is trouble with the hub.
 func (a *Activities) MeasureAnalysis(ctx context.Context, in act.MeasureRequest) (act.MeasureResult, error) {
-	clusters, found, err := a.readClusters(ctx, in)
+	subject, found, err := a.readSubject(ctx, a.Live, in)
 	if err != nil || !found {
 		return act.MeasureResult{}, err
 	}
@@ -61,7 +61,7 @@ func (a *Activities) MeasureAnalysis(ctx context.Context, in act.MeasureRequest)
 	if run.PhaseOfAttempt().IsOver() {
 		return act.MeasureResult{Phase: string(run.PhaseOfAttempt())}, nil
 	}
-	m := &measuring{Activities: a, run: run, clusters: clusters, began: a.Clock.Now(), written: a.Clock.Now()}
+	m := &measuring{Activities: a, run: run, request: in, subject: subject, began: a.Clock.Now(), written: a.Clock.Now()}
 	result, err := m.measure(ctx)
 	if errors.Is(err, errSuperseded) {
 		return act.MeasureResult{Again: true}, nil
@@ -75,37 +75,63 @@ func analysisNamed(name string) *fleetflowv1alpha1.StageAnalysisRun {
 	return run
 }
 
-// readClusters reads the clusters of the stage, without those that the run goes on without.
-func (a *Activities) readClusters(ctx context.Context, in act.MeasureRequest) (names []string, found bool, err error) {
-	run, err := liveread.Existing(ctx, a.Live, placementv1beta1.Scope{Namespace: in.Run.Namespace}.NewUpdateRun(in.Run.Name), "run")
+// subject is what is measured.
+type subject struct {
+	// clusters are those of the stage, without those that the run goes on without; begun are those of which the update has begun,
+	// and control those of all stages that the run has not come to.
+	clusters, begun, control []string
+	// updated says that all clusters of the stage are.
+	updated bool
+}
+
+// of are the clusters that an analysis in a position is about. While a stage is updated, the others still have the old version.
+func (s subject) of(position string) []string {
+	if position == fleetflowv1alpha1.PositionDuring && len(s.begun) > 0 {
+		return s.begun
+	}
+	return s.clusters
+}
+
+// readSubject reads what is measured; found is false if the run is over or gone.
+func (a *Activities) readSubject(ctx context.Context, from client.Reader, in act.MeasureRequest) (s subject, found bool, err error) {
+	run, err := liveread.Existing(ctx, from, placementv1beta1.Scope{Namespace: in.Run.Namespace}.NewUpdateRun(in.Run.Name), "run")
 	if err != nil || run == nil || string(run.GetUID()) != in.Run.UID || !run.GetDeletionTimestamp().IsZero() || placementv1beta1.IsRunOver(run) {
-		return nil, false, err
+		return subject{}, false, err
 	}
 	stages := run.GetUpdateRunStatus().StagesStatus
 	for i := range stages {
-		if stages[i].StageName == in.Stage {
-			return analysedClusters(&stages[i]), true, nil
+		stage := &stages[i]
+		for j := range stage.Clusters {
+			s.add(&stage.Clusters[j], stage.StageName == in.Stage)
+		}
+		if stage.StageName == in.Stage {
+			found, s.updated = true, updaterun.StageUpdated(stage)
 		}
 	}
-	return nil, false, nil
+	return s, found, nil
 }
 
-func analysedClusters(stage *placementv1beta1.StageUpdatingStatus) []string {
-	var names []string
-	for i := range stage.Clusters {
-		if updaterun.ClusterPhase(&stage.Clusters[i]) != updaterun.PhaseSkipped {
-			names = append(names, stage.Clusters[i].ClusterName)
-		}
+func (s *subject) add(cluster *placementv1beta1.ClusterUpdatingStatus, inStage bool) {
+	phase := updaterun.ClusterPhase(cluster)
+	if phase == updaterun.PhasePending {
+		s.control = append(s.control, cluster.ClusterName)
 	}
-	return names
+	if !inStage || phase == updaterun.PhaseSkipped {
+		return
+	}
+	s.clusters = append(s.clusters, cluster.ClusterName)
+	if phase != updaterun.PhasePending {
+		s.begun = append(s.begun, cluster.ClusterName)
+	}
 }
 
 // measuring is one call.
 type measuring struct {
 	*Activities
-	run      *fleetflowv1alpha1.StageAnalysisRun
-	clusters []string
-	judges   []*analysis.Judge
+	run     *fleetflowv1alpha1.StageAnalysisRun
+	request act.MeasureRequest
+	subject subject
+	judges  []*analysis.Judge
 	// worst is the metric that the phase of the analysis comes from.
 	worst          int
 	began, written time.Time
@@ -118,6 +144,9 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 		return m.conclude(ctx, fleetflowv1alpha1.AnalysisError, problem)
 	}
 	for {
+		if err := m.refresh(ctx); err != nil {
+			return act.MeasureResult{}, err
+		}
 		if err := m.takeDue(ctx); err != nil {
 			m.writeAtTheEnd(ctx)
 			return act.MeasureResult{}, err
@@ -170,17 +199,39 @@ func (m *measuring) prepare() (problem string) {
 		}
 	}
 	for i := range status.Metrics {
-		if of := &status.Metrics[i]; of.NextAt == nil {
+		if of := &status.Metrics[i]; of.NextAt == nil || m.isDuring() && m.subject.updated {
 			m.assess(i)
 		}
 	}
 	return ""
 }
 
+func (m *measuring) isDuring() bool { return m.run.Spec.Position == fleetflowv1alpha1.PositionDuring }
+
+// refresh reads from the cache which clusters have been updated meanwhile, where that says what is measured. What is not found
+// there for now stays as it is: the next call looks past the cache.
+func (m *measuring) refresh(ctx context.Context) error {
+	if m.Clock.Now().Equal(m.began) || !m.isDuring() && !analysis.NeedsControl(m.run.Spec.Metrics) {
+		return nil
+	}
+	s, found, err := m.readSubject(ctx, m.Client, m.request)
+	if err != nil || !found {
+		return err
+	}
+	s.updated = m.subject.updated
+	m.subject = s
+	return nil
+}
+
 func (m *measuring) assess(i int) {
-	of := &m.run.Status.Metrics[i]
-	phase, next := analysis.Assess(m.run.Spec.Metrics[i].AnalysisMetric, *of, m.run.Status.StartedAt.Time)
-	of.Phase, of.NextAt = phase, microTime(next)
+	of, metric := &m.run.Status.Metrics[i], m.run.Spec.Metrics[i].AnalysisMetric
+	if m.isDuring() {
+		metric = analysis.During(metric, m.subject.updated)
+	}
+	phase, next := analysis.Assess(metric, *of, m.run.Status.StartedAt.Time)
+	if of.Phase = phase; phase.IsOver() != (of.NextAt == nil) || !next.IsZero() && !next.Equal(of.NextAt.Time) {
+		of.NextAt, m.dirty = microTime(next), true
+	}
 }
 
 // nextDue is when the first measurement is due of those that are left.
@@ -228,7 +279,7 @@ func (m *measuring) takeDue(ctx context.Context) error {
 // take takes one measurement, and returns what writes it down.
 func (m *measuring) take(ctx context.Context, i int) (record func(), err error) {
 	metric, of := m.run.Spec.Metrics[i], &m.run.Status.Metrics[i]
-	q := question{metric, m.run, m.clusters, of.Measured + of.Errors + 1}
+	q := question{metric, m.run, m.subject.of(m.run.Spec.Position), m.subject.control, of.Measured + of.Errors + 1}
 	name, kind := analysis.SourceOf(metric.AnalysisMetric)
 	var source fleetflowv1alpha1.MetricSource
 	err = m.Live.Get(ctx, types.NamespacedName{Name: name}, &source)
@@ -247,7 +298,7 @@ func (m *measuring) take(ctx context.Context, i int) (record func(), err error) 
 	if later > 0 {
 		return func() { of.NextAt = microTime(at.Add(later)) }, nil
 	}
-	taken := m.judges[i].Judge(ctx, reading, m.clusters)
+	taken := m.judges[i].Judge(ctx, reading, q.clusters)
 	m.Metrics.countMeasurement(taken.Outcome, kind)
 	return func() {
 		analysis.Count(of, taken.Outcome, at)

@@ -22,9 +22,10 @@ const maxWords = 256
 
 // question is what is asked of a source.
 type question struct {
-	metric   fleetflowv1alpha1.AnalysisRunMetric
-	of       *fleetflowv1alpha1.StageAnalysisRun
-	clusters []string
+	metric fleetflowv1alpha1.AnalysisRunMetric
+	of     *fleetflowv1alpha1.StageAnalysisRun
+	// clusters are those that are measured, control those to compare with.
+	clusters, control []string
 	// sequence is the number of the measurement.
 	sequence int32
 }
@@ -34,7 +35,7 @@ func (q question) query() string {
 	if q.metric.Prometheus == nil {
 		return q.metric.Webhook.Path
 	}
-	return analysis.Query(q.metric.Prometheus.Query, q.clusters)
+	return analysis.Query(q.metric.Prometheus.Query, q.clusters, q.control)
 }
 
 // ask asks a question. Later, if it is not zero, is after how long to ask again: there was no measurement then.
@@ -42,12 +43,39 @@ func (s *Sources) ask(ctx context.Context, source *fleetflowv1alpha1.MetricSourc
 	if q.metric.Webhook != nil {
 		return s.callWebhook(ctx, source, q)
 	}
-	form := url.Values{"query": {q.query()}}.Encode()
+	reading, err = s.queryPrometheus(ctx, source, q.query())
+	if compared := q.metric.Prometheus.BaselineQuery; err == nil && reading.Problem == "" && compared != "" {
+		err = s.compare(ctx, source, analysis.Query(compared, q.clusters, q.control), &reading)
+	}
+	return reading, 0, err
+}
+
+func (s *Sources) queryPrometheus(ctx context.Context, source *fleetflowv1alpha1.MetricSource, query string) (analysis.Reading, error) {
+	if len(query) > analysis.MaxQuery {
+		return analysis.Reading{Problem: "QueryTooLong: the query is longer than 64 KiB with the names of all clusters: use by (cluster) and no $(clusters)"}, nil
+	}
+	form := url.Values{"query": {query}}.Encode()
 	got, problem, err := s.send(ctx, source, "/api/v1/query", "application/x-www-form-urlencoded", []byte(form), nil)
 	if err != nil || problem != "" {
-		return analysis.Reading{Problem: problem}, 0, err
+		return analysis.Reading{Problem: problem}, err
 	}
-	return readPrometheus(got), 0, nil
+	return readPrometheus(got), nil
+}
+
+// compare adds to a reading the number to compare it with, if there is one.
+func (s *Sources) compare(ctx context.Context, source *fleetflowv1alpha1.MetricSource, query string, reading *analysis.Reading) error {
+	baseline, err := s.queryPrometheus(ctx, source, query)
+	switch {
+	case err != nil:
+		return err
+	case baseline.Problem != "":
+		*reading = analysis.Reading{Problem: "the baselineQuery: " + baseline.Problem}
+	case len(baseline.Samples) > 1:
+		*reading = analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the baselineQuery gives %d samples, not one: use sum or avg", len(baseline.Samples))}
+	case len(baseline.Samples) == 1:
+		reading.Baseline = &baseline.Samples[0].Value
+	}
+	return nil
 }
 
 // prometheusAnswer is the answer of Prometheus to an instant query.

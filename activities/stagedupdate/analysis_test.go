@@ -220,3 +220,86 @@ func TestAnExemptionOfAnotherStageWaivesNothing(t *testing.T) {
 	assert.False(t, h.gates("canary", 1).Open)
 	assert.NotEqual(t, fleetflowv1alpha1.AnalysisWaived, h.analysis().Status.Phase)
 }
+
+// watched is a hub whose strategy has an analysis during the stage canary, of which the first cluster is being updated.
+func watched(t *testing.T, config placementv1beta1.AnalysisConfig) *hub {
+	t.Helper()
+	h := analysed(t, config)
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		s.Spec.Stages[1].DuringStageTasks, s.Spec.Stages[1].AfterStageTasks = s.Spec.Stages[1].AfterStageTasks, nil
+	})
+	require.True(t, initialize(h, "example-run-2").Initialized, "%+v", h.run("example-run-2").Status.Conditions)
+	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	h.gates("staging", 0)
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	return h
+}
+
+func (h *hub) during() act.GateState {
+	h.t.Helper()
+	return must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1), During: true})
+}
+
+// watchedAs ends the newest attempt of the analysis during the stage canary.
+func (h *hub) watchedAs(phase fleetflowv1alpha1.AnalysisPhase) {
+	h.t.Helper()
+	edit(h, get(h, &fleetflowv1alpha1.StageAnalysisRun{}, "", "example-run-2-canary-during"), func(r *fleetflowv1alpha1.StageAnalysisRun) {
+		r.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: r.Spec.Attempt, Phase: phase, Message: "ratio 0.034"}
+	})
+}
+
+func TestAnAnalysisDuringAStageActsAtOnce(t *testing.T) {
+	for action, check := range map[placementv1beta1.AnalysisAction]func(*testing.T, *hub){
+		placementv1beta1.AnalysisPause: func(t *testing.T, h *hub) {
+			assert.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
+		},
+		placementv1beta1.AnalysisRollback: func(t *testing.T, h *hub) {
+			assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "takes its clusters back")
+			assert.Equal(t, "example-run-2", get(h, &placementv1beta1.ClusterStagedUpdateRun{}, "", "example-run-2-rollback").Spec.RollbackOf)
+		},
+	} {
+		t.Run(string(action), func(t *testing.T) {
+			h := watched(t, placementv1beta1.AnalysisConfig{OnFailure: action})
+			progressing := conditionOf(h.run("example-run-2").Status.Conditions, "Progressing")
+			state := h.during()
+			assert.Equal(t, &act.MeasureRequest{Run: refOf("example-run-2"), Analysis: "example-run-2-canary-during", Stage: "canary"}, state.Measure)
+			assert.Equal(t, progressing, conditionOf(h.run("example-run-2").Status.Conditions, "Progressing"), "the run goes on meanwhile")
+			h.watchedAs(fleetflowv1alpha1.AnalysisFailed)
+			assert.False(t, h.during().Open)
+			check(t, h)
+			assert.Equal(t, oldSnapshot, h.binding("member1").Spec.ResourceSnapshotName, "the next cluster is as it was")
+		})
+	}
+}
+
+func TestAStageWaitsForTheAnalysisDuringIt(t *testing.T) {
+	h := watched(t, placementv1beta1.AnalysisConfig{})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
+	assert.True(t, h.during().Open, "once all clusters are updated, the end of the stage is checked instead")
+	state := h.gates("canary", 1)
+	assert.False(t, state.Open)
+	assert.NotNil(t, state.Measure)
+	h.watchedAs(fleetflowv1alpha1.AnalysisSucceeded)
+	assert.True(t, h.gates("canary", 1).Open)
+	assert.True(t, meta.IsStatusConditionTrue(h.run("example-run-2").Status.StagesStatus[1].Conditions, "Succeeded"))
+}
+
+func TestAnApprovalIsAskedForOnceWhatComesBeforeItIsDone(t *testing.T) {
+	h := analysed(t, placementv1beta1.AnalysisConfig{})
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		approval := placementv1beta1.StageTask{Type: placementv1beta1.StageTaskTypeApproval, StartsAfter: []placementv1beta1.StageTaskType{placementv1beta1.StageTaskTypeAnalysis}}
+		s.Spec.Stages[1].AfterStageTasks = append([]placementv1beta1.StageTask{approval}, s.Spec.Stages[1].AfterStageTasks...)
+	})
+	require.True(t, initialize(h, "example-run-2").Initialized, "%+v", h.run("example-run-2").Status.Conditions)
+	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
+	assert.False(t, h.gates("canary", 1).NeedsApproval())
+	var requests placementv1beta1.ClusterApprovalRequestList
+	require.NoError(t, h.List(t.Context(), &requests))
+	assert.Empty(t, requests.Items)
+	h.measuredAs(fleetflowv1alpha1.AnalysisSucceeded)
+	assert.True(t, h.gates("canary", 1).NeedsApproval(), "in the very check that finds the analysis done")
+	require.NoError(t, h.List(t.Context(), &requests))
+	assert.Len(t, requests.Items, 1)
+}

@@ -1,6 +1,7 @@
 package stagedupdate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// CheckGates checks the tasks before or after a stage, records how far they are,
+// CheckGates checks the tasks before, during or after a stage, records how far they are,
 // and says whether the stage may pass.
 func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.GateState, error) {
 	run, err := a.runs().readActive(ctx, in.Run)
@@ -34,6 +35,9 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if why := unfinishedBefore(run, in.Index); why != "" {
 		a.runs().refuseCall(run, "Checking the tasks of stage "+in.Stage, why)
 		return act.GateState{Ended: true}, nil
+	}
+	if in.During {
+		return a.checkDuring(ctx, run, in)
 	}
 	if !in.Before && (!updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
 		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
@@ -57,6 +61,20 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	return state, err
 }
 
+// checkDuring checks the tasks of a stage whose clusters are being updated. Whether the plan of the run still holds, AdvanceStage
+// checks; and once all clusters are updated, the check of the tasks after the stage ends these first.
+func (a *Activities) checkDuring(ctx context.Context, run placementv1beta1.UpdateRunObject, in act.GateRequest) (act.GateState, error) {
+	if updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) {
+		return act.GateState{Open: true}, nil
+	}
+	state, err := a.checkTasks(ctx, run, in)
+	err = a.runs().recordRefusedWrite(ctx, run, err)
+	if refused, ok := errors.AsType[*userError](err); ok {
+		return act.GateState{Ended: true}, a.runs().failRun(ctx, run, refused.text)
+	}
+	return state, err
+}
+
 // checkTasks checks each task on one side of a stage and records what was found.
 func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.UpdateRunObject, in act.GateRequest) (act.GateState, error) {
 	checked, ended, err := a.performChecks(ctx, run, in)
@@ -69,7 +87,7 @@ func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.Update
 	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
 		stage := r.Stage(in.Index)
 		wasOver = updaterun.StageOver(stage)
-		recordChecks(r, stage, in.Before, state.Open, checked)
+		recordChecks(r, stage, in, state.Open, checked)
 	})
 	if err != nil || !active {
 		return act.GateState{Ended: err == nil}, err
@@ -77,7 +95,7 @@ func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.Update
 	if acted, err := actOn(ctx, a, run, checked); acted || err != nil {
 		return act.GateState{Stopping: true}, err
 	}
-	if state.Open && !in.Before && !wasOver {
+	if state.Open && !in.Before && !in.During && !wasOver {
 		a.runs().emitEvent(run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", in.Stage)
 	}
 	return state, nil
@@ -98,7 +116,14 @@ func (a *Activities) performChecks(
 	if len(stage.Clusters) == 0 {
 		return nil, false, nil
 	}
-	for _, task := range updaterun.Tasks(run, in.Index, sideOf(in.Before)) {
+	done := map[placementv1beta1.StageTaskType]bool{}
+	for _, task := range inOrder(run, in) {
+		if task.Side == stagetask.After && slices.ContainsFunc(checked, isDuring) && len(waitsOf(checked, now)) > 0 {
+			return checked, false, nil // what is done during the stage comes first
+		}
+		if !task.Starts(done) {
+			continue // another is waited for
+		}
 		if task.WaitsSince.IsZero() {
 			task.WaitsSince = updaterun.CeilSecond(now) // as it is recorded when the checks are done
 		}
@@ -113,9 +138,32 @@ func (a *Activities) performChecks(
 			return nil, true, nil
 		}
 		checked = append(checked, checkedTask{task, outcome})
+		done[task.Status.Type] = task.DescribeAfter(outcome, now).Done()
 	}
 	return checked, false, nil
 }
+
+// inOrder are the tasks that a request is about, those that start after others behind these.
+func inOrder(run placementv1beta1.UpdateRunObject, in act.GateRequest) []stagetask.Task {
+	var tasks []stagetask.Task
+	switch {
+	case in.Before:
+		tasks = updaterun.Tasks(run, in.Index, stagetask.Before)
+	case in.During:
+		tasks = updaterun.Tasks(run, in.Index, stagetask.During)
+	default:
+		tasks = updaterun.Tasks(run, in.Index, stagetask.After)
+	}
+	slices.SortStableFunc(tasks, func(a, b stagetask.Task) int {
+		return cmp.Compare(len(a.Config.StartsAfter), len(b.Config.StartsAfter))
+	})
+	if !in.Before && !in.During {
+		tasks = slices.Concat(updaterun.Tasks(run, in.Index, stagetask.During), tasks)
+	}
+	return tasks
+}
+
+func isDuring(c checkedTask) bool { return c.Side == stagetask.During }
 
 func sideOf(before bool) stagetask.Side {
 	if before {
@@ -140,22 +188,25 @@ func waitsOf(checked []checkedTask, now time.Time) []act.TaskWait {
 }
 
 // recordChecks writes what the checks have found into the status, and ends a stage that has nothing left to wait for.
-func recordChecks(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingStatus, before, open bool, checked []checkedTask) {
-	if open {
+func recordChecks(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingStatus, in act.GateRequest, open bool, checked []checkedTask) {
+	switch {
+	case in.During: // AdvanceStage says how the run stands
+	case open:
 		r.Progressing() // a run that was stopped, or stuck before, goes on
-	} else {
-		r.WaitingForTasks(stage, sideOf(before))
+	default:
+		r.WaitingForTasks(stage, sideOf(in.Before))
 	}
 	switch {
-	case before && !open:
+	case in.During:
+	case in.Before && !open:
 		r.WaitingBefore(stage)
-	case !before && len(stage.Clusters) > 0:
+	case !in.Before && len(stage.Clusters) > 0:
 		r.WaitingAfter(stage)
 	}
 	for _, c := range checked {
 		r.TaskChecked(stage, c.Task, c.outcome)
 	}
-	if !before && open {
+	if !in.Before && !in.During && open {
 		r.StageSucceeded(stage)
 	}
 }

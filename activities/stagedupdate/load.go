@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -55,6 +56,7 @@ func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan 
 		Clusters: updaterun.ClusterNames(stage), OverBudget: updaterun.OverBudget(run, index),
 		Done: updaterun.PositionsIn(stage, updaterun.PhaseSucceeded), Started: updaterun.PositionsIn(stage, updaterun.PhaseRunning),
 		Failed: updaterun.PositionsIn(stage, updaterun.PhaseFailed), Skipped: updaterun.PositionsIn(stage, updaterun.PhaseSkipped),
+		Watched:        len(typesToDo(run, index, stagetask.During)) > 0,
 		MaxConcurrency: facts.MaxConcurrency, NextAt: positionsIn(stage, rollout.DecideStage(facts).Next),
 	}
 }

@@ -245,6 +245,12 @@ func rollbackConfigOf(config placementv1beta1.StageConfig, keepApprovals bool) p
 	}
 	config.BeforeStageTasks = slices.DeleteFunc(slices.Clone(config.BeforeStageTasks), isDropped)
 	config.AfterStageTasks = slices.DeleteFunc(slices.Clone(config.AfterStageTasks), isDropped)
+	config.DuringStageTasks = nil
+	for _, tasks := range [][]placementv1beta1.StageTask{config.BeforeStageTasks, config.AfterStageTasks} {
+		for i := range tasks {
+			tasks[i].StartsAfter = nil // what an approval would come after is dropped
+		}
+	}
 	config.FailureBudget = &placementv1beta1.FailureBudget{MaxFailures: &all, OnExceeded: placementv1beta1.FailureBudgetWait}
 	return config
 }

@@ -12,6 +12,7 @@ func TestRulesOfStageAnalyses(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, refusal string }{
 		"a query and a bound": {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0}]}`},
 		"all of it":           {spec: `{args: [{name: app}, {name: max, default: "0.01"}], metrics: [{name: up, ` + query + `, perCluster: {label: cluster, minPassing: 95%, missing: Failure}, success: result > 0.0, failure: result < 0.0, noData: Success, initialDelay: 2m, interval: 1m, count: 10, failureLimit: 2, consecutiveFailureLimit: 2, inconclusiveLimit: 3, errorLimit: 4, consecutiveSuccess: 3, dryRun: true}, {name: smoke, webhook: {source: smoke, path: "/check/$(args.app)", body: {suite: canary}}}]}`},
+		"a comparison":        {spec: `{metrics: [{name: up, prometheus: {source: central, query: a, baselineQuery: b}, success: result <= baseline}]}`},
 		"no provider":         {spec: `{metrics: [{name: up, success: result > 0.0}]}`, refusal: "exactly one of prometheus and webhook"},
 		"two providers":       {spec: `{metrics: [{name: up, ` + query + `, webhook: {source: a}, success: result > 0.0}]}`, refusal: "exactly one of prometheus and webhook"},
 		"no bound":            {spec: `{metrics: [{name: up, ` + query + `}]}`, refusal: "needs success or failure"},
@@ -64,6 +65,13 @@ func TestRulesOfTasksThatAnalyse(t *testing.T) {
 		for name, tc := range map[string]struct{ tasks, refusal string }{
 			"after a stage":       {tasks: `afterStageTasks: [{type: TimedWait, waitTime: 1m}, {type: Analysis, analysis: {templates: [{name: a}], args: [{name: max, value: "1"}], onFailure: Rollback, onInconclusive: Proceed, onError: Abort, dryRun: true}}, {type: Approval}]`},
 			"before it":           {tasks: `beforeStageTasks: [{type: Analysis, analysis: {templates: [{name: a}]}}, {type: Approval}]`},
+			"during it":           {tasks: `duringStageTasks: [{type: Analysis, analysis: {templates: [{name: a}], onFailure: Rollback}}]`},
+			"a wait during it":    {tasks: `duringStageTasks: [{type: TimedWait, waitTime: 1m}]`, refusal: "one task of type Analysis only"},
+			"two during it":       {tasks: `duringStageTasks: [{type: Analysis, analysis: {templates: [{name: a}]}}, {type: Analysis, analysis: {templates: [{name: b}]}}]`, refusal: "must have at most 1 item"},
+			"an approval then":    {tasks: `afterStageTasks: [{type: TimedWait, waitTime: 1m}, {type: Analysis, analysis: {templates: [{name: a}]}}, {type: Approval, startsAfter: [TimedWait, Analysis]}]`},
+			"after what is not":   {tasks: `afterStageTasks: [{type: TimedWait, waitTime: 1m}, {type: Approval, startsAfter: [Analysis]}]`, refusal: "startsAfter of afterStageTasks names a type that no other task of the stage has"},
+			"after itself":        {tasks: `afterStageTasks: [{type: Approval, startsAfter: [Approval]}]`, refusal: `supported values: "TimedWait", "Analysis"`},
+			"a wait that waits":   {tasks: `afterStageTasks: [{type: Analysis, analysis: {templates: [{name: a}]}}, {type: TimedWait, waitTime: 1m, startsAfter: [Analysis]}]`, refusal: "startsAfter is only valid for tasks of type Approval"},
 			"without templates":   {tasks: `afterStageTasks: [{type: Analysis}]`, refusal: "a task of type Analysis needs analysis"},
 			"no templates":        {tasks: `afterStageTasks: [{type: Analysis, analysis: {templates: []}}]`, refusal: "should have at least 1 items"},
 			"of another type":     {tasks: `afterStageTasks: [{type: Approval, analysis: {templates: [{name: a}]}}]`, refusal: "no other task has it"},

@@ -94,7 +94,7 @@ func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 
 // waitUntilOpen waits while clusters must not be started and nothing is in flight: no activity runs, and the history does not
 // grow. A poke that has come since the activity was asked may have told of the end of what closes them.
-func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []act.TaskWait, pokesBefore int) error {
+func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []act.TaskWait, watched bool, pokesBefore int) error {
 	defer func() { r.gate, r.reload = nil, true }()
 	if r.drainPokes(); r.pokesReceived != pokesBefore {
 		return nil
@@ -105,7 +105,12 @@ func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []act.TaskWait
 	}
 	r.gate = &gate{stage: stage, name: name, state: act.GateState{Waits: waits}}
 	r.publishProgress(ctx, stepTasksBefore, stage)
-	return r.sleepUntilTold(ctx, nil)
+	w := &watch{
+		request: act.StageRequest{Run: r.ref, Stage: name, Index: stage}, watched: watched,
+		exhausted: func() bool { return call.Exhausted(ctx, r.signalsReceived()) },
+	}
+	defer w.end()
+	return r.sleepUntilTold(ctx, w.begin(ctx))
 }
 
 // clockLag is how long to wait when the activities say that a task goes on

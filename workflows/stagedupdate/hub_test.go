@@ -79,6 +79,8 @@ type stage struct {
 	before, after *approvalTask
 	waitsSince    time.Time
 	phase         string
+	// watched says that an analysis goes on during the stage.
+	watched bool
 }
 
 type approvalTask struct{ opened, approved bool }
@@ -263,7 +265,7 @@ func (h *hub) loadStage(_ context.Context, in act.StageRequest) (act.StagePlan, 
 		return act.StagePlan{Gone: true}, nil
 	}
 	st := h.stage(in.Stage)
-	plan := act.StagePlan{Clusters: st.clusters, MaxConcurrency: max(1, st.max)}
+	plan := act.StagePlan{Clusters: st.clusters, MaxConcurrency: max(1, st.max), Watched: st.watched}
 	for i, name := range st.clusters {
 		switch {
 		case slices.Contains(st.done, name):

@@ -74,3 +74,72 @@ func TestARunThatStopsIsNotMeasuredOn(t *testing.T) {
 	assert.Equal(t, 1, h.pauses)
 	assert.WithinDuration(t, begin.Add(12*time.Minute), h.env.Now(), time.Minute)
 }
+
+// watches has an analysis go on during the stage canary, whose clusters take an hour each; bad says what the check of it finds
+// after so many calls.
+func watches(t *testing.T, st *stage, bad int, found func(h *hub) act.GateState) (h *hub, measured *int) {
+	t.Helper()
+	st.name, st.watched = "canary", true
+	h = newHub(t, st)
+	h.slow(time.Hour)
+	measured = new(int)
+	request := &act.MeasureRequest{Run: runRef, Analysis: "example-run-canary-during", Stage: "canary"}
+	h.env.OnActivity(act.CheckGates, mock.Anything, mock.Anything).Return(func(ctx context.Context, in act.GateRequest) (act.GateState, error) {
+		if !in.During {
+			return h.checkGates(ctx, in)
+		}
+		h.change(func() { h.note("CheckDuring", "%s", in.Stage) })
+		if *measured >= bad {
+			return found(h), nil
+		}
+		return act.GateState{Measure: request}, nil
+	})
+	h.env.OnActivity(act.MeasureAnalysis, mock.Anything, *request).After(9 * time.Minute).Return(func(context.Context, act.MeasureRequest) (act.MeasureResult, error) {
+		*measured++
+		return act.MeasureResult{Again: *measured < bad, Phase: "Running", Measured: *measured}, nil
+	})
+	return h, measured
+}
+
+func TestAStageIsWatchedWhileItsClustersAreUpdated(t *testing.T) {
+	h, measured := watches(t, &stage{clusters: clusters("a", "b")}, 1000, nil)
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.True(t, h.succeeded)
+	assert.InDelta(t, 13, *measured, 1, "for two hours, nine minutes each")
+	assert.Equal(t, 1, h.count("CheckDuring"), "the analysis goes on from call to call")
+}
+
+func TestAWatchedStageThatTurnsBadStartsNoFurtherCluster(t *testing.T) {
+	h, measured := watches(t, &stage{clusters: clusters("a", "b", "c")}, 8, func(h *hub) act.GateState {
+		h.change(func() { h.wish = "Stop" })
+		return act.GateState{Stopping: true}
+	})
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, 8, *measured)
+	assert.Equal(t, []string{"a"}, h.starts)
+	assert.Equal(t, 1, h.pauses)
+}
+
+func TestAStageWithoutSuchATaskIsNotWatched(t *testing.T) {
+	h, measured := watches(t, &stage{clusters: clusters("a")}, 1000, nil)
+	h.stages[0].watched = false
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Zero(t, *measured)
+	assert.Zero(t, h.count("CheckDuring"))
+}
+
+func TestAStageIsWatchedWhileItStandsStill(t *testing.T) {
+	h, measured := watches(t, &stage{clusters: clusters("a", "b")}, 1000, nil)
+	h.at(30*time.Minute, func() { h.change(func() { h.heldBy = "incident" }) })
+	h.at(10*time.Hour, func() {
+		h.change(func() { h.heldBy = "" })
+		h.poke(wf.CauseGates)
+	})
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.True(t, h.succeeded)
+	assert.Greater(t, *measured, 60, "ten hours")
+}

@@ -23,8 +23,9 @@ func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageRes
 		return act.StageResult{Ended: true}, nil
 	}
 	p := newStageProgress(request, plan)
+	w := &watch{request: request, watched: plan.Watched, exhausted: func() bool { return call.Exhausted(ctx, 0) }}
 	for !p.isFinished() {
-		if err := p.advance(ctx); err != nil {
+		if err := p.advance(ctx, w); err != nil {
 			return act.StageResult{}, err
 		}
 		if p.ended {
@@ -34,7 +35,7 @@ func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageRes
 			return act.StageResult{Stopped: true}, nil
 		}
 		if len(p.held) > 0 && p.standsStill() {
-			return act.StageResult{Held: p.held}, nil
+			return act.StageResult{Held: p.held, Watched: w.begun}, nil
 		}
 		if call.Exhausted(ctx, 0) {
 			return act.StageResult{}, workflow.NewContinueAsNewError(ctx, wf.StageWorkflow, request)
@@ -114,8 +115,11 @@ func (p *stageProgress) isFinished() bool {
 }
 
 // advance records what was proposed as the next request, and learns what has become of it.
-func (p *stageProgress) advance(ctx workflow.Context) error {
+func (p *stageProgress) advance(ctx workflow.Context, w *watch) error {
 	request := p.nextRequest()
+	if p.countInFlight()+p.countDone() > 0 {
+		w.begin(ctx)
+	}
 	workflow.SetCurrentDetails(ctx, p.table())
 	var delta act.StageDelta
 	if err := call.Wait(ctx, act.AdvanceStage, p.summary(), request).Get(ctx, &delta); err != nil {

@@ -168,7 +168,7 @@ func (r *run) updateStage(ctx workflow.Context, stage int) error {
 		return err
 	}
 	if len(result.Held) > 0 { // no history from before there were holds has that
-		return waitUntilOpen(ctx, r, stage, result.Held, pokesBefore)
+		return waitUntilOpen(ctx, r, stage, result.Held, result.Watched, pokesBefore)
 	}
 	if result.Ended || result.Stopped {
 		r.reload = true
@@ -206,7 +206,7 @@ func (r *run) clearRemoved(ctx workflow.Context) error {
 	var result act.DeletionResult
 	err := future.Get(ctx, &result)
 	if err == nil && len(result.Held) > 0 {
-		return waitUntilOpen(ctx, r, len(r.state.Stages), result.Held, pokesBefore)
+		return waitUntilOpen(ctx, r, len(r.state.Stages), result.Held, false, pokesBefore)
 	}
 	r.reload = !result.Done
 	r.state.Terminal, r.state.Succeeded = result.Done, result.Done

@@ -110,7 +110,7 @@ func (a *Assignment) addStageOfUnassigned() {
 	stage := *a.Strategy.Stages[len(a.Strategy.Stages)-1].DeepCopy()
 	stage.Name = placementv1beta1.UnassignedStageName
 	stage.LabelSelector, stage.SortingLabelKey, stage.Order = nil, nil, nil
-	stage.BeforeStageTasks, stage.AfterStageTasks = nil, nil
+	stage.BeforeStageTasks, stage.DuringStageTasks, stage.AfterStageTasks = nil, nil, nil
 	a.Strategy.Stages = append(a.Strategy.Stages, stage)
 	a.Clusters = append(a.Clusters, a.Unassigned)
 	// A reader of the frozen strategy sees a stage like the others.
@@ -132,6 +132,7 @@ func FreezeStage(names stagetask.Names, config placementv1beta1.StageConfig) pla
 	return placementv1beta1.StageUpdatingStatus{
 		StageName:             config.Name,
 		BeforeStageTaskStatus: stagetask.Freeze(names, config.Name, stagetask.Before, config.BeforeStageTasks),
+		DuringStageTaskStatus: stagetask.Freeze(names, config.Name, stagetask.During, config.DuringStageTasks),
 		AfterStageTaskStatus:  stagetask.Freeze(names, config.Name, stagetask.After, config.AfterStageTasks),
 	}
 }

@@ -83,7 +83,7 @@ type AnalysisMetric struct {
 	PerCluster *PerCluster `json:"perCluster,omitempty"`
 
 	// Success is an expression in CEL that holds of a good measurement. Its variables are result (of an answer with one
-	// sample), samples, response (the JSON of a webhook), args, and cluster (with perCluster).
+	// sample), samples, baseline (with baselineQuery), response (the JSON of a webhook), args, and cluster (with perCluster).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Success string `json:"success,omitempty"`
@@ -154,12 +154,19 @@ type PrometheusQuery struct {
 	// +kubebuilder:validation:MaxLength=253
 	Source string `json:"source"`
 
-	// Query in PromQL. $(args.NAME), $(run), $(placement), $(stage), $(snapshot) and $(clusters) are replaced; the last is
-	// an alternation of the names of the stage's clusters, as for cluster=~"$(clusters)".
+	// Query in PromQL. $(args.NAME), $(run), $(placement), $(stage), $(snapshot), $(clusters) and $(control) are replaced; the
+	// last two are alternations of the names of the stage's clusters, as for cluster=~"$(clusters)", and of those that the run
+	// has not updated yet. During a stage, $(clusters) are those of it that are being updated or have been.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Query string `json:"query"`
+
+	// BaselineQuery is a second query with the same variables, whose one number the expressions have as baseline: what the
+	// clusters are compared with that have not changed, as in cluster=~"$(control)", which are those of the run that are not
+	// updated yet. Where it has no number, such as in the last stage, the measurement is without data.
+	// +kubebuilder:validation:MaxLength=2048
+	BaselineQuery string `json:"baselineQuery,omitempty"`
 }
 
 // WebhookCall is a POST to a source.

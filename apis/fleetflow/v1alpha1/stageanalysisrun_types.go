@@ -44,9 +44,9 @@ type StageAnalysisRunSpec struct {
 	// +kubebuilder:validation:Required
 	Stage string `json:"stage"`
 
-	// Position is before or after the stage.
+	// Position is before, during or after the stage.
 	// +kubebuilder:validation:Required
-	// +kubebuilder:validation:Enum=before;after
+	// +kubebuilder:validation:Enum=before;during;after
 	Position string `json:"position"`
 
 	// Attempt is 1, and one more each time that the run is resumed after an analysis that has not passed.
@@ -64,6 +64,13 @@ type StageAnalysisRunSpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	Metrics []AnalysisRunMetric `json:"metrics,omitempty"`
 }
+
+// Where a task of type Analysis stands.
+const (
+	PositionBefore = "before"
+	PositionDuring = "during"
+	PositionAfter  = "after"
+)
 
 // AnalysisTemplateUsed is a StageAnalysis of which an attempt has a copy.
 type AnalysisTemplateUsed struct {

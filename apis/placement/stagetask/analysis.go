@@ -18,10 +18,13 @@ type analysis struct{}
 
 // Position is what StageAnalysisRuns call the side.
 func (s Side) Position() string {
-	if s == Before {
-		return "before"
+	switch s {
+	case Before:
+		return fleetflowv1alpha1.PositionBefore
+	case During:
+		return fleetflowv1alpha1.PositionDuring
 	}
-	return "after"
+	return fleetflowv1alpha1.PositionAfter
 }
 
 // Validate implements Type.

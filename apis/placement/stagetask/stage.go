@@ -1,6 +1,7 @@
 package stagetask
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,9 @@ func Validate(stage placementv1beta1.StageConfig) string {
 	if problem := validateSide(After, "afterStageTasks", "of", stage.Name, stage.AfterStageTasks); problem != "" {
 		return problem
 	}
+	if problem := validateSide(During, "duringStageTasks", "during", stage.Name, stage.DuringStageTasks); problem != "" {
+		return problem
+	}
 	return validateSide(Before, "beforeStageTasks", "before", stage.Name, stage.BeforeStageTasks)
 }
 
@@ -29,7 +33,13 @@ func validateSide(side Side, field, where, stage string, tasks []placementv1beta
 		seen[task.Type] = true
 	}
 	for i, task := range tasks {
-		if problem := typeOf(task.Type).Validate(side, task); problem != "" {
+		problem := typeOf(task.Type).Validate(side, task)
+		for _, after := range task.StartsAfter {
+			if !seen[after] || after == task.Type {
+				problem = cmp.Or(problem, fmt.Sprintf("it starts after a task of type %s, and there is no other one of that type", after))
+			}
+		}
+		if problem != "" {
 			return fmt.Sprintf("task %d %s stage `%s`: %s", i, where, stage, problem)
 		}
 	}
@@ -53,12 +63,29 @@ func List(stage *placementv1beta1.StageUpdatingStatus, config *placementv1beta1.
 	for i, status := range statuses {
 		tasks[i] = Task{Side: side, Config: findConfig(config, side, status.Type), Status: status, WaitsSince: waitsSince}
 	}
+	done := map[placementv1beta1.StageTaskType]bool{}
+	for _, task := range tasks {
+		done[task.Status.Type] = task.Describe().Done()
+	}
+	for i := range tasks {
+		if !tasks[i].Starts(done) {
+			tasks[i].WaitsSince = time.Time{}
+		}
+	}
 	return tasks
 }
 
+// Starts says that a task need not wait for others, given the types of those that are done.
+func (t Task) Starts(done map[placementv1beta1.StageTaskType]bool) bool {
+	return !slices.ContainsFunc(t.Config.StartsAfter, func(other placementv1beta1.StageTaskType) bool { return !done[other] })
+}
+
 func statusesOf(stage *placementv1beta1.StageUpdatingStatus, side Side) *[]placementv1beta1.StageTaskStatus {
-	if side == Before {
+	switch side {
+	case Before:
 		return &stage.BeforeStageTaskStatus
+	case During:
+		return &stage.DuringStageTaskStatus
 	}
 	return &stage.AfterStageTaskStatus
 }
@@ -68,8 +95,11 @@ func findConfig(stage *placementv1beta1.StageConfig, side Side, name placementv1
 		return placementv1beta1.StageTask{Type: name}
 	}
 	tasks := stage.AfterStageTasks
-	if side == Before {
+	switch side {
+	case Before:
 		tasks = stage.BeforeStageTasks
+	case During:
+		tasks = stage.DuringStageTasks
 	}
 	if i := slices.IndexFunc(tasks, func(t placementv1beta1.StageTask) bool { return t.Type == name }); i >= 0 {
 		return tasks[i]
@@ -80,7 +110,7 @@ func findConfig(stage *placementv1beta1.StageConfig, side Side, name placementv1
 // Describe reads how far a task is.
 func (t Task) Describe() State {
 	state := typeOf(t.Status.Type).Describe(t)
-	state.Type, state.WaitsSince = t.Status.Type, t.WaitsSince
+	state.Type, state.WaitsSince, state.StartsAfter = t.Status.Type, t.WaitsSince, t.Config.StartsAfter
 	return state
 }
 

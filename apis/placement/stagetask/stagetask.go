@@ -16,13 +16,14 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Side is where a task stands: before or after its stage.
+// Side is where a task stands: before, during or after its stage.
 type Side string
 
 // Sides of a stage, by the names that labels of approval requests and of metrics have for them.
 const (
 	Before Side = placementv1beta1.TaskTypeBeforeStage
 	After  Side = placementv1beta1.TaskTypeAfterStage
+	During Side = placementv1beta1.TaskTypeDuringStage
 )
 
 // Type is a type of task.
@@ -62,6 +63,9 @@ type State struct {
 	Timed    bool
 	Duration time.Duration
 	Due      time.Time
+
+	// StartsAfter are the types of the tasks that have to be done before this one begins.
+	StartsAfter []placementv1beta1.StageTaskType
 
 	// WaitsSince is when the stage began to wait, zero while it does not; Begun is when the task itself did,
 	// zero if that was not recorded.

@@ -246,7 +246,7 @@ func (r Recorder) WaitingAfter(stage *placementv1beta1.StageUpdatingStatus) {
 		return
 	}
 	message := "All clusters in the stage are updated, waiting for after-stage tasks to complete"
-	if len(stage.AfterStageTaskStatus) == 0 {
+	if len(stage.AfterStageTaskStatus)+len(stage.DuringStageTaskStatus) == 0 {
 		message = "All clusters in the stage are updated" // a stage without tasks has the same reason
 	}
 	r.ensureStartTime(stage) // every cluster may have been skipped before its turn
@@ -368,7 +368,7 @@ func (r Recorder) ClustersSucceeded(stage *placementv1beta1.StageUpdatingStatus,
 // LastClustersSucceeded records the last clusters of a stage, and ends the stage if it has nothing else to wait for.
 func (r Recorder) LastClustersSucceeded(stage *placementv1beta1.StageUpdatingStatus, clusters []string) (over bool) {
 	r.ClustersSucceeded(stage, clusters)
-	over = !IsStopping(r.Run) && !StageOver(stage) && len(stage.AfterStageTaskStatus) == 0 &&
+	over = !IsStopping(r.Run) && !StageOver(stage) && len(stage.AfterStageTaskStatus)+len(stage.DuringStageTaskStatus) == 0 &&
 		StageUpdated(stage) && CountIn(stage, PhaseFailed) == 0 // a failed cluster may still recover
 	if over {
 		r.Progressing() // the run may have been stuck

@@ -69,8 +69,8 @@ type Stage struct {
 	// Started and Ended are zero as long as the stage has not.
 	Started, Ended time.Time
 	Clusters       []Cluster
-	// Before and After are the tasks.
-	Before, After []stagetask.State
+	// Before, During and After are the tasks.
+	Before, During, After []stagetask.State
 	Counts
 }
 
@@ -181,6 +181,7 @@ func readStage(status *placementv1beta1.StageUpdatingStatus, config placementv1b
 		stage.MaxConcurrency = config.MaxConcurrency.String()
 	}
 	stage.Before, stage.After = readTasks(status, config, stagetask.Before), readTasks(status, config, stagetask.After)
+	stage.During = readTasks(status, config, stagetask.During)
 	return stage
 }
 

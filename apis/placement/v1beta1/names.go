@@ -71,6 +71,8 @@ const (
 	TaskTypeBeforeStage = "beforeStage"
 	// TaskTypeAfterStage is the value of TaskTypeLabel for a task after the stage.
 	TaskTypeAfterStage = "afterStage"
+	// TaskTypeDuringStage names tasks during the stage, in metrics.
+	TaskTypeDuringStage = "duringStage"
 )
 
 // Annotations.

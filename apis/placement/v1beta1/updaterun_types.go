@@ -189,6 +189,10 @@ type StageUpdatingStatus struct {
 	// +kubebuilder:validation:MaxItems=2
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
 
+	// DuringStageTaskStatus has one entry per task during the stage. An addition of fleetflow.
+	// +kubebuilder:validation:MaxItems=1
+	DuringStageTaskStatus []StageTaskStatus `json:"duringStageTaskStatus,omitempty"`
+
 	// AfterStageTaskStatus has one entry per task after the stage.
 	// +kubebuilder:validation:MaxItems=3
 	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
@@ -239,7 +243,7 @@ type ClusterUpdatingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// StageTaskStatus says how far a task before or after a stage is.
+// StageTaskStatus says how far a task before, during or after a stage is.
 type StageTaskStatus struct {
 	// Type of the task, TimedWait, Approval or Analysis.
 	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis

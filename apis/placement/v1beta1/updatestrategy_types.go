@@ -138,13 +138,23 @@ type StageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of afterStageTasks names a type that no other task of the stage has: add that task, or remove the type"
 	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
+
+	// DuringStageTasks are done while the clusters of the stage are updated, from the first to the last: one Analysis at
+	// most. It acts as soon as it fails. Its templates measure until the stage is updated, whatever their count and
+	// consecutiveSuccess are.
+	// An addition of fleetflow.
+	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type == 'Analysis')",message="duringStageTasks can have one task of type Analysis only: move the others to beforeStageTasks or afterStageTasks"
+	DuringStageTasks []StageTask `json:"duringStageTasks,omitempty"`
 
 	// BeforeStageTasks have to be done before the stage starts: at most one Approval and one Analysis.
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="beforeStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait')",message="BeforeStageTaskType cannot be TimedWait: use type Approval, or a TimedWait after the stage before"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of beforeStageTasks names a type that no other task of the stage has: add that task, or remove the type"
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
 
 	// ClusterDeadline is how long a cluster may take from when its update starts until it is
@@ -213,10 +223,11 @@ const (
 	StageTaskTypeAnalysis StageTaskType = "Analysis"
 )
 
-// StageTask is something a run waits for before or after a stage.
+// StageTask is something a run waits for before or after a stage, or watches during it.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.approval) || self.type == "Approval"`,message="approval is only valid for tasks of type Approval: remove approval, or set type to Approval"
 // +kubebuilder:validation:XValidation:rule=`has(self.analysis) == (self.type == "Analysis")`,message="a task of type Analysis needs analysis, and no other task has it: add analysis, with templates, or remove it"
+// +kubebuilder:validation:XValidation:rule=`!has(self.startsAfter) || self.type == "Approval"`,message="startsAfter is only valid for tasks of type Approval: remove startsAfter, all others start at once"
 // +kubebuilder:validation:XValidation:rule=`self.type != "Analysis" || !has(self.waitTime)`,message="a task of type Analysis has no waitTime: remove waitTime, its templates say how long they measure"
 type StageTask struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
@@ -237,6 +248,15 @@ type StageTask struct {
 	// An addition of fleetflow; without it, that of every user who may approve, as in
 	// KubeFleet.
 	Approval *ApprovalConfig `json:"approval,omitempty"`
+
+	// StartsAfter has the types of other tasks on the same side of the stage that have to be done before the approval is
+	// asked for: what has not passed them cannot be approved.
+	// An addition of fleetflow; without it, the approval is asked for at once, as in KubeFleet.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=TimedWait;Analysis
+	// +listType=set
+	StartsAfter []StageTaskType `json:"startsAfter,omitempty"`
 
 	// Analysis says what an Analysis measures, and what to do if that is not good.
 	// An addition of fleetflow.

@@ -3508,6 +3508,13 @@ func (in *StageConfig) DeepCopyInto(out *StageConfig) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DuringStageTasks != nil {
+		in, out := &in.DuringStageTasks, &out.DuringStageTasks
+		*out = make([]StageTask, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.BeforeStageTasks != nil {
 		in, out := &in.BeforeStageTasks, &out.BeforeStageTasks
 		*out = make([]StageTask, len(*in))
@@ -3549,6 +3556,11 @@ func (in *StageTask) DeepCopyInto(out *StageTask) {
 		in, out := &in.Approval, &out.Approval
 		*out = new(ApprovalConfig)
 		**out = **in
+	}
+	if in.StartsAfter != nil {
+		in, out := &in.StartsAfter, &out.StartsAfter
+		*out = make([]StageTaskType, len(*in))
+		copy(*out, *in)
 	}
 	if in.Analysis != nil {
 		in, out := &in.Analysis, &out.Analysis
@@ -3601,6 +3613,13 @@ func (in *StageUpdatingStatus) DeepCopyInto(out *StageUpdatingStatus) {
 	}
 	if in.BeforeStageTaskStatus != nil {
 		in, out := &in.BeforeStageTaskStatus, &out.BeforeStageTaskStatus
+		*out = make([]StageTaskStatus, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
+	if in.DuringStageTaskStatus != nil {
+		in, out := &in.DuringStageTaskStatus, &out.DuringStageTaskStatus
 		*out = make([]StageTaskStatus, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])

@@ -356,6 +356,9 @@ func printStage(out io.Writer, number int, stage plan.Stage) {
 			}
 		}
 	}
+	for _, task := range stage.During {
+		cli.Printf(out, "   during  %s\n", task)
+	}
 	for _, gate := range stage.After {
 		cli.Printf(out, "   after   %s\n", gate)
 	}

@@ -28,7 +28,7 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 // verbs are all verbs by group, in the order the help lists them in.
 func verbs() map[string][]verb {
 	return map[string][]verb{
-		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewDashboard},
+		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
 		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewExempt, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
 		groupHub:     {NewMigrate, NewConvert, NewDisable, NewEnable},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -150,31 +151,44 @@ func (o *windowsOptions) load() ([]startgate.Window, error) {
 	if len(o.files) == 0 {
 		return nil, errors.New("kubectl fleet windows test needs manifests: --filename names files or folders, - is the standard input")
 	}
-	builder := resource.NewLocalBuilder().Unstructured().Flatten()
-	files := slices.DeleteFunc(slices.Clone(o.files), func(file string) bool { return file == "-" })
-	if len(files) < len(o.files) {
-		builder = builder.Stream(o.streams.In, "standard input")
+	objects, err := manifestsOf[fleetflowv1alpha1.RolloutWindow](o.streams.In, o.files, "RolloutWindow")
+	if err != nil {
+		return nil, err
 	}
-	if len(files) > 0 {
-		builder = builder.FilenameParam(false, &resource.FilenameOptions{Filenames: files})
+	var windows []startgate.Window
+	for _, window := range objects {
+		windows = append(windows, startgate.CompileWindow(window))
+	}
+	return windows, nil
+}
+
+// manifestsOf reads the objects of files and folders, or of the standard input, that all have to be of a kind of ours.
+func manifestsOf[T any](in io.Reader, files []string, kind string) ([]*T, error) {
+	builder := resource.NewLocalBuilder().Unstructured().Flatten()
+	named := slices.DeleteFunc(slices.Clone(files), func(file string) bool { return file == "-" })
+	if len(named) < len(files) {
+		builder = builder.Stream(in, "standard input")
+	}
+	if len(named) > 0 {
+		builder = builder.FilenameParam(false, &resource.FilenameOptions{Filenames: named})
 	}
 	infos, err := builder.Do().Infos()
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
-	var windows []startgate.Window
+	var objects []*T
 	for _, info := range infos {
 		object, is := info.Object.(*unstructured.Unstructured)
-		if !is || object.GroupVersionKind() != fleetflowv1alpha1.GroupVersion.WithKind("RolloutWindow") {
-			return nil, fmt.Errorf("%s: %s is not a RolloutWindow of %s", info.Source, info.Object.GetObjectKind().GroupVersionKind().Kind, fleetflowv1alpha1.GroupVersion)
+		if !is || object.GroupVersionKind() != fleetflowv1alpha1.GroupVersion.WithKind(kind) {
+			return nil, fmt.Errorf("%s: %s is not a %s of %s", info.Source, info.Object.GetObjectKind().GroupVersionKind().Kind, kind, fleetflowv1alpha1.GroupVersion)
 		}
-		window := &fleetflowv1alpha1.RolloutWindow{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, window, true); err != nil {
+		typed := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
 			return nil, fmt.Errorf("%s: %w", info.Source, err)
 		}
-		windows = append(windows, startgate.CompileWindow(window))
+		objects = append(objects, typed)
 	}
-	return windows, nil
+	return objects, nil
 }
 
 // list prints a table of the windows of the hub.

@@ -86,8 +86,9 @@ type Plan struct {
 // Stage is a stage of a plan.
 type Stage struct {
 	Name string `json:"name"`
-	// Before and After are its gates, in words.
+	// Before and After are its gates, in words, and During what watches it.
 	Before []string `json:"before,omitempty"`
+	During []string `json:"during,omitempty"`
 	After  []string `json:"after,omitempty"`
 	// AtOnce is how many clusters are under way at the same time.
 	AtOnce int `json:"atOnce"`

@@ -111,6 +111,9 @@ func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1be
 	for _, task := range stagetask.List(frozen, &config, stagetask.Before, time.Time{}) {
 		stage.Before = append(stage.Before, describeTask(task.Describe()))
 	}
+	for _, task := range stagetask.List(frozen, &config, stagetask.During, time.Time{}) {
+		stage.During = append(stage.During, describeTask(task.Describe()))
+	}
 	var soaks []time.Duration
 	for _, task := range stagetask.List(frozen, &config, stagetask.After, time.Time{}) {
 		state := task.Describe()
@@ -122,13 +125,17 @@ func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1be
 
 // describeTask says what a run will wait for.
 func describeTask(task stagetask.State) string {
+	text := task.Title
 	switch {
 	case task.Timed:
-		return task.Title + " of " + tree.Wait(task.Duration)
+		text += " of " + tree.Wait(task.Duration)
 	case task.Subject != "":
-		return task.Title + " of " + task.Subject
+		text += " of " + task.Subject
 	}
-	return task.Title
+	for i, other := range task.StartsAfter {
+		text += []string{", once done: ", ", "}[min(i, 1)] + string(other)
+	}
+	return text
 }
 
 // failures says in words what a stage does when clusters fail.

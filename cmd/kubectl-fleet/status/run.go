@@ -154,6 +154,9 @@ func (b builder) stage(stage updaterun.Stage, view updaterun.State, index int) t
 		node.Children = append(node.Children, b.task(task, stage.Name, "before"))
 	}
 	node.Children = append(node.Children, b.clusters(stage)...)
+	for _, task := range stage.During {
+		node.Children = append(node.Children, b.task(task, stage.Name, "during"))
+	}
 	for _, task := range stage.After {
 		node.Children = append(node.Children, b.task(task, stage.Name, "after"))
 	}

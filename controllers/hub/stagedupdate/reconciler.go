@@ -112,7 +112,7 @@ func (r *Reconciler) deleteAnalyses(ctx context.Context, run placementv1beta1.Up
 
 func hasAnalysis(stage placementv1beta1.StageUpdatingStatus) bool {
 	isAnalysis := func(task placementv1beta1.StageTaskStatus) bool { return task.AnalysisRunName != "" }
-	return slices.ContainsFunc(stage.BeforeStageTaskStatus, isAnalysis) || slices.ContainsFunc(stage.AfterStageTaskStatus, isAnalysis)
+	return slices.ContainsFunc(slices.Concat(stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus, stage.AfterStageTaskStatus), isAnalysis)
 }
 
 // releaseRun cleans up after a run that is being deleted: its approval requests and analyses are deleted, clusters that it has only

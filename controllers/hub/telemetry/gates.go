@@ -1,8 +1,6 @@
 package telemetry
 
 import (
-	"slices"
-
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -23,13 +21,14 @@ func (g gate) taskLabel() string { return string(g.side) + string(g.Type) }
 func gatesOf(run placementv1beta1.UpdateRunObject) []gate {
 	var all []gate
 	for _, stage := range updaterun.Read(run).Stages {
-		for i, task := range slices.Concat(stage.Before, stage.After) {
-			side := stagetask.Before
-			if i >= len(stage.Before) {
-				side = stagetask.After
-			}
-			if !task.Begun.IsZero() || task.Done() { // otherwise the stage has not come to it
-				all = append(all, gate{stage.Name, side, task})
+		for _, of := range []struct {
+			side  stagetask.Side
+			tasks []stagetask.State
+		}{{stagetask.Before, stage.Before}, {stagetask.During, stage.During}, {stagetask.After, stage.After}} {
+			for _, task := range of.tasks {
+				if !task.Begun.IsZero() || task.Done() { // otherwise the stage has not come to it
+					all = append(all, gate{stage.Name, of.side, task})
+				}
 			}
 		}
 	}

@@ -1,0 +1,328 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// analysisOptions are what `analysis` was asked for.
+type analysisOptions struct {
+	viewing
+	files []string
+}
+
+// NewAnalysis returns `kubectl fleet analysis`.
+func NewAnalysis(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &analysisOptions{viewing: viewing{factory: f, streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "analysis",
+		Short: "Show what analyses of stages have measured, against which bounds",
+		Long: `Show the analyses of update runs: how far each is, and what it has measured against which bounds. An analysis is a
+StageAnalysisRun, which the hub makes for each task of type Analysis.`,
+		Example: `  # How do all of them stand?
+  kubectl fleet analysis
+
+  # What has a run measured?
+  kubectl fleet analysis show web-17
+
+  # Is a template right?
+  kubectl fleet analysis lint -f error-ratio.yaml`,
+		Args:              refuseUnknown,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.list(cmd.Context())
+		},
+	}
+	o.AddFlags(cmd)
+	cmd.AddCommand(newAnalysisShow(f, streams), newAnalysisLint(f, streams))
+	return cmd
+}
+
+func newAnalysisShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &analysisOptions{viewing: viewing{factory: f, streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show what the analyses of an update run have measured: values, bounds, counts",
+		Example: `  # A ClusterStagedUpdateRun
+  kubectl fleet analysis show web-17
+
+  # A StagedUpdateRun
+  kubectl fleet analysis show web-17 -n team`,
+		Args:              exactlyOne("an update run", "kubectl fleet analysis show web-17"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.show(cmd.Context(), strings.TrimPrefix(args[0], "run/"))
+		},
+	}
+	o.AddFlags(cmd)
+	return cmd
+}
+
+func newAnalysisLint(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &analysisOptions{viewing: viewing{factory: f, streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "lint -f FILE",
+		Short: "Check the templates of a manifest, without the hub: expressions, arguments, how long they measure",
+		Long: `Check the StageAnalyses of a manifest without the hub: that the expressions are CEL, give true or false, and use only what
+their source answers; that every argument and variable that something names is there; that a source is used as one type. It
+prints what would be measured, and for how long. That the sources are there, and what the hub's API server checks,
+kubectl apply --dry-run=server and the condition Valid tell.`,
+		Example: `  # A file
+  kubectl fleet analysis lint -f error-ratio.yaml
+
+  # What a chart renders
+  helm template web | kubectl fleet analysis lint -f -`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.lint()
+		},
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "Files or folders of manifests; - is the standard input.")
+	return cmd
+}
+
+// read reads the analyses of the hub, by run and stage; all of them without the name of a run.
+func (o *analysisOptions) read(ctx context.Context, namespace, run string) ([]fleetflowv1alpha1.StageAnalysisRun, error) {
+	c, err := o.factory.Client()
+	if err != nil {
+		return nil, err
+	}
+	var list fleetflowv1alpha1.StageAnalysisRunList
+	err = c.List(ctx, &list)
+	if meta.IsNoMatchError(err) {
+		return nil, errors.New("the hub has no StageAnalysisRuns: have its operator install the CustomResourceDefinitions of the hub agent's chart")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the analyses: %w", err)
+	}
+	found := slices.DeleteFunc(list.Items, func(a fleetflowv1alpha1.StageAnalysisRun) bool {
+		return run != "" && (a.Spec.Run != run || a.Spec.Namespace != namespace)
+	})
+	slices.SortFunc(found, func(a, b fleetflowv1alpha1.StageAnalysisRun) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// list prints a table of all analyses.
+func (o *analysisOptions) list(ctx context.Context) error {
+	found, err := o.read(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	views := make([]analysisView, 0, len(found))
+	for i := range found {
+		views = append(views, viewOfAnalysis(&found[i]))
+	}
+	if o.Structured() {
+		return o.Encode(o.streams.Out, views)
+	}
+	if len(views) == 0 {
+		cli.Printf(o.streams.ErrOut, "There are no analyses: no run has a task of type Analysis.\n")
+		return nil
+	}
+	columns := []cli.Column{{Name: "Run"}, {Name: "Stage"}, {Name: "When"}, {Name: "Attempt"}, {Name: "State"}, {Name: "Message"}}
+	var rows [][]string
+	for _, v := range views {
+		rows = append(rows, []string{v.Run, v.Stage, v.When, strconv.Itoa(int(v.Attempt)), v.State, v.Message})
+	}
+	return o.PrintTable(o.streams.Out, columns, rows)
+}
+
+// show prints the analyses of one run.
+func (o *analysisOptions) show(ctx context.Context, run string) error {
+	namespace, named, err := o.factory.Namespace()
+	if err != nil {
+		return err
+	}
+	if !named {
+		namespace = ""
+	}
+	found, err := o.read(ctx, namespace, run)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("run %s has no analyses, or is not there; kubectl fleet analysis lists them all, -n NAMESPACE finds those of a StagedUpdateRun", run)
+	}
+	views := make([]analysisView, 0, len(found))
+	for i := range found {
+		views = append(views, viewOfAnalysis(&found[i]))
+	}
+	if o.Structured() {
+		return o.Encode(o.streams.Out, views)
+	}
+	for i, v := range views {
+		if i > 0 {
+			cli.Printf(o.streams.Out, "\n")
+		}
+		if err := o.print(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print prints one analysis.
+func (o *analysisOptions) print(v analysisView) error {
+	cli.Printf(o.streams.Out, "%s %s: %s, attempt %d", v.When, v.Stage, v.State, v.Attempt)
+	if v.DryRun {
+		cli.Printf(o.streams.Out, ", a dry run")
+	}
+	cli.Printf(o.streams.Out, "\n")
+	columns := []cli.Column{{Name: "Metric"}, {Name: "State"}, {Name: "Value"}, {Name: "Wanted"}, {Name: "Measured"}, {Name: "Bad"}, {Name: "Inconclusive"}, {Name: "Errors"}, {Name: "Query", Wide: true}}
+	var rows [][]string
+	for _, m := range v.Metrics {
+		rows = append(rows, []string{m.Name, m.State, m.Value, m.Wanted, m.Measured, m.Bad, m.Inconclusive, m.Errors, m.Query})
+	}
+	return o.PrintTable(o.streams.Out, columns, rows)
+}
+
+// analysisView is an analysis as it is printed.
+type analysisView struct {
+	Run     string               `json:"run"`
+	Stage   string               `json:"stage"`
+	When    string               `json:"when"`
+	Attempt int32                `json:"attempt"`
+	State   string               `json:"state"`
+	DryRun  bool                 `json:"dryRun,omitempty"`
+	Message string               `json:"message,omitempty"`
+	Metrics []analysisMetricView `json:"metrics"`
+}
+
+// analysisMetricView is a metric as it is printed; counts are shown with how many there may be.
+type analysisMetricView struct {
+	Name         string `json:"name"`
+	State        string `json:"state"`
+	Value        string `json:"value,omitempty"`
+	Wanted       string `json:"wanted,omitempty"`
+	Measured     string `json:"measured"`
+	Bad          string `json:"bad"`
+	Inconclusive string `json:"inconclusive"`
+	Errors       string `json:"errors"`
+	Query        string `json:"query,omitempty"`
+}
+
+func viewOfAnalysis(run *fleetflowv1alpha1.StageAnalysisRun) analysisView {
+	name := run.Spec.Run
+	if run.Spec.Namespace != "" {
+		name = run.Spec.Namespace + "/" + name
+	}
+	phase := run.PhaseOfAttempt()
+	v := analysisView{Run: name, Stage: run.Spec.Stage, When: run.Spec.Position, Attempt: run.Spec.Attempt, State: string(phase), DryRun: run.Spec.DryRun}
+	if phase == fleetflowv1alpha1.AnalysisPending { // what the status has is of the attempt before
+		run.Status = fleetflowv1alpha1.StageAnalysisRunStatus{}
+	}
+	v.Message = run.Status.Message
+	for i := range run.Spec.Metrics {
+		metric, counted := run.Spec.Metrics[i], fleetflowv1alpha1.AnalysisMetricStatus{Phase: fleetflowv1alpha1.AnalysisPending}
+		if i < len(run.Status.Metrics) {
+			counted = run.Status.Metrics[i]
+		}
+		view := viewOfMetric(metric, counted)
+		if run.Spec.Position == fleetflowv1alpha1.PositionDuring {
+			view.Measured = strconv.Itoa(int(counted.Measured)) // until the stage is updated
+		}
+		v.Metrics = append(v.Metrics, view)
+	}
+	return v
+}
+
+func viewOfMetric(metric fleetflowv1alpha1.AnalysisRunMetric, counted fleetflowv1alpha1.AnalysisMetricStatus) analysisMetricView {
+	view := analysisMetricView{
+		Name: metric.Name, State: string(counted.Phase), Wanted: analysis.FilledBound(metric), Query: counted.Query,
+		Measured: fmt.Sprintf("%d of %d", counted.Measured, max(metric.Count, 1)), Bad: ofLimit(counted.Failed, metric.FailureLimit),
+		Inconclusive: ofLimit(counted.Inconclusive, metric.InconclusiveLimit), Errors: strconv.Itoa(int(counted.Errors)),
+	}
+	if len(counted.Last) > 0 {
+		view.Value = cmp.Or(counted.Last[0].Value, counted.Last[0].Message)
+	}
+	if metric.DryRun {
+		view.State += " (dry run)"
+	}
+	return view
+}
+
+func ofLimit(counted, limit int32) string { return fmt.Sprintf("%d, %d may be", counted, limit) }
+
+// lint checks the templates of manifests, all of them, and fails if one is wrong.
+func (o *analysisOptions) lint() error {
+	if len(o.files) == 0 {
+		return errors.New("kubectl fleet analysis lint needs manifests: --filename names files or folders, - is the standard input")
+	}
+	templates, err := manifestsOf[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
+	if err != nil {
+		return err
+	}
+	wrong := 0
+	columns := []cli.Column{{Name: "Template"}, {Name: "Metric"}, {Name: "Source"}, {Name: "Count"}, {Name: "Every"}, {Name: "Takes"}, {Name: "Wanted"}}
+	var rows [][]string
+	for _, template := range templates {
+		if problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: assumedSources(template)}); problem != nil {
+			cli.Printf(o.streams.ErrOut, "%s: %s: %s\n", template.Name, problem.Reason, problem.Text)
+			wrong++
+			continue
+		}
+		for i := range template.Spec.Metrics {
+			rows = append(rows, lintRow(template.Name, template.Spec.Metrics[i]))
+		}
+	}
+	if len(rows) > 0 {
+		if err := o.PrintTable(o.streams.Out, columns, rows); err != nil {
+			return err
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d of %d templates cannot be used", wrong, len(templates))
+	}
+	return nil
+}
+
+// assumedSources are the sources that a template names, of the type it takes them for where it names them first.
+func assumedSources(template *fleetflowv1alpha1.StageAnalysis) map[string]*fleetflowv1alpha1.MetricSource {
+	sources := map[string]*fleetflowv1alpha1.MetricSource{}
+	for i := range template.Spec.Metrics {
+		name, kind := analysis.SourceOf(template.Spec.Metrics[i])
+		if sources[name] == nil && name != "" {
+			sources[name] = &fleetflowv1alpha1.MetricSource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: fleetflowv1alpha1.MetricSourceSpec{Type: kind}}
+		}
+	}
+	return sources
+}
+
+func lintRow(template string, metric fleetflowv1alpha1.AnalysisMetric) []string {
+	source, _ := analysis.SourceOf(metric)
+	count, every, takes := max(metric.Count, 1), "", time.Duration(0)
+	if metric.Interval != nil {
+		every, takes = tree.Elapsed(metric.Interval.Duration), time.Duration(count-1)*metric.Interval.Duration
+	}
+	if metric.InitialDelay != nil {
+		takes += metric.InitialDelay.Duration
+	}
+	return []string{template, metric.Name, source, strconv.Itoa(int(count)), every, tree.Elapsed(takes), analysis.FilledBound(fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})}
+}

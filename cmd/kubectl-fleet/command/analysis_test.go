@@ -1,0 +1,79 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// anAnalysis is one that has failed, of run web-17 in a namespace.
+func anAnalysis(namespace, position string) *fleetflowv1alpha1.StageAnalysisRun {
+	a := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.AnalysisRunName(namespace, "web-17", "canary", position)}}
+	metric := fleetflowv1alpha1.AnalysisRunMetric{Args: map[string]string{"max": "0.01"}}
+	metric.Name, metric.Success, metric.Count, metric.FailureLimit = "error-ratio", "result <= double(args.max)", 10, 2
+	metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "errors"}
+	a.Spec = fleetflowv1alpha1.StageAnalysisRunSpec{Namespace: namespace, Run: "web-17", Stage: "canary", Position: position, Attempt: 2, Metrics: []fleetflowv1alpha1.AnalysisRunMetric{metric}}
+	a.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: 2, Phase: fleetflowv1alpha1.AnalysisFailed, Message: "error-ratio 0.034", Metrics: []fleetflowv1alpha1.AnalysisMetricStatus{{
+		Name: "error-ratio", Phase: fleetflowv1alpha1.AnalysisFailed, Measured: 4, Succeeded: 1, Failed: 3, Errors: 1,
+		Last: []fleetflowv1alpha1.AnalysisMeasurement{{Outcome: fleetflowv1alpha1.OutcomeFailure, Value: "0.034"}},
+	}}}
+	return a
+}
+
+func TestAnalysesShowValuesAgainstBounds(t *testing.T) {
+	again := anAnalysis("", fleetflowv1alpha1.PositionAfter)
+	again.Spec.Attempt = 3
+	c := newConsole(t, again, anAnalysis("", fleetflowv1alpha1.PositionDuring), anAnalysis("team", fleetflowv1alpha1.PositionAfter))
+	require.NoError(t, c.run("analysis"))
+	assert.Equal(t, `RUN           STAGE    WHEN     ATTEMPT   STATE     MESSAGE
+team/web-17   canary   after    2         Failed    error-ratio 0.034
+web-17        canary   after    3         Pending   -
+web-17        canary   during   2         Failed    error-ratio 0.034
+`, c.out.String())
+	require.NoError(t, c.run("analysis", "show", "web-17"))
+	assert.Equal(t, `after canary: Pending, attempt 3
+METRIC        STATE     VALUE   WANTED                     MEASURED   BAD           INCONCLUSIVE   ERRORS
+error-ratio   Pending   -       result <= double("0.01")   0 of 10    0, 2 may be   0, 0 may be    0
+
+during canary: Failed, attempt 2
+METRIC        STATE    VALUE   WANTED                     MEASURED   BAD           INCONCLUSIVE   ERRORS
+error-ratio   Failed   0.034   result <= double("0.01")   4          3, 2 may be   0, 0 may be    1
+`, c.out.String())
+	require.NoError(t, c.run("analysis", "show", "run/web-17", "-n", "team"))
+	assert.Contains(t, c.out.String(), "4 of 10")
+	assert.ErrorContains(t, c.run("analysis", "show", "web-18"), "run web-18 has no analyses, or is not there")
+}
+
+func TestTemplatesAreLinted(t *testing.T) {
+	c := newConsole(t)
+	file := func(metrics string) string {
+		path := filepath.Join(t.TempDir(), "template.yaml")
+		text := "apiVersion: fleetflow.io/v1alpha1\nkind: StageAnalysis\nmetadata: {name: errors}\nspec: {args: [{name: max}], metrics: [" + metrics + "]}\n"
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const good = `{name: ratio, prometheus: {source: central, query: 'errors{cluster=~"$(clusters)"}'}, success: result <= double(args.max), initialDelay: 1m, interval: 1m, count: 10}`
+	require.NoError(t, c.run("analysis", "lint", "-f", file(good)))
+	assert.Equal(t, `TEMPLATE   METRIC   SOURCE    COUNT   EVERY   TAKES   WANTED
+errors     ratio    central   10      60s     10m     result <= double(args.max)
+`, c.out.String())
+	for metric, want := range map[string]string{
+		`{name: a, prometheus: {source: central, query: up}, success: result <}`:                     "InvalidExpression: metric a: the expression \"result <\" is no CEL",
+		`{name: a, prometheus: {source: central, query: up}, success: 'secrets.get("token") == ""'}`: "undeclared reference to 'secrets'",
+		`{name: a, prometheus: {source: central, query: up}, success: result > double(args.min)}`:    "UnknownArgument",
+		`{name: a, prometheus: {source: central, query: "$(cluster)"}, success: result > 0.0}`:       "there is no variable $(cluster)",
+		good + `, {name: a, webhook: {source: central}}`:                                             "MetricSource central is of type Prometheus, not Webhook",
+		`{name: a, prometheus: {source: central, query: up, basline: up}, success: result > 0.0}`:    `unknown field "spec.metrics[0].prometheus.basline"`,
+	} {
+		err := c.run("analysis", "lint", "-f", file(metric))
+		require.Error(t, err, metric)
+		assert.Contains(t, c.err.String()+err.Error(), want)
+	}
+	assert.ErrorContains(t, c.run("analysis", "lint"), "needs manifests")
+}
