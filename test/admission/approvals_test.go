@@ -100,6 +100,33 @@ func TestWhoApprovedIsToldByTheHub(t *testing.T) {
 	}
 }
 
+// doorOf is the door that the record of an approval names.
+func doorOf(t testing.TB, request *unstructured.Unstructured) string {
+	t.Helper()
+	door, _, err := unstructured.NestedString(current(t, request).Object, "status", "approval", "door")
+	require.NoError(t, err)
+	return door
+}
+
+func TestTheHubNotesThatAnApprovalCameThroughTheDashboard(t *testing.T) {
+	for door, want := range map[string]string{"dashboard": "dashboard", "signal": "kubectl"} {
+		request := admin.create(t, approvalRequest)
+		through(t, door, "jane").approve(t, request)
+		assert.Equal(t, "jane", approverOf(t, request))
+		assert.Equal(t, want, doorOf(t, request))
+		remove(t, request)
+	}
+	probed := parse(t, approvalRequest)
+	probed.SetName("probed")
+	defer withoutNotes(t, admin.createObject(t, probed))()
+	request := admin.create(t, approvalRequest)
+	throughDashboard := strings.Replace(recordBy("jane"), "kubectl", "dashboard", 1)
+	requireRefusal(t, as(t, "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+throughDashboard+"}"), `"door":"kubectl"`)
+	requireRefusal(t, through(t, "dashboard", "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("jane")+"}"), `"door":"dashboard"`)
+	require.NoError(t, through(t, "dashboard", "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+throughDashboard+"}"))
+	assert.Equal(t, "dashboard", doorOf(t, request))
+}
+
 // withoutNotes has the API server not note who approves, as one before Kubernetes 1.36, until it is restored.
 func withoutNotes(t *testing.T, request *unstructured.Unstructured) (restore func()) {
 	t.Helper()

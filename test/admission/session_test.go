@@ -80,6 +80,18 @@ func granted(t testing.TB, user string, groups ...string) *session {
 	return s
 }
 
+// through returns a session of a user whom the dashboard acts for, if it acts as the chart's account does.
+func through(t testing.TB, door, user string) *session {
+	t.Helper()
+	config := rest.CopyConfig(admin.config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: user, Groups: []string{everybody, "system:authenticated"}, Extra: map[string][]string{placementv1beta1.ApprovalDoorExtra: {door}},
+	}
+	s, err := newSession(config)
+	require.NoError(t, err)
+	return s
+}
+
 // resource returns where objects like the given one live, in the version that its manifest names.
 func (s *session) resource(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := object.GroupVersionKind()

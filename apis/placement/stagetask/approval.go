@@ -311,7 +311,7 @@ func RefuseApprover(run placementv1beta1.UpdateRunObject, task placementv1beta1.
 	switch {
 	case creator == "":
 		return fmt.Sprintf("it is not known who has created run %s, and its creator may not approve it: create the run again with kubectl fleet run", run.GetName())
-	case record == nil || !record.Verified || record.Door != placementv1beta1.ApprovalDoorKubectl:
+	case record == nil || !record.Verified || !record.Door.Vouched():
 		return fmt.Sprintf("the creator of run %s may not approve it, and the hub's API server does not vouch for who did: approve with kubectl fleet approve", run.GetName())
 	case record.By == creator:
 		return fmt.Sprintf("%s has created run %s and may not approve it: another user has to", creator, run.GetName())

@@ -63,7 +63,16 @@ const (
 	ApprovalDoorSignal ApprovalDoor = "signal"
 	// ApprovalDoorUpdate is an update of the run's workflow.
 	ApprovalDoorUpdate ApprovalDoor = "update"
+	// ApprovalDoorDashboard is the condition Approved, written through the dashboard in the name of its user.
+	ApprovalDoorDashboard ApprovalDoor = "dashboard"
 )
+
+// ApprovalDoorExtra is the attribute of a user by which the API server tells what the dashboard writes in the user's name: its
+// value is then ApprovalDoorDashboard. RBAC lets only the dashboard's account set it, with the verb impersonate.
+const ApprovalDoorExtra = "fleetflow.io/door"
+
+// Vouched says whether the API server itself tells who approves by this door.
+func (d ApprovalDoor) Vouched() bool { return d == ApprovalDoorKubectl || d == ApprovalDoorDashboard }
 
 // ApprovalRecord says who approved a stage and how. It is an addition of fleetflow.
 type ApprovalRecord struct {
@@ -74,8 +83,8 @@ type ApprovalRecord struct {
 	// +kubebuilder:validation:Required
 	At metav1.Time `json:"at"`
 
-	// Door is the channel by which the approval came: kubectl, signal or update.
-	// +kubebuilder:validation:Enum=kubectl;signal;update
+	// Door is the channel by which the approval came: kubectl, signal, update or dashboard.
+	// +kubebuilder:validation:Enum=kubectl;signal;update;dashboard
 	// +kubebuilder:validation:Required
 	Door ApprovalDoor `json:"door"`
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 	memory = time.Minute
 	// maxAnswers bounds the answers that are kept.
 	maxAnswers = 1000
+	// allAuthenticated is the group of all users that the API server knows.
+	allAuthenticated = "system:authenticated"
 )
 
 // Right is what a user needs to do something.
@@ -41,7 +44,11 @@ func (r Right) String() string {
 
 // Reviewer asks the API server what the user may do.
 type Reviewer struct {
+	// Client asks as the user, unless User is set.
 	Client client.Client
+	// User and Groups are whose rights the client asks for with an account of its own.
+	User   string
+	Groups []string
 	Clock  clock.PassiveClock
 
 	mutex   sync.Mutex
@@ -61,14 +68,14 @@ func (r *Reviewer) Refusal(ctx context.Context, right Right) string {
 	if is && r.Clock.Since(known.at) < memory {
 		return known.refusal
 	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+	allowed, err := r.ask(ctx, authorizationv1.ResourceAttributes{
 		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource, Namespace: right.Namespace, Name: right.Name,
-	}}}
-	if err := r.Client.Create(ctx, review); err != nil {
+	})
+	if err != nil {
 		return "It cannot be told whether you may " + right.String() + ": " + err.Error()
 	}
 	refusal := ""
-	if !review.Status.Allowed {
+	if !allowed {
 		refusal = "You may not " + right.String() + "."
 	}
 	r.mutex.Lock()
@@ -78,6 +85,19 @@ func (r *Reviewer) Refusal(ctx context.Context, right Right) string {
 	}
 	r.answers[right] = answer{refusal, r.Clock.Now()}
 	return refusal
+}
+
+func (r *Reviewer) ask(ctx context.Context, what authorizationv1.ResourceAttributes) (allowed bool, err error) {
+	if r.User == "" {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+		err := r.Client.Create(ctx, review)
+		return review.Status.Allowed, err
+	}
+	// The API server takes every user that it knows to be in this group.
+	groups := append(slices.Clone(r.Groups), allAuthenticated)
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &what, User: r.User, Groups: groups}}
+	err = r.Client.Create(ctx, review)
+	return review.Status.Allowed, err
 }
 
 // Refused says in words why something was not done, with the HTTP status that goes with it.

@@ -61,12 +61,12 @@ func (l *Local) Open(w http.ResponseWriter, r *http.Request) bool {
 			Name: l.cookieName(), Value: l.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		})
 	}
-	http.Redirect(w, r, ownPath(r.URL.Query().Get("next")), http.StatusSeeOther) //nolint:gosec // a path of this host
+	http.Redirect(w, r, OwnPath(r.URL.Query().Get("next")), http.StatusSeeOther) //nolint:gosec // a path of this host
 	return true
 }
 
-// ownPath is a path of this host; the first page for anything else.
-func ownPath(path string) string {
+// OwnPath is a path of this host; the first page for anything else.
+func OwnPath(path string) string {
 	if parsed, err := url.Parse(path); err != nil || parsed.Host != "" || parsed.Scheme != "" || !strings.HasPrefix(path, "/") ||
 		strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
 		return "/"

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,9 @@ var errStale = errors.New("stale")
 
 // handleForm has a form shown and sent at the same path.
 func (s *Server) handleForm(mux *http.ServeMux, path string, f form) {
+	if s.ReadOnly {
+		return
+	}
 	mux.Handle("GET "+path, s.page(func(r *http.Request) (page, error) { return s.formPage(r, f, "") }))
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.submit(w, r, f) })
 }
@@ -91,7 +95,12 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, f form) {
 		return
 	}
 	key := r.PostForm.Get("key")
-	result := s.outcomes.of(key, s.Clock)
+	person := personOf(r.Context())
+	if person.Steering == nil {
+		s.say(w, r, http.StatusForbidden, "You may only look here.", nil)
+		return
+	}
+	result := person.outcomes.of(key, s.Clock)
 	if result == nil {
 		s.say(w, r, http.StatusTooManyRequests, fmt.Sprintf("Nothing was done: there were %d changes within a minute. Wait a moment, and send it again.", maxWrites), nil)
 		return
@@ -103,7 +112,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, f form) {
 		if result.Done, result.status = done, http.StatusSeeOther; err != nil {
 			result.status, result.Refused = as.Refused(err)
 		}
-		s.Log("%s: %d", r.URL.Path, result.status)
+		s.Log("%s by %s: %d", r.URL.Path, cmp.Or(person.Name, "you"), result.status)
 	})
 	if result.Refused == "" {
 		http.Redirect(w, r, f.back(r)+"?done="+url.QueryEscape(key), http.StatusSeeOther) //nolint:gosec // a path of this host
@@ -132,7 +141,7 @@ func backToRun(r *http.Request) string { return refOf(r, hub.KindRun).Path() }
 
 // readRun reads the run of a form from the hub, which has to be the one that the user has looked at.
 func (s *Server) readRun(ctx context.Context, r *http.Request) (hub.Run, error) {
-	run, err := s.Reading.Run(ctx, refOf(r, hub.KindRun))
+	run, err := personOf(ctx).Reading.Run(ctx, refOf(r, hub.KindRun))
 	if err != nil {
 		return run, err
 	}
@@ -151,12 +160,12 @@ func (s *Server) approveForm() form {
 		if seen, now := r.PostFormValue("plan"), plan.Hash(run); seen != now {
 			return "", fmt.Errorf("the plan of %s has changed since you looked at it, from %q to %q (%w); what it is now stands below", run.Ref, seen, now, errStale)
 		}
-		return s.Steering.Approve(ctx, run, r.FormValue("stage"), r.PostFormValue("comment"))
+		return personOf(ctx).Steering.Approve(ctx, run, r.FormValue("stage"), r.PostFormValue("comment"))
 	}}
 }
 
 func (s *Server) showApproval(r *http.Request) (formView, error) {
-	run, err := s.Reading.Run(r.Context(), refOf(r, hub.KindRun))
+	run, err := personOf(r.Context()).Reading.Run(r.Context(), refOf(r, hub.KindRun))
 	if err != nil {
 		known, _, gone := s.findRun(r)
 		if gone != nil || apierrors.IsNotFound(err) {
@@ -176,11 +185,11 @@ func (s *Server) showApproval(r *http.Request) (formView, error) {
 		Title: fmt.Sprintf("Approve stage %s of %s", stage, run.Name), Section: "runs",
 		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, plural(left, "cluster"), state.Total),
 		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, plural(left, "cluster")),
-		Refusal: s.Reviewer.Refusal(r.Context(), s.approveRight(run)),
+		Refusal: s.refusal(r.Context(), s.approveRight(r.Context(), run)),
 		Hidden:  map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
 		Fields:  []field{{Name: "comment", Label: "Comment", Value: r.PostFormValue("comment"), Hint: "It is kept on record with the approval.", Long: true}},
 	}
-	for _, hold := range holdRows(s.Feed.Fleet()) {
+	for _, hold := range holdRows(s.fleet(r.Context())) {
 		if hold.State != overview.HoldExpired {
 			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Reason))
 		}
@@ -191,7 +200,7 @@ func (s *Server) showApproval(r *http.Request) (formView, error) {
 
 // showPlan adds what changes on the clusters. A user who may not read all of that may approve all the same, and is told.
 func (s *Server) showPlan(ctx context.Context, run hub.Run, view *formView) {
-	made, err := s.Reading.Plan(ctx, run)
+	made, err := personOf(ctx).Reading.Plan(ctx, run)
 	if err != nil {
 		view.Notes = append(view.Notes, "What changes on the clusters cannot be shown: "+err.Error())
 		return
@@ -226,14 +235,14 @@ func (s *Server) stateForm(verb string, state placementv1beta1.UpdateRunState, w
 		}
 		return formView{
 			Title: word + " " + run.Name, Section: "runs", Lead: run.Row.Sentence() + " " + lead, Button: word + " " + run.Name,
-			Refusal: s.Reviewer.Refusal(r.Context(), s.right("patch", run.Object, "")), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
+			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
 		}, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
 		run, err := s.readRun(ctx, r)
 		if err != nil {
 			return "", err
 		}
-		return s.Steering.SetState(ctx, run, state)
+		return personOf(ctx).Steering.SetState(ctx, run, state)
 	}}
 }
 
@@ -246,7 +255,7 @@ func (s *Server) clustersForm(verb string, action placementv1beta1.ClusterAction
 		}
 		view := formView{
 			Title: word + " clusters of " + run.Name, Section: "runs", Lead: lead, Button: word + " these clusters",
-			Refusal: s.Reviewer.Refusal(r.Context(), s.right("patch", run.Object, "")), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
+			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
 		}
 		view.Choices, view.More = choicesOf(run.State, r.Form["cluster"], r.URL.Query()["cluster"])
 		if len(view.Choices) == 0 {
@@ -262,7 +271,7 @@ func (s *Server) clustersForm(verb string, action placementv1beta1.ClusterAction
 		if len(clusters) == 0 || len(clusters) > maxClusters {
 			return "", fmt.Errorf("choose from 1 to %d clusters: there were %d", maxClusters, len(clusters))
 		}
-		return s.Steering.Act(ctx, run, clusters, action)
+		return personOf(ctx).Steering.Act(ctx, run, clusters, action)
 	}}
 }
 
@@ -314,11 +323,11 @@ func (s *Server) evictForm() form {
 		return formView{
 			Title: "Evict " + p.Name, Section: "placements", Button: "Evict", Hidden: map[string]string{"uid": string(p.Object.GetUID())},
 			Lead:    "What the placement has placed is taken off the cluster. Its disruption budget decides whether that may be. The scheduler picks another cluster, or the same one again unless that is tainted.",
-			Refusal: s.Reviewer.Refusal(r.Context(), s.right("create", &placementv1beta1.ClusterResourcePlacementEviction{}, "")),
+			Refusal: s.refusal(r.Context(), s.right(r.Context(), "create", &placementv1beta1.ClusterResourcePlacementEviction{}, "")),
 			Fields:  []field{{Name: "cluster", Label: "Cluster", Value: cluster, Required: true}},
 		}, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		p, err := s.Reading.Placement(ctx, refOf(r, hub.KindPlacement))
+		p, err := personOf(ctx).Reading.Placement(ctx, refOf(r, hub.KindPlacement))
 		if err != nil {
 			return "", err
 		}
@@ -329,7 +338,7 @@ func (s *Server) evictForm() form {
 		if cluster == "" {
 			return "", errors.New("name the cluster")
 		}
-		return s.Steering.Evict(ctx, p, cluster)
+		return personOf(ctx).Steering.Evict(ctx, p, cluster)
 	}}
 }
 
@@ -338,7 +347,7 @@ func backToHolds(*http.Request) string { return "/holds" }
 func (s *Server) holdForm() form {
 	return form{verb: "hold", back: backToHolds, show: func(r *http.Request) (formView, error) {
 		return formView{
-			Title: "Stop the line", Section: "holds", Button: "Stop the line", Refusal: s.Reviewer.Refusal(r.Context(), holdRight),
+			Title: "Stop the line", Section: "holds", Button: "Stop the line", Refusal: s.refusal(r.Context(), holdRight),
 			Lead: "No update, first placement, removal or eviction begins until the hold is released or expires. What is under way ends.",
 			Fields: []field{
 				{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true, Hint: "It is shown wherever something waits for the hold."},
@@ -359,16 +368,16 @@ func (s *Server) holdForm() form {
 				return "", fmt.Errorf("%q is no duration: use one such as 2h or 30m", text)
 			}
 		}
-		return s.Steering.Hold(ctx, reason, lasts, r.PostFormValue("clusters"), r.PostFormValue("placements"))
+		return personOf(ctx).Steering.Hold(ctx, reason, lasts, r.PostFormValue("clusters"), r.PostFormValue("placements"))
 	}}
 }
 
 func (s *Server) releaseForm() form {
 	return form{verb: "release", back: backToHolds, show: func(r *http.Request) (formView, error) {
-		for _, hold := range holdRows(s.Feed.Fleet()) {
+		for _, hold := range holdRows(s.fleet(r.Context())) {
 			if hold.Name == r.PathValue("name") {
 				return formView{
-					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name, Refusal: s.Reviewer.Refusal(r.Context(), releaseRight),
+					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name, Refusal: s.refusal(r.Context(), releaseRight),
 					Lead: fmt.Sprintf("The hold stops the line for %s: %s. What has waited for it goes on at once, unless another hold covers it: %s and %s.",
 						hold.Covers, hold.Reason, plural(int(hold.HeldRuns), "run"), plural(int(hold.HeldPlacements), "placement")),
 				}, nil
@@ -376,7 +385,7 @@ func (s *Server) releaseForm() form {
 		}
 		return formView{}, &missing{what: "hold/" + r.PathValue("name")}
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		return s.Steering.Release(ctx, r.PathValue("name"))
+		return personOf(ctx).Steering.Release(ctx, r.PathValue("name"))
 	}}
 }
 

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +17,11 @@ const (
 	maxWrites = 10
 )
 
-// policy is what pages may load and do: nothing but what comes from here.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// policy is what pages may load and do: nothing but what comes from here. Forms may lead to some origins more.
+func policy(formTargets []string) string {
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action " +
+		strings.Join(append([]string{"'self'"}, formTargets...), " ") + "; frame-ancestors 'none'; base-uri 'none'"
+}
 
 // guard sets the headers of every answer, and refuses what is not meant for the dashboard or comes from another site.
 func (s *Server) guard(next http.Handler) http.Handler {
@@ -25,16 +30,20 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		s.refuse(w, r, http.StatusForbidden, "This was asked for by another site, so it was not done.")
 	}))
 	next = crossOrigin.Handler(next)
+	content := policy(s.Access.FormTargets())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
-		header.Set("Content-Security-Policy", policy)
+		header.Set("Content-Security-Policy", content)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
-		if !s.Session.Meant(r) {
-			s.refuse(w, r, http.StatusMisdirectedRequest, "This dashboard answers to 127.0.0.1 and localhost only.")
+		if s.TLS {
+			header.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		if !s.Access.Meant(r) {
+			s.refuse(w, r, http.StatusMisdirectedRequest, "This dashboard answers to "+s.Access.Hosts()+" only.")
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -42,21 +51,16 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// inside lets in who has opened the link of the dashboard.
+// inside lets in who has a session.
 func (s *Server) inside(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.Session.Valid(r) {
-			s.refuse(w, r, http.StatusUnauthorized, "Open the link that kubectl fleet dashboard has printed. It works once: start the dashboard anew for another browser.")
+		visitor := s.Access.Visitor(r)
+		if visitor == nil {
+			s.Access.TurnAway(w, r)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visiting{}, visitor)))
 	})
-}
-
-func (s *Server) open(w http.ResponseWriter, r *http.Request) {
-	if !s.Session.Open(w, r) {
-		s.refuse(w, r, http.StatusUnauthorized, "This link was opened before, or is not of this dashboard: start kubectl fleet dashboard anew for another browser.")
-	}
 }
 
 // cached lets files be kept: their content belongs to the program.

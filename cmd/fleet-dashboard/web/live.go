@@ -14,7 +14,9 @@ import (
 
 const (
 	// maxStreams is how many pages may be kept up to date at a time.
-	maxStreams = 100
+	maxStreams = 500
+	// maxStreamsOfUser is how many of one user.
+	maxStreamsOfUser = 20
 	// quiet is after how long without a change something is sent all the same, so that proxies and browsers know the stream
 	// is alive.
 	quiet = 15 * time.Second
@@ -35,12 +37,26 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages http.Handler
 		return
 	}
 	defer s.streams.leave()
+	visitor := visitorOf(r.Context())
+	if !visitor.Person.streams.enter(maxStreamsOfUser) {
+		http.Error(w, "You have too many pages open.", http.StatusServiceUnavailable)
+		return
+	}
+	defer visitor.Person.streams.leave()
+	over := make(<-chan time.Time) // never, unless the session ends
+	if !visitor.Until.IsZero() {
+		timer := s.Clock.NewTimer(visitor.Until.Sub(s.Clock.Now()))
+		defer timer.Stop()
+		over = timer.C()
+	}
 	changed, end := s.Feed.Follow()
 	defer end()
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
-	stream := &stream{controller: http.NewResponseController(w), w: w, sent: map[string]uint64{}}
+	controller := http.NewResponseController(w)
+	_ = controller.SetReadDeadline(time.Time{}) // a stream is longer than a request may take; what has no deadline needs none taken off
+	stream := &stream{controller: controller, w: w, sent: map[string]uint64{}}
 	beats := s.Clock.NewTicker(quiet)
 	defer beats.Stop()
 	// What the page shows already is not sent, unless it has changed since the browser got it: that is not known, so all is.
@@ -50,6 +66,9 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages http.Handler
 		}
 		select {
 		case <-r.Context().Done():
+			return
+		case <-over:
+			_ = s.sendNote(stream, sessionOver) // the browser may be gone, too
 			return
 		case <-changed:
 		case <-beats.C():
@@ -107,11 +126,20 @@ func (s *Server) sendFrame(ctx context.Context, stream *stream, target *url.URL,
 	return stream.write(frame)
 }
 
+// sendNote tells the user why the page is not kept up to date any more.
+func (s *Server) sendNote(stream *stream, text string) error {
+	note, err := s.part("trouble", "trouble", text)
+	if err != nil {
+		return err
+	}
+	return stream.write(fmt.Sprintf("data: <div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n\n", note.ID, note.HTML))
+}
+
 // frame is an event with the parts that have changed; empty if none has.
 func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pages http.Handler) (string, error) {
 	var out bytes.Buffer
 	made, err := collect(ctx, pages, target)
-	trouble := s.Feed.Fleet().Trouble
+	trouble := s.fleet(ctx).Trouble
 	gone := &missing{}
 	switch {
 	case errors.As(err, &gone):

@@ -125,6 +125,7 @@ func (nowhere) WriteHeader(int)                {}
 type layout struct {
 	page
 	Hub, URL, Said, Now string
+	User                string
 	Trouble             string
 	Denied              []string
 	Waiting             int
@@ -141,9 +142,9 @@ var menu = []menuEntry{
 
 // write writes a page with its frame.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, p page) {
-	fleet := s.Feed.Fleet()
-	l := layout{page: p, Hub: s.Hub, URL: r.URL.RequestURI(), Said: s.outcomes.said(r.URL.Query().Get("done")), Menu: menu,
-		Now: fleet.At.UTC().Format(time.RFC3339), Trouble: fleet.Trouble, Denied: fleet.Denied, Waiting: len(s.waiting(fleet)), Query: r.URL.Query().Get("q")}
+	fleet, person := s.fleet(r.Context()), personOf(r.Context())
+	l := layout{page: p, Hub: s.Hub, User: person.Name, URL: r.URL.RequestURI(), Said: person.outcomes.said(r.URL.Query().Get("done")), Menu: menu,
+		Now: fleet.At.UTC().Format(time.RFC3339), Trouble: fleet.Trouble, Denied: fleet.Denied, Waiting: len(s.waiting(r.Context(), fleet)), Query: r.URL.Query().Get("q")}
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, "layout", l); err != nil {
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)

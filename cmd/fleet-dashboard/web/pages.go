@@ -111,8 +111,8 @@ func stageRows(run feed.Run) []stageRow {
 type numbers struct{ Healthy, Members, Done, Placements, Active, Waiting int }
 
 func (s *Server) fleetPage(r *http.Request) (page, error) {
-	fleet := s.Feed.Fleet()
-	count := numbers{Members: len(fleet.Members), Placements: len(fleet.Placements), Waiting: len(s.waiting(fleet))}
+	fleet := s.fleet(r.Context())
+	count := numbers{Members: len(fleet.Members), Placements: len(fleet.Placements), Waiting: len(s.waiting(r.Context(), fleet))}
 	for _, row := range fleet.Clusters {
 		if row.Healthy == string(metav1.ConditionTrue) && !row.Late {
 			count.Healthy++
@@ -176,10 +176,10 @@ func bannerOf(fleet *feed.Fleet) banner {
 }
 
 func (s *Server) waitingPage(r *http.Request) (page, error) {
-	fleet := s.Feed.Fleet()
-	items := s.waiting(fleet)
+	fleet := s.fleet(r.Context())
+	items := s.waiting(r.Context(), fleet)
 	if r.URL.Query().Get("may") != "" {
-		items = slices.DeleteFunc(slices.Clone(items), func(item waitingItem) bool { return s.Reviewer.Refusal(r.Context(), item.right) != "" })
+		items = slices.DeleteFunc(slices.Clone(items), func(item waitingItem) bool { return s.refusal(r.Context(), item.right) != "" })
 	}
 	return s.compose("Waiting for people", "waiting", true, piece{"waiting", "waiting", struct {
 		list[waitingItem]
@@ -189,7 +189,7 @@ func (s *Server) waitingPage(r *http.Request) (page, error) {
 
 func (s *Server) placementsPage(r *http.Request) (page, error) {
 	var rows []fleetRow
-	for _, p := range s.Feed.Fleet().Placements {
+	for _, p := range s.fleet(r.Context()).Placements {
 		state, _ := status.PlacementState(p.Placement)
 		if matches(r, string(state), p.String(), p.Row.Rollout, p.Row.Policy) {
 			rows = append(rows, fleetRow{Placement: p, State: state})
@@ -199,7 +199,7 @@ func (s *Server) placementsPage(r *http.Request) (page, error) {
 }
 
 func (s *Server) runsPage(r *http.Request) (page, error) {
-	rows := filterRuns(r, s.Feed.Fleet().Runs)
+	rows := filterRuns(r, s.fleet(r.Context()).Runs)
 	return s.compose("Runs", "runs", true, piece{"runs", "runs", paginate(r, rows, rowsShown, runStates...)})
 }
 
@@ -226,7 +226,7 @@ func missingRef[T any](ref hub.Ref, all []T, refOf func(T) hub.Ref) error {
 }
 
 func (s *Server) findPlacement(r *http.Request) (*feed.Placement, *feed.Fleet, error) {
-	fleet, ref := s.Feed.Fleet(), refOf(r, hub.KindPlacement)
+	fleet, ref := s.fleet(r.Context()), refOf(r, hub.KindPlacement)
 	if p := fleet.Placement(ref); p != nil {
 		return p, fleet, nil
 	}
@@ -234,7 +234,7 @@ func (s *Server) findPlacement(r *http.Request) (*feed.Placement, *feed.Fleet, e
 }
 
 func (s *Server) findRun(r *http.Request) (*feed.Run, *feed.Fleet, error) {
-	fleet, ref := s.Feed.Fleet(), refOf(r, hub.KindRun)
+	fleet, ref := s.fleet(r.Context()), refOf(r, hub.KindRun)
 	if run := fleet.Run(ref); run != nil {
 		return run, fleet, nil
 	}
@@ -278,7 +278,8 @@ func (s *Server) placementPage(r *http.Request) (page, error) {
 		piece{"clusters", "placement-clusters", struct {
 			list[tree.Node]
 			Placement hub.Ref
-		}{paginate(r, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded), p.Ref}},
+			LooksOnly bool
+		}{paginate(r, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded), p.Ref, personOf(r.Context()).Steering == nil}},
 		piece{"evictions", "evictions", evictions})
 }
 
@@ -354,7 +355,7 @@ func (s *Server) runClustersPage(r *http.Request) (page, error) {
 
 func (s *Server) clustersPage(r *http.Request) (page, error) {
 	var rows []overview.Member
-	for _, row := range s.Feed.Fleet().Clusters {
+	for _, row := range s.fleet(r.Context()).Clusters {
 		if matches(r, healthOf(row), row.Name, row.Version, strings.Join(row.Taints, " ")) {
 			rows = append(rows, row)
 		}
@@ -385,7 +386,7 @@ type placed struct {
 }
 
 func (s *Server) clusterPage(r *http.Request) (page, error) {
-	fleet, ref := s.Feed.Fleet(), refOf(r, hub.KindMember)
+	fleet, ref := s.fleet(r.Context()), refOf(r, hub.KindMember)
 	at := slices.IndexFunc(fleet.Clusters, func(row overview.Member) bool { return row.Name == ref.Name })
 	if at < 0 {
 		return page{}, missingRef(ref, fleet.Clusters, func(row overview.Member) hub.Ref { return hub.Ref{Kind: hub.KindMember, Name: row.Name} })
@@ -428,10 +429,13 @@ func isUpdating(run feed.Run, cluster string) bool {
 }
 
 func (s *Server) holdsPage(r *http.Request) (page, error) {
-	rows := holdRows(s.Feed.Fleet())
+	rows := holdRows(s.fleet(r.Context()))
 	return s.compose("Holds", "holds", true,
 		piece{"actions", "actions", []action{s.action(r.Context(), "Stop the line", "/hold", holdRight)}},
-		piece{"holds", "holds", paginate(r, rows, rowsShown)})
+		piece{"holds", "holds", struct {
+			list[overview.Hold]
+			LooksOnly bool
+		}{paginate(r, rows, rowsShown), personOf(r.Context()).Steering == nil}})
 }
 
 // historyRows are how many entries of a history are on a page.
@@ -442,7 +446,7 @@ func (s *Server) historyPage(r *http.Request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	entries, err := s.Reading.History(r.Context(), p.Placement)
+	entries, err := personOf(r.Context()).Reading.History(r.Context(), p.Placement)
 	if err != nil {
 		return page{}, err
 	}
@@ -460,7 +464,7 @@ type hit struct {
 }
 
 func (s *Server) searchPage(r *http.Request) (page, error) {
-	fleet, hits := s.Feed.Fleet(), []hit{}
+	fleet, hits := s.fleet(r.Context()), []hit{}
 	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("q")))
 	add := func(ref hub.Ref, state string) {
 		if text != "" && strings.Contains(ref.String(), text) {

@@ -50,11 +50,11 @@ type waitingItem struct {
 }
 
 // waiting is what waits for people, the newest first.
-func (s *Server) waiting(fleet *feed.Fleet) []waitingItem {
+func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
 	var items []waitingItem
 	for i := range fleet.Runs {
 		if run := &fleet.Runs[i]; run.Outcome() == "" {
-			items = append(items, s.waitingIn(run)...)
+			items = append(items, s.waitingIn(ctx, run)...)
 		}
 	}
 	for _, p := range fleet.Placements {
@@ -68,13 +68,18 @@ func (s *Server) waiting(fleet *feed.Fleet) []waitingItem {
 			items = append(items, waitingItem{Ref: placement, What: "keeps " + eviction.Spec.ClusterName + ", its eviction was blocked: " + why, Since: eviction.CreationTimestamp.Time})
 		}
 	}
+	if personOf(ctx).Steering == nil {
+		for i := range items {
+			items[i].Link, items[i].Act = items[i].Ref.Path(), "Look"
+		}
+	}
 	slices.SortStableFunc(items, func(a, b waitingItem) int { return b.Since.Compare(a.Since) })
 	return items
 }
 
 // waitingIn is what waits for people in a run that is not over.
-func (s *Server) waitingIn(run *feed.Run) []waitingItem {
-	path, patch := run.Path(), s.right("patch", run.Object, "")
+func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
+	path, patch := run.Path(), s.right(ctx, "patch", run.Object, "")
 	switch run.State.Phase {
 	case updaterun.PhaseStopped:
 		return []waitingItem{{run.Ref, "is stopped" + because(run.State.Why), run.State.Since, path + "/resume", "Resume", patch}}
@@ -85,7 +90,7 @@ func (s *Server) waitingIn(run *feed.Run) []waitingItem {
 	}
 	var items []waitingItem
 	for _, gate := range gatesOf(run.State) {
-		items = append(items, waitingItem{run.Ref, "waits for the approval of stage " + gate.stage, gate.since, approvePath(run.Ref, gate.stage), "Approve", s.approveRight(run.Run)})
+		items = append(items, waitingItem{run.Ref, "waits for the approval of stage " + gate.stage, gate.since, approvePath(run.Ref, gate.stage), "Approve", s.approveRight(ctx, run.Run)})
 	}
 	return items
 }
@@ -126,17 +131,17 @@ type action struct{ Label, Path, Refusal string }
 
 // action asks the API server before it offers something.
 func (s *Server) action(ctx context.Context, label, path string, right as.Right) action {
-	return action{label, path, s.Reviewer.Refusal(ctx, right)}
+	return action{label, path, s.refusal(ctx, right)}
 }
 
 // right is what the user needs to do something to an object.
-func (s *Server) right(verb string, object placementv1beta1.Object, subresource string) as.Right {
-	group, resource := s.Reading.Resource(object)
+func (s *Server) right(ctx context.Context, verb string, object placementv1beta1.Object, subresource string) as.Right {
+	group, resource := personOf(ctx).Reading.Resource(object)
 	return as.Right{Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: object.GetNamespace()}
 }
 
-func (s *Server) approveRight(run hub.Run) as.Right {
-	right := s.right("patch", placementv1beta1.ScopeOf(run.Object).NewApprovalRequest(""), "status")
+func (s *Server) approveRight(ctx context.Context, run hub.Run) as.Right {
+	right := s.right(ctx, "patch", placementv1beta1.ScopeOf(run.Object).NewApprovalRequest(""), "status")
 	right.Namespace = run.Namespace
 	return right
 }
@@ -149,14 +154,14 @@ var (
 
 // actionsOf are what the user can do about a run.
 func (s *Server) actionsOf(ctx context.Context, run *feed.Run) []action {
-	if run.Outcome() != "" || placementv1beta1.IsDeleting(run.Object) {
+	if personOf(ctx).Steering == nil || run.Outcome() != "" || placementv1beta1.IsDeleting(run.Object) {
 		return nil
 	}
 	var actions []action
 	for _, gate := range gatesOf(run.State) {
-		actions = append(actions, s.action(ctx, "Approve stage "+gate.stage, approvePath(run.Ref, gate.stage), s.approveRight(run.Run)))
+		actions = append(actions, s.action(ctx, "Approve stage "+gate.stage, approvePath(run.Ref, gate.stage), s.approveRight(ctx, run.Run)))
 	}
-	patch := s.right("patch", run.Object, "")
+	patch := s.right(ctx, "patch", run.Object, "")
 	switch run.Spec.State {
 	case placementv1beta1.StateStop:
 		actions = append(actions, s.action(ctx, "Resume", run.Path()+"/resume", patch))

@@ -13,9 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
-	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -47,12 +45,13 @@ type Reading interface {
 
 // Server answers requests.
 type Server struct {
-	Feed     *feed.Feed
-	Session  *session.Local
-	Reviewer *as.Reviewer
-	Steering Steering
-	Reading  Reading
-	Clock    clock.WithTicker
+	Feed   *feed.Feed
+	Access Access
+	Clock  clock.WithTicker
+	// ReadOnly leaves out every route that writes.
+	ReadOnly bool
+	// TLS says that connections are encrypted up to here.
+	TLS bool
 	// Hub names the hub to the user: the context of the kubeconfig.
 	Hub string
 	// Temporal is the URL of Temporal's web interface with the namespace in it, such as
@@ -63,8 +62,7 @@ type Server struct {
 	// Log is told of every write: what, and how it went.
 	Log func(format string, args ...any)
 
-	outcomes outcomes
-	streams  limit
+	streams limit
 }
 
 // Handler returns the routes, behind everything that keeps others out.
@@ -72,7 +70,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	files, _ := fs.Sub(static, "static") // the folder is embedded
 	mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(files))))
-	mux.HandleFunc("GET /open", s.open)
+	s.Access.Open(s, mux)
 	pages := s.pages()
 	mux.Handle("GET /live", s.inside(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.live(w, r, pages) })))
 	mux.Handle("/", s.inside(pages))
@@ -91,6 +89,7 @@ func (s *Server) pages() *http.ServeMux {
 	show("/clusters/{name}", s.clusterPage)
 	show("/holds", s.holdsPage)
 	show("/search", s.searchPage)
+	show("/me", s.mePage)
 	show("/", s.unknownPage)
 	for _, prefix := range []string{"", "/ns/{namespace}"} {
 		show(prefix+"/placements/{name}", s.placementPage)

@@ -180,27 +180,31 @@ func approvedBy(request hub.Approval) string {
 	return ""
 }
 
-// askWhoIAm asks the API server for the name that it knows the user by; it is empty where the server does not tell.
-func askWhoIAm(ctx context.Context, c client.Client) (string, error) {
+// askWhoIAm asks the API server for the user that it knows the sender as; without a name where the server does not tell.
+func askWhoIAm(ctx context.Context, c client.Client) (authenticationv1.UserInfo, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	err := c.Create(ctx, review)
 	if apierrors.IsForbidden(err) || hub.Unserved(err) || apierrors.IsNotFound(err) {
-		return "", nil
+		return authenticationv1.UserInfo{}, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("asking the hub who you are: %w", err)
+		return authenticationv1.UserInfo{}, fmt.Errorf("asking the hub who you are: %w", err)
 	}
-	return review.Status.UserInfo.Username, nil
+	return review.Status.UserInfo, nil
 }
 
 // recordOf is the record of an approval, which the API server checks, or writes itself where it can; nil if it is not known
 // who approves.
-func recordOf(condition metav1.Condition, who string) *placementv1beta1.ApprovalRecord {
-	if who == "" {
+func recordOf(condition metav1.Condition, who authenticationv1.UserInfo) *placementv1beta1.ApprovalRecord {
+	if who.Username == "" {
 		return nil
 	}
+	door := placementv1beta1.ApprovalDoorKubectl
+	if slices.Contains(who.Extra[placementv1beta1.ApprovalDoorExtra], string(placementv1beta1.ApprovalDoorDashboard)) {
+		door = placementv1beta1.ApprovalDoorDashboard
+	}
 	return &placementv1beta1.ApprovalRecord{
-		By: who, At: condition.LastTransitionTime, Door: placementv1beta1.ApprovalDoorKubectl, Verified: true, Comment: condition.Message,
+		By: who.Username, At: condition.LastTransitionTime, Door: door, Verified: true, Comment: condition.Message,
 	}
 }
 

@@ -120,11 +120,12 @@ func (d *dashboard) run(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w; --address names another", d.address, err)
 	}
-	server, err := d.server(c, fleet, listener.Addr().String())
+	local, err := session.New(listener.Addr().String())
 	if err != nil {
-		return err
+		return fmt.Errorf("listening on %s: %w", listener.Addr(), err)
 	}
-	link := server.Session.Link(path)
+	server := d.server(c, fleet, local)
+	link := local.Link(path)
 	cli.Printf(d.streams.Out, "%s\nThe link works once, on this machine. The dashboard ends with Ctrl-C.\n", link)
 	if d.opens {
 		d.open(ctx, link)
@@ -143,20 +144,22 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// server is what answers at an address.
-func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, address string) (*web.Server, error) {
-	local, err := session.New(address)
-	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", address, err)
-	}
+// server is what answers in a session.
+func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, local *session.Local) *web.Server {
+	steering, reading := ForPages(d.factory, c)
+	person := &web.Person{Reviewer: &as.Reviewer{Client: c, Clock: d.factory.Clock}, Steering: steering, Reading: reading}
 	return &web.Server{
-		Feed: fleet, Session: local, Reviewer: &as.Reviewer{Client: c, Clock: d.factory.Clock},
-		Steering: &webSteering{d, c}, Reading: &webReading{d, c}, Clock: d.factory.Clock, Hub: d.hubName(), Temporal: d.temporal,
+		Feed: fleet, Access: &web.Local{Session: local, Person: person}, Clock: d.factory.Clock, Hub: d.hubName(), Temporal: d.temporal,
 		Key: func() string { return utilrand.String(keyLength) },
 		Log: func(format string, args ...any) {
 			cli.Printf(d.streams.ErrOut, "%s  %s\n", d.factory.Clock.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 		},
-	}, nil
+	}
+}
+
+// ForPages returns what steers and reads for pages, as the user of a client.
+func ForPages(f *cli.Factory, c client.WithWatch) (web.Steering, web.Reading) {
+	return &webSteering{f, c}, &webReading{f, c}
 }
 
 // hubName is the context of the kubeconfig.
@@ -184,8 +187,8 @@ func (d *dashboard) open(ctx context.Context, link string) {
 
 // webSteering does what forms ask for by the functions of the verbs.
 type webSteering struct {
-	*dashboard
-	client client.WithWatch
+	factory *cli.Factory
+	client  client.WithWatch
 }
 
 // by runs a verb that was agreed to, and returns what it has said.
@@ -239,8 +242,8 @@ func (w *webSteering) Release(ctx context.Context, name string) (string, error) 
 
 // webReading reads for pages what no watch brings.
 type webReading struct {
-	*dashboard
-	client client.WithWatch
+	factory *cli.Factory
+	client  client.WithWatch
 }
 
 // Run reads a run.

@@ -47,6 +47,8 @@ type browser struct {
 	hub     client.WithWatch
 	handler http.Handler
 	session *session.Local
+	// host is what the browser calls the dashboard.
+	host    string
 	cookies []*http.Cookie
 	log     bytes.Buffer
 }
@@ -56,7 +58,7 @@ const dashboardAddress = "127.0.0.1:8080"
 // newBrowser opens a dashboard.
 func newBrowser(t testing.TB, hub client.WithWatch, clock clock.WithTicker) *browser {
 	t.Helper()
-	b := &browser{t: t, hub: hub}
+	b := &browser{t: t, hub: hub, host: dashboardAddress}
 	f := cli.NewFactory()
 	f.Clock, f.Discover = clock, discovered
 	f.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
@@ -66,10 +68,11 @@ func newBrowser(t testing.TB, hub client.WithWatch, clock clock.WithTicker) *bro
 	d := &dashboard{factory: f, streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: &b.log}, temporal: "http://temporal.example/namespaces/default"}
 	fleet, err := feed.Start(t.Context(), hub, clock, "")
 	require.NoError(t, err)
-	server, err := d.server(hub, fleet, dashboardAddress)
+	b.session, err = session.New(dashboardAddress)
 	require.NoError(t, err)
+	server := d.server(hub, fleet, b.session)
 	server.Key = func() string { return "key" }
-	b.handler, b.session = server.Handler(), server.Session
+	b.handler = server.Handler()
 	opened := b.get(strings.TrimPrefix(b.session.Link("/"), "http://"+dashboardAddress))
 	require.Equal(t, http.StatusSeeOther, opened.Code)
 	b.cookies = opened.Result().Cookies()
@@ -81,7 +84,7 @@ func newBrowser(t testing.TB, hub client.WithWatch, clock clock.WithTicker) *bro
 func (b *browser) send(method, path string, form url.Values, changes ...func(*http.Request)) *httptest.ResponseRecorder {
 	b.t.Helper()
 	r := httptest.NewRequestWithContext(b.t.Context(), method, path, strings.NewReader(form.Encode()))
-	r.Host = dashboardAddress
+	r.Host = b.host
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

@@ -89,8 +89,8 @@ func (s *steering) createRun(ctx context.Context, c client.WithWatch, ref hub.Re
 	if err != nil {
 		return err
 	}
-	if who != "" { // the API server checks it, or writes it itself where it can
-		run.SetAnnotations(map[string]string{placementv1beta1.CreatorAnnotation: who})
+	if who.Username != "" { // the API server checks it, or writes it itself where it can
+		run.SetAnnotations(map[string]string{placementv1beta1.CreatorAnnotation: who.Username})
 	}
 	err = s.writer(c).Create(ctx, run)
 	if hub.Unserved(err) {

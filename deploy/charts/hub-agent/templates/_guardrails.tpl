@@ -93,3 +93,8 @@ again, without Temporal's no rollout would go on. */ -}}
 {{- if or (eq (len $host) 2) (and (gt (len $host) 2) (eq (index $host 2) "svc")) }}, {{ index $host 1 | toJson }}{{ end }}
 {{- range .Values.workloadNamespaces }}, {{ . | toJson }}{{ end }}
 {{- end }}
+
+{{- /* By which door the sender of a request approves: RBAC lets the dashboard's account alone set this attribute of a user. */ -}}
+{{- define "hub-agent.approval-door" -}}
+has(request.userInfo.extra) && "fleetflow.io/door" in request.userInfo.extra && "dashboard" in request.userInfo.extra["fleetflow.io/door"] ? "dashboard" : "kubectl"
+{{- end }}

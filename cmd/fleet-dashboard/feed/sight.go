@@ -1,0 +1,90 @@
+package feed
+
+import (
+	"maps"
+	"slices"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// May says whether a user may list a resource: in all namespaces if none is named.
+type May func(group, resource, namespace string) bool
+
+// sight is what a user may see.
+type sight struct {
+	may    May
+	denied []string
+}
+
+// scopes are the two resources of a kind that there is in both scopes.
+type scopes struct{ what, cluster, namespaced string }
+
+var (
+	placements = scopes{"placements", "clusterresourceplacements", "resourceplacements"}
+	runs       = scopes{"runs", "clusterstagedupdateruns", "stagedupdateruns"}
+	bindings   = scopes{"bindings", "clusterresourcebindings", "resourcebindings"}
+	approvals  = scopes{"approval requests", "clusterapprovalrequests", "approvalrequests"}
+)
+
+// sees says whether a user may list a kind that is in no namespace.
+func (s *sight) sees(what, group, resource string) bool {
+	if s.may(group, resource, "") {
+		return true
+	}
+	s.denied = append(s.denied, what)
+	return false
+}
+
+// of returns what says in which scopes a user may see objects of a kind: its argument is a namespace, or none.
+func (s *sight) of(kind scopes) func(namespace string) bool {
+	group := placementv1beta1.GroupVersion.Group
+	whole := s.sees(kind.what, group, kind.cluster)
+	everywhere := s.may(group, kind.namespaced, "")
+	if !everywhere {
+		s.denied = append(s.denied, kind.what+" of all namespaces")
+	}
+	in := map[string]bool{"": whole}
+	return func(namespace string) bool {
+		seen, known := in[namespace]
+		if !known {
+			seen = everywhere || s.may(group, kind.namespaced, namespace)
+			in[namespace] = seen
+		}
+		return seen
+	}
+}
+
+// SeenBy is the part of a picture that a user may see. Kinds that the user may not list are left out and named in Denied; of
+// kinds in namespaces, what is in those that the user may list them in is left.
+func (f *Fleet) SeenBy(may May) *Fleet {
+	s := &sight{may: may}
+	placementsIn, runsIn, bindingsIn, approvalsIn := s.of(placements), s.of(runs), s.of(bindings), s.of(approvals)
+	members := s.sees("member clusters", clusterv1beta1.GroupVersion.Group, "memberclusters")
+	holds := s.sees("holds", fleetflowv1alpha1.RolloutHolds.Group, fleetflowv1alpha1.RolloutHolds.Resource)
+	evictions := s.sees("evictions", placementv1beta1.GroupVersion.Group, "clusterresourceplacementevictions")
+	if len(s.denied) == 0 {
+		return f
+	}
+	seen := *f
+	seen.Denied = slices.Concat(f.Denied, s.denied)
+	slices.Sort(seen.Denied)
+	seen.Denied = slices.Compact(seen.Denied)
+	if !members {
+		seen.Members, seen.Clusters = nil, nil
+	}
+	if !holds {
+		seen.Holds = nil
+	}
+	if !evictions {
+		seen.Evictions = nil
+	}
+	seen.Placements = slices.DeleteFunc(slices.Clone(f.Placements), func(p Placement) bool { return !placementsIn(p.Namespace) })
+	seen.Runs = slices.DeleteFunc(slices.Clone(f.Runs), func(r Run) bool { return !runsIn(r.Namespace) })
+	seen.bindings, seen.approvals = maps.Clone(f.bindings), maps.Clone(f.approvals)
+	maps.DeleteFunc(seen.bindings, func(ref hub.Ref, _ []hub.Binding) bool { return !bindingsIn(ref.Namespace) })
+	maps.DeleteFunc(seen.approvals, func(ref hub.Ref, _ []hub.Approval) bool { return !approvalsIn(ref.Namespace) })
+	return &seen
+}

@@ -1,0 +1,101 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+)
+
+// Person is a user, with what reads and writes in the user's name.
+type Person struct {
+	Name     string
+	Groups   []string
+	Reviewer *as.Reviewer
+	Reading  Reading
+	// Steering is nil for a user who may only look.
+	Steering Steering
+	// Filtered says that the dashboard reads the fleet with an account of its own, so that the user is shown only what the user
+	// may list.
+	Filtered bool
+
+	outcomes outcomes
+	streams  limit
+
+	mutex sync.Mutex
+	// whole is the picture of which shown is what the user may see, since at.
+	whole, shown *feed.Fleet
+	at           time.Time
+}
+
+// Visitor is a person in a session.
+type Visitor struct {
+	*Person
+	// Until is when the session ends; zero if it ends with the dashboard.
+	Until time.Time
+}
+
+// Access lets users in.
+type Access interface {
+	// Meant says whether a request is meant for this dashboard; Hosts names what it answers to.
+	Meant(r *http.Request) bool
+	Hosts() string
+	// Visitor is the user of a request; nil if there is none.
+	Visitor(r *http.Request) *Visitor
+	// TurnAway answers a request without a user, with nothing of the fleet.
+	TurnAway(w http.ResponseWriter, r *http.Request)
+	// Open adds the routes that need no user.
+	Open(s *Server, mux *http.ServeMux)
+	// FormTargets are the origins, beside that of the dashboard, that a form may lead to.
+	FormTargets() []string
+}
+
+// visiting is the key of the visitor in the context of a request.
+type visiting struct{}
+
+// nobodyYet has no rights: it stands in where a page is written before a user is known.
+var nobodyYet = &Visitor{Person: &Person{}}
+
+func visitorOf(ctx context.Context) *Visitor {
+	if v, is := ctx.Value(visiting{}).(*Visitor); is {
+		return v
+	}
+	return nobodyYet
+}
+
+func personOf(ctx context.Context) *Person { return visitorOf(ctx).Person }
+
+// refusal says why the user may not do something; empty if the user may.
+func (s *Server) refusal(ctx context.Context, right as.Right) string {
+	person := personOf(ctx)
+	if person.Steering == nil {
+		return "You may only look here."
+	}
+	return person.Reviewer.Refusal(ctx, right)
+}
+
+// sightLasts is how long an answer to what a user may see holds, beside the time that answers of the API server hold.
+const sightLasts = 10 * time.Second
+
+// fleet is the latest picture, of what the user may see.
+func (s *Server) fleet(ctx context.Context) *feed.Fleet {
+	whole, person := s.Feed.Fleet(), personOf(ctx)
+	if person == nobodyYet.Person {
+		return &feed.Fleet{At: whole.At}
+	}
+	if !person.Filtered {
+		return whole
+	}
+	person.mutex.Lock()
+	defer person.mutex.Unlock()
+	if now := s.Clock.Now(); person.whole != whole || now.Sub(person.at) > sightLasts {
+		person.whole, person.at = whole, now
+		person.shown = whole.SeenBy(func(group, resource, namespace string) bool {
+			return person.Reviewer.Refusal(ctx, as.Right{Verb: "list", Group: group, Resource: resource, Namespace: namespace}) == ""
+		})
+	}
+	return person.shown
+}

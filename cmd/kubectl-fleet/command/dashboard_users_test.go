@@ -1,0 +1,523 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// provider stands in for an identity provider: it lets the user in whom claims are about, without a question.
+type provider struct {
+	*httptest.Server
+	key *rsa.PrivateKey
+
+	mutex sync.Mutex
+	// claims are those of the user who is logged in at the provider; none if no user is.
+	claims map[string]any
+	// asked is the request for the login that was answered last, verifier what its code was traded with.
+	asked    url.Values
+	verifier string
+}
+
+func newProvider(t testing.TB) *provider {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	p := &provider{key: key}
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, body any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{
+			"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
+			"id_token_signing_alg_values_supported": []string{"RS256"},
+		})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"keys": []any{map[string]any{
+			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1", "n": base64.RawURLEncoding.EncodeToString(key.N.Bytes()),
+			"e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes()),
+		}}})
+	})
+	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		_ = r.ParseForm()
+		p.verifier = r.PostForm.Get("code_verifier")
+		sum := sha256.Sum256([]byte(p.verifier))
+		if r.PostForm.Get("code") != "code" || base64.RawURLEncoding.EncodeToString(sum[:]) != p.asked.Get("code_challenge") {
+			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+			return
+		}
+		answer(w, map[string]any{"access_token": "access-token", "token_type": "Bearer", "refresh_token": "refresh-token", "id_token": p.token()})
+	})
+	p.Server = httptest.NewServer(mux)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// token signs the claims.
+func (p *provider) token() string {
+	part := func(value any) string {
+		text, _ := json.Marshal(value)
+		return base64.RawURLEncoding.EncodeToString(text)
+	}
+	text := part(map[string]any{"alg": "RS256", "kid": "1"}) + "." + part(p.claims)
+	sum := sha256.Sum256([]byte(text))
+	signature, _ := rsa.SignPKCS1v15(rand.Reader, p.key, crypto.SHA256, sum[:])
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+// answer is where the provider sends a browser that it was sent.
+func (p *provider) answer(t testing.TB, to string) string {
+	t.Helper()
+	parsed, err := url.Parse(to)
+	require.NoError(t, err)
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.asked = parsed.Query()
+	back := url.Values{"state": {p.asked.Get("state")}, "code": {"code"}}
+	switch {
+	case p.claims == nil && p.asked.Get("prompt") == "none":
+		back = url.Values{"state": {p.asked.Get("state")}, "error": {"login_required"}}
+	case p.claims == nil:
+		back = url.Values{"state": {p.asked.Get("state")}, "error": {"access_denied"}, "error_description": {"no " + script}}
+	default:
+		if p.claims["nonce"] == nil {
+			p.claims["nonce"] = p.asked.Get("nonce")
+		}
+	}
+	return "/oidc/callback?" + back.Encode()
+}
+
+// logIn has a user logged in at the provider.
+func (p *provider) logIn(now time.Time, name string, groups ...string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.claims = map[string]any{"iss": p.URL, "aud": "fleet", "sub": name + "-id", "email": name, "groups": groups, "iat": now.Unix(), "exp": now.Add(30 * time.Minute).Unix()}
+}
+
+const served = "fleet.example.com"
+
+// newSite serves a fleet to users who log in. What they may do is up to the hub, by their name.
+func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change func(*web.Server, *web.SignedIn)) (*browser, *provider) {
+	t.Helper()
+	p := newProvider(t)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "key"), []byte(strings.Repeat("k", 32)), 0o600))
+	sealer := &session.Sealer{Folder: folder, Clock: clock}
+	b := &browser{t: t, hub: hub, host: served}
+	log := func(format string, args ...any) { fmt.Fprintf(&b.log, format+"\n", args...) }
+	access := &web.SignedIn{
+		Cookies: &session.Cookies{Sealer: sealer}, Host: served, Clock: clock, Log: log,
+		Provider: &session.Provider{
+			Issuer: p.URL, ClientID: "fleet", ClientSecret: "client-secret", Redirect: "https://" + served + "/oidc/callback", UsernameClaim: "email", GroupsClaim: "groups",
+			Keep: []string{"fleet-*", "system:*"}, Lasts: time.Hour, HTTP: p.Client(), Clock: clock, Sealer: sealer,
+		},
+		Act: func(user session.Identity) (*web.Person, error) {
+			if user.Token == "" {
+				if _, err := as.User(&rest.Config{}, user.User, user.Groups); err != nil {
+					return nil, err
+				}
+			}
+			return personOn(hub, clock, user), nil
+		},
+	}
+	fleet, err := feed.Start(t.Context(), hub, clock, "")
+	require.NoError(t, err)
+	server := &web.Server{Feed: fleet, Access: access, Clock: clock, Hub: "test-hub", Key: func() string { return "key" }, Log: log}
+	if change != nil {
+		change(server, access)
+	}
+	b.handler = server.Handler()
+	return b, p
+}
+
+// personOn acts as a user on a hub in memory.
+func personOn(hub client.WithWatch, clock clock.WithTicker, user session.Identity) *web.Person {
+	theirs := rightsOf(hub, user.User)
+	f := cli.NewFactory()
+	f.Clock, f.Discover = clock, discovered
+	f.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
+	f.Connect = func(*rest.Config) (client.WithWatch, error) { return theirs, nil }
+	steering, reading := ForPages(f, theirs)
+	reviewer := &as.Reviewer{Client: theirs, Clock: clock, User: user.User, Groups: user.Groups}
+	return &web.Person{Name: user.User, Groups: user.Groups, Reviewer: reviewer, Steering: steering, Reading: reading, Filtered: true}
+}
+
+// rightsOf has a hub let jane do everything, and others look at placements and clusters, and at namespace shop.
+func rightsOf(hub client.WithWatch, name string) client.WithWatch {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "clusterstagedupdateruns"}, "web-5", fmt.Errorf("%s may not", name))
+	return interceptor.NewClient(hub, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if review, is := object.(*authorizationv1.SubjectAccessReview); is {
+				what := review.Spec.ResourceAttributes
+				review.Status.Allowed = review.Spec.User == "jane@example.com" ||
+					what.Verb == "list" && (slices.Contains([]string{"memberclusters", "clusterresourceplacements"}, what.Resource) || what.Namespace == "shop")
+				return nil
+			}
+			if name != "jane@example.com" {
+				return forbidden
+			}
+			return c.Create(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if name != "jane@example.com" {
+				return forbidden
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	})
+}
+
+// keepCookies keeps the cookies that an answer sets, as browsers do.
+func (b *browser) keepCookies(answer *httptest.ResponseRecorder) {
+	for _, cookie := range answer.Result().Cookies() {
+		b.cookies = slices.DeleteFunc(b.cookies, func(other *http.Cookie) bool { return other.Name == cookie.Name })
+		if cookie.MaxAge >= 0 {
+			b.cookies = append(b.cookies, cookie)
+		}
+	}
+}
+
+// enter logs in, and returns the answer to the return from the provider.
+func (b *browser) enter(p *provider, next string) *httptest.ResponseRecorder {
+	b.t.Helper()
+	begun := b.send(http.MethodPost, "/login", url.Values{"next": {next}})
+	require.Equal(b.t, http.StatusSeeOther, begun.Code, begun.Body.String())
+	b.keepCookies(begun)
+	back := b.get(p.answer(b.t, begun.Header().Get("Location")))
+	b.keepCookies(back)
+	return back
+}
+
+func (b *browser) cookie(name string) *http.Cookie {
+	for _, cookie := range b.cookies {
+		if cookie.Name == name {
+			return cookie
+		}
+	}
+	return nil
+}
+
+func TestAUserLogsInAndActsAsThemself(t *testing.T) {
+	clock := testingclock.NewFakeClock(now)
+	b, p := newSite(t, inMemory(approvalFleet()...), clock, nil)
+	turned := b.get("/runs/web-5")
+	assert.Equal(t, http.StatusSeeOther, turned.Code)
+	assert.Equal(t, "/login?next=%2Fruns%2Fweb-5", turned.Header().Get("Location"))
+	page := b.get("/login?next=" + url.QueryEscape("/runs/"+script)).Body.String()
+	assert.NotContains(t, page, script)
+	assert.NotContains(t, page, "web-5", "nothing of the fleet before the login")
+	assert.Contains(t, b.get("/login").Header().Get("Content-Security-Policy"), "form-action 'self' "+p.URL+";")
+
+	p.logIn(now, "jane@example.com", "fleet-admins", "other")
+	back := b.enter(p, "/runs/web-5")
+	require.Equal(t, http.StatusSeeOther, back.Code, back.Body.String())
+	assert.Equal(t, "/runs/web-5", back.Header().Get("Location"))
+	assert.Equal(t, "S256", p.asked.Get("code_challenge_method"))
+	assert.Equal(t, "openid", p.asked.Get("scope"), "no refresh token is asked for")
+	assert.NotEmpty(t, p.asked.Get("nonce"))
+	cookie := b.cookie("__Host-fleet")
+	require.NotNil(t, cookie)
+	assert.True(t, cookie.HttpOnly && cookie.Secure)
+	assert.Equal(t, http.SameSiteLaxMode, cookie.SameSite)
+	assert.Equal(t, "/", cookie.Path)
+	assert.Len(t, b.cookies, 1, "the cookie of the login is spent")
+
+	me := b.get("/me").Body.String()
+	assert.Contains(t, me, "jane@example.com")
+	assert.Contains(t, me, "fleet-admins")
+	assert.NotContains(t, me, "other", "groups that are not kept are dropped")
+	assert.Contains(t, me, now.Add(30*time.Minute).UTC().Format(time.RFC3339), "the session ends with the ID token")
+	require.Equal(t, http.StatusSeeOther, b.send(http.MethodPost, "/runs/web-5/stop", url.Values{"uid": {"run-uid"}}).Code)
+	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "web-5"}, run))
+	assert.Equal(t, placementv1beta1.StateStop, run.Spec.State)
+
+	said := b.log.String()
+	assert.Contains(t, said, "/runs/web-5/stop by jane@example.com: 303")
+	for _, secret := range []string{cookie.Value, "access-token", "refresh-token", "client-secret", p.token(), p.verifier} {
+		assert.NotContains(t, said, secret)
+		assert.NotContains(t, me, secret)
+	}
+	b.keepCookies(b.send(http.MethodPost, "/logout", nil))
+	assert.Empty(t, b.cookies)
+	assert.Equal(t, http.StatusSeeOther, b.get("/me").Code)
+}
+
+func TestASessionEndsAndIsRenewedWithoutAQuestion(t *testing.T) {
+	clock := testingclock.NewFakeClock(now)
+	b, p := newSite(t, inMemory(approvalFleet()...), clock, nil)
+	p.logIn(now, "jane@example.com", "fleet-admins")
+	b.enter(p, "/")
+	require.Equal(t, http.StatusOK, b.get("/").Code)
+	clock.Step(30 * time.Minute)
+	assert.Equal(t, http.StatusUnauthorized, b.get("/live?page=/").Code, "no stream outlives its session")
+	refused := b.send(http.MethodPost, "/runs/web-5/stop", url.Values{"uid": {"run-uid"}})
+	assert.Equal(t, http.StatusUnauthorized, refused.Code)
+	assert.Contains(t, refused.Body.String(), "log in in another tab, and send this again. Nothing was done.")
+
+	p.logIn(clock.Now(), "jane@example.com", "fleet-viewers")
+	again := b.get("/runs/web-5?page=2")
+	require.Equal(t, http.StatusSeeOther, again.Code)
+	assert.Contains(t, again.Header().Get("Location"), "prompt=none")
+	b.keepCookies(again)
+	back := b.get(p.answer(t, again.Header().Get("Location")))
+	b.keepCookies(back)
+	assert.Equal(t, "/runs/web-5?page=2", back.Header().Get("Location"))
+	assert.Contains(t, b.get("/me").Body.String(), "fleet-viewers", "groups are fresh")
+
+	clock.Step(time.Hour)
+	p.claims = nil
+	again = b.get("/")
+	b.keepCookies(again)
+	back = b.get(p.answer(t, again.Header().Get("Location")))
+	assert.Equal(t, "/login?next=%2F", back.Header().Get("Location"), "the provider has to ask, so the user is asked first")
+}
+
+func TestWhoIsNotLetInIsToldWhy(t *testing.T) {
+	clock := testingclock.NewFakeClock(now)
+	many := make([]string, 90)
+	for i := range many {
+		many[i] = fmt.Sprintf("fleet-%d-%s", i, strings.Repeat("x", 40))
+	}
+	for sentence, test := range map[string]struct {
+		prepare func(*provider)
+		want    string
+	}{
+		"a group of Kubernetes":        {func(p *provider) { p.logIn(now, "jane@example.com", "system:masters") }, "names of Kubernetes itself are not for people"},
+		"a user of Kubernetes":         {func(p *provider) { p.logIn(now, "system:admin") }, "names of Kubernetes itself are not for people"},
+		"a user without the claim":     {func(p *provider) { p.logIn(now, "jane@example.com"); delete(p.claims, "email") }, "has no claim &#34;email&#34;"},
+		"an address not verified":      {func(p *provider) { p.logIn(now, "jane@example.com"); p.claims["email_verified"] = false }, "has not verified your email address"},
+		"too many groups for a cookie": {func(p *provider) { p.logIn(now, "jane@example.com", many...) }, "oidc.keepGroups"},
+		"more groups than are kept": {func(p *provider) {
+			p.logIn(now, "jane@example.com", append(many, many...)...)
+			p.claims["groups"] = numbered(101)
+		}, "keeps at most 100"},
+		"a token for another":   {func(p *provider) { p.logIn(now, "jane@example.com"); p.claims["aud"] = "other" }, "could not be checked"},
+		"a token that is over":  {func(p *provider) { p.logIn(now, "jane@example.com"); p.claims["exp"] = now.Add(-time.Minute).Unix() }, "could not be checked"},
+		"another login's token": {func(p *provider) { p.logIn(now, "jane@example.com"); p.claims["nonce"] = "replayed" }, "was not begun in this browser"},
+		"the provider refuses":  {func(p *provider) { p.claims = nil }, "access_denied (no &lt;script&gt;"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			b, p := newSite(t, inMemory(), clock, nil)
+			test.prepare(p)
+			answer := b.enter(p, "/")
+			assert.GreaterOrEqual(t, answer.Code, 400)
+			assert.Contains(t, answer.Body.String(), test.want)
+			assert.Nil(t, b.cookie("__Host-fleet"))
+		})
+	}
+	b, p := newSite(t, inMemory(), clock, nil)
+	p.logIn(now, "jane@example.com")
+	begun := b.send(http.MethodPost, "/login", nil)
+	callback := p.answer(t, begun.Header().Get("Location"))
+	assert.Equal(t, http.StatusBadRequest, b.get(callback).Code, "another browser's login")
+	b.keepCookies(begun)
+	assert.Equal(t, http.StatusBadRequest, b.get(strings.Replace(callback, "state=", "state=x", 1)).Code)
+	clock.Step(11 * time.Minute)
+	assert.Equal(t, http.StatusBadRequest, b.get(callback).Code, "it took too long")
+	p.Close()
+	assert.Equal(t, http.StatusBadGateway, newAway(t).send(http.MethodPost, "/login", nil).Code, "the provider is away")
+}
+
+func numbered(number int) []string {
+	var groups []string
+	for i := range number {
+		groups = append(groups, fmt.Sprintf("fleet-%d", i))
+	}
+	return groups
+}
+
+// newAway is a dashboard whose identity provider does not answer.
+func newAway(t *testing.T) *browser {
+	t.Helper()
+	b, p := newSite(t, inMemory(), testingclock.NewFakeClock(now), nil)
+	p.Close()
+	return b
+}
+
+func TestAUserSeesWhatTheUserMayList(t *testing.T) {
+	b, p := newSite(t, inMemory(approvalFleet()...), testingclock.NewFakeClock(now), nil)
+	p.logIn(now, "joe@example.com")
+	b.enter(p, "/")
+	runs := b.get("/runs").Body.String()
+	assert.Contains(t, runs, "nightly", "namespace shop may be looked at")
+	assert.NotContains(t, runs, "web-5")
+	assert.Contains(t, runs, "You may not list approval requests, approval requests of all namespaces, bindings, bindings of all namespaces, evictions, holds, placements of all namespaces, runs, runs of all namespaces: they are left out.")
+	assert.Equal(t, http.StatusNotFound, b.get("/runs/web-5").Code)
+	assert.NotContains(t, b.get("/runs/web").Body.String(), "web-5", "no name is near that may not be seen")
+	assert.NotContains(t, b.get("/").Body.String(), "payments", "holds are not his to see")
+	assert.Contains(t, b.get("/clusters").Body.String(), "member-1")
+	assert.Contains(t, b.get("/ns/shop/runs/nightly").Body.String(), "You may not patch stagedupdateruns in namespace shop.")
+	forged := b.send(http.MethodPost, "/runs/web-5/stop", url.Values{"uid": {"run-uid"}})
+	assert.Equal(t, http.StatusForbidden, forged.Code)
+	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "web-5"}, run))
+	assert.Empty(t, run.Spec.State, "nothing was done")
+}
+
+// sitePages are the pages that a user can open, and siteForms those that write.
+var (
+	sitePages = []string{"/", "/waiting", "/placements", "/placements/web", "/placements/web/history", "/runs", "/runs/web-5", "/runs/web-5/clusters", "/clusters", "/clusters/member-1", "/holds", "/search?q=web", "/me", "/ns/shop/runs/nightly"}
+	siteForms = []string{"/runs/web-5/approve", "/runs/web-5/stop", "/runs/web-5/resume", "/runs/web-5/skip", "/runs/web-5/retry", "/placements/web/evict", "/hold", "/holds/incident/release"}
+)
+
+// writeless fails a test when a hub is written to.
+func writeless(t testing.TB, hub client.WithWatch) client.WithWatch {
+	t.Helper()
+	failed := errors.New("a page has written")
+	fail := func() error { assert.Fail(t, failed.Error()); return failed }
+	return interceptor.NewClient(hub, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if strings.HasSuffix(fmt.Sprintf("%T", object), "Review") {
+				return c.Create(ctx, object, options...)
+			}
+			return fail()
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return fail()
+		},
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return fail() },
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return fail() },
+	})
+}
+
+func TestPagesAreForUsersAndWriteNothing(t *testing.T) {
+	b, p := newSite(t, writeless(t, inMemory(approvalFleet()...)), testingclock.NewFakeClock(now), nil)
+	for _, path := range append(slices.Clone(sitePages), siteForms...) {
+		assert.Equal(t, http.StatusSeeOther, b.get(path).Code, path)
+	}
+	for _, path := range siteForms {
+		assert.Equal(t, http.StatusUnauthorized, b.send(http.MethodPost, path, url.Values{"uid": {"run-uid"}}).Code, path)
+	}
+	p.logIn(now, "jane@example.com")
+	b.enter(p, "/")
+	for _, path := range append(slices.Clone(sitePages), siteForms...) {
+		answer := b.get(path)
+		assert.Equal(t, http.StatusOK, answer.Code, path)
+		assert.Equal(t, "no-store", answer.Header().Get("Cache-Control"))
+		assert.NotContains(t, answer.Body.String(), b.cookie("__Host-fleet").Value, path)
+	}
+	for _, path := range append(slices.Clone(siteForms), "/logout", "/login") {
+		for header, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"} {
+			answer := b.send(http.MethodPost, path, url.Values{"uid": {"run-uid"}}, func(r *http.Request) { r.Header.Set(header, value) })
+			assert.Equal(t, http.StatusForbidden, answer.Code, path)
+		}
+	}
+	assert.Equal(t, http.StatusMisdirectedRequest, b.get("/", func(r *http.Request) { r.Host = "evil.example" }).Code)
+	assert.Equal(t, http.StatusMisdirectedRequest, b.get("/login", func(r *http.Request) { r.Host = "" }).Code)
+}
+
+func TestTokensAreTakenOnlyIfTheyAreAllowed(t *testing.T) {
+	clock := testingclock.NewFakeClock(now)
+	b, _ := newSite(t, inMemory(approvalFleet()...), clock, nil)
+	assert.Equal(t, http.StatusSeeOther, b.send(http.MethodPost, "/login/token", url.Values{"token": {"good"}}).Code, "there is no such route")
+	assert.Empty(t, b.cookies)
+
+	b, _ = newSite(t, inMemory(approvalFleet()...), clock, func(_ *web.Server, access *web.SignedIn) {
+		access.Provider = nil
+		access.Tokens = func(_ context.Context, token string) (session.Identity, error) {
+			if token != "good" {
+				return session.Identity{}, errors.New("who is this")
+			}
+			return session.Identity{User: "system:serviceaccount:ops:bot", Groups: []string{"system:serviceaccounts"}, Token: token, Expires: clock.Now().Add(time.Minute)}, nil
+		}
+	})
+	for _, token := range []string{"", "bad", strings.Repeat("x", 9<<10)} {
+		answer := b.send(http.MethodPost, "/login/token", url.Values{"token": {token}})
+		assert.GreaterOrEqual(t, answer.Code, 400)
+		assert.Empty(t, answer.Result().Cookies())
+	}
+	entered := b.send(http.MethodPost, "/login/token", url.Values{"token": {" good\n"}, "next": {"//evil.example"}})
+	require.Equal(t, http.StatusSeeOther, entered.Code, entered.Body.String())
+	assert.Equal(t, "/", entered.Header().Get("Location"))
+	b.keepCookies(entered)
+	assert.Contains(t, b.get("/me").Body.String(), "system:serviceaccount:ops:bot")
+	assert.NotContains(t, b.log.String()+b.get("/me").Body.String()+b.cookies[0].Value, "good")
+	clock.Step(2 * time.Minute)
+	assert.Equal(t, "/login?next=%2F", b.get("/").Header().Get("Location"))
+}
+
+func TestAnyoneMayLookWhereThatIsAllowedAndNoRouteWrites(t *testing.T) {
+	hub := writeless(t, inMemory(approvalFleet()...))
+	clock := testingclock.NewFakeClock(now)
+	b, _ := newSite(t, hub, clock, func(server *web.Server, _ *web.SignedIn) {
+		person := personOn(hub, clock, session.Identity{User: "jane@example.com"})
+		person.Steering = nil
+		server.ReadOnly, server.Access = true, &web.Anyone{Person: person, Host: served}
+	})
+	for _, path := range sitePages {
+		page := b.get(path)
+		assert.Equal(t, http.StatusOK, page.Code, path)
+		assert.NotContains(t, page.Body.String(), `method="post"`, path)
+		assert.NotRegexp(t, `<a class="button"[^>]*(approve|stop|resume|skip|retry|evict|hold)`, page.Body.String(), path)
+	}
+	for _, path := range append(slices.Clone(siteForms), sitePages...) {
+		assert.GreaterOrEqual(t, b.send(http.MethodPost, path, url.Values{"uid": {"run-uid"}, "reason": {"x"}}).Code, 400, path)
+	}
+	holds := &fleetflowv1alpha1.RolloutHoldList{}
+	require.NoError(t, b.hub.List(t.Context(), holds))
+	assert.Len(t, holds.Items, 1)
+}
+
+func TestAStreamEndsWithItsSession(t *testing.T) {
+	const lasts = 300 * time.Millisecond
+	b, p := newSite(t, inMemory(approvalFleet()...), clock.RealClock{}, func(_ *web.Server, access *web.SignedIn) { access.Provider.Lasts = lasts })
+	p.logIn(time.Now(), "jane@example.com")
+	b.enter(p, "/")
+	answer := b.get("/live?page=/runs/web-5") // returns when the stream ends
+	assert.Equal(t, http.StatusOK, answer.Code)
+	frames := bytes.Split(bytes.TrimSpace(answer.Body.Bytes()), []byte("\n\n"))
+	assert.Contains(t, string(frames[len(frames)-1]), "Your session is over. Reload the page to go on")
+}
+
+func TestTransportIsHeldToTLSWhereItEnds(t *testing.T) {
+	b, _ := newSite(t, inMemory(), testingclock.NewFakeClock(now), func(server *web.Server, _ *web.SignedIn) { server.TLS = true })
+	assert.Equal(t, "max-age=31536000", b.get("/login").Header().Get("Strict-Transport-Security"))
+	b, _ = newSite(t, inMemory(), testingclock.NewFakeClock(now), nil)
+	assert.Empty(t, b.get("/login").Header().Get("Strict-Transport-Security"))
+	_, err := io.ReadAll(b.get("/static/app.css").Result().Body)
+	require.NoError(t, err)
+}
