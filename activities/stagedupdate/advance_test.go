@@ -2,12 +2,14 @@ package stagedupdate_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -222,6 +224,26 @@ func TestAnEditedApplyStrategyDoesNotEndTheRunAndIsNotTaken(t *testing.T) {
 
 // A cluster that takes too long is reported once, the run goes on waiting and
 // says so until the cluster is done.
+func TestAStuckRunSaysWhyFirst(t *testing.T) {
+	h := initialized(t)
+	h.stuck["member3"] = true
+	delta := background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	})
+	h.untilItWaits()
+	b := h.binding("member3")
+	edit(h, b, func(b *placementv1beta1.ClusterResourceBinding) {
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse, Reason: "NotAllWorkAvailable",
+			Message: "Deployment shop/web has 1 of 3 replicas", ObservedGeneration: b.Generation,
+		})
+	})
+	h.clock.Step(5 * time.Minute)
+	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta)
+	assert.Equal(t, "Progressing=False UpdateRunStuck: Cluster member3 in stage canary has not finished updating: Available is False, NotAllWorkAvailable: "+
+		"Deployment shop/web has 1 of 3 replicas. kubectl fleet skip example-run-2 member3 goes on without it. ("+strings.TrimPrefix(isStuck, "Progressing=False UpdateRunStuck: ")+")", progressingOf(h))
+}
+
 func TestAStuckClusterIsReportedOnceAndWaitedFor(t *testing.T) {
 	h := initialized(t)
 	h.stuck["member3"] = true

@@ -134,7 +134,7 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 		},
 		"a cluster in two stages": {
 			spoil: strategy(func(s *placementv1beta1.ClusterStagedUpdateStrategy) { s.Spec.Stages[0].LabelSelector = nil }),
-			want:  "cluster `member1` appears in more than one stages", counted: true,
+			want:  "cluster `member1` appears in more than one stages: its labels match those of `staging` and of `canary`, narrow the labelSelector of one", counted: true,
 		},
 		"a sorting label that is no integer": {
 			spoil: cluster("member3", func(c *clusterv1beta1.MemberCluster) { c.Labels["order"] = "first" }),

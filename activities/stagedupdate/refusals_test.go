@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,7 +64,8 @@ func TestAClusterThatCannotBeWrittenToKeepsNobodyWaiting(t *testing.T) {
 	assert.Equal(t, wasUpdated, h.canaryCondition("member1", "Succeeded"), "others are recorded")
 	h.clock.Step(5 * time.Minute)
 	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta)
-	assert.Equal(t, isStuck+": its binding cannot be written: "+denial, progressingOf(h))
+	assert.Equal(t, "Progressing=False UpdateRunStuck: Cluster member3 in stage canary has not finished updating: its binding cannot be written: "+denial+
+		". kubectl fleet skip example-run-2 member3 goes on without it. ("+strings.TrimPrefix(isStuck, "Progressing=False UpdateRunStuck: ")+")", progressingOf(h))
 	assert.Equal(t, "Warning example-run-2 UpdateRunStuck: Cluster member3 in stage canary has not finished updating for 5m0s: its binding cannot be written: "+denial, h.events[1])
 	assert.Len(t, h.events, 2, "each is said once: %v", h.events)
 
@@ -243,8 +245,8 @@ func TestABindingThatMustNotBeDeletedIsNamedAndTriedAgain(t *testing.T) {
 	done = background(h, advance)
 	h.untilItWaits()
 	assert.False(t, <-done)
-	assert.Equal(t, "Progressing=False UpdateRunStuck: The updateRun is stuck waiting for cluster member4 in stage kubernetes-fleet.io/deleteStage to finish updating, "+
-		"please check crp status for potential errors: its binding cannot be written: "+denial, progressingOf(h))
+	assert.Equal(t, "Progressing=False UpdateRunStuck: Cluster member4 in stage kubernetes-fleet.io/deleteStage has not finished updating: its binding cannot be written: "+denial+
+		". (The updateRun is stuck waiting for cluster member4 in stage kubernetes-fleet.io/deleteStage to finish updating, please check crp status for potential errors)", progressingOf(h))
 
 	h.wish(placementv1beta1.StateStop)
 	assert.False(t, advance(), "a stop does not wait for it")

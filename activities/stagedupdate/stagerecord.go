@@ -39,7 +39,7 @@ func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollo
 		r.LastClustersSucceeded(stage, plan.Done)
 	}
 	if plan.Stuck != "" {
-		r.Stuck(c.in.Stage, plan.Stuck, c.acts.refusals.causeText(c.run.GetUID(), plan.Stuck))
+		r.Stuck(c.in.Stage, plan.Stuck, c.observer.causeText(ctx, plan.Stuck))
 	}
 }
 

@@ -46,7 +46,7 @@ var badRuns = map[string]badRun{
 	"cluster in two stages": {
 		stages:  []placementv1beta1.StageConfig{staging(), everywhere()},
 		change:  noChange,
-		message: "cluster `member-2` appears in more than one stages",
+		message: "cluster `member-2` appears in more than one stages: its labels match those of `staging` and of `everywhere`, narrow the labelSelector of one",
 	},
 	"cluster in no stage": {
 		stages:  []placementv1beta1.StageConfig{canary()},

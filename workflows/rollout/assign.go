@@ -40,8 +40,8 @@ func AssignStages(stages []Stage, clusters []Member) ([][]string, error) {
 			if !stage.Match(c.Labels) {
 				continue
 			}
-			if _, twice := assigned[c.Name]; twice {
-				return nil, fmt.Errorf("cluster `%s` appears in more than one stages", c.Name)
+			if other, twice := assigned[c.Name]; twice {
+				return nil, fmt.Errorf("cluster `%s` appears in more than one stages: its labels match those of `%s` and of `%s`, narrow the labelSelector of one", c.Name, other, stage.Name)
 			}
 			assigned[c.Name] = stage.Name
 			members = append(members, c)

@@ -77,7 +77,7 @@ func TestAssignStages(t *testing.T) {
 		"a cluster in two stages is refused": {
 			stages:  []rollout.Stage{{Name: "one", Match: everything}, {Name: "two", Match: environment("x")}},
 			members: []rollout.Member{member("a"), member("b", "environment", "x")},
-			err:     "cluster `b` appears in more than one stages",
+			err:     "cluster `b` appears in more than one stages: its labels match those of `one` and of `two`, narrow the labelSelector of one",
 		},
 		"a cluster in no stage is refused": {
 			stages:  []rollout.Stage{{Name: "one", Match: environment("x")}},

@@ -3,6 +3,7 @@ package updaterun
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -114,10 +115,27 @@ func (r Recorder) released() {
 	meta.RemoveStatusCondition(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
 }
 
-// Stuck records that the run has waited for a cluster for too long; why, which may be empty, is what is known of the cause.
+// Stuck records that the run has waited for a cluster for too long; why is what is known of the cause, as it follows a sentence:
+// empty, or behind a colon. The cause comes first, then the remedy; the phrase at the end is KubeFleet's, for scripts that look
+// for it.
 func (r Recorder) Stuck(stage, cluster, why string) {
-	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck,
-		fmt.Sprintf("The updateRun is stuck waiting for cluster %s in stage %s to finish updating, please check crp status for potential errors%s", cluster, stage, why))
+	message := fmt.Sprintf("The updateRun is stuck waiting for cluster %s in stage %s to finish updating, please check crp status for potential errors", cluster, stage)
+	if why != "" {
+		message = fmt.Sprintf("Cluster %s in stage %s has not finished updating%s.%s (%s)", cluster, stage, strings.TrimRight(why, ". "), r.skipHint(stage, cluster), message)
+	}
+	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, message)
+}
+
+// skipHint says how a run goes on without a cluster of a stage. The deletion stage skips none.
+func (r Recorder) skipHint(stage, cluster string) string {
+	if stage == placementv1beta1.DeletionStageName {
+		return ""
+	}
+	of := r.Run.GetName()
+	if namespace := r.Run.GetNamespace(); namespace != "" {
+		of = "-n " + namespace + " " + of
+	}
+	return fmt.Sprintf(" kubectl fleet skip %s %s goes on without it.", of, cluster)
 }
 
 // Stopping records that the run waits for clusters in flight before it stops.

@@ -1,11 +1,13 @@
 package updaterun_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -141,6 +143,30 @@ func TestARunIsOver(t *testing.T) {
 			}
 			assert.Equal(t, test.over, placementv1beta1.IsRunOver(run))
 			assert.Equal(t, test.deleting, updaterun.Read(run).Phase == updaterun.PhaseDeleting)
+		})
+	}
+}
+
+func TestARunThatIsStuckNamesTheCauseThenTheRemedy(t *testing.T) {
+	const phrase = "The updateRun is stuck waiting for cluster a in stage canary to finish updating, please check crp status for potential errors"
+	for sentence, test := range map[string]struct {
+		scope      placementv1beta1.Scope
+		stage, why string
+		want       string
+	}{
+		"the cause is not known": {placementv1beta1.Scope{}, "canary", "", phrase},
+		"it is known": {placementv1beta1.Scope{}, "canary", ": Deployment shop/web has 1 of 3 replicas.",
+			"Cluster a in stage canary has not finished updating: Deployment shop/web has 1 of 3 replicas. kubectl fleet skip run a goes on without it. (" + phrase + ")"},
+		"of a run in a namespace": {placementv1beta1.Scope{Namespace: "shop"}, "canary", ": no",
+			"Cluster a in stage canary has not finished updating: no. kubectl fleet skip -n shop run a goes on without it. (" + phrase + ")"},
+		"in the deletion stage, which skips none": {placementv1beta1.Scope{}, placementv1beta1.DeletionStageName, ": no",
+			"Cluster a in stage kubernetes-fleet.io/deleteStage has not finished updating: no. (" + strings.Replace(phrase, "canary", placementv1beta1.DeletionStageName, 1) + ")"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			run := runOfTwoStages(test.scope)
+			run.SetNamespace(test.scope.Namespace)
+			updaterun.Recorder{Run: run, Now: begin}.Stuck(test.stage, "a", test.why)
+			assert.Equal(t, test.want, meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeProgressing).Message)
 		})
 	}
 }
