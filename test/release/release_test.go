@@ -204,6 +204,25 @@ func TestARelease(t *testing.T) {
 			}
 		}
 	})
+	t.Run("is installed by the commands that its notes print", func(t *testing.T) {
+		_, block, has := strings.Cut(readFile(t, out, "RELEASE_NOTES.md"), "```bash\n")
+		require.True(t, has)
+		commands, _, _ := strings.Cut(block, "```")
+		home, programs := t.TempDir(), t.TempDir()
+		// helm and kubectl do nothing but insist that the files they are given are there.
+		script := "#!/bin/bash\nfor word in \"$@\"; do case $word in *.tgz) [ -s \"$word\" ] || exit 1 ;; esac; done\necho \"$(basename \"$0\") $*\"\n"
+		for _, name := range []string{"helm", "kubectl"} {
+			require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte(script), 0o700)) //nolint:gosec // it is to be run
+		}
+		command := exec.CommandContext(t.Context(), "bash", "-euc", commands)
+		command.Dir, command.Env = out, []string{"HOME=" + home, "PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH")}
+		printed, err := command.CombinedOutput()
+		require.NoError(t, err, "%s", printed)
+		assert.FileExists(t, filepath.Join(home, ".local", "bin", "kubectl-fleet"))
+		assert.Contains(t, string(printed), "helm install hub-agent hub-agent-1.2.3.tgz --namespace fleet-system")
+		assert.Contains(t, string(printed), "kubectl fleet join member-1 --member-context member-1 --chart member-agent-1.2.3.tgz")
+		require.NoError(t, os.Remove(filepath.Join(out, "kubectl-fleet"))) // what tar has left there
+	})
 	t.Run("says what has changed, and what is left to do", func(t *testing.T) {
 		notes := readFile(t, out, "RELEASE_NOTES.md")
 		assert.Contains(t, notes, "## Changes since v1.2.2\n\n- Rollouts are faster (abc1234)\n")
@@ -221,6 +240,15 @@ func TestARelease(t *testing.T) {
 		assert.Contains(t, readFile(t, out, "images-and-charts.txt"), "hub-agent registry.example.com/fleet/hub-agent@"+image)
 		assert.FileExists(t, filepath.Join(out, "hub-agent-1.2.3.tgz"))
 	})
+}
+
+func TestAPluginThatHasGrownTooLargeIsNotReleased(t *testing.T) {
+	t.Cleanup(func() { delete(played, "go") })
+	played["go"] = playedGo
+	t.Setenv("LARGEST", "5")
+	_, output, err := release(t, folder(t), "release-all", "VERSION=1.2.3")
+	require.Error(t, err)
+	assert.Regexp(t, `bin/linux-amd64/kubectl-fleet has \d+ bytes, more than 5`, output)
 }
 
 func TestAVersionThatIsNoneIsRefusedBeforeAnythingIsBuilt(t *testing.T) {
