@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
 // Process is what flags say of the process of any agent: its endpoints, its log, and the lease by which several agents
@@ -81,6 +82,7 @@ func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Du
 		LeaderElectionID:              lease,
 		LeaderElectionNamespace:       p.leaseNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionLabels:          version.Labels(), // by which kubectl fleet check knows the version of the agent that leads
 		LeaseDuration:                 &p.leaseDuration,
 		RenewDeadline:                 &p.renewDeadline,
 		RetryPeriod:                   &p.retryPeriod,

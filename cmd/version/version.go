@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // number is that of a release; the linker sets it, see the Makefile and the Dockerfile.
@@ -33,6 +35,23 @@ func numberOf(stamped string, info *debug.BuildInfo) string {
 		return unknown
 	}
 	return info.Main.Version
+}
+
+// Label is the label that says of which version the agent is that holds a lease.
+const Label = "app.kubernetes.io/version"
+
+// Labels are the labels of what an agent of this version holds.
+func Labels() map[string]string { return map[string]string{Label: labelValue(Number())} }
+
+// labelValue is a version as a label can have it: Go's versions may have a +.
+func labelValue(of string) string {
+	value := strings.Map(func(r rune) rune {
+		if r == '+' {
+			return '-'
+		}
+		return r
+	}, of)
+	return strings.Trim(value[:min(len(value), validation.LabelValueMaxLength)], "-_.")
 }
 
 // Of is what a program says when it is asked for its version: that and what it was made with and for.

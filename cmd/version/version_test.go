@@ -3,9 +3,11 @@ package version
 import (
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 func TestTheVersionIsThatOfTheReleaseOrElseThatOfTheCommit(t *testing.T) {
@@ -37,5 +39,17 @@ func TestImagesThereAreOfReleasesOnly(t *testing.T) {
 	for stamped, is := range map[string]bool{"v0.2.0": true, "v0.2.0-rc.1": true, "": false, "139e5d1": false, "v0.2.0-14-g139e5d1": false, "v0.2.0-dirty": false} {
 		number = stamped
 		assert.Equal(t, is, IsRelease(), stamped)
+	}
+}
+
+func TestALabelCanHaveEveryVersion(t *testing.T) {
+	for of, want := range map[string]string{
+		"v0.2.0-rc.1":                            "v0.2.0-rc.1",
+		"v0.0.0-20261125-556decd00000+dirty":     "v0.0.0-20261125-556decd00000-dirty",
+		"v1.2.3+" + strings.Repeat("a", 70):      "v1.2.3-" + strings.Repeat("a", 56),
+		"v1.2.3" + strings.Repeat("+", 70) + "a": "v1.2.3",
+	} {
+		assert.Equal(t, want, labelValue(of))
+		assert.Empty(t, validation.IsValidLabelValue(labelValue(of)))
 	}
 }

@@ -71,6 +71,8 @@ func ManagerOptions(options ctrl.Options) ctrl.Options {
 type Options struct {
 	// Name of the member in the fleet.
 	Name string
+	// Version of this agent, which the member reports.
+	Version string
 	// Hub is the configuration to reach the hub.
 	Hub *rest.Config
 	// TokenStore is where the member keeps its token for the hub.
@@ -111,7 +113,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	members := membership.NewReconciler(name, hub.GetClient(), surveyor, clock.RealClock{})
 	members.Applier = works
-	surveyor.Namespaces, members.WatchNamespaces = o.Namespaces, o.Namespaces
+	surveyor.Namespaces, members.WatchNamespaces, surveyor.AgentVersion = o.Namespaces, o.Namespaces, o.Version
 	works.Removed = members.Wake
 	issue, err := hubtoken.IssuerAt(o.Hub)
 	if err != nil {

@@ -62,6 +62,9 @@ const (
 	// KubernetesVersionProperty is the version of the cluster's API server.
 	KubernetesVersionProperty PropertyName = "k8s.io/k8s-version"
 
+	// AgentVersionProperty is the version of the member agent.
+	AgentVersionProperty PropertyName = "fleetflow.io/agent-version"
+
 	// ClusterEntryPointProperty is the address of the cluster's API server.
 	ClusterEntryPointProperty PropertyName = "k8s.io/cluster-entrypoint"
 

@@ -42,6 +42,8 @@ type Factory struct {
 	Mapper func() (meta.RESTMapper, error)
 	// Discover asks the hub which kinds it serves; tests have an answer.
 	Discover func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+	// ServerVersion asks the API server of the hub for its version, such as v1.36.3; tests have an answer.
+	ServerVersion func() (string, error)
 	// Configure reads the configuration of a context of the kubeconfig, of the current one if it has no name.
 	Configure func(kubeContext string) (*rest.Config, error)
 	// colour is the value of --color.
@@ -63,6 +65,7 @@ func NewFactory() *Factory {
 	f.Configure = f.configure
 	f.Mapper = f.Flags.ToRESTMapper
 	f.Discover = f.discover
+	f.ServerVersion = f.serverVersion
 	return f
 }
 
@@ -120,6 +123,18 @@ func (f *Factory) discover() ([]*metav1.APIGroup, []*metav1.APIResourceList, err
 		return nil, nil, fmt.Errorf("asking the hub for the kinds it serves: %w", err)
 	}
 	return groups, lists, nil
+}
+
+func (f *Factory) serverVersion() (string, error) {
+	c, err := f.Flags.ToDiscoveryClient()
+	if err != nil {
+		return "", fmt.Errorf("connecting to the hub: %w", err)
+	}
+	answer, err := c.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("asking the hub's API server for its version: %w", err)
+	}
+	return answer.GitVersion, nil
 }
 
 func (f *Factory) configure(kubeContext string) (*rest.Config, error) {

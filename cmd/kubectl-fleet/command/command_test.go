@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,12 +43,15 @@ type console struct {
 	contexts map[string]client.WithWatch
 	out, err bytes.Buffer
 	stdin    string
+	// kubernetes is the version of the hub, discover says what it serves.
+	kubernetes string
+	discover   func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
 // newConsole returns a console for a hub with these objects.
 func newConsole(t *testing.T, objects ...client.Object) *console {
 	t.Helper()
-	return &console{t: t, hub: inMemory(objects...)}
+	return &console{t: t, hub: inMemory(objects...), kubernetes: "v1.36.3", discover: discovered}
 }
 
 func inMemory(objects ...client.Object) client.WithWatch {
@@ -61,7 +65,7 @@ func inMemory(objects ...client.Object) client.WithWatch {
 	name := func(object client.Object) []string { return []string{object.GetName()} }
 	for _, kind := range []client.Object{
 		&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.StagedUpdateRun{},
-		&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ResourcePlacement{},
+		&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ResourcePlacement{}, &coordinationv1.Lease{},
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", name)
 	}
@@ -97,6 +101,14 @@ func noHub(of client.WithWatch) client.WithWatch {
 // run runs a command line and returns its error.
 func (c *console) run(args ...string) error {
 	c.t.Helper()
+	f, streams := c.factory()
+	root := NewRoot(f, streams)
+	root.SetArgs(args)
+	return root.ExecuteContext(c.t.Context())
+}
+
+// factory is what commands of the console work with. What was printed before is forgotten.
+func (c *console) factory() (*cli.Factory, genericiooptions.IOStreams) {
 	f := cli.NewFactory()
 	f.Clock = testingclock.NewFakeClock(now)
 	f.Configure = func(kubeContext string) (*rest.Config, error) { return &rest.Config{Host: kubeContext}, nil }
@@ -108,12 +120,11 @@ func (c *console) run(args ...string) error {
 		return c.contexts[config.Host], nil
 	}
 	f.Mapper = func() (meta.RESTMapper, error) { return servedKinds(), nil }
-	f.Discover = discovered
+	f.Discover = c.discover
+	f.ServerVersion = func() (string, error) { return c.kubernetes, nil }
 	c.out.Reset()
 	c.err.Reset()
-	root := NewRoot(f, genericiooptions.IOStreams{In: strings.NewReader(c.stdin), Out: &c.out, ErrOut: &c.err})
-	root.SetArgs(args)
-	return root.ExecuteContext(c.t.Context())
+	return f, genericiooptions.IOStreams{In: strings.NewReader(c.stdin), Out: &c.out, ErrOut: &c.err}
 }
 
 // golden compares what was printed with testdata/<name>; UPDATE_GOLDEN=1 writes that file.

@@ -54,7 +54,7 @@ func (r *recordedHelm) helm() helm {
 	}}
 }
 
-// runWithHelm runs join or unjoin between two clusters in memory.
+// runWithHelm runs init, or join or unjoin between two clusters in memory.
 func (c *console) runWithHelm(h *recordedHelm, args ...string) error {
 	c.t.Helper()
 	f := cli.NewFactory()
@@ -73,6 +73,12 @@ func (c *console) runWithHelm(h *recordedHelm, args ...string) error {
 	verb := map[string]func(*cli.Factory, genericiooptions.IOStreams, helm) error{
 		"join": func(f *cli.Factory, s genericiooptions.IOStreams, h helm) error {
 			cmd := newJoin(f, s, h)
+			cmd.SetArgs(args[1:])
+			return cmd.ExecuteContext(c.t.Context())
+		},
+		"init": func(f *cli.Factory, s genericiooptions.IOStreams, h helm) error {
+			f.ServerVersion, f.Discover = func() (string, error) { return c.kubernetes, nil }, c.discover
+			cmd := newInit(f, s, h)
 			cmd.SetArgs(args[1:])
 			return cmd.ExecuteContext(c.t.Context())
 		},

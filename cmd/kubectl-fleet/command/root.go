@@ -3,11 +3,13 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -28,16 +30,16 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 // verbs are all verbs by group, in the order the help lists them in.
 func verbs() map[string][]verb {
 	return map[string][]verb{
-		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
+		groupLook:    {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
 		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewExempt, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
-		groupHub:     {NewMigrate, NewConvert, NewDisable, NewEnable},
+		groupHub:     {NewInit, NewMigrate, NewConvert, NewDisable, NewEnable},
 	}
 }
 
 // unasked are the commands that change something and do not ask, as each can be undone by another.
 var unasked = []string{
-	"run", "stop", "resume", "retry", "reject", "federate", "pause", "partition", "suspend", "unsuspend", "orphaning enable", "join", "cordon", "uncordon", "enable",
+	"run", "stop", "resume", "retry", "reject", "federate", "pause", "partition", "suspend", "unsuspend", "orphaning enable", "init", "join", "cordon", "uncordon", "enable",
 }
 
 // settleFlags has every command refuse what is wrong with its command line alike, and hides --yes where nothing is asked. It
@@ -72,12 +74,48 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = 2 // letters that differ, as cobra has it where it suggests by itself
-	hint := "; kubectl fleet --help lists them all"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "; do you mean " + strings.Join(near, " or ") + "?"
-	}
+	cmd.SuggestionsMinimumDistance = farthest
+	hint := orElse(cmd.SuggestionsFor(args[0]), "; kubectl fleet --help lists them all")
 	return cli.Usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
+}
+
+// farthest is in how many letters a word may differ from one that is suggested for it, as cobra has it where it suggests by itself.
+const farthest = 2
+
+// orElse asks whether one of some words is meant; without any it says something else.
+func orElse(near []string, otherwise string) string {
+	if len(near) == 0 {
+		return otherwise
+	}
+	return "; do you mean " + strings.Join(near, " or ") + "?"
+}
+
+// nearest are the words that a mistyped one may be meant for, found as cobra finds commands.
+func nearest(word string, among []string) []string {
+	words := &cobra.Command{SuggestionsMinimumDistance: farthest}
+	for _, name := range among {
+		words.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return words.SuggestionsFor(word)
+}
+
+// refuseFlag refuses a command line whose flags cannot be read, with the flags that have nearly the name of an unknown one.
+func refuseFlag(cmd *cobra.Command, err error) error {
+	unknown, is := errors.AsType[*pflag.NotExistError](err)
+	if !is || unknown.GetSpecifiedShortnames() != "" {
+		return cli.Usage(err)
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names = append(names, flag.Name)
+		}
+	})
+	hint := fmt.Sprintf("; %s --help lists them all", cmd.CommandPath())
+	if near := nearest(unknown.GetSpecifiedName(), names); len(near) > 0 {
+		hint = "; do you mean --" + strings.Join(near, " or --") + "?"
+	}
+	return cli.Usagef("%w%s", err, hint)
 }
 
 // NewRoot returns `kubectl fleet`.
@@ -133,7 +171,7 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 	})
 	f.AddFlags(root.PersistentFlags())
 	shortenUsage(root)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
+	root.SetFlagErrorFunc(refuseFlag)
 	asking := settleFlags(f, root, "")
 	slices.Sort(asking)
 	root.Long = fmt.Sprintf(root.Long, wrapWords(strings.Join(asking, ", ")))

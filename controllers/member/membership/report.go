@@ -25,6 +25,8 @@ type Survey struct {
 	UsageUnknown string
 	// Version is the Kubernetes version, empty if it could not be read.
 	Version string
+	// AgentVersion is the version of this agent, empty if it is not known.
+	AgentVersion string
 	// EntryPoint is the address of the API server.
 	EntryPoint string
 	// CertificateAuthority is the API server's CA bundle, base64; empty if there is none.
@@ -116,6 +118,7 @@ func mergeProperties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]
 	}
 	for name, value := range map[clusterv1beta1.PropertyName]string{
 		clusterv1beta1.KubernetesVersionProperty:           s.Version,
+		clusterv1beta1.AgentVersionProperty:                s.AgentVersion,
 		clusterv1beta1.ClusterEntryPointProperty:           s.EntryPoint,
 		clusterv1beta1.ClusterCertificateAuthorityProperty: s.CertificateAuthority,
 	} {

@@ -32,6 +32,8 @@ type Surveyor struct {
 	provider  *propertyprovider.Runner
 	// Namespaces has the namespaces of the cluster reported.
 	Namespaces bool
+	// AgentVersion is reported as the version of this agent.
+	AgentVersion string
 }
 
 // NewSurveyor returns a Surveyor of the cluster that config points to. It reads nodes and pods from
@@ -77,7 +79,7 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 	if err != nil {
 		return Survey{}, err
 	}
-	out.EntryPoint, out.CertificateAuthority = s.host, s.authority
+	out.EntryPoint, out.CertificateAuthority, out.AgentVersion = s.host, s.authority, s.AgentVersion
 	if s.provider != nil {
 		var response *propertyprovider.PropertyCollectionResponse
 		response, out.Conditions = s.provider.Collect(ctx)

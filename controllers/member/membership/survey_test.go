@@ -68,9 +68,12 @@ func TestSurvey(t *testing.T) {
 	defer server.Close()
 	s, err := NewSurveyor(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), nil)
 	require.NoError(t, err)
+	s.AgentVersion = "v0.2.0"
 	survey, err := s.Survey(t.Context(), metav1.Now())
 	require.NoError(t, err)
 	assert.Equal(t, "v1.35.0", survey.Version)
+	reported := Report(Progress{}, survey, clusterv1beta1.InternalMemberClusterStatus{}, 1, metav1.Now())
+	assert.Equal(t, "v0.2.0", reported.Properties[clusterv1beta1.AgentVersionProperty].Value)
 	assert.Equal(t, server.URL, survey.EntryPoint)
 	assert.Empty(t, survey.UsageUnknown)
 	assert.Equal(t, "The cluster's API server is ready", healthyCondition(survey).Message)

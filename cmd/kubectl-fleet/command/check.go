@@ -1,0 +1,117 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
+	"github.com/fleetflow/fleetflow/cmd/version"
+)
+
+// check is what `check` was asked for.
+type check struct {
+	cli.Output
+	factory *cli.Factory
+	streams genericiooptions.IOStreams
+	// plugin is the version of this program, kubectl that of the user's kubectl; empty if there is none.
+	plugin  string
+	kubectl func(ctx context.Context) string
+	strict  bool
+}
+
+// NewCheck returns `kubectl fleet check`.
+func NewCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return newCheck(f, streams, version.Number(), installedKubectl)
+}
+
+func newCheck(f *cli.Factory, streams genericiooptions.IOStreams, plugin string, kubectl func(context.Context) string) *cobra.Command {
+	o := &check{factory: f, streams: streams, plugin: plugin, kubectl: kubectl}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say whether the fleet is installed as it should be, and how to mend what is not",
+		Long: `Look at the hub, the hub agent, Temporal and the members, compare their versions, and say what is wrong and how to mend it.
+Nothing is changed. Temporal is not asked itself: what waits for it is found by what placements and runs say.
+
+Exits with 0 if nothing is wrong, and with 1 if something is; with --strict, warnings count, too.`,
+		Example: `  kubectl fleet check
+
+  # In a pipeline: what is wrong, as JSON
+  kubectl fleet check --strict -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 1 also for warnings, and for what could not be found out.")
+	return cmd
+}
+
+func (o *check) run(ctx context.Context) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	kubernetes, err := o.factory.ServerVersion()
+	if err != nil {
+		return err
+	}
+	var facts *diagnosis.Facts
+	err = o.factory.Patiently(o.streams, "looking at the fleet", func() (err error) {
+		facts, err = diagnosis.Read(ctx, c, o.factory.Discover)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	facts.Plugin, facts.Kubernetes, facts.Kubectl = o.plugin, kubernetes, o.kubectl(ctx)
+	report := diagnosis.Check(facts, o.factory.Clock.Now())
+	if o.Structured() {
+		err = o.Encode(o.streams.Out, report)
+	} else {
+		o.print(report)
+	}
+	if err != nil {
+		return err
+	}
+	if report.Has(diagnosis.Error) || o.strict && (report.Has(diagnosis.Warning) || report.Has(diagnosis.Unknown)) {
+		return &cli.Exit{Code: cli.CodeFailed}
+	}
+	return nil
+}
+
+// marks show the weights of findings.
+var marks = map[diagnosis.Weight]string{diagnosis.OK: "✓", diagnosis.Warning: "!", diagnosis.Error: "✗", diagnosis.Unknown: "?"}
+
+// print prints a report for people.
+func (o *check) print(report *diagnosis.Report) {
+	for _, f := range report.Findings {
+		cli.Printf(o.streams.Out, "%s %-10s %s\n", marks[f.Weight], f.Part, f.Message)
+		if f.Remedy != "" {
+			cli.Printf(o.streams.Out, "%-12s → %s\n", "", f.Remedy)
+		}
+	}
+}
+
+// installedKubectl is the version of the kubectl on the PATH; empty if it cannot be found out.
+func installedKubectl(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "kubectl", "version", "--client", "--output", "json").Output()
+	if err != nil {
+		return "" // the plugin runs without kubectl, too
+	}
+	var answer struct {
+		ClientVersion struct {
+			GitVersion string `json:"gitVersion"`
+		} `json:"clientVersion"`
+	}
+	if json.Unmarshal(out, &answer) != nil {
+		return ""
+	}
+	return answer.ClientVersion.GitVersion
+}

@@ -1,0 +1,185 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+	"github.com/fleetflow/fleetflow/cmd/version"
+)
+
+// everyKind serves all kinds of the scheme, except some.
+func everyKind(except ...string) func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+		lists := map[schema.GroupVersion]*metav1.APIResourceList{}
+		for kind := range cli.Scheme().AllKnownTypes() {
+			of := kind.GroupVersion()
+			if lists[of] == nil {
+				lists[of] = &metav1.APIResourceList{GroupVersion: of.String()}
+			}
+			missing := false
+			for _, name := range except {
+				missing = missing || name == kind.Kind || name == kind.Group
+			}
+			if !missing {
+				lists[of].APIResources = append(lists[of].APIResources, metav1.APIResource{Kind: kind.Kind})
+			}
+		}
+		var all []*metav1.APIResourceList
+		for _, list := range lists {
+			all = append(all, list)
+		}
+		return nil, all, nil
+	}
+}
+
+// versioned is an object whose label says of which version it is.
+func versioned(object client.Object, of string) client.Object {
+	object.SetLabels(map[string]string{version.Label: of, "app.kubernetes.io/name": "hub-agent"})
+	return object
+}
+
+// reporting is a member that joined and reported a while ago.
+func reporting(name, agent string, reported time.Duration) *clusterv1beta1.MemberCluster {
+	member := &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(time.Hour)},
+		Spec:       clusterv1beta1.MemberClusterSpec{HeartbeatPeriodSeconds: 15},
+	}
+	member.Status.Conditions = []metav1.Condition{condition(clusterv1beta1.ConditionTypeJoined, metav1.ConditionTrue, "Joined", time.Hour)}
+	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: ago(reported)}}
+	member.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+		clusterv1beta1.AgentVersionProperty: {Value: agent}, clusterv1beta1.KubernetesVersionProperty: {Value: "v1.34.1"},
+	}
+	return member
+}
+
+// runCheck runs check as a plugin of a version, beside a kubectl of another.
+func (c *console) runCheck(plugin, kubectl string, args ...string) error {
+	c.t.Helper()
+	f, streams := c.factory()
+	cmd := newCheck(f, streams, plugin, func(context.Context) string { return kubectl })
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	return cmd.ExecuteContext(c.t.Context())
+}
+
+func TestCheckOfAFleetThatIsAsItShouldBe(t *testing.T) {
+	c := newConsole(t, versioned(leaseOf(migration.HubAgentLease, "hub-agent-7f"), "v0.2.0"), reporting("member-1", "v0.2.0", time.Second), reporting("member-2", "v0.1.4", time.Second))
+	c.discover = everyKind()
+	require.NoError(t, c.runCheck("v0.3.0", "v1.36.3", "--strict"))
+	c.golden("check-well.txt")
+}
+
+func TestCheckNamesWhatIsWrongAndTheRemedy(t *testing.T) {
+	silent, unhealthy, token, never, leaving := reporting("silent", "v0.2.0", 5*time.Minute), reporting("unhealthy", "v0.4.0", time.Second), reporting("token", "v0.2.0", time.Second),
+		reporting("never", "", time.Second), reporting("leaving", "v0.2.0", time.Second)
+	meta.SetStatusCondition(&unhealthy.Status.Conditions, condition(clusterv1beta1.ConditionTypeHealthy, metav1.ConditionFalse, "APIServerNotReady", time.Minute))
+	meta.SetStatusCondition(&token.Status.Conditions, condition(clusterv1beta1.ConditionTypeHubTokenRenewed, metav1.ConditionFalse, "RenewalFailed", time.Minute))
+	never.Status = clusterv1beta1.MemberClusterStatus{}
+	at := ago(10 * time.Minute)
+	leaving.DeletionTimestamp, leaving.Finalizers = &at, []string{"example.com/stays"}
+	token.Status.Properties[clusterv1beta1.KubernetesVersionProperty] = clusterv1beta1.PropertyValue{Value: "v1.23.9"}
+	waiting := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	waiting.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse, Reason: "EngineUnreachable", Message: "dial tcp: connection refused"}}
+	agent := versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v0.2.0")
+	agent.(*appsv1.Deployment).Spec.Replicas = new(int32(2))
+	pod := versioned(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent-7f"}}, "v0.2.0").(*corev1.Pod)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "hub-agent", Image: "ghcr.io/fleetflow/hub-agent:v0.2.0", State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image"},
+	}}}
+	c := newConsole(t, silent, unhealthy, token, never, leaving, waiting, agent, pod)
+	c.discover, c.kubernetes = everyKind("RolloutHold", "Work"), "v1.29.4"
+	exit := &cli.Exit{}
+	require.ErrorAs(t, c.runCheck("v0.1.0", "v1.28.0"), &exit)
+	assert.Equal(t, cli.CodeFailed, exit.Code)
+	c.golden("check-ill.txt")
+}
+
+func TestCheckOf(t *testing.T) {
+	const theirs, ours = "hub-agent-7d", "hub-agent-7f"
+	second := migration.HubAgentLease
+	second.Namespace = "fleet"
+	for sentence, test := range map[string]struct {
+		objects []client.Object
+		served  func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+		strict  bool
+		reasons []string
+		fails   bool
+	}{
+		"a cluster that is no hub":             {nil, discovered, false, []string{"NoHub"}, true},
+		"a hub without an agent":               {nil, everyKind(), false, []string{"NoHubAgent", "NoHubAgent", "NoMembers"}, true},
+		"two releases in one cluster":          {[]client.Object{leaseOf(migration.HubAgentLease, ours), leaseOf(second, ours)}, everyKind(), false, []string{"TwoHubAgents", "NoMembers"}, true},
+		"a hub of KubeFleet":                   {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs)}, everyKind("fleetflow.io"), false, []string{"NoMembers"}, false},
+		"agents of both":                       {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs), leaseOf(migration.HubAgentLease, ours)}, everyKind(), false, []string{"KubeFleetRuns", "NoMembers"}, true},
+		"definitions of an older version":      {[]client.Object{leaseOf(migration.HubAgentLease, ours)}, everyKind("RolloutHold"), false, []string{"KindsMissing", "NoMembers"}, true},
+		"warnings, which do not count":         {[]client.Object{leaseOf(migration.HubAgentLease, ours)}, everyKind(), false, []string{"NoMembers"}, false},
+		"warnings, which count with --strict":  {[]client.Object{leaseOf(migration.HubAgentLease, ours)}, everyKind(), true, []string{"NoMembers"}, true},
+		"a lease that is not renewed any more": {[]client.Object{staleLease()}, everyKind(), false, []string{"NoLeader", "NoHubAgent", "NoMembers"}, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newConsole(t, test.objects...)
+			c.discover = test.served
+			args := []string{"-o", "json"}
+			if test.strict {
+				args = append(args, "--strict")
+			}
+			err := c.runCheck("devel", "", args...)
+			assert.Equal(t, test.fails, err != nil, "%v", err)
+			report := &diagnosis.Report{}
+			require.NoError(t, json.Unmarshal(c.out.Bytes(), report))
+			var reasons []string
+			for _, finding := range report.Findings {
+				if finding.Weight == diagnosis.OK {
+					continue
+				}
+				reasons = append(reasons, finding.Reason)
+				if finding.Weight != diagnosis.Unknown {
+					assert.NotEmpty(t, finding.Remedy, finding.Message)
+				}
+			}
+			assert.Equal(t, test.reasons, reasons)
+		})
+	}
+}
+
+func staleLease() client.Object {
+	lease := leaseOf(migration.HubAgentLease, "hub-agent-7f").(*coordinationv1.Lease)
+	at := metav1.NewMicroTime(now.Add(-time.Hour))
+	lease.Spec.RenewTime = &at
+	return lease
+}
+
+func TestCheckSaysWhatTheUserMayNotRead(t *testing.T) {
+	c := newConsole(t, reporting("member-1", "v0.2.0", time.Second))
+	c.discover = everyKind()
+	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+		List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*coordinationv1.LeaseList); is {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", nil)
+			}
+			return hub.List(ctx, list, options...)
+		},
+	})
+	require.NoError(t, c.runCheck("devel", ""))
+	assert.Contains(t, c.out.String(), "? hub agent  whether a hub agent works is not known, as you may not read its lease")
+	assert.NotContains(t, c.out.String(), "no hub agent")
+}

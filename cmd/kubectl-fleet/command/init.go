@@ -1,0 +1,274 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+	"github.com/fleetflow/fleetflow/cmd/version"
+	"github.com/fleetflow/fleetflow/deploy/charts"
+)
+
+// hubRelease is the Helm release of the hub agent.
+const hubRelease = "hub-agent"
+
+const initTimeout = 5 * time.Minute
+
+// initOptions are what `init` was asked for.
+type initOptions struct {
+	steering
+	helm     helm
+	temporal string
+	trial    bool
+	chart    string
+	files    []string
+	values   []string
+	timeout  time.Duration
+	hub      client.WithWatch
+}
+
+// NewInit returns `kubectl fleet init`.
+func NewInit(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return newInit(f, streams, installedHelm())
+}
+
+func newInit(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
+	o := &initOptions{steering: steering{factory: f, streams: streams}, helm: h}
+	cmd := &cobra.Command{
+		Use:   "init [--temporal ADDRESS | --trial]",
+		Short: "Make a cluster the hub of a fleet, or upgrade the hub",
+		Long: `Make the cluster of the current context (or of --context) the hub of a fleet: applies the definitions of the fleet's kinds,
+installs the hub agent with helm into the namespace fleet-system, and waits until it leads. On a hub it upgrades both; values
+that were given before are kept, Temporal's address among them.
+
+Temporal has to be there, unless --trial starts a development server beside the agent, which authenticates no client and is
+for trials only. A cluster on which other Pods run is refused with the value that lets them go on.
+
+The agent's image is that of the plugin's version. A plugin that is of no release needs --set image.repository=… and
+--set image.tag=…`,
+		Example: `  # To try it: with a Temporal of its own
+  kubectl fleet init --trial
+
+  # With a Temporal that is there; the chart has more values
+  kubectl fleet init --temporal temporal-frontend.temporal:7233 --values values-production.yaml
+
+  # On kind, with images that were loaded
+  kubectl fleet init --trial --set image.repository=hub-agent --set image.tag=dev --set 'workloadNamespaces={local-path-storage}'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(); err != nil {
+				return err
+			}
+			return o.initHub(cmd.Context())
+		},
+	}
+	o.AddFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.temporal, "temporal", "", "Address of Temporal's frontend, as host:port. (default: that of the values)")
+	flags.BoolVar(&o.trial, "trial", false, "Start a development server of Temporal with the agent.")
+	flags.StringVar(&o.chart, "chart", "", "Folder or archive of the hub agent's chart. (default: the one built in)")
+	flags.StringArrayVarP(&o.files, "values", "f", nil, "A file with values of the chart, as for helm; may be given several times.")
+	flags.StringArrayVar(&o.values, "set", nil, "A value of the chart, as for helm; may be given several times.")
+	flags.DurationVar(&o.timeout, "timeout", initTimeout, "How long to wait until the hub agent leads.")
+	return cmd
+}
+
+func (o *initOptions) complete() (err error) {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case o.trial && o.temporal != "":
+		return cli.Usagef("--trial starts a Temporal, --temporal names one: give one of them")
+	case o.chart == "" && !version.IsRelease() && !o.names("image.tag"):
+		return cli.Usagef("this plugin (%s) is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…, or a chart with --chart", version.Number())
+	case !o.Dry() && !o.helm.there():
+		return errors.New("helm is not installed, which installs the hub agent: nothing was changed. Install helm, or install the chart deploy/charts/hub-agent otherwise")
+	}
+	o.hub, err = o.factory.Client()
+	return err
+}
+
+// names says whether a value of the chart is given. What files have is not looked at: they count as giving it.
+func (o *initOptions) names(value string) bool {
+	if len(o.files) > 0 {
+		return true
+	}
+	for _, given := range o.values {
+		if strings.Contains(given, value) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *initOptions) initHub(ctx context.Context) error {
+	steps := []step{{title: "looking at the cluster", looks: true, do: o.checkCluster}}
+	if o.chart == "" {
+		steps = append(steps, step{title: "applying the definitions of the fleet's kinds", checked: true, do: o.applyDefinitions})
+	}
+	return o.take(ctx, append(steps,
+		step{title: "installing the hub agent with helm", do: o.install},
+		step{title: "waiting until it leads", do: o.awaitLeader},
+	))
+}
+
+// checkCluster refuses a cluster that cannot be a hub, before anything is changed.
+func (o *initOptions) checkCluster(ctx context.Context) error {
+	kubernetes, err := o.factory.ServerVersion()
+	if err != nil {
+		return err
+	}
+	if err := diagnosis.CanBeHub(kubernetes); err != nil {
+		return err
+	}
+	facts, err := diagnosis.Read(ctx, o.hub, o.factory.Discover)
+	if err != nil {
+		return err
+	}
+	now := o.factory.Clock.Now()
+	if hold := (kubefleet.Hold{}).Observe(facts.KubeFleetLease, now); hold.IsHeld(now) {
+		return fmt.Errorf("KubeFleet's hub agent (%s) runs here: end it first. kubectl fleet migrate check says what a move would make of this hub", hold.Holder)
+	}
+	for i := range facts.Deployments {
+		if d := &facts.Deployments[i]; d.Namespace != agentNamespace || d.Labels["app.kubernetes.io/instance"] != hubRelease {
+			return fmt.Errorf("another release of the hub agent is installed: Deployment %s/%s of release %s. Two undo each other's work: upgrade that one with helm, or uninstall it first",
+				d.Namespace, d.Name, d.Labels["app.kubernetes.io/instance"])
+		}
+	}
+	if len(facts.Deployments) == 0 && !o.trial && o.temporal == "" && !o.names("temporal.") {
+		return cli.Usagef("where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial")
+	}
+	return o.checkRights(ctx)
+}
+
+// checkRights refuses a user who would get stuck half-way.
+func (o *initOptions) checkRights(ctx context.Context) error {
+	for _, need := range []authorizationv1.ResourceAttributes{
+		{Verb: "create", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+		{Verb: "create", Group: "apps", Resource: "deployments", Namespace: agentNamespace},
+	} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &need}}
+		if err := o.hub.Create(ctx, review); err != nil {
+			return fmt.Errorf("asking what you may do: %w", err)
+		}
+		if !review.Status.Allowed {
+			return fmt.Errorf("you may not %s %s.%s here: the hub agent is installed by an administrator of the cluster (%s)", need.Verb, need.Resource, need.Group, orNoReason(review.Status.Reason))
+		}
+	}
+	return nil
+}
+
+func orNoReason(reason string) string {
+	if reason == "" {
+		return "no role allows it"
+	}
+	return reason
+}
+
+// applyDefinitions applies the definitions of the kinds: helm installs them, and never upgrades them.
+func (o *initOptions) applyDefinitions(ctx context.Context) error {
+	folder := path.Join(charts.HubAgentFolder, "crds")
+	entries, err := fs.ReadDir(charts.HubAgent, folder)
+	if err != nil {
+		return fmt.Errorf("reading the definitions: %w", err)
+	}
+	write := o.writer(o.hub)
+	for _, entry := range entries {
+		data, err := fs.ReadFile(charts.HubAgent, path.Join(folder, entry.Name()))
+		if err != nil {
+			return fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
+		}
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(data, &definition.Object); err != nil {
+			return fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
+		}
+		if err := write.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s: %w", definition.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// install has helm install the hub agent's chart, or upgrade it.
+func (o *initOptions) install(ctx context.Context) error {
+	work, err := os.MkdirTemp("", "kubectl-fleet-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the chart: %w", err)
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // a folder for temporary files
+	chart := o.chart
+	if chart == "" {
+		chart = filepath.Join(work, charts.HubAgentFolder)
+		if err := os.CopyFS(work, charts.HubAgent); err != nil {
+			return fmt.Errorf("unpacking the chart: %w", err)
+		}
+	}
+	args := []string{"upgrade", "--install", hubRelease, chart, "--namespace", agentNamespace, "--create-namespace", "--reset-then-reuse-values"}
+	for name, value := range map[string]*string{"--kube-context": o.factory.Flags.Context, "--kubeconfig": o.factory.Flags.KubeConfig} {
+		if value != nil && *value != "" {
+			args = append(args, name, *value)
+		}
+	}
+	if o.temporal != "" {
+		args = append(args, "--set-string", "temporal.address="+o.temporal)
+	}
+	if o.trial {
+		args = append(args, "--set", "temporal.bundled.enabled=true")
+	}
+	if o.chart == "" && version.IsRelease() {
+		args = append(args, "--set-string", "image.tag="+version.Number()) // the chart that is built in is of this version
+	}
+	for _, file := range o.files {
+		args = append(args, "--values", file)
+	}
+	for _, value := range o.values {
+		args = append(args, "--set", value)
+	}
+	return o.helm.run(ctx, args...)
+}
+
+// awaitLeader waits until a hub agent holds its lease; what keeps it from that is part of the error.
+func (o *initOptions) awaitLeader(ctx context.Context) error {
+	lease := &coordinationv1.Lease{}
+	lease.Namespace, lease.Name = clusterv1beta1.SystemNamespace, migration.HubAgentLease.Name
+	leads := func(lease *coordinationv1.Lease, there bool) bool {
+		now := o.factory.Clock.Now()
+		return there && (kubefleet.Hold{}).Observe(lease, now).IsHeld(now)
+	}
+	err := await(ctx, o.hub, lease, &coordinationv1.LeaseList{}, o.timeout, leads, byName(lease)...)
+	if err == nil {
+		return nil
+	}
+	facts, readErr := diagnosis.Read(ctx, o.hub, o.factory.Discover)
+	if readErr != nil {
+		return err
+	}
+	for _, finding := range diagnosis.Check(facts, o.factory.Clock.Now()).Findings {
+		if finding.Weight == diagnosis.Error && strings.Contains(finding.Message, "Pod ") {
+			return fmt.Errorf("%s; %s (%w)", finding.Message, finding.Remedy, err)
+		}
+	}
+	return fmt.Errorf("%w; kubectl fleet check says what is wrong", err)
+}

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+)
+
+// becomesHub has a cluster take definitions, and a hub agent lead there.
+func becomesHub(c *console, leads bool) (definitions *[]string) {
+	definitions = &[]string{}
+	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			*definitions = append(*definitions, object.(interface{ GetName() string }).GetName())
+			return nil
+		},
+	})
+	if leads {
+		require.NoError(c.t, c.hub.Create(c.t.Context(), leaseOf(migration.HubAgentLease, "hub-agent-7f")))
+	}
+	return definitions
+}
+
+func TestInitMakesAHub(t *testing.T) {
+	c, helm := newConsole(t), &recordedHelm{}
+	definitions := becomesHub(c, true)
+	require.NoError(t, c.runWithHelm(helm, "init", "--trial", "--set", "image.tag=dev"))
+	assert.Contains(t, *definitions, "memberclusters.cluster.kubernetes-fleet.io")
+	assert.Contains(t, *definitions, "rolloutholds.fleetflow.io")
+	assert.Equal(t, []string{"upgrade", "--install", "hub-agent"}, helm.args[:3])
+	assert.Equal(t, []string{"--namespace", "fleet-system", "--create-namespace", "--reset-then-reuse-values", "--set", "temporal.bundled.enabled=true", "--set", "image.tag=dev"}, helm.args[4:])
+	assert.True(t, slices.ContainsFunc(helm.chart, func(path string) bool { return strings.HasSuffix(path, "templates/_guardrails.tpl") }), "files whose names begin with _ belong to the chart")
+	assert.Contains(t, c.out.String(), "waiting until it leads")
+}
+
+func TestInitUpgradesAHub(t *testing.T) {
+	ours := versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v0.2.0")
+	ours.GetLabels()["app.kubernetes.io/instance"] = "hub-agent"
+	c, helm := newConsole(t, ours), &recordedHelm{}
+	definitions := becomesHub(c, true)
+	require.NoError(t, c.runWithHelm(helm, "init", "--set", "image.tag=next"), "where Temporal is was said before")
+	assert.NotEmpty(t, *definitions, "helm would leave them as they are")
+	assert.Equal(t, []string{"--reset-then-reuse-values", "--set", "image.tag=next"}, helm.args[7:])
+}
+
+func TestADryRunOfInitChangesNothing(t *testing.T) {
+	c, helm := newConsole(t), &recordedHelm{missing: true}
+	definitions := becomesHub(c, false)
+	require.NoError(t, c.runWithHelm(helm, "init", "--temporal", "temporal:7233", "--set", "image.tag=dev", "--dry-run"))
+	assert.Empty(t, helm.args)
+	assert.Empty(t, *definitions)
+	assert.Contains(t, c.out.String(), "installing the hub agent with helm (dry run)")
+}
+
+func TestInitSaysWhyTheAgentDoesNotLead(t *testing.T) {
+	pod := versioned(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent-7f"}}, "v0.2.0").(*corev1.Pod)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Image: "hub-agent:dev", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+	c := newConsole(t, pod)
+	c.discover = everyKind()
+	becomesHub(c, false)
+	err := c.runWithHelm(&recordedHelm{}, "init", "--trial", "--set", "image.tag=dev", "--timeout", "10ms")
+	require.ErrorContains(t, err, "Pod fleet-system/hub-agent-7f waits with ImagePullBackOff; the cluster does not get the image hub-agent:dev: push it there, or name another with --set image.repository=")
+}
+
+func TestInitRefusesWhatWouldNotWork(t *testing.T) {
+	other := versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}}, "v0.2.0")
+	other.GetLabels()["app.kubernetes.io/instance"] = "prod"
+	for sentence, test := range map[string]struct {
+		objects    []client.Object
+		kubernetes string
+		forbidden  string
+		missing    bool
+		args       []string
+		want       string
+	}{
+		"no Temporal":                 {args: []string{"--set", "image.tag=dev"}, want: "where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial"},
+		"two of them":                 {args: []string{"--trial", "--temporal", "a:7233"}, want: "give one of them"},
+		"no image":                    {args: []string{"--trial"}, want: "is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…"},
+		"no helm":                     {missing: true, want: "helm is not installed"},
+		"a Kubernetes that is old":    {kubernetes: "v1.29.9-gke.1", want: "the hub runs Kubernetes v1.29.9-gke.1, and fleetflow needs 1.30 or later there"},
+		"a hub of KubeFleet":          {objects: []client.Object{leaseOf(kubefleet.HubAgentLease, "theirs")}, want: "KubeFleet's hub agent (theirs) runs here: end it first. kubectl fleet migrate check"},
+		"a second release":            {objects: []client.Object{other}, want: "another release of the hub agent is installed: Deployment fleet/prod of release prod"},
+		"a user who may not make one": {forbidden: "clusterroles", want: "you may not create clusterroles.rbac.authorization.k8s.io here"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c, helm := newConsole(t, test.objects...), &recordedHelm{missing: test.missing}
+			definitions := becomesHub(c, false)
+			if test.kubernetes != "" {
+				c.kubernetes = test.kubernetes
+			}
+			c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				if review, is := object.(*authorizationv1.SelfSubjectAccessReview); is && review.Spec.ResourceAttributes.Resource == test.forbidden {
+					return nil
+				}
+				return hub.Create(ctx, object, options...)
+			}})
+			args := test.args
+			if args == nil {
+				args = []string{"--trial", "--set", "image.tag=dev"}
+			}
+			err := c.runWithHelm(helm, append([]string{"init", "--timeout", time.Second.String()}, args...)...)
+			require.ErrorContains(t, err, test.want)
+			assert.Empty(t, helm.args)
+			assert.Empty(t, *definitions)
+		})
+	}
+}

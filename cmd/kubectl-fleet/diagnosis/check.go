@@ -1,0 +1,329 @@
+package diagnosis
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/version"
+)
+
+// Weight is how much a finding matters.
+type Weight string
+
+const (
+	// Error is what keeps a fleet from working.
+	Error Weight = "Error"
+	// Warning is what works, and should be different.
+	Warning Weight = "Warning"
+	// Unknown is what could not be found out.
+	Unknown Weight = "Unknown"
+	// OK is as it should be.
+	OK Weight = "OK"
+)
+
+// Parts of an installation, in the order in which they are looked at.
+const (
+	partHub      = "hub"
+	partAgent    = "hub agent"
+	partTemporal = "temporal"
+	partMembers  = "members"
+	partVersions = "versions"
+)
+
+// Finding is something to know about an installation.
+type Finding struct {
+	// Part of the installation: hub, hub agent, temporal, members or versions.
+	Part   string `json:"part"`
+	Weight Weight `json:"weight"`
+	// Reason is for scripts; empty with OK.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message"`
+	// Remedy is what to do about it.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Versions are those of the parts; empty if not known.
+type Versions struct {
+	Plugin  string `json:"plugin"`
+	Kubectl string `json:"kubectl,omitempty"`
+	// Hub is the version of the hub's API server.
+	Hub      string `json:"hub,omitempty"`
+	HubAgent string `json:"hubAgent,omitempty"`
+	// MemberAgents are the versions of member agents by the names of their clusters.
+	MemberAgents map[string]string `json:"memberAgents,omitempty"`
+}
+
+// Report is what a check has found.
+type Report struct {
+	Versions Versions  `json:"versions"`
+	Findings []Finding `json:"findings"`
+}
+
+// Has says whether there are findings of a weight.
+func (r *Report) Has(weight Weight) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Weight == weight })
+}
+
+const (
+	// joinGrace is how long a cluster may take to join before that is worth a word.
+	joinGrace = 2 * time.Minute
+	// missedBeats is how many heartbeats of a member may be missing.
+	missedBeats = 3
+	// defaultHeartbeat is the period of a member that names none.
+	defaultHeartbeat = time.Minute
+)
+
+type checker struct {
+	*Facts
+	report *Report
+	now    time.Time
+}
+
+// Check says what is right and what is wrong with an installation.
+func Check(facts *Facts, now time.Time) *Report {
+	c := &checker{Facts: facts, report: &Report{}, now: now}
+	c.report.Versions = Versions{Plugin: facts.Plugin, Kubectl: facts.Kubectl, Hub: facts.Kubernetes, HubAgent: c.agentVersion(), MemberAgents: map[string]string{}}
+	if len(c.Leases) > 0 || len(c.Deployments) > 0 || c.KubeFleetLease != nil || c.Served > 0 {
+		c.checkHub()
+		c.checkAgent()
+		c.checkTemporal()
+		c.checkMembers()
+	} else {
+		c.find(partHub, Error, "NoHub", "this cluster is no hub: it serves none of the fleet's kinds",
+			"choose the context of the hub with --context, or make this cluster one with: kubectl fleet init")
+	}
+	c.checkVersions()
+	for _, unread := range c.Unread {
+		c.find(partHub, Unknown, "NotReadable", unread, "ask an administrator, or bind the role fleet-viewer: deploy/docs/roles.md")
+	}
+	return c.report
+}
+
+func (c *checker) find(part string, weight Weight, reason, message, remedy string) {
+	c.report.Findings = append(c.report.Findings, Finding{part, weight, reason, message, remedy})
+}
+
+// praise says that a part is as it should be.
+func (c *checker) praise(part, format string, args ...any) {
+	c.find(part, OK, "", fmt.Sprintf(format, args...), "")
+}
+
+func (c *checker) checkHub() {
+	const apply = "helm show crds <chart hub-agent> | kubectl apply --server-side --force-conflicts -f -"
+	switch {
+	case len(c.Missing) == 0:
+		c.praise(partHub, "Kubernetes %s serves all %d kinds of the fleet", orUnknown(c.Kubernetes), c.Served)
+	case c.missesOwn() && c.runsKubeFleet():
+		c.praise(partHub, "Kubernetes %s serves all kinds of KubeFleet, which runs this hub", orUnknown(c.Kubernetes))
+	default:
+		c.find(partHub, Error, "KindsMissing", fmt.Sprintf("the hub serves %d kinds of the fleet, and %d not: %s", c.Served, len(c.Missing), strings.Join(c.Missing, ", ")),
+			"the definitions are of an older version, or were deleted; Helm never upgrades them: "+apply)
+	}
+}
+
+// runsKubeFleet says whether KubeFleet's hub agent works here, and none of fleetflow.
+func (c *checker) runsKubeFleet() bool { return c.holds(c.KubeFleetLease) && len(c.held()) == 0 }
+
+func (c *checker) holds(lease *coordinationv1.Lease) bool {
+	return (kubefleet.Hold{}).Observe(lease, c.now).IsHeld(c.now)
+}
+
+// held are the leases that a hub agent holds now.
+func (c *checker) held() []coordinationv1.Lease {
+	var held []coordinationv1.Lease
+	for i := range c.Leases {
+		if c.holds(&c.Leases[i]) {
+			held = append(held, c.Leases[i])
+		}
+	}
+	return held
+}
+
+// agentVersion is the version of the hub agent that leads, or else that of its Deployment; empty if it is not known.
+func (c *checker) agentVersion() string {
+	for _, lease := range c.held() {
+		if of := lease.Labels[version.Label]; of != "" {
+			return of
+		}
+	}
+	for i := range c.Deployments {
+		if of := c.Deployments[i].Labels[version.Label]; of != "" {
+			return of
+		}
+	}
+	return ""
+}
+
+func (c *checker) checkAgent() {
+	held := c.held()
+	switch {
+	case c.runsKubeFleet():
+		c.praise(partAgent, "KubeFleet's holds its lease; fleetflow's is not installed (kubectl fleet migrate check says what a move would make of this hub)")
+	case c.holds(c.KubeFleetLease):
+		c.find(partAgent, Error, "KubeFleetRuns", "KubeFleet's hub agent holds its lease, so fleetflow's stands back", "kubectl fleet migrate check")
+	case len(held) > 1:
+		c.find(partAgent, Error, "TwoHubAgents", "hub agents lead in "+strings.Join(namespacesOf(held), " and ")+": they undo each other's work",
+			"uninstall all but one: helm list --all-namespaces --filter hub-agent")
+	case len(held) == 1:
+		c.praise(partAgent, "%s, led by %s in %s", orUnknown(c.agentVersion()), (kubefleet.Hold{}).Observe(&held[0], c.now).Holder, held[0].Namespace)
+	case c.LeasesHidden:
+		c.find(partAgent, Unknown, "NotReadable", "whether a hub agent works is not known, as you may not read its lease", "")
+	case len(c.Deployments) == 0 && len(c.Leases) == 0:
+		c.find(partAgent, Error, "NoHubAgent", "no hub agent is installed: nothing is rolled out", "kubectl fleet init")
+	default:
+		c.find(partAgent, Error, "NoLeader", "no hub agent holds the lease: nothing is rolled out, and members keep what they have", c.describeLogs())
+	}
+	c.checkPods()
+}
+
+// describeLogs is how to read what the hub agent says.
+func (c *checker) describeLogs() string {
+	if len(c.Deployments) == 0 {
+		return "start the hub agent; it says in its log what keeps it from working"
+	}
+	d := &c.Deployments[0]
+	return fmt.Sprintf("kubectl --namespace %s logs deployment/%s says what keeps it from working", d.Namespace, d.Name)
+}
+
+// checkPods finds Pods that have not started, and Deployments with replicas that are not ready.
+func (c *checker) checkPods() {
+	for i := range c.Pods {
+		pod := &c.Pods[i]
+		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if waits := container.State.Waiting; waits != nil && waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing" {
+				c.find(partAgent, Error, waits.Reason, strings.TrimSuffix(fmt.Sprintf("Pod %s/%s waits with %s: %s", pod.Namespace, pod.Name, waits.Reason, waits.Message), ": "), remedyFor(waits.Reason, pod, container))
+			}
+		}
+	}
+	for i := range c.Deployments {
+		d := &c.Deployments[i]
+		wanted := int32(1)
+		if d.Spec.Replicas != nil {
+			wanted = *d.Spec.Replicas
+		}
+		if d.Status.ReadyReplicas < wanted {
+			c.find(partAgent, Warning, "ReplicasNotReady", fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready", d.Namespace, d.Name, d.Status.ReadyReplicas, wanted),
+				fmt.Sprintf("kubectl --namespace %s describe deployment %s", d.Namespace, d.Name))
+		}
+	}
+}
+
+func remedyFor(reason string, pod *corev1.Pod, container corev1.ContainerStatus) string {
+	switch reason {
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName":
+		return fmt.Sprintf("the cluster does not get the image %s: push it there, or name another with --set image.repository=… --set image.tag=… (helm upgrade or kubectl fleet init)", container.Image)
+	default:
+		return fmt.Sprintf("kubectl --namespace %s logs %s --container %s --previous", pod.Namespace, pod.Name, container.Name)
+	}
+}
+
+func (c *checker) checkTemporal() {
+	switch {
+	case c.runsKubeFleet():
+	case len(c.Waiting) > 0:
+		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent does not reach Temporal; placements and runs that wait for it: %d, the first is %s", len(c.Waiting), c.Waiting[0]),
+			"start Temporal, or correct temporal.address of the chart; the log of the hub agent has the error. What is placed stays, and all goes on by itself once Temporal answers")
+	case len(c.held()) > 0 || c.LeasesHidden:
+		c.praise(partTemporal, "no placement and no run waits for it")
+	default:
+		c.find(partTemporal, Unknown, "NoHubAgent", "whether Temporal can be reached is not known, as no hub agent works", "")
+	}
+}
+
+func (c *checker) checkMembers() {
+	joined := 0
+	for i := range c.Members {
+		if c.checkMember(&c.Members[i]) {
+			joined++
+		}
+	}
+	switch {
+	case len(c.Members) == 0:
+		c.find(partMembers, Warning, "NoMembers", "no cluster is a member", "kubectl fleet join MEMBER --member-context CONTEXT")
+	case joined > 0:
+		c.praise(partMembers, "%d of %d have joined, report and are healthy", joined, len(c.Members))
+	}
+}
+
+// checkMember says whether a member is as it should be.
+func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
+	logs := "on the cluster: kubectl --namespace fleet-system logs deployment/member-agent"
+	if of := m.Status.Properties[clusterv1beta1.AgentVersionProperty].Value; of != "" {
+		c.report.Versions.MemberAgents[m.Name] = of
+	}
+	bad := func(weight Weight, reason, remedy, format string, args ...any) bool {
+		c.find(partMembers, weight, reason, m.Name+" "+fmt.Sprintf(format, args...), remedy)
+		return false
+	}
+	silent := c.silence(m)
+	healthy := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+	token := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHubTokenRenewed)
+	switch {
+	case !m.DeletionTimestamp.IsZero():
+		return bad(Warning, "Leaving", "kubectl describe membercluster "+m.Name+" says what it waits for", "has been leaving for %s", duration.HumanDuration(c.now.Sub(m.DeletionTimestamp.Time)))
+	case !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined):
+		if c.now.Sub(m.CreationTimestamp.Time) < joinGrace {
+			return bad(Warning, "Joining", "wait: kubectl wait --for=condition=Joined membercluster/"+m.Name, "is joining")
+		}
+		return bad(Error, "NotJoined", logs+"; it needs to reach the hub's API server", "has not joined%s", because(meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)))
+	case silent > 0:
+		return bad(Error, "Silent", logs+"; if its token has ended: kubectl fleet join "+m.Name+" --member-context CONTEXT", "has not reported for %s: what is placed there stays, and changes wait", duration.HumanDuration(silent))
+	case healthy != nil && healthy.Status != metav1.ConditionTrue:
+		return bad(Error, "Unhealthy", "on the cluster: kubectl get --raw '/readyz?verbose'", "is not healthy%s", because(healthy))
+	case token != nil && token.Status == metav1.ConditionFalse:
+		return bad(Warning, "TokenNotRenewed", "kubectl fleet join "+m.Name+" --member-context CONTEXT gives it a new one", "does not renew its token for the hub%s", because(token))
+	}
+	return true
+}
+
+// silence is for how long a member should have reported and has not; zero if it reports.
+func (c *checker) silence(m *clusterv1beta1.MemberCluster) time.Duration {
+	period := defaultHeartbeat
+	if seconds := m.Spec.HeartbeatPeriodSeconds; seconds > 0 {
+		period = time.Duration(seconds) * time.Second
+	}
+	for _, agent := range m.Status.AgentStatus {
+		if since := c.now.Sub(agent.LastReceivedHeartbeat.Time); agent.Type == clusterv1beta1.MemberAgent && !agent.LastReceivedHeartbeat.IsZero() && since > missedBeats*period {
+			return since
+		}
+	}
+	return 0
+}
+
+// because is what a condition says, behind a colon.
+func because(condition *metav1.Condition) string {
+	if condition == nil || condition.Message == "" {
+		return ""
+	}
+	return ": " + condition.Message
+}
+
+func namespacesOf(leases []coordinationv1.Lease) []string {
+	var names []string
+	for i := range leases {
+		names = append(names, "namespace "+leases[i].Namespace)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "of unknown version"
+	}
+	return version
+}
+
+// sortedKeys are the keys of a map in their order.
+func sortedKeys(of map[string]string) []string { return slices.Sorted(maps.Keys(of)) }

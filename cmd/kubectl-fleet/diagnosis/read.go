@@ -1,0 +1,167 @@
+// Package diagnosis says whether a fleet is installed as it should be, of which versions its parts are, and how to mend what is
+// wrong. It reads Facts, and decides from these alone.
+package diagnosis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/liveread"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+)
+
+// Facts are what is known of an installation.
+type Facts struct {
+	// Plugin, Kubectl and Kubernetes are the versions of this program, of the kubectl on the PATH, and of the hub's API server;
+	// empty if they are not known.
+	Plugin, Kubectl, Kubernetes string
+	// Served are how many of the fleet's kinds the hub serves, Missing those that it does not, as in RolloutHold.fleetflow.io.
+	Served  int
+	Missing []string
+	// Leases are those of fleetflow's hub agents, one for each namespace that one runs in. KubeFleetLease is that of KubeFleet's,
+	// nil if there is none.
+	Leases         []coordinationv1.Lease
+	KubeFleetLease *coordinationv1.Lease
+	// Deployments and Pods are those of hub agents. A fleet whose agents run outside of the hub has none.
+	Deployments []appsv1.Deployment
+	Pods        []corev1.Pod
+	Members     []clusterv1beta1.MemberCluster
+	// Waiting are placements and runs that say that Temporal cannot be reached, with what they say.
+	Waiting []string
+	// Unread is what could not be read, and why. LeasesHidden says that the leases are among it.
+	Unread       []string
+	LeasesHidden bool
+}
+
+// agentLabel is on what the chart of the hub agent installs.
+const agentLabel = "app.kubernetes.io/name"
+
+// Read reads the facts that the hub has: what is served comes from a function. What the user may not read is noted; any other
+// failure is an error.
+func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)) (*Facts, error) {
+	f := &Facts{}
+	_, lists, err := discover()
+	if err != nil {
+		return nil, fmt.Errorf("asking the hub which kinds it serves: %w", err)
+	}
+	f.compareKinds(c.Scheme(), lists)
+	fleet := hub.Reader{Reader: c}
+	agents := client.MatchingLabels{agentLabel: "hub-agent"}
+	for _, read := range []struct {
+		what string
+		do   func() error
+	}{
+		{"the leases of hub agents", func() error { return f.readLeases(ctx, c) }},
+		{"the lease of KubeFleet's hub agent", func() (err error) {
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: kubefleet.HubAgentLease.Namespace, Name: kubefleet.HubAgentLease.Name}}
+			f.KubeFleetLease, err = liveread.Existing(ctx, c, lease, "the lease of "+kubefleet.HubAgentLease.Agent+",")
+			return err
+		}},
+		{"Deployments of hub agents", func() error {
+			list := &appsv1.DeploymentList{}
+			defer func() { f.Deployments = list.Items }()
+			return c.List(ctx, list, agents)
+		}},
+		{"Pods of hub agents", func() error {
+			list := &corev1.PodList{}
+			defer func() { f.Pods = list.Items }()
+			return c.List(ctx, list, agents)
+		}},
+		{"members", func() (err error) { f.Members, err = fleet.Members(ctx); return err }},
+		{"placements", func() error { return f.readPlacements(ctx, fleet) }},
+		{"runs", func() error { return f.readRuns(ctx, fleet) }},
+	} {
+		switch err := read.do(); {
+		case apierrors.IsForbidden(err):
+			f.Unread = append(f.Unread, fmt.Sprintf("you may not read %s: %v", read.what, err))
+		case err != nil:
+			return nil, fmt.Errorf("reading %s: %w", read.what, err)
+		}
+	}
+	return f, nil
+}
+
+func (f *Facts) readLeases(ctx context.Context, c client.Client) error {
+	list := &coordinationv1.LeaseList{}
+	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", migration.HubAgentLease.Name)}
+	if err := c.List(ctx, list, named); err != nil {
+		f.LeasesHidden = apierrors.IsForbidden(err)
+		return err
+	}
+	f.Leases = list.Items
+	return nil
+}
+
+func (f *Facts) readPlacements(ctx context.Context, fleet hub.Reader) error {
+	placements, err := fleet.Placements(ctx)
+	for _, placement := range placements {
+		f.noteWaiting(placement.Ref.String(), placement.Object.GetPlacementStatus().Conditions)
+	}
+	return err
+}
+
+func (f *Facts) readRuns(ctx context.Context, fleet hub.Reader) error {
+	runs, err := fleet.Runs(ctx)
+	for _, run := range runs {
+		f.noteWaiting(run.Ref.String(), run.Object.GetUpdateRunStatus().Conditions)
+	}
+	return err
+}
+
+// noteWaiting notes an object that waits for Temporal.
+func (f *Facts) noteWaiting(object string, conditions []metav1.Condition) {
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
+		f.Waiting = append(f.Waiting, object+": "+c.Message)
+	}
+}
+
+// compareKinds compares the kinds that this program knows with those that the hub serves.
+func (f *Facts) compareKinds(scheme *runtime.Scheme, lists []*metav1.APIResourceList) {
+	served := map[schema.GroupVersionKind]bool{}
+	for _, list := range lists {
+		of, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // not a version of ours
+		}
+		for _, resource := range list.APIResources {
+			served[of.WithKind(resource.Kind)] = true
+		}
+	}
+	known := scheme.AllKnownTypes()
+	for kind := range known {
+		_, isObject := known[kind.GroupVersion().WithKind(kind.Kind+"List")]
+		switch {
+		case !isObject || !slices.Contains(ownVersions, kind.GroupVersion()), kind.Kind == "AppliedWork": // which members serve
+		case served[kind]:
+			f.Served++
+		default:
+			f.Missing = append(f.Missing, kind.Kind+"."+kind.Group)
+		}
+	}
+	slices.Sort(f.Missing)
+}
+
+var ownVersions = []schema.GroupVersion{clusterv1beta1.GroupVersion, placementv1beta1.GroupVersion, fleetflowv1alpha1.GroupVersion}
+
+// missesOwn says whether only kinds are missing that KubeFleet does not have either.
+func (f *Facts) missesOwn() bool {
+	return !slices.ContainsFunc(f.Missing, func(kind string) bool { return !strings.HasSuffix(kind, "."+fleetflowv1alpha1.GroupVersion.Group) })
+}
