@@ -167,7 +167,7 @@ func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
 		"a cluster in two stages": {func(objects []client.Object) []client.Object {
 			objects[2].(*placementv1beta1.ClusterStagedUpdateStrategy).Spec.Stages[1].LabelSelector = nil
 			return objects
-		}, "cluster `member-1` appears in more than one stages: its labels match those of `staging` and of `canary`, narrow the labelSelector of one"},
+		}, "cluster `member-1` appears in more than one stages: its labels match those of `staging` and of `production`, narrow the labelSelector of one"},
 		"another way of rolling out": {func(objects []client.Object) []client.Object {
 			objects[0].(*placementv1beta1.ClusterResourcePlacement).Spec.Strategy = nil
 			return objects
