@@ -136,15 +136,12 @@ func (o *getOptions) complete(args []string) error {
 	for word := range strings.SplitSeq(args[0], ",") {
 		kind, ok := kindsByName[strings.ToLower(word)]
 		if !ok {
-			return cli.Usagef("%q is not something to get%s", word, orElse(nearest(word, gettable), ": use members, placements, runs, approvals, replicas, holds or exemptions"))
+			return cli.Usagef("%q is not something to get: use members, placements, runs, approvals, replicas, holds or exemptions", word)
 		}
 		o.kinds = append(o.kinds, kind)
 	}
 	return nil
 }
-
-// gettable are the words that get is usually given.
-var gettable = []string{"members", "placements", "runs", "approvals", "replicas", "holds"}
 
 // fleet is what `get` has read.
 type fleet struct {

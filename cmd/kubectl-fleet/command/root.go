@@ -75,20 +75,15 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = farthest
-	hint := orElse(cmd.SuggestionsFor(args[0]), "; kubectl fleet --help lists them all")
+	hint := "; kubectl fleet --help lists them all"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; do you mean " + strings.Join(near, " or ") + "?"
+	}
 	return cli.Usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
 }
 
 // farthest is in how many letters a word may differ from one that is suggested for it, as cobra has it where it suggests by itself.
 const farthest = 2
-
-// orElse asks whether one of some words is meant; without any it says something else.
-func orElse(near []string, otherwise string) string {
-	if len(near) == 0 {
-		return otherwise
-	}
-	return "; do you mean " + strings.Join(near, " or ") + "?"
-}
 
 // nearest are the words that a mistyped one may be meant for, found as cobra finds commands.
 func nearest(word string, among []string) []string {

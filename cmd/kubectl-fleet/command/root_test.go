@@ -69,7 +69,6 @@ func TestTheRootExplainsItself(t *testing.T) {
 	assert.Regexp(t, `^kubectl-fleet \S+ \(go\S+, \w+/\w+\)\n$`, c.out.String())
 	require.EqualError(t, c.run("nonsense"), `unknown command "nonsense" for "kubectl fleet"; kubectl fleet --help lists them all`)
 	require.EqualError(t, c.run("statsu"), `unknown command "statsu" for "kubectl fleet"; do you mean status?`)
-	require.EqualError(t, c.run("get", "runz"), `"runz" is not something to get; do you mean runs?`)
 	require.EqualError(t, c.run("status", "web", "--wacth"), "unknown flag: --wacth; do you mean --watch?")
 	require.EqualError(t, c.run("status", "web", "--nonsense"), "unknown flag: --nonsense; kubectl fleet status --help lists them all")
 }
