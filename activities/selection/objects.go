@@ -41,6 +41,9 @@ type selectedObjects struct {
 	tooLarge []string
 	// held are the kinds whose propagation is disabled and which the selection concerns.
 	held []string
+	// rivals is the fingerprint of the other placements with a priority, leftOut what is left to them.
+	rivals  string
+	leftOut snapshot.LeftOut
 	// missing are the objects that selectors name and that cannot be placed now.
 	missing []string
 	// dependencies are what the selected objects name beyond the selection, if the placement propagates that; missingDependencies

@@ -143,20 +143,20 @@ func (s *Selector) recordedDelay(placement placementv1beta1.PlacementObject, exi
 
 // keepLatest records that the latest snapshot stays until a time, though something else
 // is selected by now. A verdict without inputs is that of no selection: a watcher that
-// sees it, for example after a restart, has the placement selected again.
+// sees it, for example after a restart, has the placement selected again. What is said of the selection is carried over.
 func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series,
-	wait delay, held []string) (act.SelectResult, error) {
+	wait delay, said snapshot.Verdict) (act.SelectResult, error) {
 	latest, writer := existing.latestGroup(), s.snapshotWriter(placement)
 	err := errors.Join(writer.labelLatest(ctx, latest.master, placementv1beta1.LabelValueTrue),
 		writer.unlabelOthers(ctx, existing, latest.index))
 	if err != nil {
 		return act.SelectResult{}, err
 	}
-	last := lastVerdict(placement)
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(),
-		Due: wait.until, Excess: wait.excess, Note: last.Note, Held: held, Demand: last.Demand,
-		Dependencies: last.Dependencies, MissingDependencies: last.MissingDependencies,
+		Due: wait.until, Excess: wait.excess, Note: said.Note, Held: said.Held, Demand: said.Demand,
+		Dependencies: said.Dependencies, MissingDependencies: said.MissingDependencies,
+		Objects: said.Objects, Rivals: said.Rivals, LeftOut: said.LeftOut,
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.readSnapshotIdentifiers(ctx, placement, strconv.Itoa(latest.index))

@@ -63,7 +63,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 		return act.SelectResult{}, err
 	}
 	if wait := s.recordedDelay(placement, existing); !wait.until.IsZero() && !atOnce {
-		return s.keepLatest(ctx, placement, existing, wait, lastVerdict(placement).Held)
+		return s.keepLatest(ctx, placement, existing, wait, lastVerdict(placement))
 	}
 	if last := lastVerdict(placement); last.IsTooMuchFor(placement.GetGeneration(), s.Clock.Now()) && !atOnce {
 		return act.SelectResult{Invalid: true, Snapshot: last.Snapshot, Index: last.Index, Hash: last.Hash, WakeAt: last.ReadAgain}, nil
@@ -114,7 +114,9 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		return act.SelectResult{}, err
 	}
 	if !wait.until.IsZero() {
-		return s.keepLatest(ctx, placement, existing, wait, selected.held)
+		said := lastVerdict(placement)
+		said.Held, said.Rivals, said.LeftOut = selected.held, selected.rivals, selected.leftOut
+		return s.keepLatest(ctx, placement, existing, wait, said)
 	}
 	latest, err := writer.storeContent(ctx, existing, content)
 	if err != nil {
@@ -130,6 +132,9 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		Dependencies: selected.dependencies, MissingDependencies: snapshot.DescribeMissing(selected.missingDependencies),
 	}
 	verdict.Demand = placementv1beta1.HashReplicaDemands(demands)
+	if _, ranked := placementv1beta1.RankOf(placement); ranked {
+		verdict.Objects, verdict.Rivals, verdict.LeftOut = content.Objects(), selected.rivals, selected.leftOut
+	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.identifyManifests(ctx, placementv1beta1.ScopeOf(placement), content.Manifests)
 	}, &verdict)
@@ -168,6 +173,10 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 	if err := latest.keepHeld(ctx, catalog, selection, &selected); err != nil {
 		return selected, snapshot.Content{}, err
 	}
+	rivals := rivalReader{cached: s.Client, live: s.Live, dynamic: s.Dynamic, objects: s.objects}
+	if err := rivals.shareWithRivals(ctx, placement, existing, catalog, selection, &selected); err != nil {
+		return selected, snapshot.Content{}, err
+	}
 	if placement.GetPlacementSpec().PropagateDeps {
 		if err := s.addDependencies(ctx, &latest, catalog, selection, &selected, counted); err != nil {
 			return selected, snapshot.Content{}, err
@@ -203,7 +212,7 @@ func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1
 	}
 	if latest := existing.latestGroup(); latest != nil {
 		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.contentHash()
-		verdict.Demand = last.Demand
+		verdict.Demand, verdict.Objects = last.Demand, last.Objects
 	}
 	return s.recordVerdict(ctx, placement, verdict, false)
 }

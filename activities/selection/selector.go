@@ -46,6 +46,8 @@ type Selector struct {
 	Clock             clock.PassiveClock
 
 	large largePlacements
+	// objects are which objects snapshots have, for a rivalReader.
+	objects *lru.Cache
 }
 
 // NewSelector returns a selector. The configuration is the hub's, the pace an option of the hub's
@@ -62,7 +64,7 @@ func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds
 	return &Selector{
 		Client: c, Live: live, Dynamic: reader, Kinds: kinds, Pace: pace, Ceiling: ceiling, Clock: clk,
 		Slots: throttle.NewLimit(throttle.MaxSelections), LargeSlots: throttle.NewLimit(throttle.MaxLargeSelections),
-		large: largePlacements{lru.New(keptLarge)},
+		large: largePlacements{lru.New(keptLarge)}, objects: lru.New(keptRivals),
 	}, nil
 }
 

@@ -37,6 +37,12 @@ type Verdict struct {
 	Dependencies []Dependency `json:"dependencies,omitempty"`
 	// MissingDependencies says, in words, which of them are not placed, and why; empty if all are.
 	MissingDependencies string `json:"missingDependencies,omitempty"`
+	// Objects tells apart which objects the snapshot has, whatever is in them, Rivals what was known of the other placements with a
+	// priority; both are empty without a priority.
+	Objects string `json:"objects,omitempty"`
+	Rivals  string `json:"rivals,omitempty"`
+	// LeftOut is what other placements with a priority have; zero if they have nothing that is selected.
+	LeftOut LeftOut `json:"leftOut,omitzero"`
 	// Overrides are the override snapshots that concern the selection: the names of
 	// ClusterResourceOverrideSnapshots, namespace/name of ResourceOverrideSnapshots.
 	Overrides []string `json:"overrides,omitempty"`

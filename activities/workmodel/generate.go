@@ -109,6 +109,19 @@ func ReportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.Re
 	return strategy.DeepCopy()
 }
 
+// AnnotateRank says on a Work what rank its placement has. What is in an envelope is not selected, so that no placement gives it
+// up to another.
+func AnnotateRank(work *placementv1beta1.Work, placement placementv1beta1.PlacementObject) {
+	rank, ok := placementv1beta1.RankOf(placement)
+	if !ok || work.Labels[placementv1beta1.EnvelopeTypeLabel] != "" {
+		return
+	}
+	work.Annotations[placementv1beta1.PriorityAnnotation] = strconv.Itoa(int(rank.Priority))
+	if rank.Preempts {
+		work.Annotations[placementv1beta1.PreemptionAnnotation] = string(placementv1beta1.PreemptionAlways)
+	}
+}
+
 // markEnvelope says on a Work which envelope it was made of.
 func markEnvelope(work *metav1.ObjectMeta, id *placementv1beta1.EnvelopeIdentifier) {
 	work.Labels[placementv1beta1.EnvelopeTypeLabel] = string(id.Type)

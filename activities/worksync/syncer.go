@@ -89,7 +89,7 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 			return err
 		}
 	}
-	if err := s.addReportBack(ctx, binding, wanted); err != nil {
+	if err := s.addFromPlacement(ctx, binding, wanted); err != nil {
 		return err
 	}
 	keepEnvelopeNames(binding, wanted, existing)
@@ -114,10 +114,10 @@ func allUpToDate(wanted, existing []placementv1beta1.Work) bool {
 	})
 }
 
-// addReportBack lets Works say how the placement wants status reported as of now. If the
+// addFromPlacement lets Works say how the placement wants status reported as of now, and its rank. If the
 // placement changes its mind, or the cache does not know it yet, the hub's controller for
 // reports makes up for it.
-func (s *Syncer) addReportBack(ctx context.Context, binding placementv1beta1.BindingObject, wanted []placementv1beta1.Work) error {
+func (s *Syncer) addFromPlacement(ctx context.Context, binding placementv1beta1.BindingObject, wanted []placementv1beta1.Work) error {
 	scope := placementv1beta1.ScopeOf(binding)
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	placement := scope.NewPlacement(name)
@@ -126,6 +126,7 @@ func (s *Syncer) addReportBack(ctx context.Context, binding placementv1beta1.Bin
 	}
 	for i := range wanted {
 		wanted[i].Spec.ReportBackStrategy = workmodel.ReportBack(placement)
+		workmodel.AnnotateRank(&wanted[i], placement)
 	}
 	return nil
 }

@@ -28,6 +28,12 @@ var selectorTable = table{
 	created: map[string]refusal{
 		"a placement selects something": {
 			edit: selectors(""), message: "spec.resourceSelectors: Invalid value: 0: spec.resourceSelectors in body should have at least 1 items"},
+		"preemption goes with a priority": {
+			edit: "spec: {preemption: Always}", fine: "spec: {priority: 1, preemption: Always}",
+			message: "preemption says what to do about placements of a lower priority: set spec.priority, or remove spec.preemption"},
+		"preemption is one of two": {
+			edit: "spec: {priority: 1, preemption: Sometimes}", fine: "spec: {priority: 1, preemption: Never}",
+			message: `Unsupported value: "Sometimes": supported values: "Never", "Always"`},
 		"a placement has the list of selectors": {
 			edit: "spec: {resourceSelectors: null}", message: "spec.resourceSelectors: Required value"},
 		"a placement has at most 100 selectors": {

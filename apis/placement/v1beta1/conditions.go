@@ -49,6 +49,9 @@ const (
 	// ConditionTypeDependenciesMissing is present, and True, only while what the selected objects name
 	// is not placed with them although the placement asks for it: it says what and why.
 	ConditionTypeDependenciesMissing = "DependenciesMissing"
+	// ConditionTypeResourcesLeftOut is present, and True, only while a placement with a priority leaves out what another
+	// has: it names the objects, and who has them.
+	ConditionTypeResourcesLeftOut = "ResourcesLeftOut"
 	// ConditionTypeUpdateRunHeld is present, and True, only while the update run that the fleet is
 	// to create for the latest resource snapshot waits: it says what for.
 	ConditionTypeUpdateRunHeld = "UpdateRunHeld"
@@ -101,6 +104,8 @@ const (
 	ReasonPropagationDisabled = "PropagationDisabled"
 	// ReasonDependenciesNotFound is that of ConditionTypeDependenciesMissing.
 	ReasonDependenciesNotFound = "DependenciesNotFound"
+	// ReasonHeldByAnotherPlacement is that of ConditionTypeResourcesLeftOut.
+	ReasonHeldByAnotherPlacement = "HeldByAnotherPlacement"
 	// ReasonEarlierRunUnderWay and ReasonUpdateStrategyNotFound are those of
 	// ConditionTypeUpdateRunHeld.
 	ReasonEarlierRunUnderWay          = "EarlierRunUnderWay"

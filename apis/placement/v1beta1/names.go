@@ -157,6 +157,10 @@ const (
 	// RemovedResourcesAnnotation says, on a binding and its Works, "Abandon" if resources that leave
 	// them are to stay on the member and to belong to the fleet no more.
 	RemovedResourcesAnnotation = FleetPrefix + "removed-resources"
+	// PriorityAnnotation and PreemptionAnnotation have, on a Work, what its placement says of which placement has an object that
+	// several select; see RankOfWork.
+	PriorityAnnotation   = FleetPrefix + "placement-priority"
+	PreemptionAnnotation = FleetPrefix + "placement-preemption"
 	// OverrideInputsAnnotation has, on a binding that names overrides, a fingerprint of their
 	// content and of the labels of the cluster that their variables stand for.
 	OverrideInputsAnnotation = FleetPrefix + "override-inputs"

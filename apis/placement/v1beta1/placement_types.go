@@ -46,6 +46,7 @@ type ClusterResourcePlacement struct {
 // +kubebuilder:validation:XValidation:rule=`self.resourceSelectors.all(s, s.group != "" || s.kind != "Namespace" || !has(s.selectionScope) || s.selectionScope != "NamespaceWithResourceSelectors" || (has(s.name) && s.name != ""))`,message="namespace selector with NamespaceWithResourceSelectors mode must select by name (not by label): set name and remove labelSelector"
 // +kubebuilder:validation:XValidation:rule=`!self.resourceSelectors.exists(s, s.group == "" && s.kind == "Namespace" && has(s.selectionScope) && s.selectionScope == "NamespaceWithResourceSelectors") || self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace").size() == 1`,message="when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors): move the others to another placement"
 // +kubebuilder:validation:XValidation:rule=`!has(self.strategy) || !has(self.strategy.failover) || (has(self.policy) && (self.policy.placementType == "PickN" || (has(self.policy.affinityGroups) && self.policy.placementType != "PickFixed" && !(has(self.policy.affinityGroupMode) && self.policy.affinityGroupMode == "Overflow"))))`,message="strategy.failover needs clusters to go to: set policy.placementType to PickN, or policy.affinityGroups that do not overflow, or remove strategy.failover"
+// +kubebuilder:validation:XValidation:rule=`!has(self.preemption) || has(self.priority)`,message="preemption says what to do about placements of a lower priority: set spec.priority, or remove spec.preemption"
 type PlacementSpec struct {
 	// ResourceSelectors pick the resources to place. A resource is placed if any one of
 	// them picks it.
@@ -77,6 +78,18 @@ type PlacementSpec struct {
 	// rolling update with the default limits.
 	Strategy *RolloutStrategy `json:"strategy,omitempty"`
 
+	// Priority lets placements that select the same object agree which of them has it: those that have a priority, on this
+	// field, share no object. One that has an object keeps it; the others leave it out and say so. If none has it yet, the
+	// highest priority gets it; then the placement that selects it by name rather than by label, and by label rather than by
+	// kind; then a ResourcePlacement; then the lower name. An addition of fleetflow; without it, two placements may both select an
+	// object, and a cluster refuses it to the later one, as in KubeFleet.
+	Priority *int32 `json:"priority,omitempty"`
+
+	// Preemption is Never, also if it is absent, or Always to take over what a placement of a lower priority has. The object
+	// stays on the clusters of both; from the other clusters of the placement that had it, it is removed. Only with priority.
+	// +kubebuilder:validation:Enum=Never;Always
+	Preemption Preemption `json:"preemption,omitempty"`
+
 	// RevisionHistoryLimit is how many old policy snapshots and resource snapshots to keep.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
@@ -96,6 +109,16 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
 }
+
+// Preemption says whether a placement takes over objects that one of a lower priority has.
+type Preemption string
+
+const (
+	// PreemptionNever leaves an object to the placement that has it.
+	PreemptionNever Preemption = "Never"
+	// PreemptionAlways takes an object over from a placement of a lower priority.
+	PreemptionAlways Preemption = "Always"
+)
 
 // StatusReportingScope says where the status of a placement can be read.
 type StatusReportingScope string

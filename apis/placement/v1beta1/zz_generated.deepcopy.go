@@ -2323,6 +2323,11 @@ func (in *PlacementSpec) DeepCopyInto(out *PlacementSpec) {
 		*out = new(RolloutStrategy)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Priority != nil {
+		in, out := &in.Priority, &out.Priority
+		*out = new(int32)
+		**out = **in
+	}
 	if in.RevisionHistoryLimit != nil {
 		in, out := &in.RevisionHistoryLimit, &out.RevisionHistoryLimit
 		*out = new(int32)

@@ -172,7 +172,10 @@ func (p *propagation) convertPolicy(in Input) error {
 	}
 	p.noteRest(in, all)
 	for _, namespace := range slices.Sorted(maps.Keys(chosen)) {
-		made := placementv1beta1.PlacementSpec{ResourceSelectors: chosen[namespace], Policy: placing.policy, Strategy: placing.strategy, PropagateDeps: dependencies && namespace != ""}
+		made := placementv1beta1.PlacementSpec{
+			ResourceSelectors: chosen[namespace], Policy: placing.policy, Strategy: placing.strategy,
+			Priority: &placing.priority, Preemption: placing.preemption, PropagateDeps: dependencies && namespace != "",
+		}
 		if len(chosen[namespace]) > maxSelectors {
 			p.note(in, "spec.resourceSelectors", Unsupported, "a placement has at most %d selectors: the rest is left out", maxSelectors)
 			made.ResourceSelectors = made.ResourceSelectors[:maxSelectors]
@@ -320,6 +323,9 @@ func (p *propagation) bringNamespace(namespace string) error {
 type placing struct {
 	policy   *placementv1beta1.PlacementPolicy
 	strategy *placementv1beta1.RolloutStrategy
+	// priority and preemption say which policy has an object that several select.
+	priority   int32
+	preemption placementv1beta1.Preemption
 }
 
 // readPolicy reads where and how a policy places.
@@ -341,7 +347,31 @@ func (p *propagation) readPolicy(in Input, spec fields) (placing, error) {
 	if err := p.readFailover(in, spec, made); err != nil {
 		return made, err
 	}
+	if err := p.readPriority(in, spec, &made); err != nil {
+		return made, err
+	}
 	return made, p.readStrategy(in, spec, made.strategy)
+}
+
+// readPriority reads which policy has an object that several select. A placement gets a priority even if the policy has none: two
+// placements without one may both place an object.
+func (p *propagation) readPriority(in Input, spec fields, made *placing) error {
+	if _, err := spec.decode("priority", &made.priority); err != nil {
+		return err
+	}
+	preemption, err := spec.text("preemption")
+	if err != nil {
+		return err
+	}
+	switch made.preemption = placementv1beta1.Preemption(preemption); made.preemption {
+	case placementv1beta1.PreemptionAlways, "":
+	case placementv1beta1.PreemptionNever:
+		made.preemption = "" // as if it were absent
+	default:
+		p.note(in, "spec.preemption", Unsupported, "it is Never or Always")
+		made.preemption = ""
+	}
+	return nil
 }
 
 // readClusters reads which clusters a policy places on.
@@ -623,8 +653,6 @@ var minor = []struct {
 	otherwise string
 }{
 	{"association", []any{false}, Ignored, "Karmada never looked at it"},
-	{"priority", []any{int64(0), float64(0)}, Unsupported, "which placement has an object that two of them select does not depend on a priority: have one select it"},
-	{"preemption", []any{"Never", ""}, Unsupported, "a placement takes no object from another"},
 	{"dependentOverrides", nil, Unsupported, "create overrides before placements: rollouts do not wait for them"},
 	{"schedulerName", []any{"default-scheduler", ""}, Unsupported, "there is one scheduler"},
 	{"activationPreference", []any{""}, Unsupported, "a changed placement acts at once"},

@@ -146,6 +146,7 @@ func stepsOf(p hub.Placement) []tree.Node {
 		{Name: fleetflowv1alpha1.ConditionTypeHeld, State: updaterun.PhaseWaiting},
 		{Name: placementv1beta1.ConditionTypeKindsHeld, State: updaterun.PhaseStopped},
 		{Name: placementv1beta1.ConditionTypeDependenciesMissing, State: updaterun.PhaseStuck},
+		{Name: placementv1beta1.ConditionTypeResourcesLeftOut, State: updaterun.PhaseWaiting},
 		{Name: placementv1beta1.ConditionTypeUpdateRunHeld, State: updaterun.PhaseWaiting},
 	} {
 		if c := p.Condition(held.Name); c != nil && c.Status == metav1.ConditionTrue {

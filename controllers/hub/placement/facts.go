@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -52,6 +53,8 @@ type Facts struct {
 	Bindings []placementv1beta1.BindingObject
 	// Overrides that concern the placement.
 	Overrides Overrides
+	// Rivals is the fingerprint of the other placements with a priority that may select the same objects; empty if there are none.
+	Rivals string
 	// Trigger is read where the fleet creates the placement's update runs.
 	Trigger triggerFacts
 	// Held are removals that wait until a user accepts them; nil if there are none.
@@ -107,7 +110,11 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 		return nil, fmt.Errorf("listing the bindings of %s: %w", placement.GetName(), err)
 	}
 	facts.Bindings = bindings.Objects()
-	var err error
+	rivals, err := selection.Rivals(ctx, cached, placement)
+	if err != nil {
+		return nil, err
+	}
+	facts.Rivals = snapshot.FingerprintRivals(placement, rivals)
 	if facts.Scalable, err = findScalable(ctx, cached, facts); err != nil {
 		return nil, err
 	}

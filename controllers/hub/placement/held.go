@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -73,6 +74,19 @@ func dependenciesMissingCondition(facts *Facts) metav1.Condition {
 	}
 }
 
+// leftOutCondition names the objects that other placements with a priority have.
+func leftOutCondition(left snapshot.LeftOut) metav1.Condition {
+	named := strings.Join(left.Named, ", ")
+	if more := left.Total - len(left.Named); more > 0 {
+		named += fmt.Sprintf(", and %d more", more)
+	}
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeResourcesLeftOut, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonHeldByAnotherPlacement,
+		Message: workmodel.CutMessage(fmt.Sprintf("%d of the selected resources are held by other placements and left out here: %s. "+
+			"To place them here, have the other placement select them no more, or set a higher spec.priority with spec.preemption Always", left.Total, named), maxNote),
+	}
+}
+
 // emitHeldEvents tells of removals and of changes that have begun to be held, and of dependencies that are missing.
 func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
@@ -90,6 +104,12 @@ func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1be
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeDependenciesMissing); note != "" {
 		r.events.Eventf(placement, nil, "Warning", "DependenciesMissing", "Select", "%s", note)
+	}
+	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeResourcesLeftOut); note != "" {
+		r.events.Eventf(placement, nil, "Normal", "ResourcesLeftOut", "Select", "%s", note)
+	} else if meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) != nil &&
+		meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) == nil {
+		r.events.Eventf(placement, nil, "Normal", "NoResourcesLeftOut", "Select", "Nothing that is selected is held by other placements any more")
 	}
 }
 

@@ -40,6 +40,8 @@ func NeedsWork(facts *Facts) waker.Need {
 		need.Cause, need.Demand = wf.CauseBindings, "replicas "+facts.Verdict.Demand
 	case len(facts.Unlearnt) > 0:
 		need.Cause, need.Demand = wf.CauseBindings, "unschedulable "+strings.Join(facts.Unlearnt, ",")
+	case facts.Verdict.Rivals != facts.Rivals:
+		need.Cause, need.Demand = wf.CauseResources, "rivals "+facts.Rivals
 	case facts.overridesChanged():
 		need.Cause, need.Demand = wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
 	case len(lost) > 0:

@@ -43,6 +43,14 @@ func TestNeedsWork(t *testing.T) {
 			s.Placement.Generation, s.Verdict.Generation = 2, 2
 			return s
 		}},
+		"another placement with a priority has other objects": {cause: wf.CauseResources, change: func(s situation) situation {
+			s.Verdict.Rivals, s.Rivals = "before", "now"
+			return s
+		}},
+		"what was selected knew the other placements with a priority": {change: func(s situation) situation {
+			s.Verdict.Rivals, s.Rivals = "now", "now"
+			return s
+		}},
 		"replicas that have not been divided": {cause: wf.CauseBindings, change: func(s situation) situation {
 			s.Verdict.Demand = "3 replicas"
 			return s

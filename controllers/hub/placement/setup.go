@@ -44,6 +44,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Watches(scope.NewUpdateStrategy(""), handler.EnqueueRequestsFromMapFunc(r.requestUsersOf), onCreation()).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden), builder.WithPredicates(onLabelsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	for _, other := range placementv1beta1.Scopes() {
+		controllers.Watches(other.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRivals), builder.WithPredicates(onRivalChanged()))
+	}
 	if r.Gates.Served, err = gateread.Served(mgr.GetRESTMapper()); err != nil {
 		return err
 	}

@@ -93,6 +93,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if facts.Verdict.MissingDependencies != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		conditions = append(conditions, dependenciesMissingCondition(facts))
 	}
+	if facts.Verdict.LeftOut.Total > 0 && facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		conditions = append(conditions, leftOutCondition(facts.Verdict.LeftOut))
+	}
 	if plan := planTrigger(facts); plan.Held != "" {
 		conditions = append(conditions, runHeldCondition(plan))
 	}

@@ -11,6 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -60,12 +61,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, scope.Key(name), placement); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	wanted := workmodel.ReportBack(placement)
-	if cluster, _ := clusterv1beta1.MemberOfNamespace(work.Namespace); placementv1beta1.IsSuspended(placement, cluster) {
-		wanted = work.Spec.ReportBackStrategy // the Work stays as it is
-	}
-	if !apiequality.Semantic.DeepEqual(wanted, work.Spec.ReportBackStrategy) {
-		return ctrl.Result{}, r.instructMember(ctx, work, wanted)
+	if cluster, _ := clusterv1beta1.MemberOfNamespace(work.Namespace); !placementv1beta1.IsSuspended(placement, cluster) { // else the Work stays as it is
+		if changes := r.changesOf(work, placement); len(changes) > 0 {
+			return ctrl.Result{}, r.instructMember(ctx, work, changes)
+		}
 	}
 	if !toOriginal(work) {
 		return ctrl.Result{}, nil
@@ -85,13 +84,33 @@ func toOriginal(work *placementv1beta1.Work) bool {
 		work.Labels[placementv1beta1.EnvelopeTypeLabel] == ""
 }
 
-// instructMember tells a member through its Work whether to report.
-func (r *Reconciler) instructMember(ctx context.Context, work *placementv1beta1.Work, wanted *placementv1beta1.ReportBackStrategy) error {
-	operation := fence.Remove("/spec/reportBackStrategy")
-	if wanted != nil {
-		operation = fence.Add("/spec/reportBackStrategy", wanted)
+// changesOf are those that a Work needs for its member to know what the placement says by now of reports, and of which placement
+// has an object.
+func (r *Reconciler) changesOf(work *placementv1beta1.Work, placement placementv1beta1.PlacementObject) []fence.Op {
+	var changes []fence.Op
+	if wanted := workmodel.ReportBack(placement); !apiequality.Semantic.DeepEqual(wanted, work.Spec.ReportBackStrategy) {
+		changes = append(changes, fence.Remove("/spec/reportBackStrategy"))
+		if wanted != nil {
+			changes[0] = fence.Add("/spec/reportBackStrategy", wanted)
+		}
 	}
-	patch, err := fence.Patch(work.UID, operation)
+	said := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Labels: work.Labels, Annotations: map[string]string{}}}
+	workmodel.AnnotateRank(said, placement)
+	for _, key := range []string{placementv1beta1.PriorityAnnotation, placementv1beta1.PreemptionAnnotation} {
+		wanted, has := said.Annotations[key]
+		is, had := work.Annotations[key]
+		switch {
+		case has && is != wanted:
+			changes = append(changes, fence.Add(fence.AnnotationPath(key), wanted)) // there are annotations: those of its binding
+		case !has && had:
+			changes = append(changes, fence.Remove(fence.AnnotationPath(key)))
+		}
+	}
+	return changes
+}
+
+func (r *Reconciler) instructMember(ctx context.Context, work *placementv1beta1.Work, changes []fence.Op) error {
+	patch, err := fence.Patch(work.UID, changes...)
 	if err != nil {
 		return err
 	}
@@ -100,7 +119,7 @@ func (r *Reconciler) instructMember(ctx context.Context, work *placementv1beta1.
 		return nil // it was replaced, or has it already; an event will tell
 	}
 	if err != nil {
-		return fmt.Errorf("telling the member of Work %s/%s what to report: %w", work.Namespace, work.Name, err)
+		return fmt.Errorf("telling the member of Work %s/%s what its placement says: %w", work.Namespace, work.Name, err)
 	}
 	return nil
 }

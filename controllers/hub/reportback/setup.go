@@ -56,12 +56,19 @@ func onReport(e event.UpdateEvent) bool {
 		toOriginal(after) && !apiequality.Semantic.DeepEqual(before.Status.ManifestConditions, after.Status.ManifestConditions)
 }
 
-// onReportBackChanged passes changes of what members are told to report. A member whose cluster was suspended is told
+// rankChanged says that a placement has another rank than before.
+func rankChanged(before, after placementv1beta1.PlacementObject) bool {
+	was, had := placementv1beta1.RankOf(before)
+	is, has := placementv1beta1.RankOf(after)
+	return was != is || had != has
+}
+
+// onReportBackChanged passes changes of what members are told to report, and of the rank of a placement. A member whose cluster was suspended is told
 // afterwards.
 func onReportBackChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
 	after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
-	return ok && also && (!apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after)) ||
+	return ok && also && (!apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after)) || rankChanged(before, after) ||
 		!apiequality.Semantic.DeepEqual(placementv1beta1.StrategyOf(before).Suspension, placementv1beta1.StrategyOf(after).Suspension))
 }
 

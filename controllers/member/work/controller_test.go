@@ -306,6 +306,54 @@ func TestASecondPlacementIsRefusedUntilTheFirstLetsGo(t *testing.T) {
 	assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "second")[0])
 }
 
+func TestAPlacementOfAHigherPriorityTakesAnObjectOver(t *testing.T) {
+	ranked := func(name, placement, priority, preemption string) *placementv1beta1.Work {
+		work := manifestWork(name, "a")
+		work.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: placement, placementv1beta1.ParentBindingLabel: placement + "-one"}
+		work.Annotations = map[string]string{placementv1beta1.PriorityAnnotation: priority, placementv1beta1.PreemptionAnnotation: preemption}
+		return work
+	}
+	uidOf := func(a *agent) string {
+		object := &corev1.ConfigMap{}
+		require.True(t, a.readMember(t, object, "a"))
+		return string(object.UID)
+	}
+	t.Run("it has the object at once, and the other that still has a manifest is told who has it", func(t *testing.T) {
+		a := newAgent(t, []client.Object{ranked("first", "crp", "0", ""), ranked("second", "crp-2", "5", "Always")}, nil)
+		a.mustReconcile(t, "first")
+		before := uidOf(a)
+		a.mustReconcile(t, "second")
+		assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "second")[0])
+		a.afterRetryDelay().mustReconcile(t, "first")
+		c := meta.FindStatusCondition(a.work(t, "first").Status.ManifestConditions[0].Conditions, placementv1beta1.ConditionTypeApplied)
+		assert.Contains(t, c.Message, "placement crp-2 (AppliedWork second)")
+		a.setManifests(t, "first", nil)
+		a.mustReconcile(t, "first")
+		assert.Equal(t, before, uidOf(a), "it was not deleted")
+	})
+	t.Run("what leaves the Work of one is handed over to the other", func(t *testing.T) {
+		a := newAgent(t, []client.Object{ranked("first", "crp", "0", ""), ranked("second", "crp-2", "0", "")}, nil)
+		a.mustReconcile(t, "first")
+		before := uidOf(a)
+		a.mustReconcile(t, "second")
+		assert.NotEqual(t, "AllManifestsApplied", a.conditionReasons(t, "second")[0], "no priority is higher")
+		a.setManifests(t, "first", nil)
+		a.mustReconcile(t, "first")
+		assert.Equal(t, before, uidOf(a), "the other has a manifest of it")
+		a.afterRetryDelay().mustReconcile(t, "second")
+		assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "second")[0])
+		a.afterRetryDelay().mustReconcile(t, "first")
+		assert.Equal(t, before, uidOf(a))
+	})
+	t.Run("a lower one takes nothing over", func(t *testing.T) {
+		a := newAgent(t, []client.Object{ranked("first", "crp", "9", ""), ranked("second", "crp-2", "5", "Always")}, nil)
+		a.mustReconcile(t, "first")
+		a.mustReconcile(t, "second")
+		c := meta.FindStatusCondition(a.work(t, "second").Status.ManifestConditions[0].Conditions, placementv1beta1.ConditionTypeApplied)
+		assert.Equal(t, placementv1beta1.ReasonApplyConflictBetweenPlacements, c.Reason)
+	})
+}
+
 func TestAMemberThatCannotBeReachedSaysNothingAboutTheWork(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 	a.fail = func(write string) error {

@@ -18,8 +18,8 @@ import (
 
 // rivalFinder finds Works that have manifests of the same objects. The Works of one binding share
 // the objects of their placement. When the hub splits them anew, an object may move from one Work
-// to another: it is handed over, not deleted and created again. Works of different placements never
-// share an object.
+// to another: it is handed over, not deleted and created again. So it is between placements that have a
+// priority. Works of other placements never share an object.
 type rivalFinder struct {
 	hub       client.Client
 	member    client.Client
@@ -54,32 +54,41 @@ func (f *rivalFinder) Find(
 		}
 		if other != nil {
 			rival.Placement = parentPlacement(other)
-			rival.Yields = hasSameBinding(mine, other) && !hasManifestOf(other, key)
+			rival.Yields = hasSameBinding(mine, other) && !hasManifestOf(other, key) || yieldsByRank(mine, other, key)
 		}
 		out = append(out, rival)
 	}
 	return out, nil
 }
 
-// splitInherited splits the stale objects of a Work into those that another Work of the same
-// binding has now, and will take over, and the rest.
+// splitInherited splits the stale objects of a Work into those that another Work of the same binding has now, or one of
+// another placement if both have a priority, and will take over, and the rest.
 func (f *rivalFinder) splitInherited(
 	ctx context.Context, work *placementv1beta1.Work, stale []placementv1beta1.AppliedResourceMeta,
 ) (inherited, rest []placementv1beta1.AppliedResourceMeta, err error) {
 	binding := work.Labels[placementv1beta1.ParentBindingLabel]
-	if binding == "" {
+	if binding == "" || len(stale) == 0 {
 		return nil, stale, nil
 	}
+	options := []client.ListOption{client.InNamespace(f.namespace), client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding}}
+	_, ranked := placementv1beta1.RankOfWork(work)
+	if ranked {
+		options = options[:1]
+	}
 	list := &placementv1beta1.WorkList{}
-	err = f.hub.List(ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding})
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing the Works of binding %s: %w", binding, err)
+	if err = f.hub.List(ctx, list, options...); err != nil {
+		return nil, nil, fmt.Errorf("listing the Works that may take over from those of binding %s: %w", binding, err)
 	}
 	held := map[apply.Key]bool{}
 	for i := range list.Items {
-		sibling := &list.Items[i]
-		if sibling.Name != work.Name && sibling.DeletionTimestamp.IsZero() && hasSameBindingUID(work, sibling) {
-			for _, key := range manifestKeys(sibling) {
+		heir := &list.Items[i]
+		isOther := heir.Labels[placementv1beta1.ParentBindingLabel] != binding
+		if isOther {
+			_, also := placementv1beta1.RankOfWork(heir)
+			isOther = ranked && also
+		}
+		if heir.Name != work.Name && heir.DeletionTimestamp.IsZero() && (isOther || hasSameBindingUID(work, heir)) {
+			for _, key := range manifestKeys(heir) {
 				held[key] = true
 			}
 		}
@@ -92,6 +101,18 @@ func (f *rivalFinder) splitInherited(
 		}
 	}
 	return inherited, rest, nil
+}
+
+// yieldsByRank tells whether a Work gives an object up to one of another placement, both of which have a priority: because it has
+// it no more, or because the other placement takes it over. The hub has decided that, and takes the object out of the
+// Work that yields.
+func yieldsByRank(mine, other *placementv1beta1.Work, key apply.Key) bool {
+	if mine == nil {
+		return false
+	}
+	rank, ok := placementv1beta1.RankOfWork(mine)
+	of, also := placementv1beta1.RankOfWork(other)
+	return ok && also && (!hasManifestOf(other, key) || rank.TakesFrom(of))
 }
 
 // readWork returns a Work of the namespace, nil if there is none.
