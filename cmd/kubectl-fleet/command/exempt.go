@@ -129,8 +129,8 @@ func (e *exempting) exempt(ctx context.Context, target string) error {
 		if err != nil {
 			return err
 		}
-		if who != "" { // the API server checks it, or writes it itself where it can
-			exemption.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: who}
+		if who.Username != "" { // the API server checks it, or writes it itself where it can
+			exemption.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: who.Username}
 		}
 		if err := e.writer(c).Create(ctx, exemption); err != nil {
 			return explainExemptions(err, "creating exemption/"+exemption.Name)
