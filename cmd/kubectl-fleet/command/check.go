@@ -33,8 +33,8 @@ func newCheck(f *cli.Factory, streams genericiooptions.IOStreams, plugin string,
 	o := &check{factory: f, streams: streams, plugin: plugin, kubectl: kubectl}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Say whether the fleet is installed as it should be, and how to mend what is not",
-		Long: `Look at the hub, the hub agent, Temporal and the members, compare their versions, and say what is wrong and how to mend it.
+		Short: "Say whether the fleet is installed as it should be, and what to do about what is not",
+		Long: `Look at the hub, the hub agent, Temporal and the members, compare their versions, and say what is wrong and what to do about it.
 Nothing is changed. Temporal is not asked itself: what waits for it is found by what placements and runs say.
 
 Exits with 0 if nothing is wrong, and with 1 if something is; with --strict, warnings count, too.`,

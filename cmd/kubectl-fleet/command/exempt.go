@@ -39,7 +39,7 @@ func NewExempt(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 with a RolloutExemption. Your name, the reason and the end are kept with it, and told in an event. Nothing stands for an approval.
 
 What it is exempt from, by --from, once or more: hold/NAME, window/NAME, window for all windows, analysis/STAGE. What holds it
-back besides goes on to hold it back.`,
+back in addition goes on to hold it back.`,
 		Example: `  # The fix goes out although the line is stopped
   kubectl fleet exempt run/web-17 --from hold/incident-4711 --reason "CVE-2026-1" --ticket INC-9 --for 2h
 

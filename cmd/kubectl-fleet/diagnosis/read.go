@@ -1,4 +1,4 @@
-// Package diagnosis says whether a fleet is installed as it should be, of which versions its parts are, and how to mend what is
+// Package diagnosis says whether a fleet is installed as it should be, of which versions its parts are, and what to do about what is
 // wrong. It reads Facts, and decides from these alone.
 package diagnosis
 
