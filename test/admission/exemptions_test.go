@@ -31,8 +31,8 @@ func TestWhoMadeAnExemptionIsToldByTheHub(t *testing.T) {
 	sent := jane.create(t, exemption("sent", placementv1beta1.CreatorAnnotation+": jane", 2*time.Hour))
 	assert.Equal(t, "jane", sent.GetAnnotations()[placementv1beta1.CreatorAnnotation], "where the hub cannot note it, the command sends it")
 
-	requireRefusal(t, creates(exemption("theirs", placementv1beta1.CreatorAnnotation+": ada", time.Hour))(t, jane), "says who has created the object: leave it out")
-	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {annotations: {"`+placementv1beta1.CreatorAnnotation+`": ada}}}`)(t, jane), "says who has created the object")
+	requireRefusal(t, creates(exemption("theirs", placementv1beta1.CreatorAnnotation+": ada", time.Hour))(t, jane), "says who has created the run or the exemption: leave it out")
+	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {annotations: {"`+placementv1beta1.CreatorAnnotation+`": ada}}}`)(t, jane), "says who has created the run or the exemption")
 	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{spec: {reason: other}}`)(t, jane), "an exemption does not change: delete it, and create another one")
 	require.NoError(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {labels: {a: b}}}`)(t, jane))
 }

@@ -99,7 +99,7 @@ func TestTheCreatorOfARunIsNotedByTheHub(t *testing.T) {
 	const run = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: created}, spec: {placementName: none, stagedRolloutStrategyName: none}}`
 	const namedRun = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: named, annotations: {kubernetes-fleet.io/creator: ada}},
 		spec: {placementName: none, stagedRolloutStrategyName: none}}`
-	const refused = "the annotation kubernetes-fleet.io/creator says who has created the run: leave it out, the hub writes it, or leave it as it is"
+	const refused = "the annotation kubernetes-fleet.io/creator says who has created the run or the exemption: leave it out, the hub writes it, or leave it as it is"
 	jane := as(t, "jane")
 	stored := jane.create(t, run)
 	assert.Equal(t, "jane", stored.GetAnnotations()["kubernetes-fleet.io/creator"])

@@ -24,7 +24,7 @@ var (
 var warnings = []string{"max-unavailable", "status-reporting"}
 
 // records are the policies that no switch turns off.
-var records = []string{"approvalrequests", "clusterapprovalrequests", "creators", "member-reports", "own-writes"}
+var records = []string{"approvalrequests", "clusterapprovalrequests", "creators", "exemptions", "member-reports", "own-writes"}
 
 // policiesOf renders the hub chart with additional values and returns its validating policies that refuse something and
 // have a switch, by their short names.

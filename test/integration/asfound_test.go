@@ -51,6 +51,7 @@ var (
 	leftOnHub = []schema.GroupVersionKind{
 		fleetflowv1alpha1.GroupVersion.WithKind("PropagatedType"),
 		fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"),
+		fleetflowv1alpha1.GroupVersion.WithKind("RolloutExemption"),
 		fleetflowv1alpha1.GroupVersion.WithKind("RolloutWindow"),
 		fleetflowv1alpha1.GroupVersion.WithKind("StageAnalysis"),
 		fleetflowv1alpha1.GroupVersion.WithKind("MetricSource"),
