@@ -158,7 +158,7 @@ func TestARunThatIsStuckNamesTheCauseThenTheRemedy(t *testing.T) {
 		"it is known": {placementv1beta1.Scope{}, "canary", ": Deployment shop/web has 1 of 3 replicas.",
 			"Cluster a in stage canary has not finished updating: Deployment shop/web has 1 of 3 replicas. kubectl fleet skip run a goes on without it. (" + phrase + ")"},
 		"of a run in a namespace": {placementv1beta1.Scope{Namespace: "shop"}, "canary", ": no",
-			"Cluster a in stage canary has not finished updating: no. kubectl fleet skip -n shop run a goes on without it. (" + phrase + ")"},
+			"Cluster a in stage canary has not finished updating: no. kubectl fleet skip -n shop run a goes on without it. (" + strings.Replace(phrase, "crp status", "rp status", 1) + ")"},
 		"in the deletion stage, which skips none": {placementv1beta1.Scope{}, placementv1beta1.DeletionStageName, ": no",
 			"Cluster a in stage kubernetes-fleet.io/deleteStage has not finished updating: no. (" + strings.Replace(phrase, "canary", placementv1beta1.DeletionStageName, 1) + ")"},
 	} {
