@@ -1,6 +1,7 @@
 package stagedupdate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 	planned := placementv1beta1.DeepCopyOf(run)
 	note, err := a.planner(placementv1beta1.ScopeOf(planned)).makePlan(ctx, planned)
 	if err == nil {
-		if err = (analyst{a, planned}).prepareAll(ctx); err != nil {
+		if err = cmp.Or((analyst{a, planned}).prepareAll(ctx), checkStatusSize(planned)); err != nil {
 			planned.GetUpdateRunStatus().StagesStatus = nil
 		}
 	}

@@ -1,12 +1,14 @@
 package stagedupdate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -266,6 +268,25 @@ func TestInitializationFreezesTheOverridesOfEachCluster(t *testing.T) {
 	for _, cluster := range stages[1].Clusters {
 		assert.Equal(t, []string{"cro-0"}, cluster.ClusterResourceOverrideSnapshots, cluster.ClusterName)
 	}
+}
+
+// Its clusters would be updated up to the one whose outcome the API server could not store.
+func TestARunWhoseStatusCouldNotBeStoredDoesNotBegin(t *testing.T) {
+	h := manyClusters(t, 600)
+	var long []placementv1beta1.OverrideSnapshotObject
+	for i := range 10 {
+		snapshot := &placementv1beta1.ClusterResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(strings.Repeat("long-", 48), i)}}
+		snapshot.Spec.OverrideSpec.Policy.OverrideRules = []placementv1beta1.OverrideRule{{ClusterSelector: &placementv1beta1.ClusterSelector{}}}
+		long = append(long, snapshot)
+	}
+	h.overrides = override.Picked(long)
+	initialize(h, "example-run")
+	status := h.run("example-run").Status
+	failed := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeInitialized)
+	require.NotNil(t, failed)
+	assert.Equal(t, metav1.ConditionFalse, failed.Status)
+	assert.Regexp(t, `the status of a clusterStagedUpdateRun of 600 clusters would become [0-9]+ KiB, and has room for 1280 KiB: let several placements select the clusters`, failed.Message)
+	assert.Empty(t, status.StagesStatus)
 }
 
 // edited changes everything a plan is made from.

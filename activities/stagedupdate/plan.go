@@ -120,6 +120,18 @@ func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err
 	return note, nil
 }
 
+// checkStatusSize refuses a planned run whose status the API server could not store when it has come further: it would have
+// begun then, and could not go on.
+func checkStatusSize(run placementv1beta1.UpdateRunObject) error {
+	size := updaterun.LargestStatus(run)
+	if size <= updaterun.MaxStatus {
+		return nil
+	}
+	return refuse("the status of a clusterStagedUpdateRun of %d clusters would become %d KiB, and has room for %d KiB: "+
+		"let several placements select the clusters, such as one for each region, or shorten the names of overrides",
+		run.GetUpdateRunStatus().PolicyObservedClusterCount, size>>10, updaterun.MaxStatus>>10)
+}
+
 // checkConcurrent refuses a run if an earlier run of the same placement has not ended and uses
 // another strategy. Admission refuses it as well, but two runs that are created at the same time do
 // not see each other there.

@@ -81,3 +81,26 @@ func TestOfALargeRunAFinishedClusterKeepsOnlyThatItIs(t *testing.T) {
 		})
 	}
 }
+
+func TestTheSizeThatAStatusWillHaveIsKnownBeforeTheRun(t *testing.T) {
+	for _, clusters := range []int{largeRun + 1, 5000} {
+		r, stage := runOf(clusters)
+		before := sizeOf(t, *r.Status())
+		largest := LargestStatus(r.Run)
+		assert.Equal(t, before, sizeOf(t, *r.Status()), "nothing is recorded")
+
+		all := ClusterNames(stage)
+		r.ClustersStarted(stage, all)
+		under := sizeOf(t, *r.Status())
+		r.ClustersSucceeded(stage, all)
+		done := sizeOf(t, *r.Status())
+		assert.Equal(t, max(before, under, done), largest)
+		assert.Greater(t, largest, before)
+	}
+	r, _ := runOf(largeRun)
+	assert.Zero(t, LargestStatus(r.Run), "it fits in any case")
+	r, _ = runOf(5000)
+	assert.Less(t, LargestStatus(r.Run), MaxStatus)
+	r, _ = runOf(20000)
+	assert.Greater(t, LargestStatus(r.Run), MaxStatus)
+}
