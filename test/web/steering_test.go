@@ -64,7 +64,7 @@ func TestTheSecondOfTwoPeopleIsToldWhoWasFirst(t *testing.T) {
 	jane.shows("stage canary of run/checkout-7 approved")
 	joe.click(press)
 	joe.shows("stage canary of run/checkout-7 is approved already, by jane at")
-	assertApproved(t, h, "jane", "")
+	assertApproved(t, h, "jane", "Approved with kubectl fleet")
 }
 
 func TestAPlanThatHasChangedIsNotApproved(t *testing.T) {
@@ -136,7 +136,7 @@ func TestEverythingWorksWithoutScript(t *testing.T) {
 	x.isAt(approvePage)
 	x.click(press)
 	x.shows("stage canary of run/checkout-7 approved")
-	assertApproved(t, h, "jane", "")
+	assertApproved(t, h, "jane", "Approved with kubectl fleet")
 	x.do(chromedp.SendKeys(chromedp.CSS("#search"), "canary"+kb.Enter))
 	x.isAt("/search?q=canary")
 	x.click(`main a[href="/clusters/canary-eu"]`)

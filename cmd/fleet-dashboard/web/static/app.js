@@ -15,7 +15,7 @@
       left -= number * size;
     }
     const text = parts.join("") || "0s";
-    return seconds < 0 ? "in " + text : text + " ago";
+    return text + (seconds < 0 ? " from now" : " ago");
   }
 
   function tick() {
