@@ -113,7 +113,7 @@ func (e *explainer) rankClusters() {
 			continue
 		}
 		if reason, _ := e.reasonAgainst(cluster); reason == "" {
-			e.line = append(e.line, candidate{cluster, e.cycle.run.scoreCluster(cluster).Add(e.cycle.run.batchScore(cluster))})
+			e.line = append(e.line, candidate{cluster, e.cycle.run.scoreCluster(cluster).Add(e.cycle.run.batchScore(e.cycle.run.classOf(cluster)))})
 		}
 	}
 	slices.SortFunc(e.line, compareCandidates)
@@ -135,7 +135,7 @@ func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string
 	if reason, by := e.cycle.run.filterCluster(cluster); reason != "" {
 		return reason, by
 	}
-	return e.cycle.run.batchFilter(cluster)
+	return e.cycle.run.batchFilter(e.cycle.run.classOf(cluster))
 }
 
 func (e *explainer) explainCluster(name string) Explanation {

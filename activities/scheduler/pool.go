@@ -52,6 +52,7 @@ type pool struct {
 
 // class are candidates that no plug-in tells apart from pick to pick.
 type class struct {
+	number  int
 	waiting candidateHeap
 	// reason keeps the class out of the next batch, said by a filter; extra is added
 	// to the scores.
@@ -69,7 +70,7 @@ func (p *pool) addCandidate(cluster *clusterv1beta1.MemberCluster) {
 	key := p.run.classOf(cluster)
 	found, ok := p.byClass[key]
 	if !ok {
-		found = &class{}
+		found = &class{number: key}
 		p.byClass[key] = found
 		p.classes = append(p.classes, found)
 	}
@@ -116,9 +117,8 @@ func (p *pool) askPlugins() {
 		if len(class.waiting) == 0 {
 			continue
 		}
-		any := class.waiting[0].cluster
-		class.reason, class.by = p.run.batchFilter(any)
-		class.extra = p.run.batchScore(any)
+		class.reason, class.by = p.run.batchFilter(class.number)
+		class.extra = p.run.batchScore(class.number)
 	}
 }
 

@@ -22,15 +22,19 @@ type runner struct {
 	scores       []framework.ScorePlugin
 	batchScores  []framework.ScorePlugin
 	reserves     []framework.ReservePlugin
+	// scoring are the places in reserves of batchScores. Those of batchFilters are the first.
+	scoring []int
 	// chooser is nil if every cluster that fits is picked.
 	chooser framework.ChoosePlugin
-	// classes number the combinations of what reserves cannot tell apart.
+	// classes number the combinations of what reserves cannot tell apart; members are, by that number, the class of each of
+	// reserves.
 	classes map[[2]int]int
+	members [][]int
 }
 
 // newRunner runs PostBatch and PreFilter. The error is for the user.
 func newRunner(plugins profile, cycle *framework.Cycle) (*runner, error) {
-	r := &runner{cycle: cycle, classes: map[[2]int]int{}}
+	r := &runner{cycle: cycle, classes: map[[2]int]int{}, members: [][]int{nil}}
 	for _, create := range plugins {
 		plugin := create()
 		r.plugins = append(r.plugins, plugin)
@@ -82,10 +86,11 @@ func (r *runner) preScore() error {
 		switch {
 		case !ok:
 		case again:
-			r.batchScores = append(r.batchScores, score)
 			if !slices.Contains(r.reserves, reserve) {
 				r.reserves = append(r.reserves, reserve)
 			}
+			r.batchScores = append(r.batchScores, score)
+			r.scoring = append(r.scoring, slices.Index(r.reserves, reserve))
 		default:
 			r.scores = append(r.scores, score)
 		}
@@ -107,11 +112,15 @@ func (r *runner) filterCluster(cluster *clusterv1beta1.MemberCluster) (reason st
 	return firstReason(r.filters, r.cycle, cluster)
 }
 
-// batchFilter is filter for the reasons that hold until the next pick. They come after
+// batchFilter is filterCluster for a class, as classOf numbers it, and the reasons that hold until the next pick. They come after
 // those that hold for the whole cycle.
-func (r *runner) batchFilter(cluster *clusterv1beta1.MemberCluster) (reason string, by int) {
-	reason, by = firstReason(r.batchFilters, r.cycle, cluster)
-	return reason, len(r.filters) + by
+func (r *runner) batchFilter(class int) (reason string, by int) {
+	for i := range r.batchFilters {
+		if reason := r.reserves[i].FilterClass(r.cycle, r.members[class][i]); reason != "" {
+			return reason, len(r.filters) + i
+		}
+	}
+	return "", len(r.filters)
 }
 
 func firstReason(filters []framework.FilterPlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) (string, int) {
@@ -128,9 +137,13 @@ func (r *runner) scoreCluster(cluster *clusterv1beta1.MemberCluster) framework.S
 	return sumScores(r.scores, r.cycle, cluster)
 }
 
-// batchScore is the part of a cluster's score that holds until the next pick.
-func (r *runner) batchScore(cluster *clusterv1beta1.MemberCluster) framework.Score {
-	return sumScores(r.batchScores, r.cycle, cluster)
+// batchScore is the part of the score of a class, as classOf numbers it, that holds until the next pick.
+func (r *runner) batchScore(class int) framework.Score {
+	var total framework.Score
+	for _, i := range r.scoring {
+		total = total.Add(r.reserves[i].ScoreClass(r.cycle, r.members[class][i]))
+	}
+	return total
 }
 
 func sumScores(scores []framework.ScorePlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
@@ -145,11 +158,13 @@ func sumScores(scores []framework.ScorePlugin, cycle *framework.Cycle, cluster *
 func (r *runner) classOf(cluster *clusterv1beta1.MemberCluster) int {
 	class := 0
 	for _, reserve := range r.reserves {
-		pair := [2]int{class, reserve.Class(cluster)}
+		member := reserve.Class(cluster)
+		pair := [2]int{class, member}
 		known, ok := r.classes[pair]
 		if !ok {
-			known = len(r.classes) + 1
+			known = len(r.members)
 			r.classes[pair] = known
+			r.members = append(r.members, append(slices.Clone(r.members[class]), member))
 		}
 		class = known
 	}

@@ -81,11 +81,15 @@ type Choice struct {
 // ReservePlugin is for plug-ins whose Filter and Score depend on what else is picked.
 // They are asked again after every batch; all others are asked once per cluster and
 // cycle. So that this does not cost a look at every cluster, they say which clusters
-// they cannot tell apart, and are asked about one of each class.
+// they cannot tell apart, and are asked about classes of these. There may be as many
+// classes as clusters: the answers must not cost a look at labels.
 type ReservePlugin interface {
 	Plugin
 	// Class is the same number for clusters that Filter and Score always treat alike.
 	Class(cluster *clusterv1beta1.MemberCluster) int
+	// FilterClass and ScoreClass are what Filter and Score say now of the clusters of a class.
+	FilterClass(c *Cycle, class int) string
+	ScoreClass(c *Cycle, class int) Score
 	// Reserve takes note that a cluster has been picked.
 	Reserve(c *Cycle, cluster *clusterv1beta1.MemberCluster)
 }

@@ -95,9 +95,8 @@ func (s *constraint) weighGroups() {
 	}
 }
 
-// effectOfPick works out what one more pick in a cluster's group would do.
-func (s *constraint) effectOfPick(cluster *clusterv1beta1.MemberCluster) effect {
-	group := s.groupOf(cluster)
+// effectOfPick works out what one more pick in a group would do.
+func (s *constraint) effectOfPick(group int) effect {
 	if group < 0 || len(s.placed) < 2 {
 		return none // it is in no group, or there is nothing to spread over
 	}
@@ -122,7 +121,7 @@ func (s *constraint) describeGroup(cluster *clusterv1beta1.MemberCluster) string
 	}
 	now := fmt.Sprintf("%s: %d picked in group %q, between %d and %d in each group, max skew %d",
 		s.key, s.placed[s.groups[value]], value, s.least, s.most, s.maxSkew)
-	switch s.effectOfPick(cluster) {
+	switch s.effectOfPick(s.groupOf(cluster)) {
 	case evens:
 		return now + "; picking it evens the spread (1)"
 	case unbalances:

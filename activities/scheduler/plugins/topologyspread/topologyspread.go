@@ -5,18 +5,22 @@
 package topologyspread
 
 import (
+	"slices"
+
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
 type plugin struct {
 	constraints []*constraint
-	// classes number the combinations of groups that clusters are in.
+	// classes number the combinations of groups that clusters are in; groups are, by that number, the group of each
+	// constraint.
 	classes map[[2]int]int
+	groups  [][]int
 }
 
 // New returns the plug-in.
-func New() framework.Plugin { return &plugin{classes: map[[2]int]int{}} }
+func New() framework.Plugin { return &plugin{classes: map[[2]int]int{}, groups: [][]int{nil}} }
 
 // Name of the plug-in.
 func (*plugin) Name() string { return "TopologySpreadConstraints" }
@@ -37,7 +41,18 @@ func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
 // Filter keeps clusters out that would break a spread which has to hold.
 func (p *plugin) Filter(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
 	for _, constraint := range p.constraints {
-		if constraint.strict && constraint.effectOfPick(cluster) == violates {
+		if constraint.strict && constraint.effectOfPick(constraint.groupOf(cluster)) == violates {
+			return constraint.forbidden
+		}
+	}
+	return ""
+}
+
+// FilterClass is Filter for a class.
+func (p *plugin) FilterClass(_ *framework.Cycle, class int) string {
+	groups := p.groups[class]
+	for i, constraint := range p.constraints {
+		if constraint.strict && constraint.effectOfPick(groups[i]) == violates {
 			return constraint.forbidden
 		}
 	}
@@ -51,7 +66,17 @@ func (p *plugin) PreScore(*framework.Cycle) (bool, error) { return len(p.constra
 func (p *plugin) Score(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
 	var score framework.Score
 	for _, constraint := range p.constraints {
-		score.Topology += int32(constraint.effectOfPick(cluster))
+		score.Topology += int32(constraint.effectOfPick(constraint.groupOf(cluster)))
+	}
+	return score
+}
+
+// ScoreClass is Score for a class.
+func (p *plugin) ScoreClass(_ *framework.Cycle, class int) framework.Score {
+	var score framework.Score
+	groups := p.groups[class]
+	for i, constraint := range p.constraints {
+		score.Topology += int32(constraint.effectOfPick(groups[i]))
 	}
 	return score
 }
@@ -60,11 +85,13 @@ func (p *plugin) Score(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster
 func (p *plugin) Class(cluster *clusterv1beta1.MemberCluster) int {
 	class := 0
 	for _, constraint := range p.constraints {
-		pair := [2]int{class, constraint.groupOf(cluster)}
+		group := constraint.groupOf(cluster)
+		pair := [2]int{class, group}
 		known, ok := p.classes[pair]
 		if !ok {
-			known = len(p.classes) + 1
+			known = len(p.groups)
 			p.classes[pair] = known
+			p.groups = append(p.groups, append(slices.Clone(p.groups[class]), group))
 		}
 		class = known
 	}
