@@ -62,14 +62,26 @@ func member(name string, heartbeat time.Duration) *clusterv1beta1.MemberCluster 
 
 // placement is one that runs roll out, with all clusters on a snapshot, and a snapshot after that.
 func placement(name string, snapshot int) []client.Object {
+	status := placementv1beta1.PlacementStatus{
+		ObservedResourceIndex: strconv.Itoa(snapshot + 1),
+		Conditions: []metav1.Condition{
+			fulfilled("ClusterResourcePlacementScheduled"),
+			condition("ClusterResourcePlacementRolloutStarted", metav1.ConditionUnknown, placementv1beta1.ReasonRolloutStartedUnknown, time.Hour, "Update runs roll this placement out"),
+		},
+		SelectedResources: []placementv1beta1.ResourceIdentifier{
+			{Version: "v1", Kind: "Namespace", Name: name}, {Group: "apps", Version: "v1", Kind: "Deployment", Namespace: name, Name: name}, {Version: "v1", Kind: "Secret", Namespace: name, Name: "login"},
+		},
+	}
+	for _, cluster := range clusters {
+		status.PlacementStatuses = append(status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+			ClusterName: cluster, ObservedResourceIndex: strconv.Itoa(snapshot), Conditions: []metav1.Condition{fulfilled("Scheduled"), fulfilled("RolloutStarted"), fulfilled("Applied"), fulfilled("Available")},
+		})
+	}
 	objects := []client.Object{
 		&placementv1beta1.ClusterResourcePlacement{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: ago(40 * 24 * time.Hour), Labels: map[string]string{"team": "store"}},
 			Spec:       placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}},
-			Status: placementv1beta1.PlacementStatus{ObservedResourceIndex: strconv.Itoa(snapshot + 1), Conditions: []metav1.Condition{
-				fulfilled("ClusterResourcePlacementScheduled"),
-				condition("ClusterResourcePlacementRolloutStarted", metav1.ConditionUnknown, placementv1beta1.ReasonRolloutStartedUnknown, time.Hour, "Update runs roll this placement out"),
-			}},
+			Status:     status,
 		},
 		&placementv1beta1.ClusterSchedulingPolicySnapshot{
 			ObjectMeta: metav1.ObjectMeta{Name: name + "-0", CreationTimestamp: ago(40 * 24 * time.Hour), Labels: map[string]string{placementv1beta1.ParentPlacementLabel: name, placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0"}},
@@ -204,7 +216,10 @@ func says(run *placementv1beta1.ClusterStagedUpdateRun, c metav1.Condition) *pla
 }
 
 // store is a fleet with runs in all states, a hold, a placement in a namespace, and texts that would like to be HTML.
-func store() []client.Object {
+func store() []client.Object { return storeWith(html) }
+
+// storeWith is that fleet with a text at the end of messages and reasons.
+func storeWith(text string) []client.Object {
 	var objects []client.Object
 	for i, name := range clusters {
 		m := member(name, time.Duration(5+i)*time.Second)
@@ -220,7 +235,7 @@ func store() []client.Object {
 		objects = append(objects, placement(name, snapshot)...)
 	}
 	failing := says(inProduction(newRun("mail-2", "mail", 2), ""), condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunFailed, 3*time.Minute, "cluster prod-eu-2 failed: the failure budget of stage production is used up"))
-	failing.Status.StagesStatus[2].Clusters[1].Conditions = append(failing.Status.StagesStatus[2].Clusters[1].Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonClusterUpdatingFailed, 3*time.Minute, "Deployment mail/mail: 1 of 3 replicas is available "+html))
+	failing.Status.StagesStatus[2].Clusters[1].Conditions = append(failing.Status.StagesStatus[2].Clusters[1].Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonClusterUpdatingFailed, 3*time.Minute, "Deployment mail/mail: 1 of 3 replicas is available "+text))
 	stopped := inProduction(newRun("search-9", "search", 9), "")
 	stopped.Spec.State = placementv1beta1.StateStop
 	planned := newRun("profile-3", "profile", 3)
@@ -240,7 +255,7 @@ func store() []client.Object {
 	meta.SetStatusCondition(&broken.Status.Conditions, condition("Available", metav1.ConditionFalse, "NotAllWorkAreAvailable", 14*time.Minute, "Work payments-work is not available"))
 	broken.Status.FailedPlacements = []placementv1beta1.FailedResourcePlacement{{
 		ResourceIdentifier: placementv1beta1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "payments", Name: "payments"},
-		Condition:          metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "ManifestNotAvailableYet", Message: "1 of 3 replicas is available " + html},
+		Condition:          metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "ManifestNotAvailableYet", Message: "1 of 3 replicas is available " + text},
 	}}
 	objects = slices.DeleteFunc(objects, func(o client.Object) bool { return o.GetName() == broken.Name })
 	earlier := newRun("checkout-6", "checkout", 6)
@@ -257,11 +272,11 @@ func store() []client.Object {
 		&placementv1beta1.ResourcePlacement{
 			ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "shop", UID: "db", CreationTimestamp: ago(40 * 24 * time.Hour)},
 			Spec:       placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}},
-			Status:     placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{condition("ResourcePlacementRolloutStarted", metav1.ConditionFalse, "RolloutNotStartedYet", time.Hour, html)}},
+			Status:     placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{condition("ResourcePlacementRolloutStarted", metav1.ConditionFalse, "RolloutNotStartedYet", time.Hour, text)}},
 		},
 		&fleetflowv1alpha1.RolloutHold{
 			ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "incident", CreationTimestamp: ago(8 * time.Minute)},
-			Spec:       fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments are slow in the west, INC-4711 " + html},
+			Spec:       fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments are slow in the west, INC-4711 " + text},
 		})
 }
 

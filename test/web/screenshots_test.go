@@ -1,0 +1,93 @@
+package web
+
+import (
+	"bytes"
+	"flag"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// pictures is where the pictures of the guide are.
+	pictures = "../../deploy/docs/images"
+	// maxPictures is how many bytes all of them may have together.
+	maxPictures = 1500 << 10
+)
+
+var takesPictures = flag.Bool("pictures", false, "write the pictures of the guide: go test -run TestPictures . -pictures")
+
+// shot is a page as the guide shows it.
+type shot struct {
+	name, path, scheme string
+	width, height      int64
+	// text can be read on the page when the picture is taken.
+	text string
+}
+
+var shots = []shot{
+	{"fleet", "/", "light", 1100, 860, "checkout-7"},
+	{"fleet-phone-dark", "/", "dark", 360, 760, "checkout-7"},
+	{"waiting", "/waiting", "light", 1100, 480, "checkout-7"},
+	{"approve", approvePage, "light", 1100, 860, "checkout:1.42.0"},
+	{"approve-phone", approvePage, "light", 360, 760, "checkout:1.42.0"},
+	{"run-dark", "/runs/checkout-7", "dark", 1100, 700, "approval"},
+	{"run-stuck", "/runs/payments-4", "light", 1100, 700, "prod-eu-2"},
+	{"placement", "/placements/payments", "light", 1100, 860, "1 of 3"},
+	{"run-thousand", "/runs/web-1", "light", 1100, 560, "1/1000"},
+	{"hub-away", "/clusters", "light", 1100, 560, "may be old"},
+}
+
+func pictureOf(s shot) string { return filepath.Join(pictures, "dashboard-"+s.name+".png") }
+
+func TestPicturesOfTheGuide(t *testing.T) {
+	if *takesPictures {
+		takePictures(t)
+	}
+	var total int64
+	for _, s := range shots {
+		info, err := os.Stat(pictureOf(s))
+		require.NoError(t, err, "write it with go test -run TestPictures . -pictures")
+		total += info.Size()
+	}
+	assert.Less(t, total, int64(maxPictures))
+}
+
+func takePictures(t *testing.T) {
+	t.Helper()
+	small, large := newHub(t, storeWith("")...), newHub(t, edges(1000)...)
+	ofSmall, ofLarge := browse(t, serve(t, small.as("jane", true), anyPort)), browse(t, serve(t, large.as("jane", true), anyPort))
+	for _, s := range shots {
+		x := ofSmall
+		switch s.name {
+		case "run-thousand":
+			x = ofLarge
+		case "hub-away":
+			small.goAway()
+		}
+		x.size(s.width, s.height)
+		x.scheme(s.scheme)
+		x.open(s.path)
+		x.shows(s.text)
+		takePicture(x, pictureOf(s))
+	}
+}
+
+func takePicture(x *tab, file string) {
+	x.t.Helper()
+	ctx, cancel := x.bounded()
+	defer cancel()
+	taken, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	require.NoError(x.t, err)
+	picture, err := png.Decode(bytes.NewReader(taken))
+	require.NoError(x.t, err)
+	var small bytes.Buffer
+	require.NoError(x.t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, picture))
+	require.NoError(x.t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(x.t, os.WriteFile(file, small.Bytes(), 0o644))
+}
