@@ -23,6 +23,7 @@ func NeedsWork(facts *Facts) waker.Need {
 	need := waker.Need{Progress: hashProgress(facts), HasDeferredChanges: facts.waitsForTime()}
 	lost := lostClusters(facts)
 	generation := facts.Placement.GetGeneration()
+	changed, demand := changeSinceSelection(facts)
 	switch {
 	case facts.Verdict.Generation != generation:
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
@@ -36,14 +37,8 @@ func NeedsWork(facts *Facts) waker.Need {
 		// Only the user can correct the selectors; what was placed before stays.
 	case !facts.isScheduled():
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
-	case facts.replicasChanged():
-		need.Cause, need.Demand = wf.CauseBindings, "replicas "+facts.Verdict.Demand
-	case len(facts.Unlearnt) > 0:
-		need.Cause, need.Demand = wf.CauseBindings, "unschedulable "+strings.Join(facts.Unlearnt, ",")
-	case facts.Verdict.Rivals != facts.Rivals:
-		need.Cause, need.Demand = wf.CauseResources, "rivals "+facts.Rivals
-	case facts.overridesChanged():
-		need.Cause, need.Demand = wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
+	case changed != "":
+		need.Cause, need.Demand = changed, demand
 	case len(lost) > 0:
 		need.Cause, need.Demand = wf.CauseBindings, "lost "+strings.Join(lost, ",")
 	case hasSurplusBindings(facts):
@@ -57,6 +52,22 @@ func NeedsWork(facts *Facts) waker.Need {
 	addUserDemands(&need, facts)
 	addScaling(&need, facts)
 	return need
+}
+
+// changeSinceSelection is the cause and the demand of a need, if something that was selected or scheduled by has changed since; empty
+// if nothing has.
+func changeSinceSelection(facts *Facts) (cause, demand string) {
+	switch {
+	case facts.replicasChanged():
+		return wf.CauseBindings, "replicas " + facts.Verdict.Demand
+	case len(facts.Unlearnt) > 0:
+		return wf.CauseBindings, "unschedulable " + strings.Join(facts.Unlearnt, ",")
+	case facts.Verdict.Rivals != facts.Rivals:
+		return wf.CauseResources, "rivals " + facts.Rivals
+	case facts.overridesChanged():
+		return wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
+	}
+	return "", ""
 }
 
 // addScaling adds to a need the clusters that can be given other replicas.

@@ -84,18 +84,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if facts.Held != nil {
 		conditions = append(conditions, heldCondition(facts.Placement, facts.Held))
 	}
-	if facts.Verdict.Excess != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
-		conditions = append(conditions, changesHeldCondition(facts))
-	}
-	if len(facts.Verdict.Held) > 0 && facts.Verdict.Generation == facts.Placement.GetGeneration() {
-		conditions = append(conditions, kindsHeldCondition(facts))
-	}
-	if facts.Verdict.MissingDependencies != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
-		conditions = append(conditions, dependenciesMissingCondition(facts))
-	}
-	if facts.Verdict.LeftOut.Total > 0 && facts.Verdict.Generation == facts.Placement.GetGeneration() {
-		conditions = append(conditions, leftOutCondition(facts.Verdict.LeftOut))
-	}
+	conditions = append(conditions, conditionsOnSelection(facts)...)
 	if plan := planTrigger(facts); plan.Held != "" {
 		conditions = append(conditions, runHeldCondition(plan))
 	}
@@ -114,6 +103,27 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
 	return fitStatus(status)
+}
+
+// conditionsOnSelection say what was selected otherwise than the selectors alone say, for the present generation.
+func conditionsOnSelection(facts *Facts) []metav1.Condition {
+	if facts.Verdict.Generation != facts.Placement.GetGeneration() {
+		return nil
+	}
+	var conditions []metav1.Condition
+	if facts.Verdict.Excess != "" {
+		conditions = append(conditions, changesHeldCondition(facts))
+	}
+	if len(facts.Verdict.Held) > 0 {
+		conditions = append(conditions, kindsHeldCondition(facts))
+	}
+	if facts.Verdict.MissingDependencies != "" {
+		conditions = append(conditions, dependenciesMissingCondition(facts))
+	}
+	if facts.Verdict.LeftOut.Total > 0 {
+		conditions = append(conditions, leftOutCondition(facts.Verdict.LeftOut))
+	}
+	return conditions
 }
 
 // isSelectedAndScheduled says that resources were selected and clusters picked for the present generation. Before
