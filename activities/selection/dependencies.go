@@ -4,12 +4,14 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/client-go/dynamic"
+
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 )
 
 // addDependencies adds to a selection what the selected objects name. It goes by the same rules as all that is selected: what a
 // selector could not have placed is not placed for being named either.
-func (s *Selector) addDependencies(ctx context.Context, latest *formerObjects, catalog *snapshot.Catalog, selection *snapshot.Selection,
+func addDependencies(ctx context.Context, reader dynamic.Interface, latest *formerObjects, catalog *snapshot.Catalog, selection *snapshot.Selection,
 	selected *selectedObjects, counted *reading) error {
 	selectedOnly := len(selected.items)
 	there := make(map[snapshot.Identity]bool, selectedOnly)
@@ -32,7 +34,7 @@ func (s *Selector) addDependencies(ctx context.Context, latest *formerObjects, c
 	for _, rule := range rules {
 		queries = append(queries, &objectQuery{rule: rule, namespace: rule.Namespace})
 	}
-	if err := runQueries(ctx, s.Dynamic, queries, counted); err != nil {
+	if err := runQueries(ctx, reader, queries, counted); err != nil {
 		return err
 	}
 	for _, q := range queries {

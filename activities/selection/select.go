@@ -178,7 +178,7 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 		return selected, snapshot.Content{}, err
 	}
 	if placement.GetPlacementSpec().PropagateDeps {
-		if err := s.addDependencies(ctx, &latest, catalog, selection, &selected, counted); err != nil {
+		if err := addDependencies(ctx, s.Dynamic, &latest, catalog, selection, &selected, counted); err != nil {
 			return selected, snapshot.Content{}, err
 		}
 	}
