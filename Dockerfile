@@ -2,7 +2,7 @@
 #
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg PROGRAM=hub-agent --build-arg VERSION=<tag> -t <registry>/hub-agent:<tag> --push .
 #
-# PROGRAM is hub-agent, member-agent or kubectl-fleet, VERSION what it answers to --version. Go compiles for the other
+# PROGRAM is hub-agent, member-agent, fleet-dashboard or kubectl-fleet, VERSION what it answers to --version. Go compiles for the other
 # platform by itself, so nothing is emulated. The same commit gives the same binary: no paths, no time, no version control
 # data in it.
 #

@@ -52,7 +52,7 @@ build: ## Build the programs into bin/ (about 1 min)
 TAG ?= $(shell git describe --tags --always --dirty)
 # What goes into images: no paths, time or version control data, so that the same commit gives the same bytes.
 RELEASE = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X github.com/fleetflow/fleetflow/cmd/version.number=$(TAG)'
-PROGRAMS := hub-agent member-agent kubectl-fleet
+PROGRAMS := hub-agent member-agent fleet-dashboard kubectl-fleet
 # Platforms of `make release`, where `make images` pushes to, and what else it tells docker buildx.
 PLATFORMS ?= linux/amd64 linux/arm64
 REGISTRY ?= ghcr.io/fleetflow
@@ -92,7 +92,7 @@ images: ## Build images of the programs for PLATFORMS with docker buildx, on bas
 .PHONY: charts
 charts: ## Package the charts with the digests of `make images` in their values, and push them to REGISTRY/charts (seconds)
 	@[ -s $(RELEASED) ] || { echo 'no image was pushed: run make images' >&2; exit 1; }; \
-	rm -rf bin/charts; mkdir -p bin/charts; for chart in hub-agent member-agent; do \
+	rm -rf bin/charts; mkdir -p bin/charts; for chart in hub-agent member-agent fleet-dashboard; do \
 	digest=$$(sed -n "s|^$$chart .*@\(sha256:[0-9a-f]*\)$$|\1|p" $(RELEASED)); \
 	[ -n "$$digest" ] || { echo "no digest of $$chart in $(RELEASED): run make images" >&2; exit 1; }; \
 	cp -r deploy/charts/$$chart bin/charts/$$chart; \

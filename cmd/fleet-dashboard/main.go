@@ -56,7 +56,7 @@ func run(args []string) error {
 		fmt.Println(version.Of("fleet-dashboard"))
 		return nil
 	}
-	log := o.log.Logger(os.Stderr)
+	log := o.newLogger(os.Stderr)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	ctx, cancel := context.WithCancel(ctrl.SetupSignalHandler())

@@ -5,16 +5,17 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"os"
 	"path"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 )
 
@@ -23,7 +24,8 @@ const maxSession = 12 * time.Hour
 
 type options struct {
 	version    bool
-	log        agent.Log
+	logFormat  string
+	verbosity  int
 	kubeconfig string
 	qps        float64
 	burst      int
@@ -94,11 +96,11 @@ Users log in at an identity provider (--oidc-issuer-url), with a token (--allow-
 	f.StringVar(&external, "url", "", "how browsers know the dashboard, such as https://fleet.example.com; requests to other hosts are refused. Required")
 	f.StringVar(&o.tlsCert, "tls-cert-file", "", "certificate to serve by TLS; plain text, for an ingress that ends TLS, if empty")
 	f.StringVar(&o.tlsKey, "tls-private-key-file", "", "key of the certificate")
-	f.BoolVar(&o.insecureCookies, "insecure-cookies", false, "allow a --url of http, over which everyone on the way can take a session; for trials only")
+	f.BoolVar(&o.insecureCookies, "insecure-cookies", false, "allow a --url of http, over which others on the way can take a session; for trials only")
 	f.StringVar(&o.sessionKeys, "session-keys", "", "folder with the file key, of 32 random characters or more, that encrypts sessions, and, while it is replaced, the file previous. Required unless --anonymous-read-only is given")
 	f.DurationVar(&o.sessionLasts, "session-duration", time.Hour, "how long a session lasts at most; it ends with the ID token if that is sooner, and is renewed without a question while the provider's own lasts")
 	f.BoolVar(&o.tokens, "allow-tokens", false, "let users log in with a bearer token of the hub, which is kept encrypted in their cookie")
-	f.StringVar(&o.anonymous, "anonymous-read-only", "", "let everyone in without a login, to look at what this user may see; nothing can be changed")
+	f.StringVar(&o.anonymous, "anonymous-read-only", "", "let all clients in without a login, to look at what this user may see; nothing can be changed")
 	f.StringVar(&o.issuer, "oidc-issuer-url", "", "the OpenID Connect provider that users log in at, as in the flag of the API server")
 	f.StringVar(&o.clientID, "oidc-client-id", "", "the dashboard's ID at the provider, where <url>/oidc/callback is to be allowed as redirect")
 	f.StringVar(&o.secretFile, "oidc-client-secret-file", "", "file with the secret of the client; none if empty, as PKCE protects the login")
@@ -109,14 +111,15 @@ Users log in at an identity provider (--oidc-issuer-url), with a token (--allow-
 	f.StringVar(&o.groupsPrefix, "oidc-groups-prefix", "", "what the hub knows names of groups by before them")
 	f.Var(&o.keepGroups, "oidc-keep-groups", "patterns of groups, with their prefix, that are kept, separated by commas, such as fleet-*; all if empty")
 	f.Var(&o.scopes, "oidc-scopes", "scopes to ask for beside openid, separated by commas, such as email,groups")
-	o.log.Add(f)
+	f.StringVar(&o.logFormat, "log-format", jsonFormat, "json or console")
+	f.IntVar(&o.verbosity, "v", 0, "verbosity of the log: 0 for what an operator needs, more for details")
 	if err := f.Parse(args); err != nil || o.version {
 		return o, err
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("%q is no flag", f.Arg(0))
 	}
-	return o, errors.Join(o.checkURL(external), o.checkAccess(), o.checkProvider(), o.log.Check())
+	return o, errors.Join(o.checkURL(external), o.checkAccess(), o.checkProvider(), o.checkLog())
 }
 
 func (o *options) checkURL(external string) error {
@@ -127,7 +130,7 @@ func (o *options) checkURL(external string) error {
 	case err != nil || parsed.Host == "" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Scheme != "https" && parsed.Scheme != "http":
 		return fmt.Errorf("--url is %q; it must be a scheme and a host, such as https://fleet.example.com", external)
 	case parsed.Scheme == "http" && !o.insecureCookies:
-		return fmt.Errorf("--url is %q: over http everyone on the way can take a session; use https, or --insecure-cookies for a trial", external)
+		return fmt.Errorf("--url is %q: over http others on the way can take a session; use https, or --insecure-cookies for a trial", external)
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return errors.New("--tls-cert-file and --tls-private-key-file belong together")
 	}
@@ -142,7 +145,7 @@ func (o *options) checkURL(external string) error {
 func (o *options) checkAccess() error {
 	switch {
 	case o.anonymous != "" && (o.issuer != "" || o.tokens):
-		return errors.New("--anonymous-read-only lets everyone in without a login: leave out --oidc-issuer-url and --allow-tokens, or it")
+		return errors.New("--anonymous-read-only lets all clients in without a login: leave out --oidc-issuer-url and --allow-tokens, or it")
 	case o.anonymous != "":
 		if err := as.Check(o.anonymous, nil); err != nil {
 			return fmt.Errorf("--anonymous-read-only is %w: name a user that has a role such as hub-agent-viewer", err)
@@ -175,6 +178,28 @@ func (o *options) checkProvider() error {
 		}
 	}
 	return nil
+}
+
+// Formats of the log.
+const (
+	jsonFormat    = "json"
+	consoleFormat = "console"
+)
+
+func (o *options) checkLog() error {
+	if o.logFormat != jsonFormat && o.logFormat != consoleFormat {
+		return fmt.Errorf("--log-format is %q; it must be %s or %s", o.logFormat, jsonFormat, consoleFormat)
+	}
+	return nil
+}
+
+// newLogger returns a logger that writes to out, one line for each message.
+func (o *options) newLogger(out io.Writer) logr.Logger {
+	settings := &slog.HandlerOptions{Level: slog.Level(-o.verbosity)}
+	if o.logFormat == consoleFormat {
+		return logr.FromSlogHandler(slog.NewTextHandler(out, settings))
+	}
+	return logr.FromSlogHandler(slog.NewJSONHandler(out, settings))
 }
 
 // hubConfig is how the hub is reached with the account of the dashboard.

@@ -101,7 +101,7 @@ func (u *users) tokenOf(ctx context.Context, token string) (session.Identity, er
 	}
 	who := review.Status.UserInfo
 	if who.Username == "" || who.Username == "system:anonymous" {
-		return session.Identity{}, errors.New("the hub takes the token for nobody's")
+		return session.Identity{}, errors.New("the hub does not know whose the token is")
 	}
 	user := session.Identity{User: who.Username, Groups: who.Groups, Token: token, Expires: u.clock.Now().Add(u.lasts)}
 	if expiry := expiryOf(token); !expiry.IsZero() && expiry.Before(user.Expires) {

@@ -38,8 +38,9 @@ const (
 // required are the values that each chart cannot do without.
 func required() map[string]map[string]any {
 	return map[string]map[string]any{
-		"hub-agent":    {"temporal": map[string]any{"address": "temporal.example.com:7233"}},
-		"member-agent": {"config": map[string]any{"hubURL": "https://hub.example.com", "memberClusterName": "member-1"}},
+		"hub-agent":       {"temporal": map[string]any{"address": "temporal.example.com:7233"}},
+		"member-agent":    {"config": map[string]any{"hubURL": "https://hub.example.com", "memberClusterName": "member-1"}},
+		"fleet-dashboard": {"url": "https://fleet.example.com", "tokens": map[string]any{"enabled": true}},
 	}
 }
 
@@ -172,8 +173,9 @@ func intersection(a, b map[string]string) map[string]string {
 
 func TestChartsSayWhichValueIsMissing(t *testing.T) {
 	missing := map[string]string{
-		"hub-agent":    "temporal.address is required",
-		"member-agent": "config.hubURL is required",
+		"hub-agent":       "temporal.address is required",
+		"member-agent":    "config.hubURL is required",
+		"fleet-dashboard": "url is required",
 	}
 	for name, message := range missing {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +198,7 @@ func TestChartsUseFlagsThatExist(t *testing.T) {
 			for _, match := range flagLine.FindAllStringSubmatch(string(output), -1) {
 				known = append(known, match[1])
 			}
-			require.Contains(t, known, "leader-elect", "%s", output)
+			require.Contains(t, known, "log-format", "%s", output)
 			rendered, err := render(t, name, values)
 			require.NoError(t, err)
 			container := only[*appsv1.Deployment](t, objects(t, rendered)).Spec.Template.Spec.Containers[0]

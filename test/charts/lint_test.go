@@ -45,7 +45,7 @@ func TestChartsTellArtifactHubOfKindsAndPagesThatExist(t *testing.T) {
 			}
 			var kinds []struct{ Kind, Version, Name, DisplayName, Description string }
 			require.NoError(t, yaml.UnmarshalStrict([]byte(chart.Metadata.Annotations["artifacthub.io/crds"]), &kinds))
-			require.NotEmpty(t, kinds)
+			require.Equal(t, len(kinds) == 0, len(served) == 0)
 			for _, kind := range kinds {
 				assert.Contains(t, served[kind.Name], kind.Version, kind.Name)
 			}

@@ -18,7 +18,7 @@ func TestNamesOfKubernetesAreNeverImpersonated(t *testing.T) {
 		"a service account":      {"system:serviceaccount:fleet-system:hub-agent", nil},
 		"the anonymous user":     {"system:anonymous", nil},
 		"kubeadm's":              {"jane", []string{"kubeadm:cluster-admins"}},
-		"nobody":                 {"", nil},
+		"a user without a name":  {"", nil},
 		"a name of spaces":       {" ", nil},
 		"a group without a name": {"jane", []string{""}},
 	} {

@@ -180,7 +180,7 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request, status int, sentenc
 	s.write(w, r, status, p)
 }
 
-// refuse answers whoever is not let in: with nothing of the fleet.
+// refuse answers a client that is not let in, with nothing of the fleet.
 func (s *Server) refuse(w http.ResponseWriter, _ *http.Request, status int, sentence string) {
 	http.Error(w, sentence, status)
 }

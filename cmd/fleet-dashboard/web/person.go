@@ -56,14 +56,14 @@ type Access interface {
 // visiting is the key of the visitor in the context of a request.
 type visiting struct{}
 
-// nobodyYet has no rights: it stands in where a page is written before a user is known.
-var nobodyYet = &Visitor{Person: &Person{}}
+// noVisitor has no rights: it stands in where a page is written before a user is known.
+var noVisitor = &Visitor{Person: &Person{}}
 
 func visitorOf(ctx context.Context) *Visitor {
 	if v, is := ctx.Value(visiting{}).(*Visitor); is {
 		return v
 	}
-	return nobodyYet
+	return noVisitor
 }
 
 func personOf(ctx context.Context) *Person { return visitorOf(ctx).Person }
@@ -83,7 +83,7 @@ const sightLasts = 10 * time.Second
 // fleet is the latest picture, of what the user may see.
 func (s *Server) fleet(ctx context.Context) *feed.Fleet {
 	whole, person := s.Feed.Fleet(), personOf(ctx)
-	if person == nobodyYet.Person {
+	if person == noVisitor.Person {
 		return &feed.Fleet{At: whole.At}
 	}
 	if !person.Filtered {

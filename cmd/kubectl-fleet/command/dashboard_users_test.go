@@ -453,7 +453,7 @@ func TestPagesAreForUsersAndWriteNothing(t *testing.T) {
 func TestTokensAreTakenOnlyIfTheyAreAllowed(t *testing.T) {
 	clock := testingclock.NewFakeClock(now)
 	b, _ := newSite(t, inMemory(approvalFleet()...), clock, nil)
-	assert.Equal(t, http.StatusSeeOther, b.send(http.MethodPost, "/login/token", url.Values{"token": {"good"}}).Code, "there is no such route")
+	assert.Equal(t, http.StatusUnauthorized, b.send(http.MethodPost, "/login/token", url.Values{"token": {"good"}}).Code, "there is no such route")
 	assert.Empty(t, b.cookies)
 
 	b, _ = newSite(t, inMemory(approvalFleet()...), clock, func(_ *web.Server, access *web.SignedIn) {
