@@ -231,8 +231,7 @@ func TestAStuckRunSaysWhyFirst(t *testing.T) {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()
-	b := h.binding("member3")
-	edit(h, b, func(b *placementv1beta1.ClusterResourceBinding) {
+	editStatus(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
 			Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse, Reason: "NotAllWorkAvailable",
 			Message: "Deployment shop/web has 1 of 3 replicas", ObservedGeneration: b.Generation,
