@@ -50,10 +50,10 @@ func TestWhatIsBeingTypedSurvivesAChange(t *testing.T) {
 	x.open("/placements/checkout")
 	x.isLive()
 	x.do(chromedp.SendKeys(chromedp.CSS("#clusters input[name=q]"), "prod"))
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "checkout-canary-eu"}, binding))
-	binding.Status.Conditions = []metav1.Condition{fulfilled("RolloutStarted"), condition("Applied", metav1.ConditionFalse, "No", time.Minute, "quota exceeded")}
-	require.NoError(t, h.Status().Update(t.Context(), binding))
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "checkout"}, placement))
+	placement.Status.PlacementStatuses[2].Conditions = []metav1.Condition{fulfilled("Scheduled"), fulfilled("RolloutStarted"), condition("Applied", metav1.ConditionFalse, "No", time.Minute, "quota exceeded")}
+	require.NoError(t, h.Status().Update(t.Context(), placement))
 	x.shows("quota exceeded")
 	assert.Equal(t, "prod", ask[string](x, "document.activeElement.value"), "neither focus nor text is lost")
 	x.do(chromedp.KeyEvent("-eu\r"))
