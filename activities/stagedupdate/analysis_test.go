@@ -59,7 +59,7 @@ func (h *hub) analysis() *fleetflowv1alpha1.StageAnalysisRun {
 // measuredAs ends the newest attempt.
 func (h *hub) measuredAs(phase fleetflowv1alpha1.AnalysisPhase) {
 	h.t.Helper()
-	edit(h, h.analysis(), func(r *fleetflowv1alpha1.StageAnalysisRun) {
+	editStatus(h, h.analysis(), func(r *fleetflowv1alpha1.StageAnalysisRun) {
 		r.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: r.Spec.Attempt, Phase: phase, Message: "ratio 0.034"}
 	})
 }
@@ -243,7 +243,7 @@ func (h *hub) during() act.GateState {
 // watchedAs ends the newest attempt of the analysis during the stage canary.
 func (h *hub) watchedAs(phase fleetflowv1alpha1.AnalysisPhase) {
 	h.t.Helper()
-	edit(h, get(h, &fleetflowv1alpha1.StageAnalysisRun{}, "", "example-run-2-canary-during"), func(r *fleetflowv1alpha1.StageAnalysisRun) {
+	editStatus(h, get(h, &fleetflowv1alpha1.StageAnalysisRun{}, "", "example-run-2-canary-during"), func(r *fleetflowv1alpha1.StageAnalysisRun) {
 		r.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: r.Spec.Attempt, Phase: phase, Message: "ratio 0.034"}
 	})
 }
