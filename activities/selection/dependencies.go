@@ -14,18 +14,7 @@ import (
 func addDependencies(ctx context.Context, reader dynamic.Interface, latest *formerObjects, catalog *snapshot.Catalog, selection *snapshot.Selection,
 	selected *selectedObjects, counted *reading) error {
 	selectedOnly := len(selected.items)
-	there := make(map[snapshot.Identity]bool, selectedOnly)
-	for i := range selected.items {
-		item := &selected.items[i]
-		there[snapshot.Identity{GroupKind: item.GroupKind, Namespace: item.Namespace, Name: item.Name}] = true
-	}
-	needs := map[snapshot.Dependency]snapshot.Need{}
-	for _, need := range snapshot.FindNeeds(selected.items) {
-		if !there[need.Identity()] {
-			needs[need.Dependency] = need
-			selected.dependencies = append(selected.dependencies, need.Dependency)
-		}
-	}
+	needs := findUnselected(selected)
 	if err := snapshot.CheckDependencies(selected.dependencies); err != nil {
 		return err
 	}
@@ -38,17 +27,8 @@ func addDependencies(ctx context.Context, reader dynamic.Interface, latest *form
 		return err
 	}
 	for _, q := range queries {
-		d := snapshot.Dependency{Kind: q.rule.Kind.Kind, Namespace: q.rule.Namespace, Name: q.rule.Name}
-		for i := range q.found {
-			selected.items = append(selected.items, q.found[i])
-			selected.candidates = append(selected.candidates, q.found[i].Identity)
-			q.unfit = q.found[i].Manifest == nil
-		}
-		switch {
-		case q.unfit:
-			refused[d] = snapshot.UnfitDependency
-		case len(q.found) == 0:
-			refused[d] = snapshot.AbsentDependency
+		if why := selected.addFound(q); why != "" {
+			refused[snapshot.Dependency{Kind: q.rule.Kind.Kind, Namespace: q.rule.Namespace, Name: q.rule.Name}] = why
 		}
 	}
 	for _, d := range selected.dependencies {
@@ -66,4 +46,38 @@ func addDependencies(ctx context.Context, reader dynamic.Interface, latest *form
 		slices.Sort(selected.held)
 	}
 	return latest.keepTooLargeOf(ctx, selected, selected.items[selectedOnly:])
+}
+
+// findUnselected finds what the selected objects name that is not selected itself, and notes it.
+func findUnselected(selected *selectedObjects) map[snapshot.Dependency]snapshot.Need {
+	there := make(map[snapshot.Identity]bool, len(selected.items))
+	for i := range selected.items {
+		item := &selected.items[i]
+		there[snapshot.Identity{GroupKind: item.GroupKind, Namespace: item.Namespace, Name: item.Name}] = true
+	}
+	needs := map[snapshot.Dependency]snapshot.Need{}
+	for _, need := range snapshot.FindNeeds(selected.items) {
+		if !there[need.Identity()] {
+			needs[need.Dependency] = need
+			selected.dependencies = append(selected.dependencies, need.Dependency)
+		}
+	}
+	return needs
+}
+
+// addFound adds the object that a query for one has found. It returns why nothing is placed of it; an empty string if it is.
+func (s *selectedObjects) addFound(q *objectQuery) string {
+	if len(q.found) == 0 && !q.unfit {
+		return snapshot.AbsentDependency
+	}
+	placed := false
+	for i := range q.found {
+		s.items = append(s.items, q.found[i])
+		s.candidates = append(s.candidates, q.found[i].Identity)
+		placed = q.found[i].Manifest != nil // that of a token of a service account is left out
+	}
+	if !placed {
+		return snapshot.UnfitDependency
+	}
+	return ""
 }
