@@ -50,13 +50,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if placementv1beta1.IsDeleting(exemption) {
 		return ctrl.Result{}, nil
 	}
-	target := targetOf(&exemption.Spec)
+	target := exemptTarget(&exemption.Spec)
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(target), target)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
 	now, before := r.clock.Now(), exemption.Status
-	status := describe(exemption, !apierrors.IsNotFound(err), !r.rule.Unverified, metav1.NewTime(now))
+	status := describeMaker(exemption, !apierrors.IsNotFound(err), !r.rule.Unverified, metav1.NewTime(now))
 	if !apiequality.Semantic.DeepEqual(status, before) {
 		if err := fencedwrite.ReplaceStatus(ctx, r.client, exemption, status); err != nil {
 			return ctrl.Result{}, err
@@ -69,8 +69,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// targetOf is the run or placement that is exempt, by its name.
-func targetOf(spec *fleetflowv1alpha1.RolloutExemptionSpec) client.Object {
+// exemptTarget is the run or placement that is exempt, by its name.
+func exemptTarget(spec *fleetflowv1alpha1.RolloutExemptionSpec) client.Object {
 	scope := placementv1beta1.Scope{Namespace: spec.Namespace}
 	if spec.Placement != "" {
 		return scope.NewPlacement(spec.Placement)

@@ -9,8 +9,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// describe says who has made an exemption, and whether it counts. It is pure. What is exempt may not be there.
-func describe(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bool, now metav1.Time) fleetflowv1alpha1.RolloutExemptionStatus {
+// describeMaker says who has made an exemption, and whether it counts. It is pure. What is exempt may not be there.
+func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bool, now metav1.Time) fleetflowv1alpha1.RolloutExemptionStatus {
 	by, _ := e.MadeBy()
 	effective := metav1.Condition{
 		Type: fleetflowv1alpha1.ConditionTypeEffective, Status: metav1.ConditionFalse, ObservedGeneration: e.Generation,
