@@ -27,7 +27,7 @@ const (
 const minOutage = time.Second
 
 // observationsReliableFrom is from when on a cluster of a run that does not look available is not.
-func (a *Activities) observationsReliableFrom(run string) time.Time {
+func observationsReliableFrom(a *Activities, run string) time.Time {
 	reliable := a.gaps.observedSince(run, a.Clock.Now()).Add(observationGrace)
 	if a.Outages == nil {
 		return reliable

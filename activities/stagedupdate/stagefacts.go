@@ -17,7 +17,7 @@ import (
 func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFacts {
 	facts := stageFacts(run, c.in.Index)
 	facts.Stopping, facts.Stuck = updaterun.IsStopping(run), updaterun.IsStuck(run)
-	facts.Now, facts.ReliableFrom = c.acts.Clock.Now(), c.acts.observationsReliableFrom(run.GetName())
+	facts.Now, facts.ReliableFrom = c.acts.Clock.Now(), observationsReliableFrom(c.acts, run.GetName())
 	if updaterun.IsLarge(run) {
 		facts.MaxRefusals = updaterun.ShownNames
 	}

@@ -249,8 +249,8 @@ type StageTask struct {
 	// KubeFleet.
 	Approval *ApprovalConfig `json:"approval,omitempty"`
 
-	// StartsAfter has the types of other tasks on the same side of the stage that have to be done before the approval is
-	// asked for: what has not passed them cannot be approved.
+	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait and Analysis, that have to be done
+	// before the approval is asked for: what has not passed them cannot be approved.
 	// An addition of fleetflow; without it, the approval is asked for at once, as in KubeFleet.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
