@@ -23,9 +23,10 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 		Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, SortingLabelKey: &key,
 		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadline: &metav1.Duration{Duration: time.Hour}, FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
 		BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
+		DuringStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeAnalysis, Analysis: &placementv1beta1.AnalysisConfig{}}},
 		AfterStageTasks:  []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 	}
-	own := map[string]bool{"Name": true, "LabelSelector": true, "SortingLabelKey": true, "Order": true, "BeforeStageTasks": true, "AfterStageTasks": true}
+	own := map[string]bool{"Name": true, "LabelSelector": true, "SortingLabelKey": true, "Order": true, "BeforeStageTasks": true, "DuringStageTasks": true, "AfterStageTasks": true}
 	strategy := placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{last}, UnassignedClusters: placementv1beta1.UnassignedClustersLast}
 	a, err := planning.AssignClusters(strategy, []string{"member1", "member2"}, map[string]map[string]string{"member1": {"stage": "canary"}})
 	require.NoError(t, err)
