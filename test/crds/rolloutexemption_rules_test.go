@@ -25,7 +25,7 @@ func TestRulesOfRolloutExemptions(t *testing.T) {
 		"a hold has a name":             {spec: "{run: a, from: [{kind: Hold}], reason: r, " + end + "}", refusal: "name the hold"},
 		"a hold has no stage":           {spec: "{run: a, from: [{kind: Hold, name: h, stage: s}], reason: r, " + end + "}", refusal: "stage belongs to kind Analysis"},
 		"an analysis has a stage":       {spec: "{run: a, from: [{kind: Analysis}], reason: r, " + end + "}", refusal: "which needs the name of the stage"},
-		"an analysis has no name":       {spec: "{run: a, from: [{kind: Analysis, stage: s, name: n}], reason: r, " + end + "}", refusal: "an Analysis is named by its stage, without name"},
+		"an analysis has no name":       {spec: "{run: a, from: [{kind: Analysis, stage: s, name: other}], reason: r, " + end + "}", refusal: "an Analysis is named by its stage, without name"},
 		"a placement has no analyses":   {spec: "{placement: a, from: [{kind: Analysis, stage: s}], reason: r, " + end + "}", refusal: "an Analysis belongs to an update run: set run instead of placement"},
 		"no reason":                     {spec: "{run: a, from: [{kind: Window}], " + end + "}", refusal: "spec.reason: Required value"},
 		"an empty reason":               {spec: `{run: a, from: [{kind: Window}], reason: "", ` + end + "}", refusal: "spec.reason in body should be at least 1 chars long"},
