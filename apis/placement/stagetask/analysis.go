@@ -62,17 +62,14 @@ const measuredWithin = time.Minute
 // Check implements Type. An attempt that has not passed is acted upon once, and after the user has resumed the run there is
 // another: that the run's generation has changed since the condition was recorded says so.
 func (a analysis) Check(ctx context.Context, check Check) (Outcome, error) {
-	measured, recorded := meta.FindStatusCondition(check.Status.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded), int64(0)
+	measured := meta.FindStatusCondition(check.Status.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
 	if measured != nil && measured.Status == metav1.ConditionTrue {
 		return Outcome{}, nil
 	}
 	if waiver, err := check.Hub.Waive(ctx, check); err != nil || waiver != "" {
 		return a.waived(check, waiver), err
 	}
-	if measured != nil && measured.Status == metav1.ConditionFalse {
-		recorded = measured.ObservedGeneration
-	}
-	again := recorded != 0 && recorded != check.Run.GetGeneration()
+	again := isResumedAfter(measured, check.Run)
 	run, refused, err := check.Hub.Analysis(ctx, check, again)
 	if err != nil || refused != "" {
 		return Outcome{Refused: refused}, err
@@ -97,6 +94,12 @@ func (a analysis) Check(ctx context.Context, check Check) (Outcome, error) {
 	}
 	outcome.Measure = run.Name
 	return outcome, nil
+}
+
+// isResumedAfter says that the user has resumed the run since an attempt that has not passed was recorded.
+func isResumedAfter(measured *metav1.Condition, run placementv1beta1.UpdateRunObject) bool {
+	return measured != nil && measured.Status == metav1.ConditionFalse &&
+		measured.ObservedGeneration != 0 && measured.ObservedGeneration != run.GetGeneration()
 }
 
 // waived lets the stage pass, by an exemption.
