@@ -175,7 +175,7 @@ func TestARelease(t *testing.T) {
 				assert.Contains(t, line, "version.number=v1.2.3")
 			}
 		}
-		assert.Equal(t, 10, built, "two agents for two platforms, the plugin for six")
+		assert.Equal(t, 12, built, "two agents and the dashboard for two platforms, the plugin for six")
 		assert.Equal(t, "windows/arm64 kubectl-fleet\n", unpack(t, filepath.Join(out, "kubectl-fleet_v1.2.3_windows_arm64.tar.gz"))["kubectl-fleet.exe"])
 		assert.Contains(t, unpack(t, filepath.Join(out, "kubectl-fleet_v1.2.3_darwin_arm64.tar.gz")), "LICENSE")
 		assert.Equal(t, "linux/arm64 hub-agent\n", unpack(t, filepath.Join(out, "hub-agent_v1.2.3_linux_arm64.tar.gz"))["hub-agent"])
@@ -226,7 +226,7 @@ func TestARelease(t *testing.T) {
 	t.Run("says what has changed, and what is left to do", func(t *testing.T) {
 		notes := readFile(t, out, "RELEASE_NOTES.md")
 		assert.Contains(t, notes, "## Changes since v1.2.2\n\n- Rollouts are faster (abc1234)\n")
-		assert.Contains(t, notes, "registry.example.com/fleet/{hub-agent,member-agent,kubectl-fleet}:v1.2.3")
+		assert.Contains(t, notes, "registry.example.com/fleet/{hub-agent,member-agent,fleet-dashboard,kubectl-fleet}:v1.2.3")
 		assert.Contains(t, output, "NOT DONE: images, as PUSH=yes was not given")
 		assert.NotContains(t, calls, "docker")
 		assert.NotContains(t, calls, "cosign")
