@@ -58,7 +58,7 @@ func TestFindNeeds(t *testing.T) {
 		"a workload without a template":   {[]string{`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: n}, spec: {}}`}, nil},
 		"what an envelope holds":          {[]string{`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: e}, data: {}}`}, nil},
 		"one that several objects name":   {[]string{workload("apps/v1", "StatefulSet", "b", `{serviceAccountName: robot}`), workload("apps/v1", "StatefulSet", "a", `{serviceAccountName: robot}`)}, everyKind("ServiceAccount app/robot")},
-		"a ConfigMap, which names nobody": {[]string{`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {serviceAccountName: robot}}`}, nil},
+		"a ConfigMap, which needs no other object": {[]string{`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {serviceAccountName: robot}}`}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func TestARivalThatSelectsNamespacesByLabel(t *testing.T) {
 	assert.Len(t, kept, 1)
 }
 
-// Whatever priorities there are and whoever begins, the placements agree: each object is held by one in the end, and as long as it
+// Whatever the priorities are and whichever placement decides first, the placements agree: each object is held by one in the end, and as long as it
 // is passed on, it is in a snapshot of some placement.
 func TestPlacementsAgreeOnWhoHasAnObject(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -150,7 +150,7 @@ func TestPlacementsAgreeOnWhoHasAnObject(t *testing.T) {
 				anyHad = true
 			}
 			holders := holdersOf(all)
-			require.False(t, anyHad && len(holders) == 0, "round %d: nobody has it any more: %s", round, describe(all))
+			require.False(t, anyHad && len(holders) == 0, "round %d: no placement holds it any more: %s", round, describe(all))
 		}
 		require.Len(t, holdersOf(all), 1, "round %d: %s", round, describe(all))
 	}
