@@ -50,14 +50,14 @@ func TestFindNeeds(t *testing.T) {
 		"optional for one of two": {[]string{workload("apps/v1", "DaemonSet", "a", `{volumes: [{name: a, configMap: {name: c, optional: true}}]}`), deployed(`{volumes: [{name: a, configMap: {name: c}}]}`)}, everyKind("ConfigMap app/c")},
 		"a claim that a template makes": {[]string{`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {volumeClaimTemplates: [{metadata: {name: data}}], template: {spec: {volumes: [
 			{name: data, persistentVolumeClaim: {claimName: made}}, {name: other, persistentVolumeClaim: {claimName: p}}]}}}}`}, everyKind("PersistentVolumeClaim app/p")},
-		"a CronJob":                       {[]string{`{apiVersion: batch/v1, kind: CronJob, metadata: {name: n}, spec: {jobTemplate: {spec: {template: {spec: {serviceAccountName: robot}}}}}}`}, everyKind("ServiceAccount app/robot")},
-		"a CloneSet":                      {[]string{workload("apps.kruise.io/v1alpha1", "CloneSet", "n", `{serviceAccountName: robot}`)}, everyKind("ServiceAccount app/robot")},
-		"an Ingress":                      {[]string{`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: n}, spec: {tls: [{hosts: [h], secretName: s}, {hosts: [h]}]}}`}, everyKind("Secret app/s")},
-		"a kind that has no pods":         {[]string{workload("example.com/v1", "Widget", "n", `{serviceAccountName: robot}`)}, nil},
-		"a template that is none":         {[]string{`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: n}, spec: {template: 5}}`}, nil},
-		"a workload without a template":   {[]string{`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: n}, spec: {}}`}, nil},
-		"what an envelope holds":          {[]string{`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: e}, data: {}}`}, nil},
-		"one that several objects name":   {[]string{workload("apps/v1", "StatefulSet", "b", `{serviceAccountName: robot}`), workload("apps/v1", "StatefulSet", "a", `{serviceAccountName: robot}`)}, everyKind("ServiceAccount app/robot")},
+		"a CronJob":                                {[]string{`{apiVersion: batch/v1, kind: CronJob, metadata: {name: n}, spec: {jobTemplate: {spec: {template: {spec: {serviceAccountName: robot}}}}}}`}, everyKind("ServiceAccount app/robot")},
+		"a CloneSet":                               {[]string{workload("apps.kruise.io/v1alpha1", "CloneSet", "n", `{serviceAccountName: robot}`)}, everyKind("ServiceAccount app/robot")},
+		"an Ingress":                               {[]string{`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: n}, spec: {tls: [{hosts: [h], secretName: s}, {hosts: [h]}]}}`}, everyKind("Secret app/s")},
+		"a kind that has no pods":                  {[]string{workload("example.com/v1", "Widget", "n", `{serviceAccountName: robot}`)}, nil},
+		"a template that is none":                  {[]string{`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: n}, spec: {template: 5}}`}, nil},
+		"a workload without a template":            {[]string{`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: n}, spec: {}}`}, nil},
+		"what an envelope holds":                   {[]string{`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: e}, data: {}}`}, nil},
+		"one that several objects name":            {[]string{workload("apps/v1", "StatefulSet", "b", `{serviceAccountName: robot}`), workload("apps/v1", "StatefulSet", "a", `{serviceAccountName: robot}`)}, everyKind("ServiceAccount app/robot")},
 		"a ConfigMap, which needs no other object": {[]string{`{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {serviceAccountName: robot}}`}, nil},
 	}
 	for name, tc := range cases {
