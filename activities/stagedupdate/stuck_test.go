@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -85,15 +87,21 @@ func TestTheDeletionStageDoesNotLoopOverClustersThatAreGone(t *testing.T) {
 
 // Each step writes the status, which is large, too.
 func TestTheDeletionStageOfALargeRunCollectsClustersThatAreGone(t *testing.T) {
-	var clusters []string
-	for i := range 510 {
-		clusters = append(clusters, fmt.Sprintf("member-%d", i))
-	}
-	h := howTo(t, leaving(clusters...)...)
+	h := howTo(t, leaving("member4", "member5")...)
 	initialize(h, "example-run-2")
+	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		deletion := r.Status.DeletionStageStatus
+		for i := range 500 { // what makes it large is gone already
+			deletion.Clusters = append(deletion.Clusters, placementv1beta1.ClusterUpdatingStatus{ClusterName: fmt.Sprintf("gone-%d", i), Conditions: []metav1.Condition{{
+				Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue,
+				Reason: placementv1beta1.ReasonClusterUpdatingSucceeded, ObservedGeneration: r.Generation, LastTransitionTime: metav1.NewTime(h.clock.Now()),
+			}}})
+		}
+		require.True(t, updaterun.IsLarge(r))
+	})
 	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
 	h.untilItWaits()
-	h.goes("member-0")
+	h.goes("member4")
 	select {
 	case <-done:
 		t.Fatal("it must wait for more of them")
