@@ -158,7 +158,7 @@ func TestASpreadThatDoesNotLetClustersInSaysSo(t *testing.T) {
 	h.schedule()
 	assert.Equal(t, map[string]string{"b": "Scheduled crp-0", "c": "Scheduled crp-0"}, h.bindings())
 	condition := h.policy("crp-0").Status.Conditions[0]
-	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 2 cluster(s) instead", condition.Message)
+	assert.Equal(t, "2 of 3 clusters found: ClusterEligibility keeps 1 out, TopologySpreadConstraints keeps 1 out (could not find all clusters needed as specified by the scheduling policy, found 2 cluster(s) instead)", condition.Message)
 	assert.Equal(t, [][2]string{
 		{"a", `ClusterUnschedulable, violated doNotSchedule topology spread constraint "region" (max skew 1)`},
 		{"d", "ClusterUnschedulable, cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago)"},
@@ -173,7 +173,7 @@ func TestANamedClusterThatIsOutOfReachIsMissedButKeepsWhatItHas(t *testing.T) {
 	assert.Equal(t, map[string]string{"a": "Scheduled crp-0"}, h.bindings())
 	condition := h.policy("crp-0").Status.Conditions[0]
 	assert.Equal(t, metav1.ConditionFalse, condition.Status)
-	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 0 cluster(s) instead", condition.Message)
+	assert.Equal(t, "0 of 1 clusters found (could not find all clusters needed as specified by the scheduling policy, found 0 cluster(s) instead)", condition.Message)
 	assert.Contains(t, h.decisions("crp-0")[0][1], "no recent heartbeat signals (last received 6.02 minutes ago); what was placed on it before stays")
 	assert.Contains(t, bindingReason(t, h, "a"), "Successfully scheduled", "the binding is not written for it")
 }
@@ -217,7 +217,7 @@ func TestOfMoreClustersThanAStatusHoldsItStillSaysWhyOthersAreMissing(t *testing
 	assert.Equal(t, 1001, h.schedule().Selected)
 	told := h.decisions("crp-0")
 	assert.Len(t, told, 1000)
-	assert.Equal(t, [2]string{"tainted", "ClusterUnschedulable, taint {Key:k Value: Effect:NoSchedule} cannot be tolerated"}, told[999])
+	assert.Equal(t, [2]string{"tainted", "ClusterUnschedulable, taint k:NoSchedule is not tolerated"}, told[999])
 	assert.Equal(t, "member-0998", told[998][0])
 
 	require.NoError(t, h.Delete(t.Context(), member("member-1000")))

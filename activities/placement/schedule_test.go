@@ -169,7 +169,7 @@ func TestScheduleFollowsThePolicy(t *testing.T) {
 	condition := h.policy("crp-1").Status.Conditions[0]
 	assert.Equal(t, metav1.ConditionFalse, condition.Status)
 	assert.Equal(t, "SchedulingPolicyUnfulfilled", condition.Reason)
-	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 3 cluster(s) instead", condition.Message)
+	assert.Equal(t, "3 of 4 clusters found: the fleet has no more (could not find all clusters needed as specified by the scheduling policy, found 3 cluster(s) instead)", condition.Message)
 }
 
 func TestAClusterPickedAgainGetsItsStateBack(t *testing.T) {

@@ -127,7 +127,7 @@ func TestEvictionsWithoutABudget(t *testing.T) {
 	r.evictAll()
 	assert.Equal(t, []string{"Valid True", "Executed True", without}, r.said(eviction("a", 0)))
 	assert.Equal(t, []string{"Valid True", "Executed False", "Eviction is blocked, placement has not propagated resources to target cluster yet"}, r.said(eviction("c", 1)))
-	assert.Equal(t, []string{"Valid False", "Failed to find scheduler decision for placement in cluster targeted by eviction"}, r.said(eviction("d", 2)))
+	assert.Equal(t, []string{"Valid False", "The placement is not on this cluster, there is nothing to evict (Failed to find scheduler decision for placement in cluster targeted by eviction)"}, r.said(eviction("d", 2)))
 	assert.Equal(t, "Valid False", r.said(eviction("a", 3))[0], "it came too late")
 	assert.ElementsMatch(t, []string{"b", "c"}, r.left())
 }
@@ -272,13 +272,13 @@ func TestEvictionsFromAPlacementThatIsNotThere(t *testing.T) {
 	require.NoError(t, r.Delete(t.Context(), p))
 	_, err = r.rolling.RefuseEvictions(t.Context(), ref)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"Valid False", "Found deleting ClusterResourcePlacement targeted by eviction"}, r.said(e))
+	assert.Equal(t, []string{"Valid False", "The placement is being deleted, which clears the cluster without an eviction (Found deleting ClusterResourcePlacement targeted by eviction)"}, r.said(e))
 
 	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.Finalizers = nil })
 	late := eviction("a", 1)
 	r.ask(late)
 	_, err = r.rolling.RefuseEvictions(t.Context(), ref)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"Valid False", "Failed to find ClusterResourcePlacement targeted by eviction"}, r.said(late))
-	assert.Equal(t, "Found deleting ClusterResourcePlacement targeted by eviction", r.said(e)[1], "an outcome is final")
+	assert.Equal(t, []string{"Valid False", "The hub has no placement of this name: correct spec.placementName in another eviction (Failed to find ClusterResourcePlacement targeted by eviction)"}, r.said(late))
+	assert.Equal(t, "The placement is being deleted, which clears the cluster without an eviction (Found deleting ClusterResourcePlacement targeted by eviction)", r.said(e)[1], "an outcome is final")
 }

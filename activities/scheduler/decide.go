@@ -92,9 +92,9 @@ func (c *cycle) finishDecision() Decision {
 	d.Satisfied = found >= c.wanted
 	switch {
 	case !d.Satisfied:
-		d.Message = fmt.Sprintf("could not find all clusters needed as specified by the scheduling policy, found %d cluster(s) instead", found)
+		d.Message = describeShortage(c, found) + fmt.Sprintf(" (could not find all clusters needed as specified by the scheduling policy, found %d cluster(s) instead)", found)
 	case found == 0:
-		d.Message = "found all cluster needed as specified by the scheduling policy, found 0 cluster(s): there are no clusters selected to place the resources"
+		d.Message = describeEmptyChoice(c) + " (found all cluster needed as specified by the scheduling policy, found 0 cluster(s): there are no clusters selected to place the resources)"
 	default:
 		d.Message = fmt.Sprintf("found all cluster needed as specified by the scheduling policy, found %d cluster(s)", found)
 	}

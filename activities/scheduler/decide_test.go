@@ -211,7 +211,7 @@ func TestDecide(t *testing.T) {
 			},
 			want: outcome{Create: []string{"unwell"}, Satisfied: true, Unselected: map[string]string{
 				"silent":  "ClusterUnschedulable, cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago)",
-				"tainted": "ClusterUnschedulable, taint {Key:k Value:v Effect:NoSchedule} cannot be tolerated",
+				"tainted": "ClusterUnschedulable, taint k=v:NoSchedule is not tolerated",
 				"new":     "ClusterUnschedulable, cluster is not connected to the fleet: member agent not online yet",
 				"joining": "ClusterUnschedulable, cluster is not connected to the fleet: member agent not joined yet",
 				"sick":    "ClusterUnschedulable, cluster is not connected to the fleet: unhealthy for a prolonged period of time (last transitioned 10.00 minutes ago)",
@@ -296,7 +296,7 @@ func TestDecide(t *testing.T) {
 			clusters: []clusterv1beta1.MemberCluster{cluster("a", taintedWith(corev1.TaintEffectNoExecute)), cluster("b", taintedWith(corev1.TaintEffectNoExecute)), cluster("c", taintedWith(corev1.TaintEffectNoExecute))},
 			bindings: []scheduler.Binding{bound("a"), with(bound("b"), old)},
 			want: outcome{Keep: map[string]string{"b-a": "Bound", "b-b": "Bound"}, Satisfied: true, Unselected: map[string]string{
-				"c": "ClusterUnschedulable, taint {Key:k Value:v Effect:NoExecute} cannot be tolerated",
+				"c": "ClusterUnschedulable, taint k=v:NoExecute is not tolerated",
 			}},
 		},
 		"PreferNoSchedule keeps no placement off that goes to all clusters": {
@@ -426,7 +426,7 @@ func TestDecisionsAreExplained(t *testing.T) {
 	}}, d.Selected)
 
 	d = scheduler.Decide(scheduler.Facts{Policy: pickFixed("member1", "member2"), Clusters: clusters, Now: now})
-	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead", d.Message)
+	assert.Equal(t, `1 of 2 clusters found: Specified cluster "member2" is not found (could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead)`, d.Message)
 	assert.Equal(t, `Successfully scheduled resources for placement in "member1": picked by scheduling policy`, d.Selected[0].Reason)
 
 	d = scheduler.Decide(scheduler.Facts{
@@ -434,7 +434,7 @@ func TestDecisionsAreExplained(t *testing.T) {
 		Clusters: []clusterv1beta1.MemberCluster{cluster("member1"), cluster("member2", silent)},
 		Bindings: []scheduler.Binding{with(bound("member2"), func(b *scheduler.Binding) { b.PolicySnapshot = "" })},
 	})
-	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead", d.Message)
+	assert.Equal(t, "1 of 2 clusters found (could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead)", d.Message)
 	assert.Equal(t, `Cluster "member2" is not eligible for resource placement yet: cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago); what was placed on it before stays`, d.Selected[1].Reason)
 	assert.Equal(t, "kept", d.Keep[0].Decision.Reason, "the binding stays as it is")
 

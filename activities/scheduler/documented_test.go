@@ -340,7 +340,7 @@ func TestDocumentedScaling(t *testing.T) {
 	t.Run("clusters that appear fill up what is missing", func(t *testing.T) {
 		d := runCycle(pickN(3), fleet(cluster("a"), cluster("b")))
 		assert.False(t, d.Satisfied)
-		assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 2 cluster(s) instead", d.Message)
+		assert.Equal(t, "2 of 3 clusters found: the fleet has no more (could not find all clusters needed as specified by the scheduling policy, found 2 cluster(s) instead)", d.Message)
 		d = runCycle(pickN(3), fleet(cluster("a"), cluster("b"), cluster("c")), recorded("a", 0, 0), recorded("b", 0, 0))
 		assert.True(t, d.Satisfied)
 		assert.Equal(t, []string{"c"}, outcomeOf(d).Create)
@@ -364,7 +364,7 @@ func TestDocumentedTaints(t *testing.T) {
 	}
 	d := runCycle(pickAll(), kind(key1))
 	assert.True(t, d.Satisfied, "picking all is always satisfied")
-	assert.Equal(t, map[string]string{"kind-cluster-1": "ClusterUnschedulable, taint {Key:test-key1 Value:test-value1 Effect:NoSchedule} cannot be tolerated"}, outcomeOf(d).Unselected)
+	assert.Equal(t, map[string]string{"kind-cluster-1": "ClusterUnschedulable, taint test-key1=test-value1:NoSchedule is not tolerated"}, outcomeOf(d).Unselected)
 
 	assert.Len(t, runCycle(pickAll(), kind()).Create, 1, "without the taint")
 	assert.Len(t, runCycle(tolerating, kind(key1)).Create, 1, "with a toleration")

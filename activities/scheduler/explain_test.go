@@ -58,7 +58,7 @@ func TestExplainWhyThisClusterAndWhyNotThatOne(t *testing.T) {
 	assert.Equal(t, "ClusterUnschedulable, cluster has left the fleet", got["tiger"].Reason)
 	assert.Equal(t, []scheduler.Check{
 		{Plugin: "SamePlacementAffinity"}, {Plugin: "ClusterEligibility"}, {Plugin: "ClusterAffinity"},
-		{Plugin: "TaintToleration", Reason: "taint {Key:k Value:v Effect:NoSchedule} cannot be tolerated"}, {Plugin: "TopologySpreadConstraints"},
+		{Plugin: "TaintToleration", Reason: "taint k=v:NoSchedule is not tolerated"}, {Plugin: "TopologySpreadConstraints"},
 	}, got["urchin"].Checks)
 }
 
@@ -66,7 +66,7 @@ func TestExplainThatATaintHasOthersPickedFirst(t *testing.T) {
 	got := explain(pickN(1), fleet(cluster("a"), cluster("b", taintedWith(corev1.TaintEffectPreferNoSchedule))))["b"]
 	assert.False(t, got.Selected)
 	assert.Equal(t, framework.Score{Taints: -1}, got.Score)
-	assert.Equal(t, []string{"taint {Key:k Value:v Effect:PreferNoSchedule} is not tolerated: of clusters that are otherwise as good, others are picked first (-1)"}, got.Details)
+	assert.Equal(t, []string{"taint k=v:PreferNoSchedule is not tolerated: of clusters that are otherwise as good, others are picked first (-1)"}, got.Details)
 	assert.Equal(t, 1, got.Rank)
 }
 

@@ -103,8 +103,8 @@ func TestFailoverOfClusters(t *testing.T) {
 		},
 		"nothing is removed because nothing better was found": {
 			policy: pickN(1), clusters: fleet(cluster("a", evicted), cluster("b", tainted)), bindings: onA, want: []string{"a"}, unsatisfied: true,
-			message: "could not find all clusters needed as specified by the scheduling policy, found 0 cluster(s) instead; no other cluster can be picked in place of " +
-				"a (its taint {Key:k Value:v Effect:NoExecute} is not tolerated), so that what is placed there stays",
+			message: "0 of 1 clusters found: TaintToleration keeps 1 out (could not find all clusters needed as specified by the scheduling policy, found 0 cluster(s) instead); no other cluster can be picked in place of " +
+				"a (its taint k=v:NoExecute is not tolerated), so that what is placed there stays",
 		},
 		"nor because the policy is another by now": {
 			policy: pickN(1), clusters: fleet(cluster("a", evicted)), bindings: []scheduler.Binding{with(bound("a"), old)}, want: []string{"a"}, unsatisfied: true,
@@ -214,7 +214,7 @@ func TestFailoverOfTooManyClustersAtOnce(t *testing.T) {
 			var held []string
 			for _, removal := range scheduler.TooManyAtOnce(facts, scheduler.Decide(facts)) {
 				held = append(held, removal.Cluster)
-				assert.Contains(t, removal.Why, "the placement fails over: its taint {Key:k Value:v Effect:NoExecute} is not tolerated")
+				assert.Contains(t, removal.Why, "the placement fails over: its taint k=v:NoExecute is not tolerated")
 			}
 			assert.Equal(t, test.held, held)
 		})

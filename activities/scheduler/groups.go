@@ -226,15 +226,9 @@ func (s *groupSearch) reasonAgainst(i int) string {
 	if c.unmet != "" {
 		return fmt.Sprintf("%q: %s", s.groups[i].Name, c.unmet)
 	}
-	var keptOut []string
-	for _, by := range slices.Sorted(maps.Keys(c.keptOut)) {
-		if name := c.run.nameFilter(by); name != clusteraffinity.GroupName {
-			keptOut = append(keptOut, fmt.Sprintf("%s keeps %d out", name, c.keptOut[by]))
-		}
-	}
 	text := fmt.Sprintf("%q has %d of %d", s.groups[i].Name, s.foundIn(i), s.neededIn(i))
-	if keptOut != nil {
-		text += " (" + strings.Join(keptOut, ", ") + ")"
+	if out := describeKeptOut(c, func(filter string) bool { return filter != clusteraffinity.GroupName }); out != "" {
+		text += " (" + out + ")"
 	}
 	return text
 }

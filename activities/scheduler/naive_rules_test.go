@@ -30,7 +30,7 @@ func (n *naive) against(name string) string {
 	}
 	for _, taint := range cluster.Spec.Taints {
 		if !there && taint.Effect != "PreferNoSchedule" && !n.tolerates(taint) {
-			return fmt.Sprintf("taint %+v cannot be tolerated", taint)
+			return fmt.Sprintf("taint %s is not tolerated", taint)
 		}
 	}
 	for _, constraint := range n.facts.Policy.TopologySpreadConstraints {

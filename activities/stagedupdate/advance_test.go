@@ -124,12 +124,15 @@ func TestALaterRunPreempts(t *testing.T) {
 			delta := must(h, h.acts.AdvanceStage, canaryAdvance(test.start, test.inFlight, nil))
 			assert.Equal(t, act.StageDelta{Ended: true}, delta)
 			run := h.run("example-run-2")
-			assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: unexpected behavior which cannot be handled by the controller: "+
+			assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: the later run `example-run-3` has taken cluster `member3` of stage `canary`: kubectl fleet status example-run-3 shows it "+
+				"(cannot continue the ClusterStagedUpdateRun: unexpected behavior which cannot be handled by the controller: "+
 				"the clusterResourceBinding of the updating cluster `member3` in the stage `canary` does not have expected status: "+
 				"binding spec diff: binding has different resourceSnapshotName, want: example-placement-0-snapshot, got: example-placement-1-snapshot; "+
-				"binding state (want Bound): Bound; binding RolloutStarted (want true): true, please check if there is concurrent clusterStagedUpdateRun `example-run-3`",
+				"binding state (want Bound): Bound; binding RolloutStarted (want true): true, please check if there is concurrent clusterStagedUpdateRun `example-run-3`)",
 				conditionOf(run.Status.Conditions, "Succeeded"))
-			assert.Equal(t, "Progressing=False UpdateRunFailed: The stages are aborted due to a non-recoverable error", conditionOf(run.Status.Conditions, "Progressing"))
+			progressing := conditionOf(run.Status.Conditions, "Progressing")
+			assert.Contains(t, progressing, "Progressing=False UpdateRunFailed: Cannot go on: the later run `example-run-3` has taken cluster `member3`", "the cause comes first")
+			assert.Contains(t, progressing, ". The stages are aborted due to a non-recoverable error")
 			assert.Equal(t, "example-run-3", h.binding("member3").Annotations[placementv1beta1.UpdateRunAnnotation], "the cluster stays with the later run")
 			assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil)), "a run that has failed writes nothing more")
 			assert.Equal(t, "example-placement-1-snapshot", h.binding("member1").Spec.ResourceSnapshotName)
@@ -204,7 +207,7 @@ func TestARunIsAbandonedWhenWhatItWasPlannedForChanges(t *testing.T) {
 				before := h.binding("member3").ResourceVersion
 				test.change(h)
 				look(h)
-				assert.Equal(t, "Succeeded=False UpdateRunFailed: "+refused+test.want, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), where)
+				assert.Equal(t, "Succeeded=False UpdateRunFailed: "+outdated(test.want), conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), where)
 				assert.Equal(t, before, h.binding("member3").ResourceVersion, "%s writes to no cluster", where)
 			}
 		})
@@ -410,6 +413,6 @@ func TestARunThatHasLostItsPlanFailsInsteadOfLoopingHot(t *testing.T) {
 		r.Status.StagesStatus, r.Status.DeletionStageStatus = nil, nil
 	})
 	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
-	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: its plan has been removed from its status; create another run",
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: its plan has been removed from its status; create another run (cannot continue the ClusterStagedUpdateRun)",
 		conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 }

@@ -15,7 +15,7 @@ import (
 // sentence that the run ends with because of it. A run never takes a cluster from a later run.
 func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string, b placementv1beta1.BindingObject) (owner rollout.BindingOwner, endText string) {
 	if b == nil || !placementv1beta1.IsLiveBinding(b) {
-		return rollout.OwnerGone, clientError(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.GetUpdateRunSpec().PlacementName, cluster, stage))
+		return rollout.OwnerGone, planOutdated(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.GetUpdateRunSpec().PlacementName, cluster, stage))
 	}
 	want := snapshotFor(run, cluster)
 	holder := b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation]
@@ -57,20 +57,25 @@ func created(run placementv1beta1.UpdateRunObject) time.Time {
 	return run.GetCreationTimestamp().Time.Truncate(time.Second)
 }
 
-// preempted is the message the documents print when another run has taken a
-// cluster.
+// preempted is the message of a run from which a later one has taken a cluster. What stands in parentheses is KubeFleet's.
 func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b placementv1beta1.BindingObject) string {
 	want, diff := snapshotFor(run, cluster), "binding has different resourceSnapshotName"
 	if want == b.GetBindingSpec().ResourceSnapshotName {
 		diff = "binding was taken by a later clusterStagedUpdateRun of the same resourceSnapshotName"
 	}
-	return cannotContinue(fmt.Sprintf("unexpected behavior which cannot be handled by the controller: "+
+	by := b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation]
+	shown := by
+	if namespace := run.GetNamespace(); namespace != "" {
+		shown = "-n " + namespace + " " + by
+	}
+	return fmt.Sprintf("Cannot go on: the later run `%s` has taken cluster `%s` of stage `%s`: kubectl fleet status %s shows it "+
+		"("+kubeFleetCannotContinue+": unexpected behavior which cannot be handled by the controller: "+
 		"the clusterResourceBinding of the updating cluster `%s` in the stage `%s` does not have expected status: "+
 		"binding spec diff: %s, want: %s, got: %s; "+
 		"binding state (want Bound): %s; binding RolloutStarted (want true): %t, "+
-		"please check if there is concurrent clusterStagedUpdateRun `%s`",
-		cluster, stage, diff, want, b.GetBindingSpec().ResourceSnapshotName, b.GetBindingSpec().State,
-		b.GetBindingSpec().State == placementv1beta1.BindingStateBound, b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation]))
+		"please check if there is concurrent clusterStagedUpdateRun `%s`)",
+		by, cluster, stage, shown, cluster, stage, diff, want, b.GetBindingSpec().ResourceSnapshotName, b.GetBindingSpec().State,
+		b.GetBindingSpec().State == placementv1beta1.BindingStateBound, by)
 }
 
 // snapshotFor is the master snapshot a run brings one cluster to; in a rollback, each has its

@@ -32,12 +32,14 @@ func TestOwnerOf(t *testing.T) {
 	}
 	deleting := binding(placementv1beta1.BindingStateBound, ours, "", "", created)
 	deleting.DeletionTimestamp = &metav1.Time{Time: created}
-	const preempted = "cannot continue the ClusterStagedUpdateRun: unexpected behavior which cannot be handled by the controller: " +
+	const preempted = "Cannot go on: the later run `example-run-1` has taken cluster `member1` of stage `staging`: kubectl fleet status example-run-1 shows it " +
+		"(cannot continue the ClusterStagedUpdateRun: unexpected behavior which cannot be handled by the controller: " +
 		"the clusterResourceBinding of the updating cluster `member1` in the stage `staging` does not have expected status: " +
 		"binding spec diff: binding has different resourceSnapshotName, want: example-placement-0-snapshot, got: example-placement-1-snapshot; " +
-		"binding state (want Bound): Bound; binding RolloutStarted (want true): true, please check if there is concurrent clusterStagedUpdateRun `example-run-1`"
-	const deselected = "cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: " +
-		"the clusters selected for clusterResourcePlacement `example-placement` have changed: cluster `member1` in the stage `staging` is no longer selected"
+		"binding state (want Bound): Bound; binding RolloutStarted (want true): true, please check if there is concurrent clusterStagedUpdateRun `example-run-1`)"
+	const deselected = "Cannot go on: " +
+		"the clusters selected for clusterResourcePlacement `example-placement` have changed: cluster `member1` in the stage `staging` is no longer selected" +
+		" (cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error)"
 	bound := placementv1beta1.BindingStateBound
 	for sentence, test := range map[string]struct {
 		binding placementv1beta1.BindingObject

@@ -81,7 +81,7 @@ func TestAFailedClusterThatRecoversWhileItsStageWaitsHasSucceeded(t *testing.T) 
 }
 
 func TestBeyondTheBudget(t *testing.T) {
-	const text = "the failure budget of stage `canary` is exceeded: 1 clusters failed, at most 0 may: member3"
+	const text = "the failure budget of stage `canary` is exceeded: member3 failed (1, at most 0 may)"
 	for sentence, test := range map[string]struct {
 		action      placementv1beta1.FailureBudgetAction
 		delta       act.StageDelta
@@ -99,9 +99,9 @@ func TestBeyondTheBudget(t *testing.T) {
 			progressing: isStarted, state: placementv1beta1.StateStop,
 			event: "Warning example-run-2 FailureBudgetExceeded: The run stops: " + text + "; skip or retry them with spec.clusterActions, then set spec.state to Run"},
 		"a run ends": {action: placementv1beta1.FailureBudgetAbort, delta: act.StageDelta{Ended: true}, member: tooLate,
-			progressing: "Progressing=False UpdateRunFailed: The stages are aborted due to a non-recoverable error",
-			succeeded:   "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: " + text,
-			event:       "Warning example-run-2 UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: " + text},
+			progressing: "Progressing=False UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun). The stages are aborted due to a non-recoverable error",
+			succeeded:   "Succeeded=False UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun)",
+			event:       "Warning example-run-2 UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun)"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := withBudget(t, "0", test.action)
@@ -147,7 +147,7 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 		h := withBudget(t, "50%", placementv1beta1.FailureBudgetPause)
 		assert.Equal(t, act.StageDelta{Stopping: true, Failed: names("member3", "member1")}, h.late(names("member3", "member1"), nil), "all that are late count")
 		must(h, h.acts.PauseRun, refOf("example-run-2"))
-		assert.Equal(t, isStopped+": the failure budget of stage `canary` is exceeded: 2 clusters failed, at most 1 may: member3, member1", progressingOf(h))
+		assert.Equal(t, isStopped+": the failure budget of stage `canary` is exceeded: member3, member1 failed (2, at most 1 may)", progressingOf(h))
 		assert.Equal(t, "Progressing=False StageUpdatingStopped: All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed",
 			conditionOf(h.run("example-run-2").Status.StagesStatus[1].Conditions, "Progressing"), "it does not begin to soak")
 		return h

@@ -65,7 +65,7 @@ func (a *Activities) storePlan(ctx context.Context, run placementv1beta1.UpdateR
 		r.Status().Conditions = conditions
 		if refused != nil {
 			r.RunCondition(placementv1beta1.ConditionTypeInitialized, metav1.ConditionFalse,
-				placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
+				placementv1beta1.ReasonUpdateRunInitializedFailed, cannotStart(refused.text))
 			return
 		}
 		r.Initialized(note)
@@ -77,7 +77,7 @@ func (a *Activities) storePlan(ctx context.Context, run placementv1beta1.UpdateR
 		return err // the run is read again, or is gone
 	}
 	if refused != nil {
-		a.runs().emitWarning(run, placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
+		a.runs().emitWarning(run, placementv1beta1.ReasonUpdateRunInitializedFailed, cannotStart(refused.text))
 		return nil //nolint:nilerr // the run's status says it; trying again would not help
 	}
 	a.runs().emitEvent(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "Froze %d clusters in %d stages, resource snapshot index %s",

@@ -17,7 +17,11 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-const refused = "cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: "
+const clientError = " (cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error)"
+
+// notStarted and outdated are the messages of a run that is not begun, and of one whose plan does not hold any more.
+func notStarted(why string) string { return "Cannot start: " + why + clientError }
+func outdated(why string) string   { return "Cannot go on: " + why + clientError }
 
 // initialize runs InitializeRun where nothing has to be waited for.
 func initialize(h *hub, run string) act.RunState {
@@ -173,7 +177,7 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 			assert.True(t, state.Terminal)
 			assert.False(t, state.Initialized)
 			run := h.run("example-run-2")
-			assert.Equal(t, "Initialized=False UpdateRunInitializedFailed: "+refused+test.want, conditionOf(run.Status.Conditions, "Initialized"))
+			assert.Equal(t, "Initialized=False UpdateRunInitializedFailed: "+notStarted(test.want), conditionOf(run.Status.Conditions, "Initialized"))
 			assert.Len(t, run.Status.Conditions, 1)
 			assert.Empty(t, run.Status.StagesStatus)
 			if test.counted {
@@ -182,7 +186,7 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 				require.NotNil(t, run.Status.DeletionStageStatus)
 				assert.Equal(t, "kubernetes-fleet.io/deleteStage", run.Status.DeletionStageStatus.StageName)
 			}
-			assert.Equal(t, []string{"Warning example-run-2 UpdateRunInitializedFailed: " + refused + test.want}, h.events)
+			assert.Equal(t, []string{"Warning example-run-2 UpdateRunInitializedFailed: " + notStarted(test.want)}, h.events)
 		})
 	}
 }
@@ -248,7 +252,7 @@ func TestConcurrentRunsUseOneStrategy(t *testing.T) {
 			h := howTo(t, other)
 			initialize(h, "example-run-2")
 			initialized := conditionOf(h.run("example-run-2").Status.Conditions, placementv1beta1.ConditionTypeInitialized)
-			assert.Equal(t, test.refused, strings.Contains(initialized, refused+"clusterStagedUpdateRun `example-run-1` of the same placement has not ended and uses clusterStagedUpdateStrategy `another-strategy`"), initialized)
+			assert.Equal(t, test.refused, strings.Contains(initialized, "Cannot start: clusterStagedUpdateRun `example-run-1` of the same placement has not ended and uses clusterStagedUpdateStrategy `another-strategy`"), initialized)
 		})
 	}
 }

@@ -25,7 +25,7 @@ func (a *Activities) checkPlanStillValid(ctx context.Context, run placementv1bet
 		}
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {
-		return refuse("%s", clientError(refused.text))
+		return refuse("%s", planOutdated(refused.text))
 	}
 	return err
 }

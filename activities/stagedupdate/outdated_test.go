@@ -54,7 +54,7 @@ func TestOfMoreClustersThanAPolicySnapshotNamesTheBindingsCount(t *testing.T) {
 			delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run", "all", 0), Start: names("cluster-0000")})
 			assert.Equal(t, test.want != "", delta.Ended)
 			if test.want != "" {
-				assert.Equal(t, "Succeeded=False UpdateRunFailed: "+refused+test.want, conditionOf(h.run("example-run").Status.Conditions, "Succeeded"))
+				assert.Equal(t, "Succeeded=False UpdateRunFailed: "+outdated(test.want), conditionOf(h.run("example-run").Status.Conditions, "Succeeded"))
 			}
 		})
 	}

@@ -26,14 +26,26 @@ func (e *userError) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &userError{fmt.Sprintf(format, args...)} }
 
-// The texts around a user error are KubeFleet's.
+// cannotContinue is the message of a run that ends because of text. What stands in parentheses is KubeFleet's, for scripts that
+// look for it.
 func cannotContinue(text string) string {
-	return "cannot continue the ClusterStagedUpdateRun: " + text
+	return "Cannot go on: " + text + " (" + kubeFleetCannotContinue + ")"
 }
 
-func clientError(text string) string {
-	return cannotContinue("failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: " + text)
+// cannotStart is the message of a run that is not begun because of text.
+func cannotStart(text string) string {
+	return "Cannot start: " + text + " (" + kubeFleetClientError + ")"
 }
+
+// planOutdated is the message of a run whose plan does not hold any more because of text. KubeFleet speaks of initializing there, too.
+func planOutdated(text string) string {
+	return "Cannot go on: " + text + " (" + kubeFleetClientError + ")"
+}
+
+const (
+	kubeFleetCannotContinue = "cannot continue the ClusterStagedUpdateRun"
+	kubeFleetClientError    = kubeFleetCannotContinue + ": failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error"
+)
 
 // facts are what the plan of a run is made from.
 type facts struct {

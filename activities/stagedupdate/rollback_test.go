@@ -68,8 +68,8 @@ func failedHalfway(t *testing.T, action placementv1beta1.FailureBudgetAction) *h
 func TestBeyondItsBudgetARunIsRolledBack(t *testing.T) {
 	h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
 	assert.True(t, h.late(names("member1"), nil).Ended)
-	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: the failure budget of stage `canary` is exceeded: "+
-		"1 clusters failed, at most 0 may: member1; clusterStagedUpdateRun `example-run-2-rollback` takes its clusters back",
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: the failure budget of stage `canary` is exceeded: "+
+		"member1 failed (1, at most 0 may); clusterStagedUpdateRun `example-run-2-rollback` takes its clusters back (cannot continue the ClusterStagedUpdateRun)",
 		conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 	made := h.run(back)
 	assert.Equal(t, "example-run-2", made.Spec.RollbackOf)
@@ -148,7 +148,7 @@ func TestARunThatIsRolledBackEndsFirst(t *testing.T) {
 				conditionOf(h.run(back).Status.Conditions, "Progressing"))
 			assert.Equal(t, back, h.run("example-run-2").Annotations[placementv1beta1.RolledBackByAnnotation])
 			test.end(h)
-			assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: clusterStagedUpdateRun `example-run-2-rollback` rolls it back",
+			assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: clusterStagedUpdateRun `example-run-2-rollback` rolls it back (cannot continue the ClusterStagedUpdateRun)",
 				conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 			h.stuck["member1"] = false
 			run := tookBack(h)
@@ -279,8 +279,8 @@ func TestARollbackThatMustNotBeCreatedIsSaid(t *testing.T) {
 	h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
 	h.refused[back] = answers(403, metav1.StatusReasonForbidden, denial)
 	assert.True(t, h.late(names("member1"), nil).Ended)
-	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: the failure budget of stage `canary` is exceeded: "+
-		"1 clusters failed, at most 0 may: member1; "+byHand, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: the failure budget of stage `canary` is exceeded: "+
+		"member1 failed (1, at most 0 may); "+byHand+" (cannot continue the ClusterStagedUpdateRun)", conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 	assert.Contains(t, h.events, "Warning example-run-2 RollbackRefused: "+byHand)
 
 	h = failedHalfway(t, placementv1beta1.FailureBudgetRollback)

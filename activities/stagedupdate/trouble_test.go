@@ -16,7 +16,7 @@ import (
 var errDenied = answers(http.StatusForbidden, metav1.StatusReasonForbidden, denial)
 
 func TestARunThatMayNotBeStoppedSaysSo(t *testing.T) {
-	const text = "stopping run example-run-2, as the failure budget of stage `canary` is exceeded: 1 clusters failed, at most 0 may: member3: " + denial
+	const text = "stopping run example-run-2, as the failure budget of stage `canary` is exceeded: member3 failed (1, at most 0 may): " + denial
 	h := withBudget(t, "0", placementv1beta1.FailureBudgetPause)
 	h.stuck["member3"] = true
 	in := canaryAdvance(names("member3"), nil, nil)

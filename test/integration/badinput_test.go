@@ -12,15 +12,20 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// cannotInitialize is how the message of every run that cannot be initialized begins.
-const cannotInitialize = "cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: "
+// notStarted is the message of a run that cannot be initialized.
+func notStarted(why string) string {
+	return "Cannot start: " + why + clientError
+}
+
+// clientError is how the message of a run ends that something refuses that its user can change.
+const clientError = " (cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error)"
 
 // badRun is a run that cannot be initialized.
 type badRun struct {
 	// stages of its strategy; nil if there is no strategy.
 	stages []placementv1beta1.StageConfig
 	change func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun)
-	// message is what follows cannotInitialize; NAME stands for the spec's name.
+	// message is why; NAME stands for the spec's name.
 	message string
 }
 
@@ -93,7 +98,7 @@ func (s *spec) requireNotInitialized(run *placementv1beta1.ClusterStagedUpdateRu
 	s.Helper()
 	ended := s.awaitEnd(run)
 	s.requireConditions(ended.Status.Conditions, ended.Generation,
-		said{"Initialized", "False", "UpdateRunInitializedFailed", cannotInitialize + message})
+		said{"Initialized", "False", "UpdateRunInitializedFailed", notStarted(message)})
 	require.Empty(s, ended.Status.StagesStatus)
 	s.awaitClosed(workflowOf(run))
 	out, err := s.command(s.Context(), "kubectl", "get", "csur", run.Name)

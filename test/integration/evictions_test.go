@@ -20,7 +20,7 @@ import (
 
 const (
 	withoutBudget = "Eviction is allowed, no ClusterResourcePlacementDisruptionBudget specified"
-	notPicked     = "Failed to find scheduler decision for placement in cluster targeted by eviction"
+	notPicked     = "The placement is not on this cluster, there is nothing to evict (Failed to find scheduler decision for placement in cluster targeted by eviction)"
 	badBudget     = "Eviction is blocked by misconfigured ClusterResourcePlacementDisruptionBudget, either MaxUnavailable is specified or " +
 		"MinAvailable is specified as a percentage for PickAll ClusterResourcePlacement"
 )
@@ -182,7 +182,7 @@ func evictionsAtOnceShareABudget(s *spec) {
 }
 
 func evictionsThatCannotBe(s *spec) {
-	s.requireNotValid(s.evict("nothing", "member-1"), "Failed to find ClusterResourcePlacement targeted by eviction")
+	s.requireNotValid(s.evict("nothing", "member-1"), "The hub has no placement of this name: correct spec.placementName in another eviction (Failed to find ClusterResourcePlacement targeted by eviction)")
 	s.namespaceWithConfigMap()
 	s.place(pickN(3, "canary"))
 	s.requireNotValid(s.evict("elsewhere", "member-7"), notPicked)

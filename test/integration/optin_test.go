@@ -106,7 +106,7 @@ func stageGoesOnWithinItsBudget(s *spec) {
 func runBeyondItsBudgetIsRolledBack(s *spec) {
 	s.obstructed("member-3", staging(), budget(canary(), 0, placementv1beta1.FailureBudgetRollback))
 	run := s.awaitEnd(s.startRun("second", ""))
-	require.Contains(s, saidAtTheEnd(s, run), "the failure budget of stage `canary` is exceeded: 1 clusters failed, at most 0 may: member-3; clusterStagedUpdateRun `"+run.Name+"-rollback` takes its clusters back")
+	require.Contains(s, saidAtTheEnd(s, run), "the failure budget of stage `canary` is exceeded: member-3 failed (1, at most 0 may); clusterStagedUpdateRun `"+run.Name+"-rollback` takes its clusters back")
 	back := s.run("second-rollback", "")
 	ended := s.awaitSucceeded(back)
 	require.Equal(s, []string{"member-3"}, clusterNames(&ended.Status.StagesStatus[0]), "member-1 was never started")

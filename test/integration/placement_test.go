@@ -128,7 +128,7 @@ func pickNThatIsNotFulfilledSaysSo(s *spec) {
 	scheduled := meta.FindStatusCondition(placed.Status.Conditions, ofPlacement("Scheduled"))
 	require.Equal(s, metav1.ConditionFalse, scheduled.Status)
 	require.Equal(s, "SchedulingPolicyUnfulfilled", scheduled.Reason)
-	require.Equal(s, "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead", scheduled.Message)
+	require.Equal(s, "1 of 2 clusters found: ClusterAffinity keeps 2 out (could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead)", scheduled.Message)
 	require.NoError(s, wantClusters(placed, "member-2", ""))
 	s.requireConditions(placed.Status.PlacementStatuses[1].Conditions, placed.Generation, said{"Scheduled", "False", "ScheduleFailed", ""})
 	s.requireNothingOn("member-1", "member-3")
@@ -164,7 +164,8 @@ func externalPlacesNothing(s *spec) {
 	placed := s.awaitIndex("1")
 	s.requireConditions(placed.Status.Conditions, placed.Generation,
 		said{ofPlacement("Scheduled"), "True", "SchedulingPolicyFulfilled", "found all cluster needed as specified by the scheduling policy, found 3 cluster(s)"},
-		said{ofPlacement("RolloutStarted"), "Unknown", "RolloutStartedUnknown", "There are still 3 cluster(s) in the process of deciding whether to roll out the latest resources or not"},
+		said{ofPlacement("RolloutStarted"), "Unknown", "RolloutStartedUnknown", "3 clusters wait for an update run: unless one is under way, kubectl fleet run " + s.name + " --strategy STRATEGY creates it " +
+			"(There are still 3 cluster(s) in the process of deciding whether to roll out the latest resources or not)"},
 	)
 	require.NoError(s, wantClusters(placed, allMembers...))
 	for _, entry := range placed.Status.PlacementStatuses {

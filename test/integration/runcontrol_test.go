@@ -172,13 +172,15 @@ func laterRunTakesOver(s *spec) {
 	<-time.After(time.Until(first.CreationTimestamp.Add(time.Second)))
 	second := s.startRun("second", "1")
 	ended := s.awaitEnd(first)
+	taken := fmt.Sprintf("Cannot go on: the later run `%[2]s` has taken cluster `member-2` of stage `staging`: kubectl fleet status %[2]s shows it "+
+		"(cannot continue the ClusterStagedUpdateRun: unexpected behavior which cannot be handled by the controller: "+
+		"the clusterResourceBinding of the updating cluster `member-2` in the stage `staging` does not have expected status: "+
+		"binding spec diff: binding has different resourceSnapshotName, want: %[1]s-0-snapshot, got: %[1]s-1-snapshot; "+
+		"binding state (want Bound): Bound; binding RolloutStarted (want true): true, please check if there is concurrent clusterStagedUpdateRun `%[2]s`)", s.name, second.Name)
 	s.requireConditions(ended.Status.Conditions, ended.Generation,
 		said{"Initialized", "True", "UpdateRunInitializedSuccessfully", ""},
-		said{"Progressing", "False", "UpdateRunFailed", "The stages are aborted due to a non-recoverable error"},
-		said{"Succeeded", "False", "UpdateRunFailed", fmt.Sprintf("cannot continue the ClusterStagedUpdateRun: unexpected behavior which cannot be handled by the controller: "+
-			"the clusterResourceBinding of the updating cluster `member-2` in the stage `staging` does not have expected status: "+
-			"binding spec diff: binding has different resourceSnapshotName, want: %[1]s-0-snapshot, got: %[1]s-1-snapshot; "+
-			"binding state (want Bound): Bound; binding RolloutStarted (want true): true, please check if there is concurrent clusterStagedUpdateRun `%[2]s`", s.name, second.Name)})
+		said{"Progressing", "False", "UpdateRunFailed", taken + ". The stages are aborted due to a non-recoverable error"},
+		said{"Succeeded", "False", "UpdateRunFailed", taken})
 
 	s.start("member-2/agent")
 	s.awaitSucceeded(second)

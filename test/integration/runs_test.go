@@ -117,8 +117,8 @@ func deletedPlacementEndsItsRun(s *spec) {
 	ended := s.awaitEnd(run)
 	s.requireConditions(ended.Status.Conditions, ended.Generation,
 		said{"Initialized", "True", "UpdateRunInitializedSuccessfully", ""},
-		said{"Progressing", "False", "UpdateRunFailed", "The stages are aborted due to a non-recoverable error"},
-		said{"Succeeded", "False", "UpdateRunFailed", "cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: parent clusterResourcePlacement not found"})
+		said{"Progressing", "False", "UpdateRunFailed", "Cannot go on: parent clusterResourcePlacement not found" + clientError + ". The stages are aborted due to a non-recoverable error"},
+		said{"Succeeded", "False", "UpdateRunFailed", "Cannot go on: parent clusterResourcePlacement not found" + clientError})
 	s.awaitClosed(workflowOf(run))
 	awaitGone(s, s.hub, placement)
 	s.awaitCleared(allMembers...)

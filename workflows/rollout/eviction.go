@@ -84,13 +84,13 @@ func (v Verdict) Executed() bool {
 	return false
 }
 
-// messages are KubeFleet's, which scripts and people know.
+// messages say the cause first. What stands in parentheses, or alone, is KubeFleet's, which scripts and people know.
 var messages = map[Code]string{
-	PlacementMissing:  "Failed to find ClusterResourcePlacement targeted by eviction",
-	PlacementDeleting: "Found deleting ClusterResourcePlacement targeted by eviction",
-	NotForPickFixed:   "Found ClusterResourcePlacement with PickFixed placement type targeted by eviction",
-	NoBinding:         "Failed to find scheduler decision for placement in cluster targeted by eviction",
-	ManyBindings:      "Found more than one scheduler decision for placement in cluster targeted by eviction",
+	PlacementMissing:  "The hub has no placement of this name: correct spec.placementName in another eviction (Failed to find ClusterResourcePlacement targeted by eviction)",
+	PlacementDeleting: "The placement is being deleted, which clears the cluster without an eviction (Found deleting ClusterResourcePlacement targeted by eviction)",
+	NotForPickFixed:   "The placement names its clusters: take the cluster out of spec.policy.clusterNames (Found ClusterResourcePlacement with PickFixed placement type targeted by eviction)",
+	NoBinding:         "The placement is not on this cluster, there is nothing to evict (Failed to find scheduler decision for placement in cluster targeted by eviction)",
+	ManyBindings:      "The placement has two bindings for this cluster; evict again once one of them is gone (Found more than one scheduler decision for placement in cluster targeted by eviction)",
 	BeingRemoved:      "Eviction is allowed, resources propagated by placement is currently being removed from cluster targeted by eviction",
 	NotPlaced:         "Eviction is blocked, placement has not propagated resources to target cluster yet",
 	ClusterSuspended:  "Eviction is blocked, the placement suspends the cluster targeted by eviction: leave it out of strategy.suspension first",

@@ -46,11 +46,11 @@ func TestHowAnEvictionIsDecided(t *testing.T) {
 		executed bool
 	}{
 		"from a placement that names its clusters": {clusters: two, policy: rollout.EvictionPolicy{Type: "PickFixed"},
-			message: "Found ClusterResourcePlacement with PickFixed placement type targeted by eviction"},
+			message: "The placement names its clusters: take the cluster out of spec.policy.clusterNames (Found ClusterResourcePlacement with PickFixed placement type targeted by eviction)"},
 		"off a cluster that was not picked": {clusters: two[1:], policy: pickAll(nil),
-			message: "Failed to find scheduler decision for placement in cluster targeted by eviction"},
+			message: "The placement is not on this cluster, there is nothing to evict (Failed to find scheduler decision for placement in cluster targeted by eviction)"},
 		"off a cluster with two bindings": {clusters: []rollout.Cluster{current("a"), current("a")}, policy: pickAll(nil),
-			message: "Found more than one scheduler decision for placement in cluster targeted by eviction"},
+			message: "The placement has two bindings for this cluster; evict again once one of them is gone (Found more than one scheduler decision for placement in cluster targeted by eviction)"},
 		"off a cluster that is being cleared": {clusters: []rollout.Cluster{deleting(current("a"))}, policy: pickAll(minAvailable("9")), valid: true, executed: true,
 			message: "Eviction is allowed, resources propagated by placement is currently being removed from cluster targeted by eviction"},
 		"off a cluster that has nothing yet": {clusters: []rollout.Cluster{fresh("a")}, policy: pickAll(nil), valid: true,
@@ -117,8 +117,8 @@ func TestHowAnEvictionIsDecided(t *testing.T) {
 
 func TestPlacementsThatAreNotThere(t *testing.T) {
 	for code, message := range map[rollout.Code]string{
-		rollout.PlacementMissing:  "Failed to find ClusterResourcePlacement targeted by eviction",
-		rollout.PlacementDeleting: "Found deleting ClusterResourcePlacement targeted by eviction",
+		rollout.PlacementMissing:  "The hub has no placement of this name: correct spec.placementName in another eviction (Failed to find ClusterResourcePlacement targeted by eviction)",
+		rollout.PlacementDeleting: "The placement is being deleted, which clears the cluster without an eviction (Found deleting ClusterResourcePlacement targeted by eviction)",
 	} {
 		v := rollout.Verdict{Code: code}
 		assert.Equal(t, message, v.Message())

@@ -9,14 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// String is how messages name a taint.
+// String is how messages name a taint, as kubectl takes it: key=value:Effect.
 func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + string(t.Effect)
+	}
+	return t.Key + "=" + t.Value + ":" + string(t.Effect)
+}
+
+// noteKey is the key of a taint in TaintsSinceAnnotation, which is stored: it stays what it is.
+func (t Taint) noteKey() string {
 	return fmt.Sprintf("{Key:%s Value:%s Effect:%s}", t.Key, t.Value, t.Effect)
 }
 
 // Equal says that two taints are the same, with the same time.
 func (t Taint) Equal(other Taint) bool {
-	return t.String() == other.String() && t.TimeAdded.Equal(other.TimeAdded)
+	return t.noteKey() == other.noteKey() && t.TimeAdded.Equal(other.TimeAdded)
 }
 
 // TaintSince is since when a cluster has a taint with effect NoExecute: since the time in the taint, if that is not yet to come,
@@ -25,7 +33,7 @@ func TaintSince(cluster *MemberCluster, taint Taint, now time.Time) time.Time {
 	if taint.TimeAdded != nil && !taint.TimeAdded.After(now) {
 		return taint.TimeAdded.Time
 	}
-	if noted, ok := notedTaints(cluster)[taint.String()]; ok && !noted.After(now) {
+	if noted, ok := notedTaints(cluster)[taint.noteKey()]; ok && !noted.After(now) {
 		return noted
 	}
 	return now
@@ -39,11 +47,11 @@ func NoteTaints(cluster *MemberCluster, now time.Time) string {
 		if taint.Effect != corev1.TaintEffectNoExecute || taint.TimeAdded != nil && !taint.TimeAdded.After(now) {
 			continue
 		}
-		seen, ok := before[taint.String()]
+		seen, ok := before[taint.noteKey()]
 		if !ok || seen.After(now) {
 			seen = now.UTC().Truncate(time.Second)
 		}
-		noted[taint.String()] = seen
+		noted[taint.noteKey()] = seen
 	}
 	if len(noted) == 0 {
 		return ""

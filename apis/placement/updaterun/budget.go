@@ -46,8 +46,8 @@ func OverBudget(run placementv1beta1.UpdateRunObject, index int) bool {
 func BudgetExceededText(run placementv1beta1.UpdateRunObject, index int) string {
 	stage := &run.GetUpdateRunStatus().StagesStatus[index]
 	failed := NamesIn(stage, PhaseFailed)
-	return fmt.Sprintf("the failure budget of stage `%s` is exceeded: %d clusters failed, at most %d may: %s",
-		stage.StageName, len(failed), BudgetOf(run, index).MaxFailures, ListNames(failed))
+	return fmt.Sprintf("the failure budget of stage `%s` is exceeded: %s failed (%d, at most %d may)",
+		stage.StageName, ListNames(failed), len(failed), BudgetOf(run, index).MaxFailures)
 }
 
 // pauseText says of a stopped run which stage has exceeded its failure budget; nothing if none has.

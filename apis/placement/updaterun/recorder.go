@@ -190,7 +190,7 @@ func (r Recorder) Succeeded() {
 		placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully"+ExceptionsText(r.Status().StagesStatus...))
 }
 
-// Failed ends the run, and the stage it is in.
+// Failed ends the run, and the stage it is in, because of message. The sentence behind it in Progressing is KubeFleet's.
 func (r Recorder) Failed(message string) {
 	if placementv1beta1.IsRunOver(r.Run) {
 		return
@@ -203,7 +203,7 @@ func (r Recorder) Failed(message string) {
 	}
 	r.released()
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
-		placementv1beta1.ReasonUpdateRunFailed, "The stages are aborted due to a non-recoverable error")
+		placementv1beta1.ReasonUpdateRunFailed, message+". The stages are aborted due to a non-recoverable error")
 	r.RunCondition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunFailed, message)
 }
 

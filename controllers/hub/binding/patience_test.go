@@ -60,7 +60,7 @@ func TestADeletedPlacementDoesNotWaitForeverForAMemberThatIsGone(t *testing.T) {
 			assert.False(t, b.list(t)[0].DeletionTimestamp.IsZero())
 			assert.NotEmpty(t, b.list(t)[0].Finalizers)
 			if tc.released {
-				assert.Contains(t, <-b.events.Events, "PlacementClusterLeftBehind Cluster member1")
+				assert.Contains(t, <-b.events.Events, "PlacementClusterLeftBehind Stopped waiting for cluster member1, which has not reported for too long. What is placed there (Work objects: ")
 			}
 		})
 	}

@@ -44,7 +44,7 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 	}
 	if placement != nil && r.Events != nil {
 		r.Events.Eventf(placement, binding, "Warning", ReasonClusterLeftBehind, "Delete",
-			"Cluster %s has not been heard of, so no deletion waits any longer until %d work(s) are removed from it: that happens when it comes back",
+			"Stopped waiting for cluster %s, which has not reported for too long. What is placed there (Work objects: %d) stays, and is removed when it reports again",
 			binding.GetBindingSpec().TargetCluster, remaining)
 	}
 	return 0, false, nil

@@ -68,7 +68,7 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 		return 0, err
 	}
 	r.forgetPlacement(placement)
-	r.events.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "Removed the placement cleanup finalizer")
+	r.events.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "The placement is deleted, nothing of it is left to clean up on the hub or on clusters")
 	return 0, nil
 }
 

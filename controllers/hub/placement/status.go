@@ -211,6 +211,7 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 // releases have, in their words.
 func leaveToRuns(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, undecided metav1.Condition, reason string) metav1.Condition {
 	if undecided.Reason == reason {
+		undecided.Message = describeWaitForRun(facts, entries) + " (" + undecided.Message + ")"
 		return undecided
 	}
 	given := map[string]bool{}
@@ -227,6 +228,34 @@ func leaveToRuns(facts *Facts, entries []placementv1beta1.PerClusterPlacementSta
 	}
 	undecided.Reason, undecided.Message = reason, "Rollout is controlled by an external controller and "+why
 	return undecided
+}
+
+// describeWaitForRun says for how many clusters a run decides next, and how one is made.
+func describeWaitForRun(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus) string {
+	waiting := 0
+	for i := range entries {
+		said := meta.FindStatusCondition(entries[i].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+		if said == nil || said.Status == metav1.ConditionUnknown {
+			waiting++
+		}
+	}
+	text := "1 cluster waits for an update run"
+	if waiting != 1 {
+		text = fmt.Sprintf("%d clusters wait for an update run", waiting)
+	}
+	external := placementv1beta1.StrategyOf(facts.Placement).External
+	if external != nil && external.Trigger == placementv1beta1.UpdateRunTriggerOnChange {
+		return text + fmt.Sprintf(", which is created for each new snapshot, with strategy `%s`", external.StrategyName)
+	}
+	strategy := "STRATEGY"
+	if external != nil && external.StrategyName != "" {
+		strategy = external.StrategyName
+	}
+	of := facts.Placement.GetName()
+	if namespace := facts.Placement.GetNamespace(); namespace != "" {
+		of = "-n " + namespace + " " + of
+	}
+	return text + fmt.Sprintf(": unless one is under way, kubectl fleet run %s --strategy %s creates it", of, strategy)
 }
 
 // describeIdleOverrides describes the overrides that are for the placement and select nothing of it.

@@ -81,7 +81,7 @@ var availableStep = stepTemplate{
 	failed: conditionText{placementv1beta1.ReasonResourceNotAvailableYet, "The selected resources in %d cluster(s) are still not available yet"},
 	done:   conditionText{placementv1beta1.ReasonResourceAvailable, "The selected resources in %d cluster(s) are available now"},
 	clusterUnknown: conditionText{placementv1beta1.ReasonResourceAvailableUnknown,
-		"The availability of the selected resources is unknown yet "},
+		"The availability of the selected resources is unknown yet"},
 	eventReason: "PlacementAvailable", eventNote: "Resources are available on the selected cluster(s)",
 	completedNote: "Resources are available in the selected clusters",
 }

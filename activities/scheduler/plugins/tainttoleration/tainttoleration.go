@@ -29,7 +29,7 @@ func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) 
 	}
 	for _, taint := range cluster.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !isTolerated(c.Policy.Tolerations, taint) {
-			return fmt.Sprintf("taint %s cannot be tolerated", taint)
+			return fmt.Sprintf("taint %s is not tolerated", taint)
 		}
 	}
 	return ""
