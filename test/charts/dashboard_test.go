@@ -63,6 +63,7 @@ func TestTheDashboardActsOnlyAsTheGroupsThatAreNamedAndOnlyInItsWays(t *testing.
 	}
 	for deed, want := range map[string]bool{
 		"patch clusterapprovalrequests/status": true, "patch clusterstagedupdateruns": true, "create rolloutholds": true, "delete rolloutholds": true,
+		"create clusterstagedupdateruns": true, "delete stagedupdateruns": true, "create rolloutexemptions": true, "delete rolloutexemptions": false,
 		"create clusterresourceplacementevictions": true, "list *": true, "create selfsubjectreviews": true,
 		"patch clusterresourceplacements": false, "delete memberclusters": false, "patch *": false, "create *": false, "delete *": false,
 	} {

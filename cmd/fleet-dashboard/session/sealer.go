@@ -116,7 +116,7 @@ func (s *Sealer) Unseal(purpose, text string, into any) error {
 	if err != nil {
 		return err
 	}
-	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text) // one text for the same bytes
 	if err != nil {
 		return ErrNotSealed
 	}

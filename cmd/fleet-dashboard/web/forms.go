@@ -52,12 +52,19 @@ type formView struct {
 	Notes   []string
 	Plan    *planView
 	Back    string
+	// Look is the button that shows the page for what is chosen, and changes nothing; there is none if it is empty. Without
+	// Button there is nothing to send yet.
+	Look string
 }
 
 type field struct {
 	Name, Label, Value, Hint string
 	Required, Long           bool
+	// Options are the values to choose from, if there is a choice.
+	Options []option
 }
+
+type option struct{ Value, Label string }
 
 type choice struct {
 	Name, State string
@@ -134,6 +141,7 @@ func (s *Server) runForms() []form {
 		s.stateForm("resume", placementv1beta1.StateRun, "Resume", "The run goes on from where it is."),
 		s.clustersForm("skip", placementv1beta1.ClusterActionSkip, "Skip", "The run goes on without these clusters. What was written to them stays."),
 		s.clustersForm("retry", placementv1beta1.ClusterActionRetry, "Retry", "The run writes to these clusters once more, and counts their deadline from then."),
+		s.rollbackForm(), s.deleteForm(), s.exemptForm(hub.KindRun),
 	}
 }
 

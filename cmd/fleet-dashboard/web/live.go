@@ -3,11 +3,13 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,13 +24,17 @@ const (
 	quiet = 15 * time.Second
 	// slowest is how long a browser may take for a frame before it is dropped; it comes again by itself.
 	slowest = 10 * time.Second
+	// maxParts is how many parts a page may have.
+	maxParts = 20
+	// troublePart is the part that says why what is shown may be old.
+	troublePart = "trouble"
 )
 
 // live sends what changes on a page for as long as the browser shows it: at most as often as there are new pictures of the
 // fleet, and of the page only the parts that are different.
 func (s *Server) live(w http.ResponseWriter, r *http.Request, pages http.Handler) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
-	if err != nil || !strings.HasPrefix(target.Path, "/") {
+	if err != nil || target.Scheme != "" || target.Host != "" || !strings.HasPrefix(target.Path, "/") {
 		http.Error(w, "There is no such page.", http.StatusBadRequest)
 		return
 	}
@@ -56,10 +62,11 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages http.Handler
 	header.Set("X-Accel-Buffering", "no")
 	controller := http.NewResponseController(w)
 	_ = controller.SetReadDeadline(time.Time{}) // a stream is longer than a request may take; what has no deadline needs none taken off
-	stream := &stream{controller: controller, w: w, sent: map[string]uint64{}}
+	stream := &stream{controller: controller, w: w, sent: partsOf(r.Header.Get("Last-Event-ID"))}
 	beats := s.Clock.NewTicker(quiet)
 	defer beats.Stop()
-	// What the page shows already is not sent, unless it has changed since the browser got it: that is not known, so all is.
+	// A browser that comes again says what it has, so that it is sent what has changed since. Of the page that it was sent first
+	// that is not known, so all is.
 	for {
 		if err := s.sendFrame(r.Context(), stream, target, pages); err != nil {
 			return
@@ -83,18 +90,44 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages http.Handler
 type stream struct {
 	controller *http.ResponseController
 	w          http.ResponseWriter
-	// sent are the hashes of the parts that the browser has.
-	sent map[string]uint64
+	// sent are the digests of the parts that the browser has.
+	sent map[string]string
 }
 
-var seed = maphash.MakeSeed()
+// digestBytes are enough to tell the states of a part of one page apart.
+const digestBytes = 9
 
 // differs says whether a part is not as the browser has it, and takes it as sent.
 func (s *stream) differs(id, html string) bool {
-	sum := maphash.String(seed, html)
-	before, known := s.sent[id]
-	s.sent[id] = sum
-	return !known || before != sum
+	sum := sha256.Sum256([]byte(html))
+	digest := base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
+	before := s.sent[id]
+	s.sent[id] = digest
+	return before != digest
+}
+
+// id names the frame by what is in it, so that any dashboard can go on from it. What the browser itself writes, where it does
+// not hear of the dashboard any more, is sent anew.
+func (s *stream) id() string {
+	var parts []string
+	for id, digest := range s.sent {
+		if id != troublePart {
+			parts = append(parts, id+"="+digest)
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+// partsOf are the digests of the parts that a frame has left a browser with; none if the text names no frame.
+func partsOf(frame string) map[string]string {
+	parts := map[string]string{}
+	for part := range strings.SplitSeq(frame, ",") {
+		if id, digest, is := strings.Cut(part, "="); is && len(parts) < maxParts {
+			parts[id] = digest
+		}
+	}
+	return parts
 }
 
 func (s *stream) write(text string) error {
@@ -128,7 +161,7 @@ func (s *Server) sendFrame(ctx context.Context, stream *stream, target *url.URL,
 
 // sendNote tells the user why the page is not kept up to date any more.
 func (s *Server) sendNote(stream *stream, text string) error {
-	note, err := s.part("trouble", "trouble", text)
+	note, err := s.part(troublePart, troublePart, text)
 	if err != nil {
 		return err
 	}
@@ -147,7 +180,7 @@ func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pag
 	case err != nil:
 		trouble = "This page cannot be kept up to date: " + err.Error()
 	}
-	note, err := s.part("trouble", "trouble", trouble)
+	note, err := s.part(troublePart, troublePart, trouble)
 	if err != nil {
 		return "", err
 	}
@@ -159,5 +192,5 @@ func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pag
 	if out.Len() == 0 {
 		return "", nil
 	}
-	return "data: " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\ndata: ") + "\n\n", nil
+	return "id: " + stream.id() + "\ndata: " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\ndata: ") + "\n\n", nil
 }

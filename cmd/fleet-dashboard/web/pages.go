@@ -272,7 +272,9 @@ func (s *Server) placementPage(r *http.Request) (page, error) {
 			*feed.Placement
 			Node     tree.Node
 			External bool
-		}{p, root, p.External()}},
+			Actions  []action
+			Links    []link
+		}{p, root, p.External(), s.placementActions(r.Context(), p), linksOf(p.Object.GetAnnotations())}},
 		piece{"steps", "steps", steps},
 		piece{"runs", "placement-runs", runs[:min(len(runs), rowsShown)]},
 		piece{"clusters", "placement-clusters", struct {
@@ -442,19 +444,40 @@ func (s *Server) holdsPage(r *http.Request) (page, error) {
 const historyRows = 100
 
 func (s *Server) historyPage(r *http.Request) (page, error) {
-	p, _, err := s.findPlacement(r)
+	p, entries, err := s.history(r)
 	if err != nil {
 		return page{}, err
+	}
+	query := r.URL.Query()
+	file := func(format string) string {
+		query.Set("format", format)
+		return "?" + query.Encode()
+	}
+	return s.compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
+		list[historyEntry]
+		Placement     hub.Ref
+		Type, By, Run string
+		From          string
+		Types         []string
+		CSV, Lines    string
+	}{
+		paginate(r, entries, historyRows), p.Ref, query.Get("type"), query.Get("by"), query.Get("run"), query.Get("from"),
+		[]string{"placement", "policy", "snapshot", "run", "approval", "eviction"}, file("csv"), file("jsonl"),
+	}})
+}
+
+// history is what of the history of a placement the user wants to see, the latest first.
+func (s *Server) history(r *http.Request) (*feed.Placement, []historyEntry, error) {
+	p, _, err := s.findPlacement(r)
+	if err != nil {
+		return nil, nil, err
 	}
 	entries, err := personOf(r.Context()).Reading.History(r.Context(), p.Placement)
 	if err != nil {
-		return page{}, err
+		return nil, nil, err
 	}
 	slices.Reverse(entries)
-	return s.compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
-		list[historyEntry]
-		Placement hub.Ref
-	}{paginate(r, filterHistory(r, entries), historyRows), p.Ref}})
+	return p, filterHistory(r, entries), nil
 }
 
 // hit is an object that was looked for.
@@ -489,6 +512,25 @@ func isEvictionBlocked(eviction *placementv1beta1.ClusterResourcePlacementEvicti
 		return c.Message
 	}
 	return ""
+}
+
+// linkAnnotation is what annotations of placements begin with that name pages elsewhere, such as fleetflow.io/link-runbook.
+const linkAnnotation = "fleetflow.io/link-"
+
+// link is a page elsewhere. Whoever may write a placement chooses it, so the user is shown the host.
+type link struct{ Name, URL, Host string }
+
+// linksOf are the links in annotations; what is no web page is none.
+func linksOf(annotations map[string]string) []link {
+	var links []link
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		name, is := strings.CutPrefix(key, linkAnnotation)
+		to, err := url.Parse(annotations[key])
+		if is && err == nil && (to.Scheme == "https" || to.Scheme == "http") && to.Host != "" && to.User == nil {
+			links = append(links, link{name, to.String(), to.Host})
+		}
+	}
+	return links
 }
 
 // temporalLink leads to the workflow of a run in Temporal's own pages.

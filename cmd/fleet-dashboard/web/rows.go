@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -23,9 +24,14 @@ import (
 type historyEntry = history.Entry
 
 func filterHistory(r *http.Request, entries []history.Entry) []history.Entry {
+	query := r.URL.Query()
+	is := func(name, value string) bool { return query.Get(name) == "" || query.Get(name) == value }
+	ofRun := func(e history.Entry) bool { // the names of requests begin with those of their runs
+		return is("run", e.Name) || e.What == "approval" && strings.HasPrefix(e.Name, query.Get("run")+"-")
+	}
+	since, _ := time.Parse(time.DateOnly, query.Get("from")) // what is no date is before all
 	return slices.DeleteFunc(entries, func(e history.Entry) bool {
-		what := r.URL.Query().Get("type")
-		return what != "" && what != e.What || !matches(r, "", e.Name, e.Text, e.By, e.Comment)
+		return !is("type", e.What) || !ofRun(e) || !is("by", e.By) || e.At.Before(since) || !matches(r, "", e.Name, e.Text, e.By, e.Comment)
 	})
 }
 
@@ -154,9 +160,21 @@ var (
 
 // actionsOf are what the user can do about a run.
 func (s *Server) actionsOf(ctx context.Context, run *feed.Run) []action {
-	if personOf(ctx).Steering == nil || run.Outcome() != "" || placementv1beta1.IsDeleting(run.Object) {
+	if personOf(ctx).Steering == nil || placementv1beta1.IsDeleting(run.Object) {
 		return nil
 	}
+	var actions []action
+	if run.Outcome() == "" {
+		actions = s.actionsUnderWay(ctx, run)
+	}
+	if hasUpdated(run.State) && run.Spec.RollbackOf == "" {
+		actions = append(actions, s.action(ctx, "Roll back", run.Path()+"/rollback", s.createRight(ctx, run.Object)))
+	}
+	return append(actions, s.action(ctx, "Delete", run.Path()+"/delete", s.right(ctx, "delete", run.Object, "")))
+}
+
+// actionsUnderWay are what the user can do about a run that is not over.
+func (s *Server) actionsUnderWay(ctx context.Context, run *feed.Run) []action {
 	var actions []action
 	for _, gate := range gatesOf(run.State) {
 		actions = append(actions, s.action(ctx, "Approve stage "+gate.stage, approvePath(run.Ref, gate.stage), s.approveRight(ctx, run.Run)))
@@ -172,7 +190,8 @@ func (s *Server) actionsOf(ctx context.Context, run *feed.Run) []action {
 	}
 	return append(actions,
 		s.action(ctx, "Skip clusters", run.Path()+"/skip", patch),
-		s.action(ctx, "Retry clusters", run.Path()+"/retry", patch))
+		s.action(ctx, "Retry clusters", run.Path()+"/retry", patch),
+		s.action(ctx, "Exempt", run.Path()+"/exempt", exemptRight))
 }
 
 func holdRows(fleet *feed.Fleet) []overview.Hold {

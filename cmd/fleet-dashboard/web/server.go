@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/objectdiff"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
@@ -27,6 +28,11 @@ type Steering interface {
 	Approve(ctx context.Context, run hub.Run, stage, comment string) (string, error)
 	SetState(ctx context.Context, run hub.Run, state placementv1beta1.UpdateRunState) (string, error)
 	Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) (string, error)
+	// Start creates a run of a placement; an empty index is that of the latest snapshot.
+	Start(ctx context.Context, placement hub.Placement, strategy, index string, initialize bool) (string, error)
+	Rollback(ctx context.Context, run hub.Run) (string, error)
+	Delete(ctx context.Context, run hub.Run) (string, error)
+	Exempt(ctx context.Context, what hub.Found, from []string, reason, ticket string, lasts time.Duration) (string, error)
 	Evict(ctx context.Context, placement hub.Placement, cluster string) (string, error)
 	Hold(ctx context.Context, reason string, lasts time.Duration, clusters, placements string) (string, error)
 	Release(ctx context.Context, name string) (string, error)
@@ -38,6 +44,12 @@ type Reading interface {
 	Run(ctx context.Context, ref hub.Ref) (hub.Run, error)
 	Placement(ctx context.Context, ref hub.Ref) (hub.Placement, error)
 	Plan(ctx context.Context, run hub.Run) (plan.Plan, error)
+	// Preview is the plan of a run that is not there yet, and Strategies what it can be made with.
+	Preview(ctx context.Context, placement hub.Placement, strategy, index string) (plan.Plan, error)
+	Strategies(ctx context.Context, namespace string) ([]string, error)
+	// Snapshots are those of the objects of a placement, the latest first, and Diff is what differs between two.
+	Snapshots(ctx context.Context, placement hub.Ref) ([]hub.ResourceSnapshot, error)
+	Diff(ctx context.Context, placement hub.Ref, from, to int) ([]objectdiff.Change, error)
 	History(ctx context.Context, placement hub.Placement) ([]history.Entry, error)
 	// Resource is what a kind is called in rights: clusterstagedupdateruns.
 	Resource(object placementv1beta1.Object) (group, resource string)
@@ -93,12 +105,19 @@ func (s *Server) pages() *http.ServeMux {
 	show("/", s.unknownPage)
 	for _, prefix := range []string{"", "/ns/{namespace}"} {
 		show(prefix+"/placements/{name}", s.placementPage)
-		show(prefix+"/placements/{name}/history", s.historyPage)
+		mux.Handle("GET "+prefix+"/placements/{name}/history", s.download(s.page(s.historyPage), s.historyFile))
+		mux.Handle("GET "+prefix+"/placements/{name}/diff", s.download(s.page(s.diffPage), s.diffFile))
+		s.handleForm(mux, prefix+"/placements/{name}/run", s.startForm())
+		s.handleForm(mux, prefix+"/placements/{name}/exempt", s.exemptForm(hub.KindPlacement))
 		show(prefix+"/runs/{name}", s.runPage)
+		show(prefix+"/runs/{name}/plan", s.planPage)
 		show(prefix+"/runs/{name}/clusters", s.runClustersPage)
 		for _, form := range s.runForms() {
 			s.handleForm(mux, prefix+"/runs/{name}/"+form.verb, form)
 		}
+	}
+	for path, of := range map[string]string{"/history": "/history", "/diff": "/diff", "/runs/new": "/run"} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.toPlacement(w, r, of) })
 	}
 	s.handleForm(mux, "/placements/{name}/evict", s.evictForm())
 	s.handleForm(mux, "/hold", s.holdForm())

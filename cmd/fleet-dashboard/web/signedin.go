@@ -79,8 +79,12 @@ func (s *SignedIn) Visitor(r *http.Request) *Visitor {
 
 // TurnAway sends a browser that wants a page to log in, and says to all others that they have to.
 func (s *SignedIn) TurnAway(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet || r.URL.Path == "/live" {
-		http.Error(w, "You have no session, or it is over: log in in another tab, and send this again. Nothing was done.", http.StatusUnauthorized)
+	switch {
+	case r.URL.Path == "/live", r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, loginPath): // what logs in is not shown again
+		http.Error(w, "You have no session, or it is over.", http.StatusUnauthorized)
+		return
+	case r.Method != http.MethodGet:
+		s.again(w, r)
 		return
 	}
 	// The session of the provider may last longer: then the user has nothing to do.
@@ -92,6 +96,27 @@ func (s *SignedIn) TurnAway(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	http.Redirect(w, r, loginPath+"?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
+}
+
+// again answers a form that was sent without a session: it can be sent once more, with what was typed, after a login in another
+// tab.
+func (s *SignedIn) again(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, "You have no session, or it is over, and the form could not be read. Nothing was done.", http.StatusUnauthorized)
+		return
+	}
+	var out bytes.Buffer
+	err := templates.ExecuteTemplate(&out, "again", struct {
+		Path   string
+		Values url.Values
+	}{session.OwnPath(r.URL.RequestURI()), r.PostForm})
+	if err != nil {
+		http.Error(w, "The page could not be written. Nothing was done.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusUnauthorized)
+	_, _ = w.Write(out.Bytes()) // a browser that went away needs nothing
 }
 
 // Open adds the pages of the login.

@@ -18,7 +18,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
@@ -262,20 +261,10 @@ func (w *webReading) Plan(ctx context.Context, run hub.Run) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, fmt.Errorf("reading %s: %w", run.Placement(), err)
 	}
-	facts, unsure, err := plan.Read(ctx, w.client, placement, plan.Wish{
+	return w.plan(ctx, placement, plan.Wish{
 		Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex)),
 		Frozen: run.Status, RollbackOf: run.Spec.RollbackOf, Content: true,
-		Served: func() (*snapshot.Catalog, error) {
-			groups, lists, err := w.factory.Discover()
-			return snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}), err
-		},
 	})
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	made, err := plan.Make(facts)
-	made.Notes = append(made.Notes, unsure...)
-	return made, err
 }
 
 // History tells what has become of a placement.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
 
@@ -200,14 +202,16 @@ func TestWhenNothingHappensTheHubIsAskedNothing(t *testing.T) {
 	}
 	b := newBrowser(t, interceptor.NewClient(inMemory(approvalFleet()...), count), testingclock.NewFakeClock(now))
 	before := asked.Load()
-	for _, path := range []string{"/", "/placements", "/placements/web", "/runs", "/clusters", "/clusters/member-1", "/search?q=web"} {
+	for _, path := range []string{"/", "/placements", "/runs", "/clusters", "/clusters/member-1", "/search?q=web"} {
 		assert.Equal(t, http.StatusOK, b.get(path).Code)
 	}
 	assert.Equal(t, before, asked.Load(), "pages come from the watches")
-	b.get("/runs/web-5")
-	once := asked.Load()
-	b.get("/runs/web-5")
-	assert.Equal(t, once, asked.Load(), "what the user may do is asked once a minute")
+	for _, path := range []string{"/placements/web", "/runs/web-5"} {
+		b.get(path)
+		once := asked.Load()
+		b.get(path)
+		assert.Equal(t, once, asked.Load(), "what the user may do is asked once a minute")
+	}
 }
 
 func TestTheDashboardShowsPages(t *testing.T) {
@@ -417,19 +421,23 @@ func TestWhoMayOnlyLookIsTold(t *testing.T) {
 	assert.Contains(t, b.get("/waiting?may=1").Body.String(), "Nothing waits for a person.")
 }
 
-func TestAPageIsKeptUpToDateWithWhatHasChanged(t *testing.T) {
-	b := newBrowser(t, inMemory(approvalFleet()...), clock.RealClock{})
+// stream keeps a page up to date, for a browser that has a frame already, and returns what waits for the next frame.
+func (b *browser) stream(t *testing.T, page, has string) (next func() string) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Host = dashboardAddress
 		b.handler.ServeHTTP(w, r)
 	}))
-	defer server.Close()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/live?page="+url.QueryEscape("/runs/web-5?x=1"), nil)
+	t.Cleanup(server.Close)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/live?page="+url.QueryEscape(page), nil)
 	require.NoError(t, err)
 	request.AddCookie(b.cookies[0])
+	if has != "" {
+		request.Header.Set("Last-Event-ID", has)
+	}
 	answer, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
-	defer answer.Body.Close()
+	t.Cleanup(func() { _ = answer.Body.Close() })
 	assert.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
 	frames := make(chan string)
 	go func() {
@@ -446,12 +454,16 @@ func TestAPageIsKeptUpToDateWithWhatHasChanged(t *testing.T) {
 				if !whole {
 					break
 				}
-				frames <- frame
+				select {
+				case frames <- frame:
+				case <-t.Context().Done():
+					return
+				}
 				text = rest
 			}
 		}
 	}()
-	next := func() string {
+	return func() string {
 		select {
 		case frame := <-frames:
 			return frame
@@ -460,6 +472,11 @@ func TestAPageIsKeptUpToDateWithWhatHasChanged(t *testing.T) {
 			return ""
 		}
 	}
+}
+
+func TestAPageIsKeptUpToDateWithWhatHasChanged(t *testing.T) {
+	b := newBrowser(t, inMemory(approvalFleet()...), clock.RealClock{})
+	next := b.stream(t, "/runs/web-5?x=1", "")
 	first := next()
 	for _, id := range []string{"head", "actions", "stages", "trouble"} {
 		assert.Contains(t, first, `data: <div id="`+id+`" hx-swap-oob="outerMorph">`)
@@ -484,11 +501,11 @@ func TestTheDashboardListensOnThisMachineOnly(t *testing.T) {
 		`--temporal-ui "javascript:alert(1)" is no URL such as http://localhost:8233/namespaces/default`)
 }
 
-// largeFleet has 1,000 clusters and 100 runs over them, one of which is under way.
-func largeFleet() []client.Object {
+// fleetOf has clusters, and runs over all of them, at most ten of which are under way.
+func fleetOf(members, runs int) []client.Object {
 	var objects []client.Object
 	var clusters []placementv1beta1.ClusterUpdatingStatus
-	for i := range 1000 {
+	for i := range members {
 		name := fmt.Sprintf("edge-%04d", i)
 		objects = append(objects, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, &placementv1beta1.ClusterResourceBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "web-" + name, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web-0"}},
@@ -498,7 +515,7 @@ func largeFleet() []client.Object {
 		started := condition(placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue, "Started", time.Minute)
 		clusters = append(clusters, placementv1beta1.ClusterUpdatingStatus{ClusterName: name, Conditions: []metav1.Condition{started}})
 	}
-	for i := range 100 {
+	for i := range runs {
 		run := soakingRun()
 		run.Name, run.UID = fmt.Sprintf("web-%d-1", i), ""
 		run.Spec.PlacementName = fmt.Sprintf("web-%d", i)
@@ -514,7 +531,7 @@ func largeFleet() []client.Object {
 
 // BenchmarkDashboard is what pages of a fleet of 1,000 clusters and 100 runs cost, and how large they are.
 func BenchmarkDashboard(b *testing.B) {
-	user := newBrowser(b, inMemory(largeFleet()...), testingclock.NewFakeClock(now))
+	user := newBrowser(b, inMemory(fleetOf(1000, 100)...), testingclock.NewFakeClock(now))
 	for name, path := range map[string]string{"fleet": "/", "run": "/runs/web-0-1", "clusters": "/clusters", "placement": "/placements/web-0"} {
 		b.Run(name, func(b *testing.B) {
 			size := 0
@@ -524,4 +541,58 @@ func BenchmarkDashboard(b *testing.B) {
 			b.ReportMetric(float64(size)/1000, "kB")
 		})
 	}
+	b.Run("frame", func(b *testing.B) {
+		for b.Loop() {
+			status, end := user.opened(b, "/")
+			require.Equal(b, http.StatusOK, status)
+			end()
+		}
+	})
+}
+
+// BenchmarkStreams is what 500 pages that are kept up to date take of memory, beside the fleet itself.
+func BenchmarkStreams(b *testing.B) {
+	const streams, each = 500, 20
+	hub := inMemory(fleetOf(1000, 100)...)
+	users := &everyone{persons: make([]*web.Person, streams/each)}
+	for i := range users.persons {
+		users.persons[i] = personOn(hub, testingclock.NewFakeClock(now), session.Identity{User: "jane@example.com"})
+	}
+	site, _ := newSite(b, hub, testingclock.NewFakeClock(now), func(server *web.Server, _ *web.SignedIn) { server.Access = users })
+	memory := func() float64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return float64(stats.HeapInuse+stats.StackInuse) / (1 << 20)
+	}
+	for b.Loop() {
+		before := memory()
+		var ends []func()
+		for range streams {
+			status, end := site.opened(b, "/")
+			require.Equal(b, http.StatusOK, status)
+			ends = append(ends, end)
+		}
+		all := memory()
+		b.ReportMetric(all, "MB")
+		b.ReportMetric(all-before, "MB/500streams")
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// everyone lets every request in, as one user after the other.
+type everyone struct {
+	web.Anyone
+	persons []*web.Person
+	next    atomic.Int32
+}
+
+// Meant is everything.
+func (e *everyone) Meant(*http.Request) bool { return true }
+
+// Visitor is the next user.
+func (e *everyone) Visitor(*http.Request) *web.Visitor {
+	return &web.Visitor{Person: e.persons[int(e.next.Add(1))%len(e.persons)]}
 }

@@ -3,16 +3,9 @@ package command
 import (
 	"bytes"
 	"context"
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,107 +34,15 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/test/fixture/openid"
 )
-
-// provider stands in for an identity provider: it lets the user in whom claims are about, without a question.
-type provider struct {
-	*httptest.Server
-	key *rsa.PrivateKey
-
-	mutex sync.Mutex
-	// claims are those of the user who is logged in at the provider; none if no user is.
-	claims map[string]any
-	// asked is the request for the login that was answered last, verifier what its code was traded with.
-	asked    url.Values
-	verifier string
-}
-
-func newProvider(t testing.TB) *provider {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	p := &provider{key: key}
-	mux := http.NewServeMux()
-	answer := func(w http.ResponseWriter, body any) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(body)
-	}
-	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{
-			"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
-			"id_token_signing_alg_values_supported": []string{"RS256"},
-		})
-	})
-	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"keys": []any{map[string]any{
-			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1", "n": base64.RawURLEncoding.EncodeToString(key.N.Bytes()),
-			"e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes()),
-		}}})
-	})
-	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
-		p.mutex.Lock()
-		defer p.mutex.Unlock()
-		_ = r.ParseForm()
-		p.verifier = r.PostForm.Get("code_verifier")
-		sum := sha256.Sum256([]byte(p.verifier))
-		if r.PostForm.Get("code") != "code" || base64.RawURLEncoding.EncodeToString(sum[:]) != p.asked.Get("code_challenge") {
-			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
-			return
-		}
-		answer(w, map[string]any{"access_token": "access-token", "token_type": "Bearer", "refresh_token": "refresh-token", "id_token": p.token()})
-	})
-	p.Server = httptest.NewServer(mux)
-	t.Cleanup(p.Close)
-	return p
-}
-
-// token signs the claims.
-func (p *provider) token() string {
-	part := func(value any) string {
-		text, _ := json.Marshal(value)
-		return base64.RawURLEncoding.EncodeToString(text)
-	}
-	text := part(map[string]any{"alg": "RS256", "kid": "1"}) + "." + part(p.claims)
-	sum := sha256.Sum256([]byte(text))
-	signature, _ := rsa.SignPKCS1v15(rand.Reader, p.key, crypto.SHA256, sum[:])
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
-}
-
-// answer is where the provider sends a browser that it was sent.
-func (p *provider) answer(t testing.TB, to string) string {
-	t.Helper()
-	parsed, err := url.Parse(to)
-	require.NoError(t, err)
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.asked = parsed.Query()
-	back := url.Values{"state": {p.asked.Get("state")}, "code": {"code"}}
-	switch {
-	case p.claims == nil && p.asked.Get("prompt") == "none":
-		back = url.Values{"state": {p.asked.Get("state")}, "error": {"login_required"}}
-	case p.claims == nil:
-		back = url.Values{"state": {p.asked.Get("state")}, "error": {"access_denied"}, "error_description": {"no " + script}}
-	default:
-		if p.claims["nonce"] == nil {
-			p.claims["nonce"] = p.asked.Get("nonce")
-		}
-	}
-	return "/oidc/callback?" + back.Encode()
-}
-
-// logIn has a user logged in at the provider.
-func (p *provider) logIn(now time.Time, name string, groups ...string) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.claims = map[string]any{"iss": p.URL, "aud": "fleet", "sub": name + "-id", "email": name, "groups": groups, "iat": now.Unix(), "exp": now.Add(30 * time.Minute).Unix()}
-}
 
 const served = "fleet.example.com"
 
 // newSite serves a fleet to users who log in. What they may do is up to the hub, by their name.
-func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change func(*web.Server, *web.SignedIn)) (*browser, *provider) {
+func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change func(*web.Server, *web.SignedIn)) (*browser, *openid.Provider) {
 	t.Helper()
-	p := newProvider(t)
+	p := openid.New(t)
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "key"), []byte(strings.Repeat("k", 32)), 0o600))
 	sealer := &session.Sealer{Folder: folder, Clock: clock}
@@ -221,12 +121,12 @@ func (b *browser) keepCookies(answer *httptest.ResponseRecorder) {
 }
 
 // enter logs in, and returns the answer to the return from the provider.
-func (b *browser) enter(p *provider, next string) *httptest.ResponseRecorder {
+func (b *browser) enter(p *openid.Provider, next string) *httptest.ResponseRecorder {
 	b.t.Helper()
 	begun := b.send(http.MethodPost, "/login", url.Values{"next": {next}})
 	require.Equal(b.t, http.StatusSeeOther, begun.Code, begun.Body.String())
 	b.keepCookies(begun)
-	back := b.get(p.answer(b.t, begun.Header().Get("Location")))
+	back := b.get(p.Answer(b.t, begun.Header().Get("Location")))
 	b.keepCookies(back)
 	return back
 }
@@ -251,13 +151,13 @@ func TestAUserLogsInAndActsAsThemself(t *testing.T) {
 	assert.NotContains(t, page, "web-5", "nothing of the fleet before the login")
 	assert.Contains(t, b.get("/login").Header().Get("Content-Security-Policy"), "form-action 'self' "+p.URL+";")
 
-	p.logIn(now, "jane@example.com", "fleet-admins", "other")
+	p.LogIn(now, "jane@example.com", "fleet-admins", "other")
 	back := b.enter(p, "/runs/web-5")
 	require.Equal(t, http.StatusSeeOther, back.Code, back.Body.String())
 	assert.Equal(t, "/runs/web-5", back.Header().Get("Location"))
-	assert.Equal(t, "S256", p.asked.Get("code_challenge_method"))
-	assert.Equal(t, "openid", p.asked.Get("scope"), "no refresh token is asked for")
-	assert.NotEmpty(t, p.asked.Get("nonce"))
+	assert.Equal(t, "S256", p.Asked.Get("code_challenge_method"))
+	assert.Equal(t, "openid", p.Asked.Get("scope"), "no refresh token is asked for")
+	assert.NotEmpty(t, p.Asked.Get("nonce"))
 	cookie := b.cookie("__Host-fleet")
 	require.NotNil(t, cookie)
 	assert.True(t, cookie.HttpOnly && cookie.Secure)
@@ -277,7 +177,7 @@ func TestAUserLogsInAndActsAsThemself(t *testing.T) {
 
 	said := b.log.String()
 	assert.Contains(t, said, "/runs/web-5/stop by jane@example.com: 303")
-	for _, secret := range []string{cookie.Value, "access-token", "refresh-token", "client-secret", p.token(), p.verifier} {
+	for _, secret := range []string{cookie.Value, "access-token", "refresh-token", "client-secret", p.Token(), p.Verifier} {
 		assert.NotContains(t, said, secret)
 		assert.NotContains(t, me, secret)
 	}
@@ -289,30 +189,33 @@ func TestAUserLogsInAndActsAsThemself(t *testing.T) {
 func TestASessionEndsAndIsRenewedWithoutAQuestion(t *testing.T) {
 	clock := testingclock.NewFakeClock(now)
 	b, p := newSite(t, inMemory(approvalFleet()...), clock, nil)
-	p.logIn(now, "jane@example.com", "fleet-admins")
+	p.LogIn(now, "jane@example.com", "fleet-admins")
 	b.enter(p, "/")
 	require.Equal(t, http.StatusOK, b.get("/").Code)
 	clock.Step(30 * time.Minute)
 	assert.Equal(t, http.StatusUnauthorized, b.get("/live?page=/").Code, "no stream outlives its session")
-	refused := b.send(http.MethodPost, "/runs/web-5/stop", url.Values{"uid": {"run-uid"}})
+	refused := b.send(http.MethodPost, "/runs/web-5/stop", url.Values{"uid": {"run-uid"}, "comment": {"typed " + script}})
 	assert.Equal(t, http.StatusUnauthorized, refused.Code)
-	assert.Contains(t, refused.Body.String(), "log in in another tab, and send this again. Nothing was done.")
+	assert.Contains(t, refused.Body.String(), "Nothing was done.")
+	assert.Contains(t, refused.Body.String(), `name="comment" value="typed &lt;script&gt;`, "what was typed can be sent again")
+	assert.NotContains(t, refused.Body.String(), script)
+	assert.NotContains(t, refused.Body.String(), "canary", "nothing of the fleet")
 
-	p.logIn(clock.Now(), "jane@example.com", "fleet-viewers")
+	p.LogIn(clock.Now(), "jane@example.com", "fleet-viewers")
 	again := b.get("/runs/web-5?page=2")
 	require.Equal(t, http.StatusSeeOther, again.Code)
 	assert.Contains(t, again.Header().Get("Location"), "prompt=none")
 	b.keepCookies(again)
-	back := b.get(p.answer(t, again.Header().Get("Location")))
+	back := b.get(p.Answer(t, again.Header().Get("Location")))
 	b.keepCookies(back)
 	assert.Equal(t, "/runs/web-5?page=2", back.Header().Get("Location"))
 	assert.Contains(t, b.get("/me").Body.String(), "fleet-viewers", "groups are fresh")
 
 	clock.Step(time.Hour)
-	p.claims = nil
+	p.Claims = nil
 	again = b.get("/")
 	b.keepCookies(again)
-	back = b.get(p.answer(t, again.Header().Get("Location")))
+	back = b.get(p.Answer(t, again.Header().Get("Location")))
 	assert.Equal(t, "/login?next=%2F", back.Header().Get("Location"), "the provider has to ask, so the user is asked first")
 }
 
@@ -323,22 +226,25 @@ func TestWhoIsNotLetInIsToldWhy(t *testing.T) {
 		many[i] = fmt.Sprintf("fleet-%d-%s", i, strings.Repeat("x", 40))
 	}
 	for sentence, test := range map[string]struct {
-		prepare func(*provider)
+		prepare func(*openid.Provider)
 		want    string
 	}{
-		"a group of Kubernetes":        {func(p *provider) { p.logIn(now, "jane@example.com", "system:masters") }, "names of Kubernetes itself are not for people"},
-		"a user of Kubernetes":         {func(p *provider) { p.logIn(now, "system:admin") }, "names of Kubernetes itself are not for people"},
-		"a user without the claim":     {func(p *provider) { p.logIn(now, "jane@example.com"); delete(p.claims, "email") }, "has no claim &#34;email&#34;"},
-		"an address not verified":      {func(p *provider) { p.logIn(now, "jane@example.com"); p.claims["email_verified"] = false }, "has not verified your email address"},
-		"too many groups for a cookie": {func(p *provider) { p.logIn(now, "jane@example.com", many...) }, "oidc.keepGroups"},
-		"more groups than are kept": {func(p *provider) {
-			p.logIn(now, "jane@example.com", append(many, many...)...)
-			p.claims["groups"] = numbered(101)
+		"a group of Kubernetes":        {func(p *openid.Provider) { p.LogIn(now, "jane@example.com", "system:masters") }, "names of Kubernetes itself are not for people"},
+		"a user of Kubernetes":         {func(p *openid.Provider) { p.LogIn(now, "system:admin") }, "names of Kubernetes itself are not for people"},
+		"a user without the claim":     {func(p *openid.Provider) { p.LogIn(now, "jane@example.com"); delete(p.Claims, "email") }, "has no claim &#34;email&#34;"},
+		"an address not verified":      {func(p *openid.Provider) { p.LogIn(now, "jane@example.com"); p.Claims["email_verified"] = false }, "has not verified your email address"},
+		"too many groups for a cookie": {func(p *openid.Provider) { p.LogIn(now, "jane@example.com", many...) }, "oidc.keepGroups"},
+		"more groups than are kept": {func(p *openid.Provider) {
+			p.LogIn(now, "jane@example.com", append(many, many...)...)
+			p.Claims["groups"] = numbered(101)
 		}, "keeps at most 100"},
-		"a token for another":   {func(p *provider) { p.logIn(now, "jane@example.com"); p.claims["aud"] = "other" }, "could not be checked"},
-		"a token that is over":  {func(p *provider) { p.logIn(now, "jane@example.com"); p.claims["exp"] = now.Add(-time.Minute).Unix() }, "could not be checked"},
-		"another login's token": {func(p *provider) { p.logIn(now, "jane@example.com"); p.claims["nonce"] = "replayed" }, "was not begun in this browser"},
-		"the provider refuses":  {func(p *provider) { p.claims = nil }, "access_denied (no &lt;script&gt;"},
+		"a token for another": {func(p *openid.Provider) { p.LogIn(now, "jane@example.com"); p.Claims["aud"] = "other" }, "could not be checked"},
+		"a token that is over": {func(p *openid.Provider) {
+			p.LogIn(now, "jane@example.com")
+			p.Claims["exp"] = now.Add(-time.Minute).Unix()
+		}, "could not be checked"},
+		"another login's token": {func(p *openid.Provider) { p.LogIn(now, "jane@example.com"); p.Claims["nonce"] = "replayed" }, "was not begun in this browser"},
+		"the provider refuses":  {func(p *openid.Provider) { p.Claims = nil }, "access_denied (no &lt;script&gt;"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			b, p := newSite(t, inMemory(), clock, nil)
@@ -350,9 +256,9 @@ func TestWhoIsNotLetInIsToldWhy(t *testing.T) {
 		})
 	}
 	b, p := newSite(t, inMemory(), clock, nil)
-	p.logIn(now, "jane@example.com")
+	p.LogIn(now, "jane@example.com")
 	begun := b.send(http.MethodPost, "/login", nil)
-	callback := p.answer(t, begun.Header().Get("Location"))
+	callback := p.Answer(t, begun.Header().Get("Location"))
 	assert.Equal(t, http.StatusBadRequest, b.get(callback).Code, "another browser's login")
 	b.keepCookies(begun)
 	assert.Equal(t, http.StatusBadRequest, b.get(strings.Replace(callback, "state=", "state=x", 1)).Code)
@@ -380,7 +286,7 @@ func newAway(t *testing.T) *browser {
 
 func TestAUserSeesWhatTheUserMayList(t *testing.T) {
 	b, p := newSite(t, inMemory(approvalFleet()...), testingclock.NewFakeClock(now), nil)
-	p.logIn(now, "joe@example.com")
+	p.LogIn(now, "joe@example.com")
 	b.enter(p, "/")
 	runs := b.get("/runs").Body.String()
 	assert.Contains(t, runs, "nightly", "namespace shop may be looked at")
@@ -400,8 +306,8 @@ func TestAUserSeesWhatTheUserMayList(t *testing.T) {
 
 // sitePages are the pages that a user can open, and siteForms those that write.
 var (
-	sitePages = []string{"/", "/waiting", "/placements", "/placements/web", "/placements/web/history", "/runs", "/runs/web-5", "/runs/web-5/clusters", "/clusters", "/clusters/member-1", "/holds", "/search?q=web", "/me", "/ns/shop/runs/nightly"}
-	siteForms = []string{"/runs/web-5/approve", "/runs/web-5/stop", "/runs/web-5/resume", "/runs/web-5/skip", "/runs/web-5/retry", "/placements/web/evict", "/hold", "/holds/incident/release"}
+	sitePages = []string{"/", "/waiting", "/placements", "/placements/web", "/placements/web/history", "/placements/web/diff", "/runs", "/runs/web-5", "/runs/web-5/clusters", "/runs/web-5/plan", "/clusters", "/clusters/member-1", "/holds", "/search?q=web", "/me", "/ns/shop/runs/nightly"}
+	siteForms = []string{"/runs/web-5/approve", "/runs/web-5/stop", "/runs/web-5/resume", "/runs/web-5/skip", "/runs/web-5/retry", "/runs/web-5/rollback", "/runs/web-5/delete", "/runs/web-5/exempt", "/placements/web/run", "/placements/web/exempt", "/placements/web/evict", "/hold", "/holds/incident/release"}
 )
 
 // writeless fails a test when a hub is written to.
@@ -432,7 +338,7 @@ func TestPagesAreForUsersAndWriteNothing(t *testing.T) {
 	for _, path := range siteForms {
 		assert.Equal(t, http.StatusUnauthorized, b.send(http.MethodPost, path, url.Values{"uid": {"run-uid"}}).Code, path)
 	}
-	p.logIn(now, "jane@example.com")
+	p.LogIn(now, "jane@example.com")
 	b.enter(p, "/")
 	for _, path := range append(slices.Clone(sitePages), siteForms...) {
 		answer := b.get(path)
@@ -505,7 +411,7 @@ func TestAnyoneMayLookWhereThatIsAllowedAndNoRouteWrites(t *testing.T) {
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	const lasts = 300 * time.Millisecond
 	b, p := newSite(t, inMemory(approvalFleet()...), clock.RealClock{}, func(_ *web.Server, access *web.SignedIn) { access.Provider.Lasts = lasts })
-	p.logIn(time.Now(), "jane@example.com")
+	p.LogIn(time.Now(), "jane@example.com")
 	b.enter(p, "/")
 	answer := b.get("/live?page=/runs/web-5") // returns when the stream ends
 	assert.Equal(t, http.StatusOK, answer.Code)

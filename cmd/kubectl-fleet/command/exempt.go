@@ -114,6 +114,11 @@ func (e *exempting) exempt(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
+	return e.letGo(ctx, c, found)
+}
+
+// letGo creates the exemption of a run or a placement.
+func (e *exempting) letGo(ctx context.Context, c client.WithWatch, found hub.Found) error {
 	exemption, err := e.object(found.Ref(), e.factory.Clock.Now())
 	if err != nil {
 		return err

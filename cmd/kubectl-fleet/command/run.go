@@ -61,32 +61,39 @@ func (o *runOptions) run(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	if !found.Placement.External() {
-		return fmt.Errorf("%s rolls out by itself: runs are for placements whose spec.strategy.type is External", found.Placement.Ref)
-	}
-	if err := o.checkStrategy(ctx, c, found.Placement.Namespace); err != nil {
+	ref, err := o.create(ctx, c, *found.Placement)
+	if err != nil || !o.watch || o.Dry() {
 		return err
 	}
-	ref := hub.Ref{Kind: hub.KindRun, Namespace: found.Placement.Namespace, Name: o.name}
+	status := &statusOptions{viewing: viewing{factory: o.factory, streams: o.streams}, watch: true}
+	return status.run(ctx, qualifiedRun(ref))
+}
+
+// create creates a run of a placement.
+func (o *runOptions) create(ctx context.Context, c client.WithWatch, placement hub.Placement) (hub.Ref, error) {
+	ref := hub.Ref{Kind: hub.KindRun, Namespace: placement.Namespace, Name: o.name}
+	if !placement.External() {
+		return ref, fmt.Errorf("%s rolls out by itself: runs are for placements whose spec.strategy.type is External", placement.Ref)
+	}
+	if err := o.checkStrategy(ctx, c, placement.Namespace); err != nil {
+		return ref, err
+	}
 	if ref.Name == "" {
-		if ref.Name, err = freeName(ctx, c, found.Placement.Ref); err != nil {
-			return err
+		var err error
+		if ref.Name, err = freeName(ctx, c, placement.Ref); err != nil {
+			return ref, err
 		}
 	}
-	spec := placementv1beta1.UpdateRunSpec{PlacementName: found.Placement.Name, StagedRolloutStrategyName: o.strategy, ResourceSnapshotIndex: o.index}
+	spec := placementv1beta1.UpdateRunSpec{PlacementName: placement.Name, StagedRolloutStrategyName: o.strategy, ResourceSnapshotIndex: o.index}
 	done := "created"
 	if o.initialize {
 		spec.State, done = placementv1beta1.StateInitialize, "created: it works its stages out and waits for kubectl fleet resume "+ref.Name
 	}
 	if err := o.createRun(ctx, c, ref, spec); err != nil {
-		return err
+		return ref, err
 	}
 	o.Done(o.streams, "%s %s", ref, done)
-	if !o.watch || o.Dry() {
-		return nil
-	}
-	status := &statusOptions{viewing: viewing{factory: o.factory, streams: o.streams}, watch: true}
-	return status.run(ctx, qualifiedRun(ref))
+	return ref, nil
 }
 
 // checkStrategy looks for the strategy: a run without one fails at once, and a name is used up.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -90,12 +91,17 @@ func (c *comparer) content(index int) *workmodel.Content {
 	if known, ok := c.contents[index]; ok {
 		return known
 	}
-	var parts []placementv1beta1.ResourceSnapshotObject
-	for _, part := range c.facts.Parts[index] {
-		parts = append(parts, part.Object.(placementv1beta1.ResourceSnapshotObject))
-	}
-	c.contents[index] = workmodel.NewContent(c.facts.Rules, parts)
+	c.contents[index] = contentOf(c.facts.Rules, c.facts.Parts[index])
 	return c.contents[index]
+}
+
+// contentOf is what is in the parts of a snapshot.
+func contentOf(rules envelope.Rules, parts []hub.ResourceSnapshot) *workmodel.Content {
+	var objects []placementv1beta1.ResourceSnapshotObject
+	for _, part := range parts {
+		objects = append(objects, part.Object.(placementv1beta1.ResourceSnapshotObject))
+	}
+	return workmodel.NewContent(rules, objects)
 }
 
 // compare says what changes on one cluster.

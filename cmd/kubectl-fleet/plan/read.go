@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/override"
@@ -14,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/objectdiff"
 )
 
 // Wish is the run that a plan is made for.
@@ -67,6 +69,33 @@ func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wi
 	}
 	notes, err = facts.readOverrides(ctx, c)
 	return facts, append(unknown, notes...), err
+}
+
+// Between reads what differs between two snapshots of a placement, before overrides.
+func Between(ctx context.Context, c client.Reader, placement hub.Ref, from, to int, served func() (*snapshot.Catalog, error)) ([]objectdiff.Change, error) {
+	facts := Facts{}
+	if _, err := facts.readEnvelopeRules(ctx, c, served); err != nil {
+		return nil, err
+	}
+	objects := func(index int) ([]unstructured.Unstructured, error) {
+		found, err := hub.Reader{Reader: c}.ResourceSnapshots(ctx, placement, index)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s has no snapshot %d: it is gone from the hub, or was never there", placement, index)
+		}
+		return objectsOf(contentOf(facts.Rules, found))
+	}
+	before, err := objects(from)
+	if err != nil {
+		return nil, err
+	}
+	after, err := objects(to)
+	if err != nil {
+		return nil, err
+	}
+	return objectdiff.Objects(before, after)
 }
 
 // readSnapshots reads which snapshots there are, and what is in those that matter.

@@ -1,0 +1,203 @@
+package web
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// file is what a browser keeps of a page.
+type file struct {
+	name, kind string
+	content    []byte
+}
+
+// errNoFormat means that a page cannot be had in a format.
+var errNoFormat = &missing{what: "such format"}
+
+// download answers with a page, or with the file of it that is asked for by format.
+func (s *Server) download(shown http.Handler, make func(r *http.Request, format string) (file, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		format := r.URL.Query().Get("format")
+		if format == "" {
+			shown.ServeHTTP(w, r)
+			return
+		}
+		made, err := make(r, format)
+		if err != nil {
+			s.failed(w, r, err)
+			return
+		}
+		w.Header().Set("Content-Type", made.kind)
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", made.name))
+		_, _ = w.Write(made.content) // a browser that went away needs nothing
+	})
+}
+
+// historyFile is the history of a placement as CSV, or as JSON with one entry a line.
+func (s *Server) historyFile(r *http.Request, format string) (file, error) {
+	p, entries, err := s.history(r)
+	if err != nil {
+		return file{}, err
+	}
+	var out bytes.Buffer
+	switch format {
+	case "jsonl":
+		encoder := json.NewEncoder(&out)
+		for _, e := range entries {
+			if err := encoder.Encode(e); err != nil {
+				return file{}, fmt.Errorf("writing the history: %w", err)
+			}
+		}
+		return file{p.Name + "-history.jsonl", "application/jsonl; charset=utf-8", out.Bytes()}, nil
+	case "csv":
+		writer := csv.NewWriter(&out)
+		rows := [][]string{{"at", "what", "name", "happened", "by", "door", "verified", "comment"}}
+		for _, e := range entries {
+			rows = append(rows, cells(e.At.UTC().Format(time.RFC3339), e.What, e.Name, e.Text, e.By, e.Door, strconv.FormatBool(e.Verified), e.Comment))
+		}
+		if err := writer.WriteAll(rows); err != nil {
+			return file{}, fmt.Errorf("writing the history: %w", err)
+		}
+		return file{p.Name + "-history.csv", "text/csv; charset=utf-8", out.Bytes()}, nil
+	}
+	return file{}, errNoFormat
+}
+
+// cells are texts that a spreadsheet takes for nothing but text.
+func cells(texts ...string) []string {
+	for i, text := range texts {
+		if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+			texts[i] = "'" + text
+		}
+	}
+	return texts
+}
+
+func (s *Server) planPage(r *http.Request) (page, error) {
+	run, _, err := s.findRun(r)
+	if err != nil {
+		return page{}, err
+	}
+	made, err := personOf(r.Context()).Reading.Plan(r.Context(), run.Run)
+	if err != nil {
+		return page{}, err
+	}
+	waves := wavesOf(made)
+	more := max(0, len(waves)-clustersShown)
+	return s.compose("Plan of "+run.Name, "runs", false, piece{"plan", "plan-page", struct {
+		Run   hub.Ref
+		Plan  *planView
+		Waves []waveRow
+		More  int
+	}{run.Ref, planViewOf(made, planHash(run.Run)), waves[:len(waves)-more], more}})
+}
+
+// waveRow is a wave of a plan, with what keeps it from beginning at once.
+type waveRow struct {
+	Stage    string
+	Number   int
+	Opens    *time.Time
+	For      string
+	Clusters string
+}
+
+func wavesOf(made plan.Plan) []waveRow {
+	var rows []waveRow
+	for _, stage := range made.Stages {
+		for i, wave := range stage.Waves {
+			row := waveRow{Stage: stage.Name, Number: i + 1}
+			for _, opening := range stage.Openings {
+				if opening.Wave == row.Number {
+					row.Opens, row.For = opening.Opens, opening.For
+				}
+			}
+			var names []string
+			for _, cluster := range wave {
+				names = append(names, cluster.Name)
+			}
+			row.Clusters = updaterun.ListNames(names)
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// diffView is what the page of a difference shows.
+type diffView struct {
+	Placement hub.Ref
+	From, To  string
+	Options   []option
+	// Told says that two snapshots were compared, and Plan is what differs.
+	Told bool
+	planView
+	File string
+}
+
+// chosen are the snapshots that a request compares; false if it names none yet.
+func chosen(r *http.Request) (from, to int, both bool) {
+	from, errFrom := strconv.Atoi(r.URL.Query().Get("from"))
+	to, errTo := strconv.Atoi(r.URL.Query().Get("to"))
+	return from, to, errFrom == nil && errTo == nil
+}
+
+func (s *Server) diffPage(r *http.Request) (page, error) {
+	p, _, err := s.findPlacement(r)
+	if err != nil {
+		return page{}, err
+	}
+	reading := personOf(r.Context()).Reading
+	snapshots, err := reading.Snapshots(r.Context(), p.Ref)
+	if err != nil {
+		return page{}, err
+	}
+	query := r.URL.Query()
+	view := diffView{Placement: p.Ref, From: query.Get("from"), To: query.Get("to"), Options: snapshotOptions(snapshots)[1:]}
+	from, to, both := chosen(r)
+	if both {
+		changes, err := reading.Diff(r.Context(), p.Ref, from, to)
+		if err != nil {
+			return page{}, err
+		}
+		// A plan for one cluster that has one and gets the other.
+		group := plan.Group{From: strconv.Itoa(from), To: strconv.Itoa(to), Objects: changes}
+		view.Told, view.planView = true, *planViewOf(plan.Plan{Changes: []plan.Group{group}}, "")
+		query.Set("format", "diff")
+		view.File = "?" + query.Encode()
+	}
+	return s.compose("Difference of "+p.Name, "placements", false, piece{"diff", "diff", view})
+}
+
+// diffFile is all that differs between two snapshots.
+func (s *Server) diffFile(r *http.Request, format string) (file, error) {
+	p, _, err := s.findPlacement(r)
+	if err != nil {
+		return file{}, err
+	}
+	from, to, both := chosen(r)
+	if format != "diff" || !both {
+		return file{}, errNoFormat
+	}
+	changes, err := personOf(r.Context()).Reading.Diff(r.Context(), p.Ref, from, to)
+	if err != nil {
+		return file{}, err
+	}
+	var out bytes.Buffer
+	for _, change := range changes {
+		fmt.Fprintf(&out, "--- %s, snapshot %d\n+++ %s, snapshot %d (%s)\n", change.Object, from, change.Object, to, change.Change)
+		for _, line := range change.Lines {
+			fmt.Fprintln(&out, line)
+		}
+	}
+	return file{fmt.Sprintf("%s-%d-%d.diff", p.Name, from, to), "text/plain; charset=utf-8", []byte(tree.Printable(out.String()))}, nil
+}
