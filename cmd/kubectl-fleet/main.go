@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
@@ -23,7 +23,7 @@ func main() {
 	ctx, done := cli.Interruptible()
 	// What libraries log would break into tables and pictures; errors are returned.
 	klog.SetLogger(logr.Discard())
-	ctrl.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	root := command.NewRoot(cli.NewFactory(), streams)
 	root.SetArgs(cli.Arguments(os.Args))

@@ -36,7 +36,7 @@ type Factory struct {
 	Flags *genericclioptions.ConfigFlags
 	// Clock tells the time; tests stop it.
 	Clock clock.WithTicker
-	// Connect makes a client for a configuration; tests have one that answers from memory.
+	// Connect makes a client for a configuration; nil for one that talks to its API server. Tests have one that answers from memory.
 	Connect func(config *rest.Config) (client.WithWatch, error)
 	// Mapper finds the kind that a word such as ns or clusterroles means on the hub; tests have one of their own.
 	Mapper func() (meta.RESTMapper, error)
@@ -61,7 +61,7 @@ func (f *Factory) Validate() error { return f.validateColour() }
 
 // NewFactory returns the factory that reads kubeconfigs and talks to API servers.
 func NewFactory() *Factory {
-	f := &Factory{Flags: genericclioptions.NewConfigFlags(true), Clock: clock.RealClock{}, Connect: connect}
+	f := &Factory{Flags: genericclioptions.NewConfigFlags(true), Clock: clock.RealClock{}}
 	f.Configure = f.configure
 	f.Mapper = f.Flags.ToRESTMapper
 	f.Discover = f.discover
@@ -88,7 +88,11 @@ func (f *Factory) ClientOf(kubeContext string) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := f.Connect(config)
+	connectTo := f.Connect
+	if connectTo == nil {
+		connectTo = connect
+	}
+	c, err := connectTo(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}

@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/convert"
@@ -116,26 +114,13 @@ func (o *convertOptions) run() error {
 
 // read reads the manifests, those of lists one by one.
 func (o *convertOptions) read() ([]convert.Input, error) {
-	builder := resource.NewLocalBuilder().Unstructured().Flatten()
-	files := slices.Clone(o.files)
-	if slices.Contains(files, "-") {
-		files = slices.DeleteFunc(files, func(file string) bool { return file == "-" })
-		builder = builder.Stream(o.streams.In, "standard input")
-	}
-	if len(files) > 0 {
-		builder = builder.FilenameParam(false, &resource.FilenameOptions{Filenames: files, Recursive: o.recursive})
-	}
-	infos, err := builder.Do().Infos()
+	found, err := readManifests(o.streams.In, o.files, o.recursive)
 	if err != nil {
-		return nil, fmt.Errorf("reading manifests: %w", err)
+		return nil, err
 	}
-	var inputs []convert.Input
-	for _, info := range infos {
-		object, is := info.Object.(*unstructured.Unstructured)
-		if !is {
-			return nil, fmt.Errorf("%s: %T is not a manifest", info.Source, info.Object)
-		}
-		inputs = append(inputs, convert.Input{Source: info.Source, Object: object})
+	inputs := make([]convert.Input, 0, len(found))
+	for _, one := range found {
+		inputs = append(inputs, convert.Input{Source: one.source, Object: one.object})
 	}
 	return inputs, nil
 }

@@ -63,9 +63,11 @@ func TestConvertIsStrictIfAsked(t *testing.T) {
 
 func TestConvertRefusesWhatItCannotDo(t *testing.T) {
 	for message, args := range map[string][]string{
-		"kubectl fleet convert needs manifests: --filename names files or folders, - is the standard input": nil,
-		`--from "ocm" is not known: use auto, kubefed or karmada`:                                           {"-f", "-", "--from", "ocm"},
-		`--output "table" is not a format of manifests: use yaml or json`:                                   {"-f", "-", "-o", "table"},
+		"kubectl fleet convert needs manifests: --filename names files or folders, - is the standard input":            nil,
+		`--from "ocm" is not known: use auto, kubefed or karmada`:                                                      {"-f", "-", "--from", "ocm"},
+		"reading manifests: https://example.com/web.yaml is no file: fetch it and give it on the standard input, as -": {"-f", "https://example.com/web.yaml"},
+		`reading manifests: the path "/no/such/file.yaml" does not exist`:                                              {"-f", "/no/such/file.yaml"},
+		`--output "table" is not a format of manifests: use yaml or json`:                                              {"-f", "-", "-o", "table"},
 	} {
 		streams, _, _, _ := genericiooptions.NewTestIOStreams()
 		cmd := NewConvert(nil, streams)

@@ -1,21 +1,17 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -23,9 +19,6 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
-
-// readAhead is how much of a file is looked at to tell YAML from JSON.
-const readAhead = 4096
 
 // finder finds objects on the hub, and kinds by the words users have for them.
 type finder struct {
@@ -120,63 +113,39 @@ func (f *finder) one(ctx context.Context, word, name string) (federation.Object,
 
 // inFile reads objects from a file; they need not be on the hub.
 func (f *finder) inFile(path string, stdin io.Reader) ([]federation.Object, error) {
-	in := stdin
-	if path != "-" {
-		file, err := os.Open(path) //nolint:gosec // the user names it
-		if err != nil {
-			return nil, fmt.Errorf("reading objects: %w", err)
-		}
-		defer file.Close()
-		in = file
+	manifests, err := readManifests(stdin, []string{path}, false)
+	if err != nil {
+		return nil, err
 	}
-	decoder := yaml.NewYAMLOrJSONDecoder(bufio.NewReader(in), readAhead)
 	var found []federation.Object
-	for {
-		content := map[string]any{}
-		err := decoder.Decode(&content)
-		if errors.Is(err, io.EOF) {
-			return found, nil
-		}
+	for _, one := range manifests {
+		object, err := f.read(one.object)
 		if err != nil {
 			return nil, fmt.Errorf("reading objects from %s: %w", path, err)
 		}
-		if len(content) == 0 {
-			continue // an empty document
-		}
-		more, err := f.read(&unstructured.Unstructured{Object: content})
-		if err != nil {
-			return nil, fmt.Errorf("reading objects from %s: %w", path, err)
-		}
-		found = append(found, more...)
+		found = append(found, object)
 	}
+	return found, nil
 }
 
-// read makes objects of a document, which may be a list.
-func (f *finder) read(document *unstructured.Unstructured) (found []federation.Object, err error) {
-	if document.IsList() {
-		err = document.EachListItem(func(item runtime.Object) error {
-			more, err := f.read(item.(*unstructured.Unstructured))
-			found = append(found, more...)
-			return err
-		})
-		return found, err
-	}
+// read makes an object of a manifest.
+func (f *finder) read(document *unstructured.Unstructured) (federation.Object, error) {
 	object := federation.Object{GroupVersionKind: document.GroupVersionKind(), Name: document.GetName(), Namespace: document.GetNamespace()}
 	if object.Kind == "" || object.Version == "" || object.Name == "" {
-		return nil, errors.New("an object lacks apiVersion, kind or metadata.name")
+		return object, errors.New("an object lacks apiVersion, kind or metadata.name")
 	}
 	mapping, err := f.mapper.RESTMapping(object.GroupKind(), object.Version)
 	switch {
 	case meta.IsNoMatchError(err): // what it says of its namespace has to do
-		return []federation.Object{object}, nil
+		return object, nil
 	case err != nil:
-		return nil, fmt.Errorf("looking for kind %s: %w", object.Kind, err)
+		return object, fmt.Errorf("looking for kind %s: %w", object.Kind, err)
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		object.Namespace = ""
 	case object.Namespace == "":
 		object.Namespace = f.namespace
 	}
-	return []federation.Object{object}, nil
+	return object, nil
 }
 
 // inside are the kinds that are in a namespace, but for those that are skipped.

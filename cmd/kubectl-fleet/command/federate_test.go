@@ -192,7 +192,7 @@ func TestFederateAFile(t *testing.T) {
 	}
 
 	c.stdin = "kind: ConfigMap"
-	require.ErrorContains(t, c.run("federate", "-f", "-"), "an object lacks apiVersion, kind or metadata.name")
+	require.ErrorContains(t, c.run("federate", "-f", "-"), "an object lacks apiVersion or kind")
 	c.stdin = ""
 	require.ErrorContains(t, c.run("federate", "-f", "-"), "there is nothing to place")
 }
@@ -218,7 +218,7 @@ func TestFederateRefuses(t *testing.T) {
 		"to skip kinds of a file":          {[]string{"-f", "-", "--skip-api-resources", "apps"}, "cannot be used with --filename"},
 		"to skip kinds of a bare":          {[]string{"namespace", "web", "--contents=false", "--skip-api-resources", "apps"}, "nothing for --skip-api-resources to skip"},
 		"a file and a name":                {[]string{"namespace", "web", "-f", "-"}, "leave TYPE and NAME out"},
-		"a file that there is not":         {[]string{"-f", "/there/is/none"}, "no such file"},
+		"a file that there is not":         {[]string{"-f", "/there/is/none"}, "does not exist"},
 		"a name that is a type and a name": {[]string{"namespace/"}, "names no object"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

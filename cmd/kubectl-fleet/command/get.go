@@ -403,7 +403,7 @@ func names(ctx context.Context, f *cli.Factory, kind hub.Kind) []string {
 
 // newReader reads the hub, or what is in the namespace that the user has named.
 func newReader(f *cli.Factory) (hub.Reader, error) {
-	c, err := f.Client()
+	c, err := f.Reader()
 	if err != nil {
 		return hub.Reader{}, err
 	}

@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -160,35 +156,6 @@ func (o *windowsOptions) load() ([]startgate.Window, error) {
 		windows = append(windows, startgate.CompileWindow(window))
 	}
 	return windows, nil
-}
-
-// manifestsOf reads the objects of files and folders, or of the standard input, that all have to be of a kind of ours.
-func manifestsOf[T any](in io.Reader, files []string, kind string) ([]*T, error) {
-	builder := resource.NewLocalBuilder().Unstructured().Flatten()
-	named := slices.DeleteFunc(slices.Clone(files), func(file string) bool { return file == "-" })
-	if len(named) < len(files) {
-		builder = builder.Stream(in, "standard input")
-	}
-	if len(named) > 0 {
-		builder = builder.FilenameParam(false, &resource.FilenameOptions{Filenames: named})
-	}
-	infos, err := builder.Do().Infos()
-	if err != nil {
-		return nil, fmt.Errorf("reading manifests: %w", err)
-	}
-	var objects []*T
-	for _, info := range infos {
-		object, is := info.Object.(*unstructured.Unstructured)
-		if !is || object.GroupVersionKind() != fleetflowv1alpha1.GroupVersion.WithKind(kind) {
-			return nil, fmt.Errorf("%s: %s is not a %s of %s", info.Source, info.Object.GetObjectKind().GroupVersionKind().Kind, kind, fleetflowv1alpha1.GroupVersion)
-		}
-		typed := new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
-			return nil, fmt.Errorf("%s: %w", info.Source, err)
-		}
-		objects = append(objects, typed)
-	}
-	return objects, nil
 }
 
 // list prints a table of the windows of the hub.

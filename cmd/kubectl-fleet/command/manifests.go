@@ -1,0 +1,155 @@
+package command
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// readAhead is how much of a file is looked at to tell YAML from JSON.
+const readAhead = 4096
+
+// stdinName is what a user calls the standard input by, stdinSource what messages do.
+const (
+	stdinName   = "-"
+	stdinSource = "standard input"
+)
+
+// manifest is an object of a file, or of the standard input.
+type manifest struct {
+	source string
+	object *unstructured.Unstructured
+}
+
+// readManifests reads the objects of files and of folders, those of lists one by one. It is our own because the builder of kubectl
+// brings kustomize into the program.
+func readManifests(stdin io.Reader, files []string, recursive bool) ([]manifest, error) {
+	var found []manifest
+	for _, named := range files {
+		if named == stdinName {
+			more, err := decodeManifests(stdinSource, stdin)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, more...)
+			continue
+		}
+		if strings.HasPrefix(named, "https://") || strings.HasPrefix(named, "http://") {
+			return nil, fmt.Errorf("reading manifests: %s is no file: fetch it and give it on the standard input, as -", named)
+		}
+		paths, err := filesBelow(named, recursive)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			more, err := readManifestFile(path)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, more...)
+		}
+	}
+	return found, nil
+}
+
+// filesBelow are the files with manifests of a folder, and of those below it if asked for; of a file, it is the file.
+func filesBelow(named string, recursive bool) ([]string, error) {
+	var paths []string
+	err := filepath.WalkDir(named, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != named && !recursive:
+			return fs.SkipDir
+		case entry.IsDir():
+		case path == named || slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(path)):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading manifests: the path %q does not exist", named)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	return paths, nil
+}
+
+func readManifestFile(path string) ([]manifest, error) {
+	file, err := os.Open(path) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	defer file.Close()
+	return decodeManifests(path, file)
+}
+
+// decodeManifests reads documents of YAML or JSON; empty ones do not count.
+func decodeManifests(source string, in io.Reader) (found []manifest, err error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bufio.NewReader(in), readAhead)
+	for {
+		document, content := runtime.RawExtension{}, map[string]any{}
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err == nil && len(document.Raw) > 0 {
+			err = json.Unmarshal(document.Raw, &content) // with integers as such
+		}
+		if err == nil && len(content) > 0 {
+			found, err = appendFlat(found, source, &unstructured.Unstructured{Object: content})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading manifests of %s: %w", source, err)
+		}
+	}
+}
+
+// appendFlat appends an object, or the objects of a list.
+func appendFlat(found []manifest, source string, document *unstructured.Unstructured) ([]manifest, error) {
+	if document.IsList() {
+		err := document.EachListItem(func(item runtime.Object) (err error) {
+			found, err = appendFlat(found, source, item.(*unstructured.Unstructured))
+			return err
+		})
+		return found, err
+	}
+	if document.GetKind() == "" || document.GetAPIVersion() == "" {
+		return found, errors.New("an object lacks apiVersion or kind")
+	}
+	return append(found, manifest{source, document}), nil
+}
+
+// manifestsOf reads the objects of files and folders, or of the standard input, that all have to be of a kind of ours.
+func manifestsOf[T any](in io.Reader, files []string, kind string) ([]*T, error) {
+	found, err := readManifests(in, files, false)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*T
+	for _, one := range found {
+		if one.object.GroupVersionKind() != fleetflowv1alpha1.GroupVersion.WithKind(kind) {
+			return nil, fmt.Errorf("%s: %s is not a %s of %s", one.source, one.object.GetKind(), kind, fleetflowv1alpha1.GroupVersion)
+		}
+		typed := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(one.object.Object, typed, true); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.source, err)
+		}
+		objects = append(objects, typed)
+	}
+	return objects, nil
+}
