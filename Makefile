@@ -96,7 +96,8 @@ charts: ## Package the charts with the digests of `make images` in their values,
 	digest=$$(sed -n "s|^$$chart .*@\(sha256:[0-9a-f]*\)$$|\1|p" $(RELEASED)); \
 	[ -n "$$digest" ] || { echo "no digest of $$chart in $(RELEASED): run make images" >&2; exit 1; }; \
 	cp -r deploy/charts/$$chart bin/charts/$$chart; \
-	sed -i -e "0,/^  digest: \"\"/s//  digest: $$digest/" -e "0,\|^  repository: .*|s||  repository: $(REGISTRY)/$$chart|" bin/charts/$$chart/values.yaml; \
+	plugin=$$(sed -n "s|^kubectl-fleet .*@\(sha256:[0-9a-f]*\)$$|\1|p" $(RELEASED)); \
+	sed -i -e "0,/^  digest: \"\"/s//  digest: $$digest/" -e "s/^    digest: \"\"/    digest: \"$$plugin\"/" -e "s|ghcr.io/fleetflow/|$(REGISTRY)/|" bin/charts/$$chart/values.yaml; \
 	$(HELM) package bin/charts/$$chart --version $(CHART_VERSION) --app-version $(TAG) --destination bin/charts; \
 	pushed=$$($(HELM) push bin/charts/$$chart-$(CHART_VERSION).tgz oci://$(REGISTRY)/charts 2>&1) || { echo "$$pushed" >&2; exit 1; }; echo "$$pushed"; \
 	digest=$$(echo "$$pushed" | sed -n 's/^Digest: *//p'); \
