@@ -36,9 +36,11 @@ type PlacementState struct {
 type SelectResult struct {
 	// Gone says that the placement was deleted or replaced meanwhile.
 	Gone bool `json:"gone,omitempty"`
-	// Invalid says that the selectors cannot be resolved; the reason is in the
-	// selection verdict on the placement.
+	// Invalid says that the selectors cannot be resolved, or that required overrides are missing;
+	// the reason is in the selection verdict on the placement.
 	Invalid bool `json:"invalid,omitempty"`
+	// OverridesLacking are the required overrides that are missing, as messages name them.
+	OverridesLacking []string `json:"overridesLacking,omitempty"`
 	// Snapshot is the name of the master ClusterResourceSnapshot.
 	Snapshot string `json:"snapshot,omitempty"`
 	Index    int    `json:"index"`
@@ -53,6 +55,8 @@ type SelectResult struct {
 	Overrides []string `json:"overrides,omitempty"`
 	// Demand tells apart what the workloads ask for whose replicas are divided over clusters; empty if none are divided.
 	Demand string `json:"demand,omitempty"`
+	// Reschedule says that a changed policy may have waited for the snapshot.
+	Reschedule bool `json:"reschedule,omitempty"`
 }
 
 // ScheduleResult counts what the scheduler decided.

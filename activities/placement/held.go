@@ -11,9 +11,12 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// isRespecified says that a placement has changed since its clusters were last picked, which explains that some of them are
-// picked no more.
-func isRespecified(placement placementv1beta1.PlacementObject, policies []placementv1beta1.PolicySnapshotObject) bool {
+// isRespecified says that a placement has changed since its clusters were last picked, or that clusters were never picked by the
+// latest of its policies, which explains that some of them are picked no more.
+func isRespecified(placement placementv1beta1.PlacementObject, policies []placementv1beta1.PolicySnapshotObject, latest placementv1beta1.PolicySnapshotObject) bool {
+	if len(policies) > 0 && latest.GetPolicySnapshotStatus().ObservedCRPGeneration == 0 {
+		return true
+	}
 	for _, policy := range policies {
 		if policy.GetPolicySnapshotStatus().ObservedCRPGeneration == placement.GetGeneration() {
 			return false

@@ -65,5 +65,8 @@ func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (act.Selec
 	if placement == nil {
 		return act.SelectResult{Gone: true}, nil
 	}
-	return a.Selector.SelectAtPace(ctx, placement)
+	result, err := a.Selector.SelectAtPace(ctx, placement)
+	// A changed policy that waits for a resource snapshot acts with it, before anything of it is written.
+	result.Reschedule = result.Created && placementv1beta1.IsLazy(placement)
+	return result, err
 }

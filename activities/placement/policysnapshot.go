@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/selection"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -27,7 +28,7 @@ var errOvertaken = errors.New("another attempt was faster")
 // hashPolicy hashes what tells policies apart. The number of clusters does not count:
 // picking more or fewer clusters by the same policy moves nothing that is placed. Nor does
 // whether a placement goes back to an earlier affinity group, and when, for how long it tolerates a taint, nor do the rules for
-// replicas, which move replicas and no clusters. No policy is the same as picking all
+// replicas, which move replicas and no clusters, nor what is about how and when the policy is carried out. No policy is the same as picking all
 // clusters.
 func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 	counted := policy.DeepCopy()
@@ -35,21 +36,13 @@ func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 		counted = &placementv1beta1.PlacementPolicy{}
 	}
 	counted.PlacementType = cmp.Or(counted.PlacementType, placementv1beta1.PickAllPlacementType)
-	clearChangeable(counted)
+	placementv1beta1.CopyChangeable(counted, nil)
 	data, err := json.Marshal(counted)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the scheduling policy: %w", err)
 	}
 	sum := sha256.Sum256(data)
 	return []byte(hex.EncodeToString(sum[:])), nil
-}
-
-// clearChangeable takes out of a policy what may change without a new policy snapshot.
-func clearChangeable(policy *placementv1beta1.PlacementPolicy) {
-	policy.NumberOfClusters, policy.Failback, policy.FailbackAfterSeconds, policy.ReplicaScheduling = nil, "", nil, nil
-	for i := range policy.Tolerations {
-		policy.Tolerations[i].TolerationSeconds = nil
-	}
 }
 
 // ensurePolicySnapshot returns the latest policy snapshot, which holds the policy
@@ -66,12 +59,15 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 	if err != nil {
 		return nil, err
 	}
+	if waits, err := a.postponePolicy(ctx, placement, latest, same); err != nil || waits {
+		return latest, err
+	}
 	if !same {
 		index := 0
 		if len(existing) > 0 {
 			index = policyIndex(existing[len(existing)-1]) + 1
 		}
-		if latest, err = a.createPolicySnapshot(ctx, placement, index, hash); err != nil {
+		if latest, err = a.createPolicySnapshot(ctx, placement, index, hash, latest); err != nil {
 			return nil, err
 		}
 	} else if latest, err = a.refreshPolicySnapshot(ctx, placement, latest); err != nil {
@@ -89,6 +85,28 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 		}
 	}
 	return latest, nil
+}
+
+// postponePolicy says that a policy that the latest snapshot does not hold waits for the next resource snapshot, and notes on the latest
+// policy snapshot, which may be nil, since when.
+func (a *Activities) postponePolicy(ctx context.Context, placement placementv1beta1.PlacementObject,
+	latest placementv1beta1.PolicySnapshotObject, same bool) (bool, error) {
+	if latest == nil {
+		return false, nil
+	}
+	// What was selected last stands on the placement; what cannot be read is nothing that was placed.
+	selected, _ := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
+	since, waits := placementv1beta1.PolicyWaits(latest)
+	if !waits {
+		since = selected.Index
+	}
+	switch {
+	case same:
+		return false, noteOnPolicy(ctx, a.Client, latest, map[string]string{placementv1beta1.PolicyWaitsAnnotation: ""})
+	case placementv1beta1.IsLazy(placement) && selected.Snapshot != "" && selected.Index <= since:
+		return true, noteOnPolicy(ctx, a.Client, latest, map[string]string{placementv1beta1.PolicyWaitsAnnotation: strconv.Itoa(since)})
+	}
+	return false, nil // the note stays with the snapshot that is the latest no longer
 }
 
 // holdsPolicy says whether a snapshot, which may be nil, holds the policy with a hash. That of another author states
@@ -164,20 +182,26 @@ func newestPolicy(existing []placementv1beta1.PolicySnapshotObject) placementv1b
 	return existing[len(existing)-1]
 }
 
+// createPolicySnapshot stores the policy that a placement has now. The snapshot before it, which may be nil, hands on which request to
+// reschedule was carried out last.
 func (a *Activities) createPolicySnapshot(ctx context.Context, placement placementv1beta1.PlacementObject,
-	index int, hash []byte) (placementv1beta1.PolicySnapshotObject, error) {
+	index int, hash []byte, before placementv1beta1.PolicySnapshotObject) (placementv1beta1.PolicySnapshotObject, error) {
 	created := placementv1beta1.ScopeOf(placement).NewPolicySnapshot(placementv1beta1.PolicySnapshotName(placement.GetName(), index))
 	created.SetLabels(map[string]string{
 		placementv1beta1.ParentPlacementLabel:  placement.GetName(),
 		placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue,
 		placementv1beta1.PolicyIndexLabel:      strconv.Itoa(index),
 	})
-	created.SetAnnotations(policyAnnotations(placement))
+	annotations := policyAnnotations(placement)
+	if before != nil && before.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation] != "" {
+		annotations[placementv1beta1.RescheduleAtAnnotation] = before.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
+	}
+	created.SetAnnotations(annotations)
 	created.SetOwnerReferences([]metav1.OwnerReference{placementv1beta1.PlacementOwner(placement)})
 	spec := created.GetPolicySnapshotSpec()
 	spec.Policy, spec.PolicyHash = placement.GetPlacementSpec().Policy.DeepCopy(), hash
 	if spec.Policy != nil {
-		clearChangeable(spec.Policy) // the number is an annotation; the rest is read from the placement
+		placementv1beta1.CopyChangeable(spec.Policy, nil) // the number is an annotation; the rest is read from the placement
 	}
 	err := a.Client.Create(ctx, created)
 	if apierrors.IsAlreadyExists(err) {

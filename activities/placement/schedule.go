@@ -46,11 +46,12 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
+	afresh := placementv1beta1.AsksToReschedule(placement, newestPolicy(policies))
 	policy, err := a.ensurePolicySnapshot(ctx, placement, policies)
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
-	decided, err := a.decideClusters(ctx, placement, policy, revision, now, isRespecified(placement, policies))
+	decided, err := a.decideClusters(ctx, placement, policy, revision, now, decisionKind{respecified: isRespecified(placement, policies, policy), afresh: afresh})
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
@@ -76,7 +77,8 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
 		placementv1beta1.ReplicaDemandAnnotation: placementv1beta1.HashReplicaDemands(decided.demands), placementv1beta1.ReplicaRequestsAnnotation: decided.requests,
-		placementv1beta1.LeaveAtAnnotation: formatInstant(decision.LeaveAt),
+		placementv1beta1.LeaveAtAnnotation: formatInstant(decision.LeaveAt), placementv1beta1.RescheduleAtAnnotation: carriedOut(placement, policy),
+		placementv1beta1.ClustersNotFoundAnnotation: listNotFound(placement, policy, decision),
 	})
 	if err != nil {
 		return act.ScheduleResult{}, err
@@ -93,12 +95,31 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	}, a.prunePolicies(ctx, placement, policies, policy.GetName(), revision)
 }
 
+// carriedOut is what a policy snapshot notes of requests to reschedule, once the one that the placement has was carried out. Without
+// a readable one, it is what it was.
+func carriedOut(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) string {
+	if asked, err := placementv1beta1.RescheduleAt(placement); err == nil && !asked.IsZero() {
+		if done, err := placementv1beta1.RescheduleAt(policy); err != nil || asked.After(done) {
+			return placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
+		}
+	}
+	return policy.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
+}
+
 // formatInstant is an instant as it is noted; empty if there is none.
 func formatInstant(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
 	return at.UTC().Format(time.RFC3339)
+}
+
+// decisionKind says what a decision is made for.
+type decisionKind struct {
+	// respecified says that the placement has changed since the last one.
+	respecified bool
+	// afresh says that a user asks to pick all clusters anew.
+	afresh bool
 }
 
 // decided is what the scheduler has made of the fleet and the bindings.
@@ -118,7 +139,7 @@ type decided struct {
 // decideClusters reads the fleet and the bindings and picks clusters. It holds the copy
 // of the fleet no longer than that.
 func (a *Activities) decideClusters(ctx context.Context, placement placementv1beta1.PlacementObject,
-	policy placementv1beta1.PolicySnapshotObject, revision string, now time.Time, respecified bool) (decided, error) {
+	policy placementv1beta1.PolicySnapshotObject, revision string, now time.Time, kind decisionKind) (decided, error) {
 	demands, err := selection.ReadDemands(ctx, a.Live, placement)
 	if err != nil {
 		return decided{}, err
@@ -128,7 +149,12 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		return decided{}, err
 	}
 	defer release()
-	clusters, err := a.readCandidates(ctx, placement.GetPlacementSpec().Policy, revision)
+	inForce, undecided := placementv1beta1.PolicyInForce(placement, policy), scheduler.WhyUndecided(placement, policy)
+	candidates := inForce
+	if undecided != "" {
+		candidates = nil // to know which of the clusters that it has are still there
+	}
+	clusters, err := a.readCandidates(ctx, candidates, revision)
 	if err != nil {
 		return decided{}, err
 	}
@@ -141,13 +167,15 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	facts := scheduler.Facts{
 		PolicySnapshot: policy.GetName(),
 		Namespace:      placement.GetNamespace(),
-		Policy:         placement.GetPlacementSpec().Policy,
+		Policy:         inForce,
+		Undecided:      undecided,
 		Clusters:       clusters,
 		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),
 		Groups:         scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
 		Failover:       placementv1beta1.FailoverOf(placement),
 		Now:            now,
 		Demands:        demands,
+		Afresh:         kind.afresh,
 	}
 	if demands != nil {
 		if err := a.addShort(ctx, facts.Bindings); err != nil {
@@ -156,7 +184,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	}
 	decision := scheduler.Decide(facts)
 	return decided{
-		decision: decision, bindings: bindings.Objects(), demands: demands, unexplained: scheduler.Unexplained(facts, decision, respecified),
+		decision: decision, bindings: bindings.Objects(), demands: demands, unexplained: scheduler.Unexplained(facts, decision, kind.respecified || kind.afresh || placementv1beta1.SchedulerOf(placement) != ""),
 		requests: scheduler.RequestsToWatch(facts, decision), tooMany: scheduler.TooManyAtOnce(facts, decision),
 	}, nil
 }
@@ -210,9 +238,18 @@ func (a *Activities) reportDecision(ctx context.Context, placement placementv1be
 	policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) error {
 	base := placementv1beta1.DeepCopyOf(policy)
 	before, status := base.GetPolicySnapshotStatus(), policy.GetPolicySnapshotStatus()
-	status.ObservedCRPGeneration = placement.GetGeneration()
-	status.ClusterDecisions = boundDecisions(decision)
-	meta.SetStatusCondition(&status.Conditions, a.scheduledCondition(policy, decision))
+	switch told := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeScheduled); {
+	case placementv1beta1.SchedulerOf(placement) == "":
+		status.ObservedCRPGeneration = placement.GetGeneration()
+		status.ClusterDecisions = boundDecisions(decision)
+		meta.SetStatusCondition(&status.Conditions, a.scheduledCondition(policy, decision))
+	case placementv1beta1.WaitsForScheduler(placement, policy):
+		// What another scheduler has not decided is not told.
+	case told == nil || told.Status == metav1.ConditionTrue || isOwnReason(told.Reason):
+		condition := a.scheduledCondition(policy, decision)
+		condition.Message += ", as scheduler " + placementv1beta1.SchedulerOf(placement) + " has picked them"
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
 	if equality.Semantic.DeepEqual(withoutAges(*before), withoutAges(*status)) {
 		return nil
 	}
@@ -223,6 +260,22 @@ func (a *Activities) reportDecision(ctx context.Context, placement placementv1be
 		return fmt.Errorf("writing the status of policy snapshot %s: %w", policy.GetName(), err)
 	}
 	return nil
+}
+
+// isOwnReason says that a condition was written here, and not by another scheduler.
+func isOwnReason(reason string) bool {
+	return reason == placementv1beta1.ReasonSchedulingPolicyUnfulfilled || reason == placementv1beta1.ReasonReplicasUnplaced
+}
+
+// listNotFound lists the clusters that another scheduler has picked and that a decision does not select.
+func listNotFound(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) string {
+	if placementv1beta1.SchedulerOf(placement) == "" {
+		return ""
+	}
+	names := placementv1beta1.PolicyInForce(placement, policy).ClusterNames
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(decision.Selected, func(d placementv1beta1.ClusterDecision) bool { return d.ClusterName == name })
+	}), ",")
 }
 
 // agePattern matches how long, in a reason, a cluster has been out of reach or unhealthy.

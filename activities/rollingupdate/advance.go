@@ -78,6 +78,9 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 func isLatestSelection(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
 	in act.AdvanceRequest) (bool, error) {
 	verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
+	if err == nil && verdict.OverridesLacking != nil {
+		return false, nil // nothing is written before they are there
+	}
 	if err == nil && verdict.Snapshot == in.Snapshot && !slices.Equal(verdict.Overrides, in.Overrides) ||
 		verdict.Snapshot != "" && verdict.Snapshot != in.Snapshot && len(in.Overrides) > 0 {
 		return false, nil

@@ -206,7 +206,7 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 
 // divideByWeight divides replicas by the weights that a rule gives to clusters.
 func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64, shares []share) (reasons []string, waits bool) {
-	keep := rule.Rebalance != placementv1beta1.RebalanceAlways
+	keep := a.keepsReplicas(rule)
 	left := divideReplicas(total, shares, keep)
 	if left > 0 && len(shares) > 0 { // without clusters, it is told that there are none
 		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d of %d replicas of %s find no place", left, total, demand.Workload))
@@ -220,6 +220,11 @@ func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *
 		reasons = append(reasons, shares[i].describeSeats(a.matchesNone(rule, i), votes, afresh[i]))
 	}
 	return reasons, false
+}
+
+// keepsReplicas says that replicas which run stay where they are if that can be.
+func (a *assigner) keepsReplicas(rule *placementv1beta1.ReplicaSchedulingRule) bool {
+	return rule.Rebalance != placementv1beta1.RebalanceAlways && !a.cycle.facts.Afresh
 }
 
 // isMoved says that clusters get other replicas of a workload than they have.
@@ -241,7 +246,7 @@ func (a *assigner) matchesNone(rule *placementv1beta1.ReplicaSchedulingRule, i i
 // workload waits.
 func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64, shares []share) (reasons []string, waits bool) {
 	d := roomDivision{
-		total: total, shares: shares, keep: rule.Rebalance != placementv1beta1.RebalanceAlways, aggregate: rule.Division == placementv1beta1.DivisionAggregated,
+		total: total, shares: shares, keep: a.keepsReplicas(rule), aggregate: rule.Division == placementv1beta1.DivisionAggregated,
 	}
 	missing, fit := d.divide()
 	if waits = missing > 0 && len(shares) > 0; waits {

@@ -90,7 +90,7 @@ func (c *cycle) sortBinding(binding Binding) {
 		c.unscheduleBinding(binding)
 	case !binding.holdsCluster():
 		c.unscheduled[binding.Cluster] = binding
-	case binding.PolicySnapshot == c.facts.PolicySnapshot && (c.known.Group == nil || len(overflowingGroups(c.facts.Policy)) > 0 || c.known.Group.Name == binding.Decision.AffinityGroup):
+	case c.facts.isSettled(binding) && (c.known.Group == nil || len(overflowingGroups(c.facts.Policy)) > 0 || c.known.Group.Name == binding.Decision.AffinityGroup):
 		c.holdBinding(c.current, binding)
 	default:
 		c.holdBinding(c.obsolete, binding)

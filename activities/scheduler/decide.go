@@ -24,6 +24,10 @@ func runCycle(facts Facts) (*cycle, Decision) {
 
 // runRounds picks clusters, in one round for each affinity group that is tried.
 func runRounds(facts Facts) (*cycle, Decision) {
+	if facts.Undecided != "" {
+		c := newCycle(facts, nil)
+		return c, c.keepEverything(errors.New(facts.Undecided))
+	}
 	overflows := len(overflowingGroups(facts.Policy)) > 0
 	if !overflows && facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 && typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
 		return newGroupSearch(facts).pickGroup()

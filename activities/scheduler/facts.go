@@ -31,6 +31,25 @@ type Facts struct {
 	// Demands are what the workloads ask for that the policy divides, in order; nil if that is not known: then assignments
 	// stay what they are.
 	Demands []placementv1beta1.ReplicaDemand
+	// Undecided says why nothing is to be picked yet: what is placed stays. It is empty if there is no such reason.
+	Undecided string
+	// Afresh picks clusters and divides replicas as if everything had been placed for an earlier policy. A placement that names its
+	// clusters has nothing to pick.
+	Afresh bool
+}
+
+// WhyUndecided says that another scheduler is to pick the clusters of a placement and has not yet; empty otherwise.
+func WhyUndecided(placement placementv1beta1.PlacementObject, latest placementv1beta1.PolicySnapshotObject) string {
+	if !placementv1beta1.WaitsForScheduler(placement, latest) {
+		return ""
+	}
+	return fmt.Sprintf("scheduler %q has not picked the clusters of generation %d of the placement yet: what is placed stays",
+		placementv1beta1.SchedulerOf(placement), placement.GetGeneration())
+}
+
+// isSettled says that a binding was picked for the policy as it is, so that its cluster is not reconsidered.
+func (f *Facts) isSettled(binding Binding) bool {
+	return binding.PolicySnapshot == f.PolicySnapshot && (!f.Afresh || typeOf(f.Policy) == placementv1beta1.PickFixedPlacementType)
 }
 
 // Binding is what the scheduler knows about a binding that exists.

@@ -108,9 +108,12 @@ func (s *groupSearch) pickGroup() (*cycle, Decision) {
 	return s.keepHeld()
 }
 
-// groupHeld is the place of the group that the placement is in; -1 if it is in none. That of clusters picked for the latest policy
+// groupHeld is the place of the group that the placement is in; -1 if it is in none, or is to be picked afresh. That of clusters picked for the latest policy
 // comes first; of several, for a move may have been cut short, the first.
 func (s *groupSearch) groupHeld() int {
+	if s.facts.Afresh {
+		return -1
+	}
 	var current, earlier []string
 	for _, binding := range s.facts.Bindings {
 		switch {
@@ -213,8 +216,10 @@ func (s *groupSearch) keepHeld() (*cycle, Decision) {
 	}
 	c := newCycle(s.facts, nil)
 	for cluster, binding := range c.obsolete {
-		binding.Decision.AffinityGroup = ""
-		c.obsolete[cluster] = binding
+		if binding.PolicySnapshot != s.facts.PolicySnapshot {
+			binding.Decision.AffinityGroup = ""
+			c.obsolete[cluster] = binding
+		}
 	}
 	c.rounds = s.rounds
 	return c, c.keepEverything(errors.New("no affinity group has enough clusters, so that nothing is moved: " + strings.Join(reasons, "; ")))

@@ -49,7 +49,9 @@ func (t *Taker) Takes(cluster *clusterv1beta1.MemberCluster, now time.Time) bool
 // change of anything else cannot turn a cluster that it could not take into one that it can.
 func Interests(namespace string, policy *placementv1beta1.PlacementPolicy) []framework.Interest {
 	var interests []framework.Interest
-	if typeOf(policy) == placementv1beta1.PickFixedPlacementType {
+	if policy != nil && policy.SchedulerName != "" {
+		interests = append(interests, framework.Standing) // another scheduler may have picked any cluster
+	} else if typeOf(policy) == placementv1beta1.PickFixedPlacementType {
 		for _, name := range policy.ClusterNames {
 			interests = append(interests, framework.Named(name))
 		}

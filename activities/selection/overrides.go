@@ -28,12 +28,16 @@ import (
 // that the verdict was made of other overrides, and has the placement selected again.
 func (s *Selector) pickOverrides(ctx context.Context, placement placementv1beta1.PlacementObject,
 	readIdentifiers func() ([]placementv1beta1.ResourceIdentifier, error), verdict *snapshot.Verdict) error {
-	if placementv1beta1.IsExternal(placement) {
+	if placementv1beta1.IsExternal(placement) && len(placement.GetPlacementSpec().RequiredOverrides) == 0 {
 		return nil
 	}
 	inForce, err := overridesource.InForce(ctx, s.Client)
 	if err != nil {
 		return fmt.Errorf("picking the overrides of placement %s: %w", placement.GetName(), err)
+	}
+	verdict.OverridesLacking = inForce.Lacking(placement)
+	if placementv1beta1.IsExternal(placement) {
+		return nil
 	}
 	named := override.PlacementOf(placement)
 	verdict.OverridesMade = override.Made(named, inForce)
@@ -168,6 +172,9 @@ func (s *Selector) Overrides(ctx context.Context, placement placementv1beta1.Pla
 	inForce, err := overridesource.Latest(ctx, s.Live, override.PlacementOf(placement))
 	if err != nil {
 		return nil, fmt.Errorf("picking the overrides of placement %s: %w", placement.GetName(), err)
+	}
+	if lacking := inForce.Lacking(placement); lacking != nil {
+		return nil, &overridesource.LackingError{Overrides: lacking}
 	}
 	if len(inForce) == 0 {
 		return nil, nil

@@ -72,7 +72,7 @@ func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds
 func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1.PlacementObject, verdict snapshot.Verdict,
 	created bool) (act.SelectResult, error) {
 	result := act.SelectResult{
-		Invalid: verdict.Error != "", Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
+		Invalid: verdict.Error != "" || verdict.OverridesLacking != nil, OverridesLacking: verdict.OverridesLacking, Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
 		Overrides: verdict.Overrides, WakeAt: verdict.Due, Demand: verdict.Demand,
 	}
 	key, value := placementv1beta1.SelectionVerdictAnnotation, verdict.Encode()

@@ -49,6 +49,8 @@ type Verdict struct {
 	// OverridesMade is the fingerprint of the overrides made for the placement, whatever
 	// they select, that Overrides were picked from.
 	OverridesMade string `json:"overridesMade,omitempty"`
+	// OverridesLacking are the overrides that the placement requires and that are not in force, as messages name them.
+	OverridesLacking []string `json:"overridesLacking,omitempty"`
 	// OverridesIdle says which selectors of overrides made for the placement select nothing
 	// of it: the first few, in words.
 	OverridesIdle []string `json:"overridesIdle,omitempty"`

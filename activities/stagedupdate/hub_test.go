@@ -37,6 +37,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -74,6 +75,8 @@ type hub struct {
 	// latest is what a selection finds now.
 	latest    act.SelectResult
 	overrides *override.Matcher
+	// lacking are required overrides that are not in force.
+	lacking   []string
 	canceller string
 	// approver is who has sent approvals.
 	approver string
@@ -328,6 +331,9 @@ func (h *hub) Select(context.Context, placementv1beta1.PlacementObject) (act.Sel
 
 // Overrides stands in for reading overrides.
 func (h *hub) Overrides(context.Context, placementv1beta1.PlacementObject, string) (*override.Matcher, error) {
+	if h.lacking != nil {
+		return nil, fmt.Errorf("picking the overrides: %w", &overridesource.LackingError{Overrides: h.lacking})
+	}
 	return h.overrides, nil
 }
 

@@ -162,6 +162,13 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 			spoil: run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "7" }),
 			want:  "no clusterResourceSnapshots with index `7` found for clusterResourcePlacement `example-placement`", counted: true,
 		},
+		"an override that the placement requires": {
+			spoil: func(h *hub) {
+				h.latest.Invalid, h.latest.OverridesLacking, h.lacking = true, []string{"ClusterResourceOverride cro"}, []string{"ClusterResourceOverride cro"}
+				run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })(h)
+			},
+			want: "spec.requiredOverrides names overrides that do not exist or are not valid: ClusterResourceOverride cro; create or correct them, or require them no more", counted: true,
+		},
 		"selectors that cannot be resolved": {
 			spoil: func(h *hub) {
 				h.latest = act.SelectResult{Invalid: true}

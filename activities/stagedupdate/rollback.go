@@ -343,9 +343,9 @@ func (p *planner) addRollbackOverrides(ctx context.Context, run placementv1beta1
 				continue
 			}
 			if _, read := matchers[index]; !read {
-				overrides, err := p.acts.Snapshots.Overrides(ctx, f.placement, index)
+				overrides, err := p.readOverrides(ctx, f.placement, index)
 				if err != nil {
-					return fmt.Errorf("reading the overrides of placement %s: %w", f.placement.GetName(), err)
+					return err
 				}
 				matchers[index] = overrides
 			}

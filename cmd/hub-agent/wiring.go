@@ -26,6 +26,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/hub"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	"github.com/fleetflow/fleetflow/worker"
 )
 
@@ -35,6 +36,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	if err != nil {
 		return nil, err
 	}
+	temporal.Priority = waker.Priorities{Cached: mgr.GetClient()}.KeyOf
 	checks := []agent.Check{hubAPI, agent.CachesAreFilled("caches", mgr.GetCache()), {Name: "temporal", Run: temporal.Check}}
 	// Controllers and activities share one, and what it remembers of snapshots.
 	kinds, err := servedkinds.NewCache(mgr.GetConfig(), mgr.GetAPIReader(), clock.RealClock{}, o.filter)

@@ -34,6 +34,17 @@ var selectorTable = table{
 		"preemption is one of two": {
 			edit: "spec: {priority: 1, preemption: Sometimes}", fine: "spec: {priority: 1, preemption: Never}",
 			message: `Unsupported value: "Sometimes": supported values: "Never", "Always"`},
+		"a required override has a name": {
+			edit: "spec: {requiredOverrides: [{namespace: web}]}", fine: "spec: {requiredOverrides: [{name: a}, {name: a, namespace: web}]}",
+			message: "spec.requiredOverrides[0].name: Required value"},
+		"a required override is named once": {
+			edit: "spec: {requiredOverrides: [{name: a}, {name: a}]}", message: "requiredOverrides must be unique: remove the repeated override"},
+		"required overrides are some, if the field is there": {
+			edit: "spec: {requiredOverrides: []}", message: "spec.requiredOverrides in body should have at least 1 items"},
+		"a placement requires at most 50 overrides": {
+			edit:    "spec: {requiredOverrides: [" + many(51, "{name: n#}") + "]}",
+			fine:    "spec: {requiredOverrides: [" + many(50, "{name: n#}") + "]}",
+			message: "spec.requiredOverrides: Too many: 51: must have at most 50 items"},
 		"a placement has the list of selectors": {
 			edit: "spec: {resourceSelectors: null}", message: "spec.resourceSelectors: Required value"},
 		"a placement has at most 100 selectors": {

@@ -33,6 +33,30 @@ var pickAllTable = table{
 		"a placement type is one of three": {
 			edit:    policy("placementType: PickSome"),
 			message: `spec.policy.placementType: Unsupported value: "PickSome": supported values: "PickAll", "PickN", "PickFixed"`},
+		"activation is one of two": {
+			edit: policy("activation: Later"), fine: policy("activation: Lazy"),
+			message: `spec.policy.activation: Unsupported value: "Later": supported values: "Immediate", "Lazy"`},
+		"a lazy policy is of the built-in scheduler": {
+			edit: policy("activation: Lazy, schedulerName: theirs"), fine: policy("activation: Immediate, schedulerName: theirs"),
+			message: "when a changed policy acts is up to the scheduler that picks the clusters: remove policy.activation, or policy.schedulerName"},
+		"a scheduler has the name of one": {
+			edit: policy("schedulerName: Theirs!"), fine: policy("schedulerName: ''"),
+			message: "schedulerName is the name of a scheduler in lower case letters, digits, '-' and '.': correct it, or remove policy.schedulerName for the built-in scheduler"},
+		"a scheduler's name is not too long": {
+			edit:    policy("schedulerName: " + strings.Repeat("a", 254)),
+			fine:    policy("schedulerName: " + strings.Repeat("a", 253)),
+			message: "spec.policy.schedulerName: Too long: may not be more than 253"},
+		"a PriorityClass has the name of one": {
+			edit: policy("priorityClassName: High!"), fine: policy("priorityClassName: ''"),
+			message: "priorityClassName is the name of a PriorityClass in lower case letters, digits, '-' and '.': correct it, or remove policy.priorityClassName"},
+		"a PriorityClass's name is not too long": {
+			edit:    policy("priorityClassName: " + strings.Repeat("a", 254)),
+			fine:    policy("priorityClassName: " + strings.Repeat("a", 253)),
+			message: "spec.policy.priorityClassName: Too long: may not be more than 253"},
+		"only the built-in scheduler fails over": {
+			edit:    "spec: {policy: {schedulerName: theirs, affinityGroups: [{name: a, clusterSelector: {clusterSelectorTerms: []}}]}, strategy: {failover: {cluster: {}}}}",
+			fine:    "spec: {policy: {affinityGroups: [{name: a, clusterSelector: {clusterSelectorTerms: []}}]}, strategy: {failover: {cluster: {}}}}",
+			message: "strategy.failover is carried out by the built-in scheduler: remove strategy.failover, or policy.schedulerName"},
 		"PickAll names no clusters": {
 			edit:    policy("clusterNames: [a]"),
 			message: "cluster names needs to be empty for policy type PickAll, only valid for PickFixed: remove policy.clusterNames"},

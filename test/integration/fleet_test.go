@@ -21,6 +21,7 @@ var together = []promise{
 	{"PickFixed places on the named clusters and moves with its list", pickFixedPlacesOnTheNamedClusters},
 	{"PickN with a required label takes the highest name first", pickNTakesTheHighestName},
 	{"PickN that finds too few clusters says so and places on those it finds", pickNThatIsNotFulfilledSaysSo},
+	{"a placement waits for its required override, is rescheduled, and is left to another scheduler", placementIsScheduledOtherwise},
 	{"PickN spreads over the values of a label, and shrinks by the ranks it recorded", pickNSpreadsOverALabel},
 	{"a spread keeps clusters out until the groups change", spreadKeepsClustersOutUntilGroupsChange},
 	{"PickN prefers clusters, and keeps those it has picked", pickNPrefersAndKeepsWhatIsPicked},

@@ -119,6 +119,49 @@ func (s *spec) resize(n int32) {
 	update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Policy.NumberOfClusters = &n })
 }
 
+// placementIsScheduledOtherwise takes one placement through what is otherwise than usual about scheduling.
+func placementIsScheduledOtherwise(s *spec) {
+	s.Cleanup(func() { s.unlabel(allMembers...) })
+	says := func(step, reason string) {
+		s.Helper()
+		await(s, s.hub, s.placement(), "to say "+reason, func(p *placementv1beta1.ClusterResourcePlacement) error {
+			said := meta.FindStatusCondition(p.Status.Conditions, ofPlacement(step))
+			if said == nil || said.Reason != reason || said.ObservedGeneration != p.Generation {
+				return fmt.Errorf("it says %+v", said)
+			}
+			return nil
+		})
+	}
+	s.namespaceWithConfigMap()
+	s.place(pickSome(1, nil, placementv1beta1.PreferredClusterSelector{Weight: 10, Preference: s.labelled()}), func(p *placementv1beta1.PlacementSpec) {
+		p.RequiredOverrides = []placementv1beta1.RequiredOverride{{Name: s.name}}
+	})
+	says("Overridden", placementv1beta1.ReasonRequiredOverrideMissing)
+	s.requireNoWorks()
+	s.create(s.namespaceOverride(labelling("one").OverrideRules...))
+	s.awaitValue(value1, "member-3")
+
+	s.label("here", "member-1")
+	update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Annotations[placementv1beta1.RescheduleAtAnnotation] = time.Now().UTC().Format(time.RFC3339)
+	})
+	s.awaitPicked(map[string]scores{"member-1": {10, 0}})
+	s.awaitValue(value1, "member-1")
+	s.awaitCleared("member-3")
+
+	placed := update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Policy.SchedulerName = "theirs" })
+	says("Scheduled", placementv1beta1.ReasonWaitingForScheduler)
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-0"}}
+	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKeyFromObject(policy), policy))
+	before := policy.DeepCopy()
+	policy.Status.ClusterDecisions = []placementv1beta1.ClusterDecision{{ClusterName: "member-2", Selected: true, Reason: "picked by theirs"}}
+	policy.Status.ObservedCRPGeneration = placed.Generation
+	require.NoError(s, s.hub.Status().Patch(s.Context(), policy, client.MergeFrom(before)))
+	s.awaitValue(value1, "member-2")
+	s.awaitCleared("member-1")
+	says("Scheduled", placementv1beta1.ReasonSchedulingPolicyFulfilled)
+}
+
 func pickNSpreadsOverALabel(s *spec) {
 	s.label("a", "member-2", "member-3")
 	s.label("b", "member-1")

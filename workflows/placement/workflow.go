@@ -176,6 +176,9 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 		p.reload, p.again = true, true
 		return nothing, nil
 	}
+	if selected.Reschedule && workflow.GetVersion(ctx, "lazy-policy", workflow.DefaultVersion, 1) == 1 {
+		p.schedule = true
+	}
 	if selected.Demand != p.demand {
 		p.schedule, p.demand = true, selected.Demand
 	}

@@ -268,6 +268,21 @@ func TestAChangeOfReplicasIsScheduledThoughAChangeOfResourcesIsNot(t *testing.T)
 	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Select", "Advance", "Select", "Schedule", "Advance", "Select", "Advance"}, h.calls)
 }
 
+func TestALazyPolicyIsScheduledBeforeTheSnapshotThatItWaitedForIsRolledOut(t *testing.T) {
+	h := newHub(t)
+	h.at(time.Second, func() {
+		h.selected.Reschedule = true
+		h.poke(wf.CauseResources)
+	})
+	h.at(2*time.Second, func() {
+		h.selected.Reschedule = false
+		h.poke(wf.CauseResources)
+	})
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Select", "Schedule", "Advance", "Select", "Advance"}, h.calls)
+}
+
 func TestDividedReplicasComeIntoForceBeforeTheRolloutGoesOn(t *testing.T) {
 	h := newHub(t)
 	h.state.Divides = true

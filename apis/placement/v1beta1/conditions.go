@@ -111,6 +111,7 @@ const (
 	ReasonEarlierRunUnderWay          = "EarlierRunUnderWay"
 	ReasonUpdateStrategyNotFound      = "UpdateStrategyNotFound"
 	ReasonSchedulePending             = "SchedulePending"             // scheduling is not done
+	ReasonWaitingForScheduler         = "WaitingForScheduler"         // another scheduler is to pick the clusters
 	ReasonSchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled" // too few clusters fit
 	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"   // every cluster was found
 	ReasonReplicasUnplaced            = "ReplicasUnplaced"            // every cluster was found, but bounds leave replicas over
@@ -131,10 +132,11 @@ const (
 	// runs decide.
 	ReasonRolloutControlledByExternalController = "RolloutControlledByExternalController"
 
-	ReasonOverriddenPending   = "OverriddenPending"   // overrides not looked at yet
-	ReasonOverriddenFailed    = "OverriddenFailed"    // an override could not be applied
-	ReasonOverriddenSucceeded = "OverriddenSucceeded" // overrides applied
-	ReasonNoOverrideSpecified = "NoOverrideSpecified" // no override concerns the resources
+	ReasonOverriddenPending       = "OverriddenPending"       // overrides not looked at yet
+	ReasonRequiredOverrideMissing = "RequiredOverrideMissing" // an override that the placement requires is not in force
+	ReasonOverriddenFailed        = "OverriddenFailed"        // an override could not be applied
+	ReasonOverriddenSucceeded     = "OverriddenSucceeded"     // overrides applied
+	ReasonNoOverrideSpecified     = "NoOverrideSpecified"     // no override concerns the resources
 
 	ReasonWorkSynchronizedUnknown = "WorkSynchronizedUnknown" // Works not looked at yet
 	ReasonWorkNotSynchronizedYet  = "WorkNotSynchronizedYet"  // Works not all written

@@ -209,6 +209,15 @@ const (
 	// RemovalsHeldAnnotation has, on a placement, the bindings that the hub agent would let go
 	// without knowing why; see HeldRemovals.
 	RemovalsHeldAnnotation = FleetPrefix + "removals-held"
+	// RescheduleAtAnnotation has, on a placement, when (RFC 3339) a user has asked for its clusters to be picked and its replicas
+	// to be divided afresh; on a policy snapshot, which of these requests was carried out last.
+	RescheduleAtAnnotation = FleetPrefix + "reschedule-at"
+	// PolicyWaitsAnnotation is on a policy snapshot while the placement has another policy that waits for the next resource
+	// snapshot: it has the index of the latest one when that policy was seen first.
+	PolicyWaitsAnnotation = FleetPrefix + "policy-waits-since-resource-index"
+	// ClustersNotFoundAnnotation has, on a policy snapshot of another scheduler, the clusters that it has picked and that nothing can
+	// be placed on, with a comma between them.
+	ClustersNotFoundAnnotation = FleetPrefix + "clusters-not-found"
 	// RemovalsAcceptedAnnotation lets those bindings go: it has what HeldRemovals.Token returns.
 	RemovalsAcceptedAnnotation = FleetPrefix + "removals-accepted"
 	// LifecycleSinceAnnotation has, on a binding, since when (RFC 3339) LifecycleStateLabel has its value.

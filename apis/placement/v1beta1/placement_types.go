@@ -47,6 +47,7 @@ type ClusterResourcePlacement struct {
 // +kubebuilder:validation:XValidation:rule=`!self.resourceSelectors.exists(s, s.group == "" && s.kind == "Namespace" && has(s.selectionScope) && s.selectionScope == "NamespaceWithResourceSelectors") || self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace").size() == 1`,message="when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors): move the others to another placement"
 // +kubebuilder:validation:XValidation:rule=`!has(self.strategy) || !has(self.strategy.failover) || (has(self.policy) && (self.policy.placementType == "PickN" || (has(self.policy.affinityGroups) && self.policy.placementType != "PickFixed" && !(has(self.policy.affinityGroupMode) && self.policy.affinityGroupMode == "Overflow"))))`,message="strategy.failover needs clusters to go to: set policy.placementType to PickN, or policy.affinityGroups that do not overflow, or remove strategy.failover"
 // +kubebuilder:validation:XValidation:rule=`!has(self.preemption) || has(self.priority)`,message="preemption says what to do about placements of a lower priority: set spec.priority, or remove spec.preemption"
+// +kubebuilder:validation:XValidation:rule=`!has(self.strategy) || !has(self.strategy.failover) || !has(self.policy) || !has(self.policy.schedulerName) || self.policy.schedulerName == ""`,message="strategy.failover is carried out by the built-in scheduler: remove strategy.failover, or policy.schedulerName"
 type PlacementSpec struct {
 	// ResourceSelectors pick the resources to place. A resource is placed if any one of
 	// them picks it.
@@ -72,6 +73,7 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!has(self.tolerations) || size(self.tolerations) == 0 || self.placementType != "PickFixed"`,message="tolerations needs to be empty for policy type PickFixed, only valid for PickAll/PickN: remove policy.tolerations, clusters picked by name are placed on whatever their taints"
 	// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.tolerations) || oldSelf.tolerations.all(t, has(self.tolerations) && self.tolerations.exists(n, n.operator == t.operator && (has(n.key) ? n.key : "") == (has(t.key) ? t.key : "") && (has(n.value) ? n.value : "") == (has(t.value) ? t.value : "") && (has(n.effect) ? n.effect : "") == (has(t.effect) ? t.effect : "")))`,message="tolerations have been updated/deleted, only additions to tolerations are allowed: keep the old ones as they are"
 	// +kubebuilder:validation:XValidation:rule=`has(self.numberOfClusters) || self.placementType != "PickN"`,message="number of cluster cannot be nil for policy type PickN: set policy.numberOfClusters"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.activation) || self.activation != "Lazy" || !has(self.schedulerName) || self.schedulerName == ""`,message="when a changed policy acts is up to the scheduler that picks the clusters: remove policy.activation, or policy.schedulerName"
 	Policy *PlacementPolicy `json:"policy,omitempty"`
 
 	// Strategy says how a change reaches the clusters. Without one, changes roll out as a
@@ -89,6 +91,14 @@ type PlacementSpec struct {
 	// stays on the clusters of both; from the other clusters of the placement that had it, it is removed. Only with priority.
 	// +kubebuilder:validation:Enum=Never;Always
 	Preemption Preemption `json:"preemption,omitempty"`
+
+	// RequiredOverrides are overrides that the placement cannot do without: nothing is written to clusters before all of them
+	// exist and are valid. What was written before stays. A staged update run does not begin without them.
+	// An addition of fleetflow.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule=`self.all(o, self.exists_one(p, p == o))`,message="requiredOverrides must be unique: remove the repeated override"
+	RequiredOverrides []RequiredOverride `json:"requiredOverrides,omitempty"`
 
 	// RevisionHistoryLimit is how many old policy snapshots and resource snapshots to keep.
 	// +kubebuilder:default=10
@@ -108,6 +118,19 @@ type PlacementSpec struct {
 	// +kubebuilder:default=ClusterScopeOnly
 	// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
+}
+
+// RequiredOverride names an override that a placement cannot do without.
+type RequiredOverride struct {
+	// Name of the override.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Namespace of a ResourceOverride; a ClusterResourceOverride has none.
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Preemption says whether a placement takes over objects that one of a lower priority has.

@@ -94,7 +94,37 @@ type PlacementPolicy struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:XValidation:rule=`self.all(r, self.exists_one(s, has(r.selector) ? has(s.selector) && (has(r.selector.group) ? has(s.selector.group) && r.selector.group == s.selector.group : !has(s.selector.group)) && (has(r.selector.kind) ? has(s.selector.kind) && r.selector.kind == s.selector.kind : !has(s.selector.kind)) && (has(r.selector.__namespace__) ? has(s.selector.__namespace__) && r.selector.__namespace__ == s.selector.__namespace__ : !has(s.selector.__namespace__)) && (has(r.selector.name) ? has(s.selector.name) && r.selector.name == s.selector.name : !has(s.selector.name)) : !has(s.selector)))`,message="two rules of replicaScheduling have the same selector, of which only the first has an effect: remove one"
 	ReplicaScheduling []ReplicaSchedulingRule `json:"replicaScheduling,omitempty"`
+
+	// Activation is Immediate, also if it is absent, or Lazy to have a changed policy wait until the selected resources change
+	// next, that is for the next resource snapshot. The first policy of a placement acts at once, and so does what is no other
+	// policy: numberOfClusters, failback, tolerationSeconds, replicaScheduling and the fields below. An addition of fleetflow.
+	// +kubebuilder:validation:Enum=Immediate;Lazy
+	Activation Activation `json:"activation,omitempty"`
+
+	// SchedulerName is the scheduler that picks the clusters; empty is the built-in one. Another one writes the clusters into
+	// status.targetClusters of the latest policy snapshot, and then the generation of the placement into
+	// status.observedCRPGeneration; they are taken as they are, and until then what is placed stays. An addition of fleetflow.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")`,message="schedulerName is the name of a scheduler in lower case letters, digits, '-' and '.': correct it, or remove policy.schedulerName for the built-in scheduler"
+	SchedulerName string `json:"schedulerName,omitempty"`
+
+	// PriorityClassName is a PriorityClass of the hub. Its value says which placement is worked on first if many wait: those of
+	// 1,000,000,000 or more, those above 0, those of 0 or without a class, those below 0. It changes nothing about which
+	// clusters are picked. An addition of fleetflow.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")`,message="priorityClassName is the name of a PriorityClass in lower case letters, digits, '-' and '.': correct it, or remove policy.priorityClassName"
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
+
+// Activation says when a changed policy acts.
+type Activation string
+
+const (
+	// ActivationImmediate has it act at once.
+	ActivationImmediate Activation = "Immediate"
+	// ActivationLazy has it wait until the selected resources change next.
+	ActivationLazy Activation = "Lazy"
+)
 
 // AffinityGroup is a group of clusters that a placement may be in.
 type AffinityGroup struct {

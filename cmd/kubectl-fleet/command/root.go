@@ -31,7 +31,7 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 func verbs() map[string][]verb {
 	return map[string][]verb{
 		groupLook:    {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
-		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewExempt, NewOrphaning},
+		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewReschedule, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewExempt, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
 		groupHub:     {NewInit, NewMigrate, NewConvert, NewDisable, NewEnable},
 	}

@@ -494,3 +494,40 @@ func TestDisableAndEnableAKind(t *testing.T) {
 	require.ErrorContains(t, gone.run("disable", "nodes"), "nodes are not placed as other kinds are: there is nothing to disable")
 	require.ErrorContains(t, gone.run("disable"), "as in: kubectl fleet disable configmaps")
 }
+
+func TestReschedule(t *testing.T) {
+	before := "2999-01-01T00:00:00Z"
+	for name, placement := range map[string]client.Object{
+		"web": &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web", Generation: 1}},
+		"rp/web": &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1, Annotations: map[string]string{placementv1beta1.RescheduleAtAnnotation: before},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newConsole(t, placement)
+			args := []string{"reschedule", name}
+			if placement.GetNamespace() != "" {
+				args = append(args, "-n", placement.GetNamespace())
+			}
+			asked := func() string {
+				fresh := placement.DeepCopyObject().(client.Object)
+				require.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(placement), fresh))
+				return fresh.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
+			}
+			was := asked()
+			require.NoError(t, c.run(append(args, "--yes", "--dry-run")...))
+			assert.Equal(t, was, asked())
+			require.NoError(t, c.run(append(args, "--yes")...))
+			assert.Contains(t, c.out.String(), "is scheduled afresh: kubectl fleet status")
+			at, err := time.Parse(time.RFC3339, asked())
+			require.NoError(t, err)
+			if was != "" {
+				assert.Equal(t, "2999-01-01T00:00:01Z", asked(), "it is later than the request before, whatever the clocks say")
+			} else {
+				assert.WithinDuration(t, time.Now(), at, time.Minute)
+			}
+		})
+	}
+	c := newConsole(t)
+	require.ErrorContains(t, c.run("reschedule"), "as in: kubectl fleet reschedule web")
+}

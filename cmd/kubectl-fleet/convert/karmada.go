@@ -29,7 +29,6 @@ var karmadaWithout = map[string]string{
 	"CronFederatedHPA":                        "scale the workload on the hub",
 	"MultiClusterService":                     "use the multi-cluster services of your network",
 	"MultiClusterIngress":                     "place the Ingress on the clusters that serve it",
-	"WorkloadRebalancer":                      "rebalance: Always on a rule moves replicas whenever clusters change",
 	"ResourceBinding":                         "it is made of a policy: convert that",
 	"ClusterResourceBinding":                  "it is made of a policy: convert that",
 	"Work":                                    "it is made of a policy: convert that",
@@ -49,6 +48,8 @@ type propagation struct {
 	brought, needed map[string]bool
 	// overrides gathers rules by the object that they change.
 	overrides map[string]*objectRules
+	// rulesOfPolicy are, by override policy, the objects that it changes.
+	rulesOfPolicy map[string][]*objectRules
 }
 
 // objectRules are the rules of one object, of all policies that select it.
@@ -59,7 +60,7 @@ type objectRules struct {
 }
 
 func newPropagation(c *conversion) *propagation {
-	return &propagation{conversion: c, brought: map[string]bool{}, needed: map[string]bool{}, overrides: map[string]*objectRules{}}
+	return &propagation{conversion: c, brought: map[string]bool{}, needed: map[string]bool{}, overrides: map[string]*objectRules{}, rulesOfPolicy: map[string][]*objectRules{}}
 }
 
 func (p *propagation) convert(inputs []Input) error {
@@ -101,6 +102,8 @@ func (p *propagation) convertOne(in Input) error {
 		return p.convertOverrides(in)
 	case "Cluster":
 		return p.convertCluster(in)
+	case "WorkloadRebalancer":
+		return p.convertRebalancer(in)
 	default:
 		p.note(in, "", Unsupported, "%s", firstOf(karmadaWithout[kind], "there is no counterpart of this kind"))
 		return nil
@@ -175,6 +178,7 @@ func (p *propagation) convertPolicy(in Input) error {
 		made := placementv1beta1.PlacementSpec{
 			ResourceSelectors: chosen[namespace], Policy: placing.policy, Strategy: placing.strategy,
 			Priority: &placing.priority, Preemption: placing.preemption, PropagateDeps: dependencies && namespace != "",
+			RequiredOverrides: placing.required,
 		}
 		if len(chosen[namespace]) > maxSelectors {
 			p.note(in, "spec.resourceSelectors", Unsupported, "a placement has at most %d selectors: the rest is left out", maxSelectors)
@@ -326,6 +330,8 @@ type placing struct {
 	// priority and preemption say which policy has an object that several select.
 	priority   int32
 	preemption placementv1beta1.Preemption
+	// required are the overrides without which nothing is placed.
+	required []placementv1beta1.RequiredOverride
 }
 
 // readPolicy reads where and how a policy places.
@@ -348,6 +354,12 @@ func (p *propagation) readPolicy(in Input, spec fields) (placing, error) {
 		return made, err
 	}
 	if err := p.readPriority(in, spec, &made); err != nil {
+		return made, err
+	}
+	if err := p.readScheduling(in, spec, &made); err != nil {
+		return made, err
+	}
+	if made.required, err = p.readRequired(in, spec); err != nil {
 		return made, err
 	}
 	return made, p.readStrategy(in, spec, made.strategy)
@@ -653,10 +665,6 @@ var minor = []struct {
 	otherwise string
 }{
 	{"association", []any{false}, Ignored, "Karmada never looked at it"},
-	{"dependentOverrides", nil, Unsupported, "create overrides before placements: rollouts do not wait for them"},
-	{"schedulerName", []any{"default-scheduler", ""}, Unsupported, "there is one scheduler"},
-	{"activationPreference", []any{""}, Unsupported, "a changed placement acts at once"},
-	{"schedulePriority", nil, Unsupported, "placements are worked on at the same time, in no order"},
 }
 
 // readMinor notes fields without a counterpart that are not at their default.

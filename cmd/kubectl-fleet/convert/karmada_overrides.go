@@ -30,6 +30,7 @@ func (p *propagation) convertOverrides(in Input) error {
 	if err != nil {
 		return err
 	}
+	p.rulesOfPolicy[in.name()] = objects
 	rules, err := spec.list("overrideRules")
 	if err != nil {
 		return err

@@ -101,6 +101,10 @@ func Clusters(facts Facts, names ...string) []Answer {
 	}
 	scheduler.AddShort(question.Bindings, facts.Works)
 	if policy != nil {
+		question.Afresh = placementv1beta1.AsksToReschedule(facts.Placement.Object, policy.Object)
+		if snapshot, ok := policy.Object.(placementv1beta1.PolicySnapshotObject); ok {
+			question.Policy, question.Undecided = placementv1beta1.PolicyInForce(facts.Placement.Object, snapshot), scheduler.WhyUndecided(facts.Placement.Object, snapshot)
+		}
 		question.PolicySnapshot, question.Groups = policy.GetName(), scheduler.ReadGroups(policy.GetAnnotations(), policy.Status)
 	}
 	var answers []Answer
@@ -173,12 +177,26 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 		a.Notes = append(a.Notes, "the hub has picked it earlier and will let it go when it next looks at the placement")
 	}
 	a.noteRollout(facts)
+	a.notePolicy(facts, policy)
 	if policy == nil {
 		return
 	}
 	i := slices.IndexFunc(policy.Status.ClusterDecisions, func(d placementv1beta1.ClusterDecision) bool { return d.ClusterName == a.Cluster })
 	if i >= 0 && policy.Status.ClusterDecisions[i].Reason != a.Reason {
 		a.Recorded = policy.Status.ClusterDecisions[i].Reason
+	}
+}
+
+// notePolicy adds by which policy, and by which scheduler, clusters are picked, if that is not as usual.
+func (a *Answer) notePolicy(facts Facts, policy *hub.PolicySnapshot) {
+	if name := placementv1beta1.SchedulerOf(facts.Placement.Object); name != "" {
+		a.Notes = append(a.Notes, fmt.Sprintf("scheduler %q picks the clusters of this placement", name))
+	}
+	if policy == nil {
+		return
+	}
+	if _, waits := placementv1beta1.PolicyWaits(policy); waits {
+		a.Notes = append(a.Notes, "clusters are picked by the policy before: the changed one waits for the next change of the selected resources (policy.activation Lazy)")
 	}
 }
 

@@ -47,12 +47,13 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	if anew, known := r.recallDecision(placement, asked); known {
 		return anew, nil
 	}
-	clusters, err := r.listCandidates(ctx, placement.GetPlacementSpec().Policy)
+	inForce := placementv1beta1.PolicyInForce(placement, policy)
+	clusters, err := r.listCandidates(ctx, inForce)
 	if err != nil {
 		return false, err
 	}
 	facts := scheduler.Facts{
-		PolicySnapshot: policy.GetName(), Namespace: placement.GetNamespace(), Policy: placement.GetPlacementSpec().Policy, Clusters: clusters,
+		PolicySnapshot: policy.GetName(), Namespace: placement.GetNamespace(), Policy: inForce, Clusters: clusters,
 		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(), Failover: placementv1beta1.FailoverOf(placement),
 		Groups: scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
 	}
@@ -112,7 +113,7 @@ func (r *Reconciler) recallDecision(placement placementv1beta1.PlacementObject, 
 // isFull says whether a placement that wants a number of clusters has them.
 func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) bool {
 	policy := placement.GetPlacementSpec().Policy
-	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil {
+	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil || policy.SchedulerName != "" {
 		return false
 	}
 	if _, goesBack := placementv1beta1.FailbackAfter(policy); goesBack {

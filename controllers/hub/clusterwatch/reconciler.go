@@ -158,6 +158,14 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 		return false, nil
 	}
 	stake.Policy, stake.Taker, stake.Held = placement.GetPlacementSpec().Policy, r.takerOf(placement), placementv1beta1.HeldRemovalsOf(placement) != nil
+	if placementv1beta1.IsLazy(placement) || placementv1beta1.SchedulerOf(placement) != "" {
+		latest, err := r.latestPolicyOf(ctx, placement)
+		if err != nil {
+			return false, err
+		}
+		stake.Policy = placementv1beta1.PolicyInForce(placement, latest)
+		stake.Taker = scheduler.NewTaker(placement.GetNamespace(), stake.Policy)
+	}
 	stake.FailsOver = placementv1beta1.FailoverOf(placement) != nil
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {

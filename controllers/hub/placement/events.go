@@ -34,6 +34,16 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 	if message := newlyHeld(placement, status, placementv1beta1.ReasonRolloutPaused); message != "" {
 		r.events.Eventf(placement, nil, "Normal", "PlacementRolloutPaused", "Rollout", "%s", message)
 	}
+	scheduled := placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
+	if said := newlyTold(placement, status, scheduled); strings.Contains(said, policyWaitsNote) {
+		r.events.Eventf(placement, nil, "Normal", "PlacementPolicyWaits", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
+	} else if is := meta.FindStatusCondition(status.Conditions, scheduled); said != "" && is.Reason == placementv1beta1.ReasonWaitingForScheduler {
+		r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForScheduler", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
+	}
+	overridden := placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeOverridden)
+	if said := newlyTold(placement, status, overridden); said != "" && meta.FindStatusCondition(status.Conditions, overridden).Reason == placementv1beta1.ReasonRequiredOverrideMissing {
+		r.events.Eventf(placement, nil, "Warning", "RequiredOverrideMissing", "Override", "%s", workmodel.CutMessage(said, maxNote))
+	}
 	if message := newlyHeld(placement, status, placementv1beta1.ReasonPartitionReached); message != "" {
 		r.events.Eventf(placement, nil, "Normal", "PlacementPartitionReached", "Rollout", "%s", message)
 	}
@@ -58,6 +68,17 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 	}
 	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, describeDiffs) {
 		r.events.Eventf(placement, nil, "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", note)
+	}
+}
+
+// emitRescheduled emits an event once a user has asked to pick clusters afresh.
+func (r *Reconciler) emitRescheduled(facts *Facts) {
+	asked := ""
+	if placementv1beta1.AsksToReschedule(facts.Placement, facts.Policy) {
+		asked = facts.Placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
+	}
+	if r.rescheduled.recordIfChanged(keyOf(facts.Placement), asked) {
+		r.events.Eventf(facts.Placement, nil, "Normal", "PlacementRescheduled", "Schedule", "Clusters are picked and replicas divided afresh, as was asked for at %s", asked)
 	}
 }
 

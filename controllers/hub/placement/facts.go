@@ -20,6 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
 // Snapshot names a resource snapshot by its master.
@@ -61,6 +62,8 @@ type Facts struct {
 	Held *placementv1beta1.HeldRemovals
 	// Scalable are the clusters that can be given the replicas that are decided for them now, each with what it gets.
 	Scalable []workmodel.AssignmentChange
+	// NoPriorityClass is the PriorityClass that the placement names, if it does not exist.
+	NoPriorityClass string
 	// Unlearnt are the workloads and clusters of which members tell of pods that no node takes, which the scheduler does not know yet.
 	Unlearnt []string
 	// Eviction is the uid of the youngest eviction that waits for an outcome, of those that can be decided now.
@@ -80,6 +83,26 @@ func (f *Facts) applyStrategy() *placementv1beta1.ApplyStrategy {
 		return nil
 	}
 	return f.Placement.GetPlacementSpec().Strategy.ApplyStrategy
+}
+
+// policyInForce is the policy by which clusters are picked now.
+func (f *Facts) policyInForce() *placementv1beta1.PlacementPolicy {
+	return placementv1beta1.PolicyInForce(f.Placement, f.Policy)
+}
+
+// leftToScheduler says that another scheduler has everything that it needs to pick clusters, and has not yet.
+func (f *Facts) leftToScheduler() bool {
+	return placementv1beta1.WaitsForScheduler(f.Placement, f.Policy) && f.Policy != nil &&
+		f.Policy.GetAnnotations()[placementv1beta1.CRPGenerationAnnotation] == strconv.FormatInt(f.Placement.GetGeneration(), 10)
+}
+
+// policyDue says that a policy has waited for a resource snapshot that there is by now.
+func (f *Facts) policyDue() bool {
+	if f.Policy == nil {
+		return false
+	}
+	since, waits := placementv1beta1.PolicyWaits(f.Policy)
+	return waits && f.Latest.Index > since && f.Verdict.Index == f.Latest.Index
 }
 
 // isScheduled says whether the policy as it is now has been scheduled.
@@ -110,6 +133,9 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 		return nil, fmt.Errorf("listing the bindings of %s: %w", placement.GetName(), err)
 	}
 	facts.Bindings = bindings.Objects()
+	if err := facts.findPriorityClass(ctx, cached); err != nil {
+		return nil, err
+	}
 	rivals, err := selection.Rivals(ctx, cached, placement)
 	if err != nil {
 		return nil, err
@@ -134,6 +160,22 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.GetName(), err)
 	}
 	return facts, facts.findClosed(ctx, cached, gates)
+}
+
+// findPriorityClass finds out whether the PriorityClass exists that the placement names.
+func (f *Facts) findPriorityClass(ctx context.Context, cached client.Reader) error {
+	policy := f.Placement.GetPlacementSpec().Policy
+	if policy == nil || policy.PriorityClassName == "" {
+		return nil
+	}
+	class, err := waker.ReadPriorityClass(ctx, cached, policy.PriorityClassName)
+	if err != nil {
+		return fmt.Errorf("reading PriorityClass %s of %s: %w", policy.PriorityClassName, f.Placement.GetName(), err)
+	}
+	if class == nil {
+		f.NoPriorityClass = policy.PriorityClassName
+	}
+	return nil
 }
 
 // findScalable finds the clusters that can be given other replicas now. Where nothing is divided, no report is read.

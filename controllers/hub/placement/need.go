@@ -35,7 +35,7 @@ func NeedsWork(facts *Facts) waker.Need {
 		need.Cause = wf.CauseSpec
 	case facts.Verdict.Error != "":
 		// Only the user can correct the selectors; what was placed before stays.
-	case !facts.isScheduled():
+	case !facts.isScheduled() && !facts.leftToScheduler():
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case changed != "":
 		need.Cause, need.Demand = changed, demand
@@ -45,6 +45,8 @@ func NeedsWork(facts *Facts) waker.Need {
 		// There is no demand: another workflow or a user may be about to remove them, so this waits until nothing
 		// moves.
 		need.Cause = wf.CauseBindings
+	case facts.lacksOverrides():
+		// Only the user can add what the rollout waits for.
 	case rolloutPending(facts) || isPreparedInVain(facts):
 		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
 	}
@@ -60,12 +62,16 @@ func changeSinceSelection(facts *Facts) (cause, demand string) {
 	switch {
 	case facts.replicasChanged():
 		return wf.CauseBindings, "replicas " + facts.Verdict.Demand
+	case facts.policyDue():
+		return wf.CauseBindings, fmt.Sprintf("policy due with resource snapshot %d", facts.Latest.Index)
+	case placementv1beta1.AsksToReschedule(facts.Placement, facts.Policy):
+		return wf.CauseBindings, "reschedule " + facts.Placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 	case len(facts.Unlearnt) > 0:
 		return wf.CauseBindings, "unschedulable " + strings.Join(facts.Unlearnt, ",")
 	case facts.Verdict.Rivals != facts.Rivals:
 		return wf.CauseResources, "rivals " + facts.Rivals
 	case facts.overridesChanged():
-		return wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
+		return wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t %s", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended, strings.Join(facts.Overrides.Lacking, ","))
 	}
 	return "", ""
 }
@@ -104,9 +110,10 @@ func addUserDemands(need *waker.Need, facts *Facts) {
 // lostClusters are the clusters that the policy picked and that have no binding any more, because a user has deleted
 // it.
 func lostClusters(facts *Facts) []string {
-	if facts.Policy == nil {
+	if facts.Policy == nil || facts.leftToScheduler() {
 		return nil
 	}
+	notFound := strings.Split(facts.Policy.GetAnnotations()[placementv1beta1.ClustersNotFoundAnnotation], ",")
 	bound := map[string]bool{}
 	for _, binding := range facts.Bindings {
 		if placementv1beta1.IsLiveBinding(binding) {
@@ -115,7 +122,7 @@ func lostClusters(facts *Facts) []string {
 	}
 	var lost []string
 	for _, decision := range facts.Policy.GetPolicySnapshotStatus().ClusterDecisions {
-		if decision.Selected && !bound[decision.ClusterName] {
+		if decision.Selected && !bound[decision.ClusterName] && !slices.Contains(notFound, decision.ClusterName) {
 			lost = append(lost, decision.ClusterName)
 		}
 	}
@@ -137,7 +144,7 @@ func (f *Facts) replicasChanged() bool {
 // markedClusters are the clusters that a user wants replaced by others, which only a policy that picks a number of clusters
 // can do.
 func markedClusters(facts *Facts) []string {
-	policy := facts.Placement.GetPlacementSpec().Policy
+	policy := facts.policyInForce()
 	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType {
 		return nil
 	}
@@ -159,8 +166,8 @@ func listMarked(facts *Facts) []string {
 // hasSurplusBindings says that there are bindings that the present policy does not ask for: a user has made them, or
 // the workflow that was to remove them was lost.
 func hasSurplusBindings(facts *Facts) bool {
-	policy := facts.Placement.GetPlacementSpec().Policy
-	if policy == nil {
+	policy := facts.policyInForce()
+	if policy == nil || facts.leftToScheduler() {
 		return false
 	}
 	held := 0

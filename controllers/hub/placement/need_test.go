@@ -51,6 +51,59 @@ func TestNeedsWork(t *testing.T) {
 			s.Verdict.Rivals, s.Rivals = "now", "now"
 			return s
 		}},
+		"a user asks to reschedule": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.Placement.Annotations = map[string]string{placementv1beta1.RescheduleAtAnnotation: "2026-01-31T12:00:00Z"}
+			return s
+		}},
+		"a request to reschedule that was carried out": {change: func(s situation) situation {
+			s.Placement.Annotations = map[string]string{placementv1beta1.RescheduleAtAnnotation: "2026-01-31T12:00:00Z"}
+			s.Facts.Policy.SetAnnotations(s.Placement.Annotations)
+			return s
+		}},
+		"a request to reschedule that is no time": {change: func(s situation) situation {
+			s.Placement.Annotations = map[string]string{placementv1beta1.RescheduleAtAnnotation: "now"}
+			return s
+		}},
+		"a policy that waits for another snapshot": {change: func(s situation) situation {
+			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.PolicyWaitsAnnotation: "0"})
+			return s
+		}},
+		"a policy that has waited for the snapshot": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.PolicyWaitsAnnotation: "0"})
+			s.snapshot(1)
+			s.Verdict.Index, s.Verdict.Snapshot = 1, "crp-1-snapshot"
+			return s
+		}},
+		"another scheduler needs the policy snapshot": {cause: wf.CauseSpec, change: func(s situation) situation {
+			return s.delegated(2, 1, 1)
+		}},
+		"another scheduler is to pick": {change: func(s situation) situation {
+			return s.delegated(2, 2, 1)
+		}},
+		"another scheduler has picked what is there": {change: func(s situation) situation {
+			return s.delegated(2, 2, 2)
+		}},
+		"another scheduler has picked another cluster": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.Facts.Policy.GetPolicySnapshotStatus().ClusterDecisions[0].ClusterName = "other"
+			return s.delegated(2, 2, 2)
+		}},
+		"another scheduler has picked what is not there": {change: func(s situation) situation {
+			status := s.Facts.Policy.GetPolicySnapshotStatus()
+			status.ClusterDecisions = append(status.ClusterDecisions, placementv1beta1.ClusterDecision{ClusterName: "nowhere", Selected: true})
+			s = s.delegated(2, 2, 2)
+			s.Facts.Policy.GetAnnotations()[placementv1beta1.ClustersNotFoundAnnotation] = "nowhere"
+			return s
+		}},
+		"a rollout without a required override waits": {change: func(s situation) situation {
+			s.snapshot(1)
+			s.Verdict.Snapshot, s.Verdict.Index = "crp-1-snapshot", 1
+			s.Overrides.Lacking, s.Verdict.OverridesLacking = []string{"ClusterResourceOverride cro"}, []string{"ClusterResourceOverride cro"}
+			return s
+		}},
+		"a required override that is there now": {cause: wf.CauseOverrides, change: func(s situation) situation {
+			s.Verdict.OverridesLacking = []string{"ClusterResourceOverride cro"}
+			return s
+		}},
 		"replicas that have not been divided": {cause: wf.CauseBindings, change: func(s situation) situation {
 			s.Verdict.Demand = "3 replicas"
 			return s

@@ -20,6 +20,8 @@ import (
 
 // Overrides are what is known of the overrides of a placement.
 type Overrides struct {
+	// Lacking are the overrides that the placement requires and that are not in force.
+	Lacking []string
 	// Made is the fingerprint of the overrides in force that are for the placement.
 	Made string
 	// Gone says that a picked override snapshot does not exist any more.
@@ -34,12 +36,16 @@ type Overrides struct {
 
 // gatherOverrides reads what is known of overrides. Update runs pick their own.
 func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error {
-	if placementv1beta1.IsExternal(f.Placement) {
+	if placementv1beta1.IsExternal(f.Placement) && len(f.Placement.GetPlacementSpec().RequiredOverrides) == 0 {
 		return nil
 	}
 	inForce, err := overridesource.InForce(ctx, cached)
 	if err != nil {
 		return err
+	}
+	f.Overrides.Lacking = inForce.Lacking(f.Placement)
+	if placementv1beta1.IsExternal(f.Placement) {
+		return nil
 	}
 	f.Overrides.Made = override.Made(override.PlacementOf(f.Placement), inForce)
 	if len(f.Verdict.Overrides) == 0 {
@@ -68,9 +74,15 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	return nil
 }
 
+// lacksOverrides says that nothing is to be written, because overrides are missing that the placement requires.
+func (f *Facts) lacksOverrides() bool { return f.Overrides.Lacking != nil }
+
 // overridesChanged says that other overrides are for the placement than its last selection has seen, or that a picked
 // one is gone or mended.
 func (f *Facts) overridesChanged() bool {
+	if !slices.Equal(f.Overrides.Lacking, f.Verdict.OverridesLacking) {
+		return true
+	}
 	return !placementv1beta1.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Mended || f.Overrides.Made != f.Verdict.OverridesMade)
 }
 
@@ -100,6 +112,7 @@ func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object
 	if !ok {
 		return requests
 	}
+	requests = append(requests, r.requestRequiring(ctx, overridesource.RequiredOf(taken))...)
 	made := taken.GetOverridePlacement()
 	if made == nil || (made.Scope == placementv1beta1.NamespaceScoped) != r.scope.Namespaced() {
 		return requests
@@ -109,6 +122,21 @@ func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object
 		of = placementv1beta1.ScopeOf(taken)
 	}
 	return append(requests, reconcile.Request{NamespacedName: of.Key(made.Name)})
+}
+
+// requestRequiring requests the placements that require an override.
+func (r *Reconciler) requestRequiring(ctx context.Context, override placementv1beta1.RequiredOverride) []reconcile.Request {
+	placements := r.scope.NewPlacementList()
+	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache always answers once it has started
+	}
+	var requests []reconcile.Request
+	for _, placement := range placements.Objects() {
+		if slices.Contains(placement.GetPlacementSpec().RequiredOverrides, override) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
+		}
+	}
+	return requests
 }
 
 // requestAllOverridden requests the placements with overrides: which of them apply to a cluster can change with its

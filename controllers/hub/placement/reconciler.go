@@ -44,6 +44,8 @@ type Reconciler struct {
 	// Gates says how what closes clusters is read.
 	Gates Gates
 	stuck *stuckReports
+	// rescheduled are the requests to reschedule of which an event was emitted.
+	rescheduled *stuckReports
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
@@ -51,7 +53,7 @@ type Reconciler struct {
 func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
 		client: c, live: live, events: recorder, clock: clk,
-		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: &stuckReports{last: map[string]string{}},
+		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: &stuckReports{last: map[string]string{}}, rescheduled: &stuckReports{last: map[string]string{}},
 		Gates: Gates{Served: true, Clock: clk},
 	}
 }
@@ -84,6 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	// The poke goes first: what it starts takes longer than a status write.
 	pokeWait := r.waker.WakeIfDue(ctx, waker.PlacementRef(placement), placement.GetGeneration(), NeedsWork(facts))
+	r.emitRescheduled(facts)
 	triggerErr := r.triggerRun(ctx, facts)
 	statusWait, err := r.projectStatus(ctx, facts)
 	if err := errors.Join(triggerErr, err); err != nil {
@@ -145,6 +148,7 @@ func (r *Reconciler) forgetPlacement(placement placementv1beta1.PlacementObject)
 	r.limiter.forgetPlacement(keyOf(placement))
 	r.waker.Forget(waker.PlacementRef(placement))
 	r.stuck.recordIfChanged(keyOf(placement), "")
+	r.rescheduled.recordIfChanged(keyOf(placement), "")
 }
 
 // keyOf is the key of a placement in the reconciler's memory.

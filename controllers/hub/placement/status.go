@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -77,7 +78,11 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	}
 	conditions := []metav1.Condition{scheduledCondition(facts)}
 	if facts.isSelectedAndScheduled() && observed.Name != "" && len(entries) > 0 {
-		conditions = append(conditions, sumUpSteps(facts, entries, view)...)
+		steps := sumUpSteps(facts, entries, view)
+		if facts.lacksOverrides() {
+			steps = append(steps[:1], lackingCondition(facts)) // the first says whether the rollout has started
+		}
+		conditions = append(conditions, steps...)
 	}
 	conditions = append(conditions, conditionsOnLeaving(facts, entries, view.Now.Time)...)
 	conditions = append(conditions, closedCondition(facts)...)
@@ -100,6 +105,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Placement.GetGeneration()
+	}
+	if generation, waits := facts.generationInForce(); waits {
+		conditions[0].ObservedGeneration = generation
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
 	return fitStatus(status)
@@ -151,17 +159,48 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 			return metav1.Condition{Type: conditionType, Status: said.Status, Reason: said.Reason, Message: said.Message + describeNote(facts)}
 		}
 	}
+	if facts.leftToScheduler() {
+		return metav1.Condition{
+			Type: conditionType, Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonWaitingForScheduler,
+			Message: fmt.Sprintf("Scheduler %q is to pick the clusters, by the status of policy snapshot %s: its targetClusters, and its observedCRPGeneration %d. What is placed stays",
+				placementv1beta1.SchedulerOf(facts.Placement), facts.Policy.GetName(), facts.Placement.GetGeneration()) + describeNote(facts),
+		}
+	}
 	return metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending,
 		Message: "Scheduling has not completed",
 	}
 }
 
+// generationInForce is the generation of the placement whose policy is in force, if a later one waits for the next resource snapshot.
+func (f *Facts) generationInForce() (generation int64, waits bool) {
+	if f.Policy == nil || !f.isScheduled() {
+		return 0, false
+	}
+	if _, waits = placementv1beta1.PolicyWaits(f.Policy); !waits {
+		return 0, false
+	}
+	generation, err := strconv.ParseInt(f.Policy.GetAnnotations()[placementv1beta1.CRPGenerationAnnotation], 10, 64)
+	return generation, err == nil
+}
+
+// policyWaitsNote tells of a policy that waits.
+const policyWaitsNote = "the changed policy waits for the next change of the selected resources, as policy.activation is Lazy"
+
 // describeNote describes what is selected and cannot be placed yet, and marks and costs that have no effect.
 func describeNote(facts *Facts) string {
 	note := ""
 	if facts.Verdict.Note != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		note = "; " + facts.Verdict.Note
+	}
+	if _, waits := facts.generationInForce(); waits {
+		note += "; " + policyWaitsNote
+	}
+	if facts.NoPriorityClass != "" {
+		note += fmt.Sprintf("; there is no PriorityClass %q on the hub, so that the placement is worked on in the usual order", facts.NoPriorityClass)
+	}
+	if _, err := placementv1beta1.RescheduleAt(facts.Placement); err != nil {
+		note += "; " + err.Error()
 	}
 	switch marked := listMarked(facts); {
 	case len(marked) == 0:
@@ -256,6 +295,15 @@ func describeWaitForRun(facts *Facts, entries []placementv1beta1.PerClusterPlace
 		of = "-n " + namespace + " " + of
 	}
 	return text + fmt.Sprintf(": unless one is under way, kubectl fleet run %s --strategy %s creates it", of, strategy)
+}
+
+// lackingCondition says which overrides the rollout waits for.
+func lackingCondition(facts *Facts) metav1.Condition {
+	return metav1.Condition{
+		Type:   placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeOverridden),
+		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonRequiredOverrideMissing,
+		Message: "Nothing is written to clusters: " + overridesource.DescribeLacking(facts.Overrides.Lacking),
+	}
 }
 
 // describeIdleOverrides describes the overrides that are for the placement and select nothing of it.

@@ -68,6 +68,14 @@ func (s situation) fulfilled() {
 	})
 }
 
+// delegated leaves the clusters to another scheduler: the placement is of a generation, its policy snapshot made for one, and picked for one.
+func (s situation) delegated(generation, made, picked int64) situation {
+	s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{SchedulerName: "theirs"}
+	s.Placement.Generation, s.Verdict.Generation, s.Policy.Status.ObservedCRPGeneration = generation, generation, picked
+	s.Policy.Name, s.Policy.Annotations = "crp-0", map[string]string{placementv1beta1.CRPGenerationAnnotation: fmt.Sprint(made)}
+	return s
+}
+
 func (s situation) unfulfilled(want int, rejected ...placementv1beta1.ClusterDecision) situation {
 	s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(want))}
 	s.Policy.Status.ClusterDecisions = append(s.Policy.Status.ClusterDecisions, rejected...)
@@ -339,6 +347,51 @@ func TestDependenciesThatAreMissingAreToldOf(t *testing.T) {
 	assert.True(t, meta.IsStatusConditionTrue(Project(s.Facts, View{Now: now}).Conditions, "ClusterResourcePlacementAvailable"), "nothing is kept back")
 	s.Verdict.Generation--
 	assert.Nil(t, missing(), "the selectors have changed since")
+}
+
+func TestARolloutThatWaitsForRequiredOverridesSaysForWhich(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	s.Overrides.Lacking = []string{"ClusterResourceOverride cro", "ResourceOverride app/ro"}
+	conditions := Project(s.Facts, View{Now: now}).Conditions
+	said := meta.FindStatusCondition(conditions, "ClusterResourcePlacementOverridden")
+	require.NotNil(t, said)
+	assert.Equal(t, metav1.ConditionFalse, said.Status)
+	assert.Equal(t, placementv1beta1.ReasonRequiredOverrideMissing, said.Reason)
+	assert.Equal(t, "Nothing is written to clusters: spec.requiredOverrides names overrides that do not exist or are not valid: "+
+		"ClusterResourceOverride cro, ResourceOverride app/ro; create or correct them, or require them no more", said.Message)
+	assert.Nil(t, meta.FindStatusCondition(conditions, "ClusterResourcePlacementApplied"))
+	assert.NotNil(t, meta.FindStatusCondition(conditions, "ClusterResourcePlacementRolloutStarted"))
+}
+
+func TestWhatIsOtherwiseAboutSchedulingIsToldOf(t *testing.T) {
+	scheduled := func(s situation) metav1.Condition {
+		return *meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, "ClusterResourcePlacementScheduled")
+	}
+	t.Run("a policy that waits", func(t *testing.T) {
+		s := newSituation("member1").bound(0, up, "member1")
+		s.Placement.Generation, s.Verdict.Generation, s.Policy.Status.ObservedCRPGeneration = 2, 2, 2
+		s.Policy.Annotations = map[string]string{placementv1beta1.PolicyWaitsAnnotation: "0", placementv1beta1.CRPGenerationAnnotation: "1"}
+		said := scheduled(s)
+		assert.EqualValues(t, 1, said.ObservedGeneration)
+		assert.Equal(t, metav1.ConditionTrue, said.Status)
+		assert.Contains(t, said.Message, "; the changed policy waits for the next change of the selected resources, as policy.activation is Lazy")
+	})
+	t.Run("another scheduler that is to pick", func(t *testing.T) {
+		said := scheduled(newSituation("member1").bound(0, up, "member1").delegated(2, 2, 1))
+		assert.Equal(t, metav1.ConditionUnknown, said.Status)
+		assert.Equal(t, placementv1beta1.ReasonWaitingForScheduler, said.Reason)
+		assert.Equal(t, `Scheduler "theirs" is to pick the clusters, by the status of policy snapshot crp-0: its targetClusters, and its observedCRPGeneration 2. What is placed stays`, said.Message)
+	})
+	t.Run("a PriorityClass that does not exist", func(t *testing.T) {
+		s := newSituation("member1").bound(0, up, "member1")
+		s.NoPriorityClass = "urgent"
+		assert.Contains(t, scheduled(s).Message, `; there is no PriorityClass "urgent" on the hub, so that the placement is worked on in the usual order`)
+	})
+	t.Run("a request to reschedule that is no time", func(t *testing.T) {
+		s := newSituation("member1").bound(0, up, "member1")
+		s.Placement.Annotations = map[string]string{placementv1beta1.RescheduleAtAnnotation: "now"}
+		assert.Contains(t, scheduled(s).Message, `; annotation kubernetes-fleet.io/reschedule-at is "now", which is no time like 2026-01-31T12:00:00Z: it has no effect`)
+	})
 }
 
 func TestAnOverrideThatSelectsNothingIsToldOf(t *testing.T) {

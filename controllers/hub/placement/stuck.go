@@ -165,14 +165,15 @@ func waitUntilStuck(scope placementv1beta1.Scope, status placementv1beta1.Placem
 	return next
 }
 
-// stuckReports remembers what each placement was last reported to be stuck on. It lives in memory only: after a
+// stuckReports remembers what was last reported of each placement, such as what it is stuck on. It lives in memory only: after a
 // restart the report is repeated.
 type stuckReports struct {
 	mu   sync.Mutex
 	last map[string]string
 }
 
-// recordIfChanged says that a placement is stuck on something else than was last reported, and records it.
+// recordIfChanged says that there is something else to report of a placement than was last reported, and records it. Nothing to
+// report is empty.
 func (t *stuckReports) recordIfChanged(placement, on string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

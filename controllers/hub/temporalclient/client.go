@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/stats"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // pokeTimeout bounds one poke: a controller's worker must not hang on Temporal.
@@ -43,6 +45,9 @@ type Client struct {
 	SDK client.Client
 	// Ensure makes sure that the namespace exists with the search attributes that starting a workflow needs.
 	Ensure func(context.Context) error
+	// Priority is the priority key of the workflow of an object: of workflows that wait, those with the lowest come first. Without
+	// it, all are alike.
+	Priority func(context.Context, wf.Ref) int
 
 	address   string
 	namespace string

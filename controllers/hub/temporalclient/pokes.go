@@ -55,10 +55,20 @@ func (c *Client) signalOrStart(ctx context.Context, ref wf.Ref, poke wf.Poke) er
 		ID: execution.ID, TaskQueue: wf.TaskQueue,
 		WorkflowTaskTimeout:   wf.TaskTimeout,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		Priority:              temporal.Priority{PriorityKey: c.priorityOf(ctx, ref)},
 		StaticSummary:         fmt.Sprintf("%s %s", ref.Kind, ref.Key()),
 		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(attribute).ValueSet(ref.Key())),
 	}, execution.Type, ref)
 	return err
+}
+
+// priorityOf is the priority key of the workflow of an object; 0 stands for the usual one. A workflow that is open keeps the one that
+// it was started with.
+func (c *Client) priorityOf(ctx context.Context, ref wf.Ref) int {
+	if c.Priority == nil {
+		return 0
+	}
+	return c.Priority(ctx, ref)
 }
 
 // PokeIfOpen pokes a workflow by its ID and starts none; one that has ended needs no poke.

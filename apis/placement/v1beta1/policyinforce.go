@@ -1,0 +1,91 @@
+package v1beta1
+
+import (
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SchedulerOf is the scheduler that picks the clusters of a placement; empty if it is the built-in one.
+func SchedulerOf(placement PlacementObject) string {
+	if policy := placement.GetPlacementSpec().Policy; policy != nil {
+		return policy.SchedulerName
+	}
+	return ""
+}
+
+// IsLazy says that a changed policy of the placement waits until the selected resources change next.
+func IsLazy(placement PlacementObject) bool {
+	policy := placement.GetPlacementSpec().Policy
+	return policy != nil && policy.Activation == ActivationLazy && policy.SchedulerName == ""
+}
+
+// WaitsForScheduler says that another scheduler has not picked clusters for the placement as it is. The latest policy snapshot may be
+// nil.
+func WaitsForScheduler(placement PlacementObject, latest PolicySnapshotObject) bool {
+	return SchedulerOf(placement) != "" && (latest == nil || latest.GetPolicySnapshotStatus().ObservedCRPGeneration != placement.GetGeneration())
+}
+
+// PolicyWaits says that the policy of a placement waits for a resource snapshot with an index above this one, as its latest policy
+// snapshot notes.
+func PolicyWaits(latest metav1.Object) (index int, waits bool) {
+	index, err := strconv.Atoi(latest.GetAnnotations()[PolicyWaitsAnnotation])
+	return index, err == nil
+}
+
+// PolicyInForce is the policy by which clusters are picked: that of the placement, or the one before while that waits. Another
+// scheduler picks clusters by their names. The latest policy snapshot may be nil.
+func PolicyInForce(placement PlacementObject, latest PolicySnapshotObject) *PlacementPolicy {
+	wanted := placement.GetPlacementSpec().Policy
+	if latest == nil {
+		return wanted
+	}
+	if SchedulerOf(placement) != "" {
+		return &PlacementPolicy{
+			PlacementType: PickFixedPlacementType, ClusterNames: pickedIn(latest.GetPolicySnapshotStatus()), ReplicaScheduling: wanted.ReplicaScheduling,
+		}
+	}
+	if _, waits := PolicyWaits(latest); !waits {
+		return wanted
+	}
+	inForce := latest.GetPolicySnapshotSpec().Policy.DeepCopy()
+	if inForce == nil {
+		inForce = &PlacementPolicy{PlacementType: PickAllPlacementType}
+	}
+	CopyChangeable(inForce, wanted)
+	return inForce
+}
+
+// pickedIn are the names of the clusters that a policy snapshot has as picked, in order.
+func pickedIn(status *SchedulingPolicySnapshotStatus) []string {
+	var names []string
+	for i := range status.ClusterDecisions {
+		if status.ClusterDecisions[i].Selected {
+			names = append(names, status.ClusterDecisions[i].ClusterName)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// CopyChangeable gives a policy what another has of all that may change without being another policy; nil has nothing.
+func CopyChangeable(to, from *PlacementPolicy) {
+	if from == nil {
+		from = &PlacementPolicy{}
+	}
+	to.NumberOfClusters, to.Failback, to.FailbackAfterSeconds, to.ReplicaScheduling = from.NumberOfClusters, from.Failback, from.FailbackAfterSeconds, from.ReplicaScheduling
+	to.Activation, to.SchedulerName, to.PriorityClassName = from.Activation, from.SchedulerName, from.PriorityClassName
+	for i := range to.Tolerations {
+		t := &to.Tolerations[i]
+		t.TolerationSeconds = nil
+		for _, other := range from.Tolerations {
+			if seconds := other.TolerationSeconds; seconds != nil {
+				if other.TolerationSeconds = nil; other == *t {
+					t.TolerationSeconds = seconds
+					break
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package convert
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// readScheduling reads which scheduler picks clusters, when a changed policy acts, and which policy is worked on first.
+func (p *propagation) readScheduling(in Input, spec fields, made *placing) error {
+	policy := made.policy
+	scheduler, err := spec.text("schedulerName")
+	if err != nil {
+		return err
+	}
+	if scheduler != "default-scheduler" {
+		policy.SchedulerName = scheduler
+	}
+	if policy.SchedulerName != "" {
+		p.note(in, "spec.schedulerName", Changed, "the scheduler writes clusters into status.targetClusters and status.observedCRPGeneration of the latest policy snapshot")
+		if made.strategy.Failover != nil {
+			made.strategy.Failover = nil
+			p.note(in, "spec.failover", Unsupported, "clusters are left by the other scheduler")
+		}
+	}
+	activation, err := spec.text("activationPreference")
+	switch {
+	case err != nil:
+		return err
+	case activation == string(placementv1beta1.ActivationLazy) && policy.SchedulerName != "":
+		p.note(in, "spec.activationPreference", Unsupported, "when a changed policy acts is up to the other scheduler")
+	case activation == string(placementv1beta1.ActivationLazy):
+		policy.Activation = placementv1beta1.ActivationLazy
+		p.note(in, "spec.activationPreference", Changed, "the first policy of a placement acts at once")
+	case activation != "":
+		p.note(in, "spec.activationPreference", Unsupported, "it is Lazy or empty")
+	}
+	priority, err := spec.sub("schedulePriority")
+	if err != nil || len(priority.content) == 0 {
+		return err
+	}
+	source, err := priority.text("priorityClassSource")
+	if err != nil {
+		return err
+	}
+	name, err := priority.text("priorityClassName")
+	if err != nil {
+		return err
+	}
+	if source != "" && source != "KubePriorityClass" {
+		p.note(in, "spec.schedulePriority", Unsupported, "Karmada knows no source but KubePriorityClass either")
+		return nil
+	}
+	policy.PriorityClassName = name
+	p.note(in, "spec.schedulePriority", Changed, "the PriorityClass has to be on the hub, and its value counts as one of four steps")
+	return nil
+}
+
+// maxRequired is how many overrides a placement can require.
+const maxRequired = 50
+
+// readRequired reads the overrides without which nothing is placed: those that are made of the override policies that a policy names,
+// which are of its namespace, or cluster-scoped as it is.
+func (p *propagation) readRequired(in Input, spec fields) ([]placementv1beta1.RequiredOverride, error) {
+	var names []string
+	if _, err := spec.decode("dependentOverrides", &names); err != nil {
+		return nil, err
+	}
+	kind := "clusteroverridepolicy/"
+	if in.Object.GetNamespace() != "" {
+		kind = "overridepolicy/" + in.Object.GetNamespace() + "/"
+	}
+	var required []placementv1beta1.RequiredOverride
+	for _, name := range names {
+		made := p.rulesOfPolicy[kind+name]
+		if len(made) == 0 {
+			p.note(in, "spec.dependentOverrides", Unsupported, "nothing is made of %s, which has to be in the input", kind+name)
+		}
+		for _, o := range made {
+			one := placementv1beta1.RequiredOverride{Namespace: o.object.GetNamespace(), Name: joined(o.object.GetKind(), o.object.GetName())}
+			if len(o.rules) > 0 && !slices.Contains(required, one) {
+				required = append(required, one)
+			}
+		}
+	}
+	if len(required) > maxRequired {
+		p.note(in, "spec.dependentOverrides", Unsupported, "at most %d overrides can be required: the rest is left out", maxRequired)
+		required = required[:maxRequired]
+	}
+	return required, nil
+}
+
+// rebalanced is a workload that a WorkloadRebalancer names.
+type rebalanced struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+}
+
+// convertRebalancer tells the command for each placement of the workloads that are to be scheduled afresh. A rebalancer acts once, so
+// that there is nothing to keep.
+func (p *propagation) convertRebalancer(in Input) error {
+	all := fieldsOf(in.Object)
+	spec, err := all.sub("spec")
+	if err != nil {
+		return err
+	}
+	var workloads []rebalanced
+	if _, err := spec.decode("workloads", &workloads); err != nil {
+		return err
+	}
+	if spec.take("ttlSecondsAfterFinished") != nil {
+		p.note(in, "spec.ttlSecondsAfterFinished", Ignored, "nothing stays of a command that could be removed")
+	}
+	p.noteRest(in, all)
+	if len(workloads) == 0 {
+		p.note(in, "spec.workloads", Ignored, "it names no workload")
+	}
+	for _, w := range workloads {
+		p.note(in, "spec.workloads", Changed, "%s %s is scheduled afresh, once, by: kubectl fleet reschedule %s", w.Kind, strings.TrimPrefix(w.Namespace+"/"+w.Name, "/"), p.placementOf(w))
+	}
+	return nil
+}
+
+// placementOf names, for the command line, the placement of the output that places a workload by its name.
+func (p *propagation) placementOf(w rebalanced) string {
+	for _, document := range p.result.Documents {
+		object := document.Object
+		if object.GetKind() != "ResourcePlacement" || object.GetNamespace() != w.Namespace {
+			continue
+		}
+		selectors, _, _ := unstructured.NestedSlice(object.Object, "spec", "resourceSelectors") // it was made here
+		for _, selector := range selectors {
+			if s, _ := selector.(map[string]any); s["kind"] == w.Kind && s["name"] == w.Name {
+				return object.GetName() + " -n " + object.GetNamespace()
+			}
+		}
+	}
+	return "PLACEMENT"
+}
