@@ -59,7 +59,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 	if err != nil {
 		return nil, err
 	}
-	if waits, err := a.postponePolicy(ctx, placement, latest, same); err != nil || waits {
+	if waits, err := postponePolicy(ctx, a.Client, placement, latest, same); err != nil || waits {
 		return latest, err
 	}
 	if !same {
@@ -89,7 +89,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 
 // postponePolicy says that a policy that the latest snapshot does not hold waits for the next resource snapshot, and notes on the latest
 // policy snapshot, which may be nil, since when.
-func (a *Activities) postponePolicy(ctx context.Context, placement placementv1beta1.PlacementObject,
+func postponePolicy(ctx context.Context, c client.Client, placement placementv1beta1.PlacementObject,
 	latest placementv1beta1.PolicySnapshotObject, same bool) (bool, error) {
 	if latest == nil {
 		return false, nil
@@ -102,9 +102,9 @@ func (a *Activities) postponePolicy(ctx context.Context, placement placementv1be
 	}
 	switch {
 	case same:
-		return false, noteOnPolicy(ctx, a.Client, latest, map[string]string{placementv1beta1.PolicyWaitsAnnotation: ""})
+		return false, noteOnPolicy(ctx, c, latest, map[string]string{placementv1beta1.PolicyWaitsAnnotation: ""})
 	case placementv1beta1.IsLazy(placement) && selected.Snapshot != "" && selected.Index <= since:
-		return true, noteOnPolicy(ctx, a.Client, latest, map[string]string{placementv1beta1.PolicyWaitsAnnotation: strconv.Itoa(since)})
+		return true, noteOnPolicy(ctx, c, latest, map[string]string{placementv1beta1.PolicyWaitsAnnotation: strconv.Itoa(since)})
 	}
 	return false, nil // the note stays with the snapshot that is the latest no longer
 }

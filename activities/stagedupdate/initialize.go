@@ -17,8 +17,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
-	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -136,18 +134,6 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 	}
 	applyOverrides(run.GetUpdateRunStatus(), overrides, f.clusters)
 	return note, nil
-}
-
-// readOverrides picks the overrides that concern a snapshot of a placement. A run without those that the placement requires is refused.
-func (p *planner) readOverrides(ctx context.Context, placement placementv1beta1.PlacementObject, index string) (*override.Matcher, error) {
-	overrides, err := p.acts.Snapshots.Overrides(ctx, placement, index)
-	if lacking, is := errors.AsType[*overridesource.LackingError](err); is {
-		return nil, refuse("%v", lacking)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the overrides of placement %s: %w", placement.GetName(), err)
-	}
-	return overrides, nil
 }
 
 // waitUntilScheduled waits, for a while, until the latest policy snapshot is fully

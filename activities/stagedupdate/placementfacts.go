@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -10,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -80,4 +83,16 @@ func (p *planner) readMemberClusters(ctx context.Context, f *facts) error {
 		f.clusters[i].Name, f.clusters[i].Labels = list.Items[i].Name, list.Items[i].Labels
 	}
 	return nil
+}
+
+// readOverrides picks the overrides that concern a snapshot of a placement. A run without those that the placement requires is refused.
+func (p *planner) readOverrides(ctx context.Context, placement placementv1beta1.PlacementObject, index string) (*override.Matcher, error) {
+	overrides, err := p.acts.Snapshots.Overrides(ctx, placement, index)
+	if lacking, is := errors.AsType[*overridesource.LackingError](err); is {
+		return nil, refuse("%v", lacking)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the overrides of placement %s: %w", placement.GetName(), err)
+	}
+	return overrides, nil
 }
