@@ -65,7 +65,7 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 		totals:      map[placementv1beta1.Workload]int32{},
 	}
 	c.known = &framework.Cycle{
-		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Failover: facts.Failover, Now: facts.Now, Has: map[string]framework.Hold{},
+		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Failover: facts.Failover, Now: facts.Now, Ranges: facts.ranges, Has: map[string]framework.Hold{},
 		Fleet: make([]*clusterv1beta1.MemberCluster, 0, len(facts.Clusters)),
 	}
 	for i := range facts.Clusters {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -24,6 +25,7 @@ func runCycle(facts Facts) (*cycle, Decision) {
 
 // runRounds picks clusters, in one round for each affinity group that is tried.
 func runRounds(facts Facts) (*cycle, Decision) {
+	facts.ranges = map[string]framework.Range{}
 	if facts.Undecided != "" {
 		c := newCycle(facts, nil)
 		return c, c.keepEverything(errors.New(facts.Undecided))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -31,6 +32,8 @@ type Facts struct {
 	// Demands are what the workloads ask for that the policy divides, in order; nil if that is not known: then assignments
 	// stay what they are.
 	Demands []placementv1beta1.ReplicaDemand
+	// ranges are of properties over the clusters, found once for all affinity groups that are tried.
+	ranges map[string]framework.Range
 	// Undecided says why nothing is to be picked yet: what is placed stays. It is empty if there is no such reason.
 	Undecided string
 	// Afresh picks clusters and divides replicas as if everything had been placed for an earlier policy. A placement that names its

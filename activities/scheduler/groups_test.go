@@ -325,6 +325,7 @@ func TestWhateverTheFleetAffinityGroupsKeepTheirPromises(t *testing.T) {
 	assert.Greater(t, moved, *fleets/10)
 }
 
+// BenchmarkAffinityGroups tries nine groups in vain, and picks from the tenth; then it divides replicas as well.
 func BenchmarkAffinityGroups(b *testing.B) {
 	policy := demanding(100)
 	for i := range 10 {
@@ -335,5 +336,9 @@ func BenchmarkAffinityGroups(b *testing.B) {
 		})
 	}
 	policy.AffinityGroups[9].ClusterSelector.ClusterSelectorTerms = nil
-	cycles(b, scheduler.Facts{PolicySnapshot: "p-0", Policy: policy, Clusters: largeFleet(10_000), Now: now}, created(100))
+	facts := scheduler.Facts{PolicySnapshot: "p-0", Policy: policy, Clusters: largeFleet(10_000), Now: now}
+	b.Run("clusters", func(b *testing.B) { cycles(b, facts, created(100)) })
+	policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{{}}
+	facts.Demands = []placementv1beta1.ReplicaDemand{front(10_000)}
+	b.Run("clusters and replicas", func(b *testing.B) { cycles(b, facts, created(100)) })
 }

@@ -18,6 +18,9 @@ type Cycle struct {
 	Namespace string
 	// Fleet are the clusters that are not leaving the fleet, in no order.
 	Fleet []*clusterv1beta1.MemberCluster
+	// Ranges are those of properties over the fleet, by name, as far as they are known; cycles over the same fleet share them. It
+	// may be nil.
+	Ranges map[string]Range
 	// Has tells by name of the cluster what the placement has there.
 	Has map[string]Hold
 	// Failover says when the placement leaves a cluster for another; nil if it stays.
@@ -25,6 +28,9 @@ type Cycle struct {
 	// Now is when the decision is made.
 	Now time.Time
 }
+
+// Range is between which values a property is.
+type Range struct{ Low, High float64 }
 
 // Hold is what a placement has on a cluster.
 type Hold int

@@ -71,7 +71,7 @@ func (p *plugin) PreScore(c *framework.Cycle) (bool, error) {
 	}
 	for i := range p.preferred {
 		if sorter := p.preferred[i].sorter; sorter != nil {
-			sorter.surveyFleet(c.Fleet)
+			sorter.surveyFleet(c)
 		}
 	}
 	return len(p.preferred) == 0, nil

@@ -13,7 +13,11 @@ import (
 const GroupName = "AffinityGroup"
 
 // group keeps clusters out that are not in the affinity group that clusters are picked from.
-type group struct{ terms []required }
+type group struct {
+	terms []required
+	// outside is the reason against all clusters that are not in it: most are not, in each of several groups that are tried.
+	outside string
+}
 
 // NewGroup returns the plug-in.
 func NewGroup() framework.Plugin { return &group{} }
@@ -26,17 +30,18 @@ func (p *group) PreFilter(c *framework.Cycle) (bool, error) {
 	if c.Group == nil {
 		return true, nil
 	}
+	p.outside = fmt.Sprintf("cluster is not in affinity group %q, from which clusters are picked", c.Group.Name)
 	var err error
 	p.terms, err = newRequired(fmt.Sprintf("affinityGroups[%q].clusterSelector", c.Group.Name), &c.Group.ClusterSelector)
 	return len(p.terms) == 0, err
 }
 
 // Filter keeps clusters out that are not in the group.
-func (p *group) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
+func (p *group) Filter(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
 	if slices.ContainsFunc(p.terms, func(term required) bool { return term.matchesCluster(cluster) }) {
 		return ""
 	}
-	return fmt.Sprintf("cluster is not in affinity group %q, from which clusters are picked", c.Group.Name)
+	return p.outside
 }
 
 // NewTiers returns a function that finds the first of groups that a cluster is in; -1 if it is in none. The error is for the user.

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/property"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -92,13 +93,20 @@ func newSorter(field string, spec *placementv1beta1.PropertySorter) (*sorter, er
 	return s, nil
 }
 
-// surveyFleet finds the range of the property in a fleet.
-func (s *sorter) surveyFleet(fleet []*clusterv1beta1.MemberCluster) {
+// surveyFleet finds the range of the property in a fleet, once for all cycles over it.
+func (s *sorter) surveyFleet(c *framework.Cycle) {
+	if known, ok := c.Ranges[s.name]; ok {
+		s.low, s.high = known.Low, known.High
+		return
+	}
 	s.low, s.high = math.Inf(1), math.Inf(-1)
-	for _, cluster := range fleet {
+	for _, cluster := range c.Fleet {
 		if value, ok := s.readValue(cluster); ok {
 			s.low, s.high = min(s.low, value), max(s.high, value)
 		}
+	}
+	if c.Ranges != nil {
+		c.Ranges[s.name] = framework.Range{Low: s.low, High: s.high}
 	}
 }
 
