@@ -127,11 +127,12 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 		run.GetUpdateRunStatus().StagesStatus = nil
 		return "", err
 	}
-	run.GetUpdateRunStatus().ResourceSnapshotIndexUsed = index
 	overrides, err := p.readOverrides(ctx, f.placement, index)
 	if err != nil {
+		run.GetUpdateRunStatus().StagesStatus = nil
 		return "", err
 	}
+	run.GetUpdateRunStatus().ResourceSnapshotIndexUsed = index
 	applyOverrides(run.GetUpdateRunStatus(), overrides, f.clusters)
 	return note, nil
 }
