@@ -38,6 +38,11 @@ func (p *propagation) readScheduling(in Input, spec fields, made *placing) error
 	case activation != "":
 		p.note(in, "spec.activationPreference", Unsupported, "it is Lazy or empty")
 	}
+	return p.readSchedulePriority(in, spec, policy)
+}
+
+// readSchedulePriority reads which policy is worked on first.
+func (p *propagation) readSchedulePriority(in Input, spec fields, policy *placementv1beta1.PlacementPolicy) error {
 	priority, err := spec.sub("schedulePriority")
 	if err != nil || len(priority.content) == 0 {
 		return err
