@@ -247,7 +247,11 @@ func (a *Activities) reportDecision(ctx context.Context, placement placementv1be
 		// What another scheduler has not decided is not told.
 	case told == nil || told.Status == metav1.ConditionTrue || isOwnReason(told.Reason):
 		condition := a.scheduledCondition(policy, decision)
-		condition.Message += ", as scheduler " + placementv1beta1.SchedulerOf(placement) + " has picked them"
+		if scheduler := placementv1beta1.SchedulerOf(placement); condition.Status == metav1.ConditionTrue {
+			condition.Message += ", as scheduler " + scheduler + " has picked them"
+		} else {
+			condition.Message = "scheduler " + scheduler + " has picked the clusters: " + condition.Message
+		}
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	if equality.Semantic.DeepEqual(withoutAges(*before), withoutAges(*status)) {
