@@ -75,7 +75,7 @@ func run(args []string) error {
 	defer temporal.SDK.Close()
 	checks, err := addParts(ctx, mgr, temporal, o, log)
 	if err != nil {
-		return err
+		return explainMissingKinds(err)
 	}
 	if err := agent.AddHealth(mgr, checks...); err != nil {
 		return err
@@ -84,7 +84,7 @@ func run(args []string) error {
 		return fmt.Errorf("watching for KubeFleet's hub agent: %w", err)
 	}
 	log.Info("Starting", "version", version.Number(), "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
-	return mgr.Start(ctx)
+	return explainMissingKinds(mgr.Start(ctx))
 }
 
 func newManager(o *options, config *rest.Config, log logr.Logger) (ctrl.Manager, error) {

@@ -61,6 +61,10 @@ func rules() map[string]rule {
 			of:    []string{"cmd/kubectl-fleet/...", "cmd/fleet-dashboard/..."},
 			never: []string{temporal, module + "/controllers", module + "/worker", module + "/workflows/placement", module + "/workflows/stagedupdate"},
 		},
+		"the plugin, which people download, brings nothing along that runs controllers": {
+			of:    []string{"cmd/kubectl-fleet/..."},
+			never: []string{"sigs.k8s.io/controller-runtime/pkg/manager", "sigs.k8s.io/controller-runtime/pkg/webhook", "google.golang.org/grpc"},
+		},
 		"programs are imported by nobody but themselves": {
 			of:    []string{"apis/...", "activities/...", "controllers/...", "worker/...", "workflows/..."},
 			never: []string{module + "/cmd"},

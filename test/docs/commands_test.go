@@ -88,7 +88,8 @@ func TestCommandsThatNoTestRunsAreFound(t *testing.T) {
 	}
 }
 
-// TestDocuments runs the first page and prints how long that took.
+// That the first page can be followed is for TestDocuments of test/integration, which runs it and prints how long that took; this is that
+// there is a staged run to its end on it.
 func TestTheFirstPageLeadsToAFinishedStagedRun(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(repository, "README.md"))
 	require.NoError(t, err)
