@@ -160,15 +160,17 @@ func isHook(t *testing.T, object runtime.Object) bool {
 	return accessor.GetAnnotations()["helm.sh/hook"] != ""
 }
 
-// inOrder puts namespaces first, as Helm does, and policies last, as who applies may have to be one of those that they let
-// through.
+// inOrder puts namespaces first, and Deployments after what they mount, as Helm does, and policies last, as who applies may
+// have to be one of those that they let through.
 func inOrder(all []runtime.Object) []runtime.Object {
 	rank := func(object runtime.Object) int {
 		switch gvk := object.GetObjectKind().GroupVersionKind(); {
 		case gvk.Kind == "Namespace":
 			return 0
-		case gvk.Group == "admissionregistration.k8s.io":
+		case gvk.Kind == "Deployment":
 			return 2
+		case gvk.Group == "admissionregistration.k8s.io":
+			return 3
 		}
 		return 1
 	}
