@@ -234,7 +234,7 @@ func (s *Server) showStart(r *http.Request) (formView, error) {
 	made, err := reading.Preview(ctx, p.Placement, strategy, index)
 	if err != nil {
 		view.Notes = append(view.Notes, "The plan cannot be shown: "+err.Error())
-		return view, nil
+		return view, nil //nolint:nilerr // the page shows what there is, and says what it cannot
 	}
 	// The run is to roll out what is shown, whatever is the latest by then.
 	index = strconv.Itoa(made.Snapshot)

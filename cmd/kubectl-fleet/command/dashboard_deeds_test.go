@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -109,9 +110,7 @@ func TestAnExemptionNamesWhatItIsFrom(t *testing.T) {
 		"no reason": {"reason": {" "}}, "approvals": {"from": {"approval"}}, "a hold that is not there": {"from": {"hold/none"}}, "too long": {"for": {"48h"}}, "no duration": {"for": {"soon"}}, "another run": {"uid": {"other"}},
 	} {
 		bad := url.Values{"uid": {"run-uid"}, "from": {"hold/incident"}, "reason": {"CVE"}, "for": {"2h"}}
-		for field, value := range wrong {
-			bad[field] = value
-		}
+		maps.Copy(bad, wrong)
 		assert.Equal(t, http.StatusConflict, b.send(http.MethodPost, "/runs/web-5/exempt", bad).Code, name)
 	}
 	require.NoError(t, b.hub.List(t.Context(), exemptions))

@@ -34,16 +34,6 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 	if message := newlyHeld(placement, status, placementv1beta1.ReasonRolloutPaused); message != "" {
 		r.events.Eventf(placement, nil, "Normal", "PlacementRolloutPaused", "Rollout", "%s", message)
 	}
-	scheduled := placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
-	if said := newlyTold(placement, status, scheduled); strings.Contains(said, policyWaitsNote) {
-		r.events.Eventf(placement, nil, "Normal", "PlacementPolicyWaits", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
-	} else if is := meta.FindStatusCondition(status.Conditions, scheduled); said != "" && is.Reason == placementv1beta1.ReasonWaitingForScheduler {
-		r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForScheduler", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
-	}
-	overridden := placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeOverridden)
-	if said := newlyTold(placement, status, overridden); said != "" && meta.FindStatusCondition(status.Conditions, overridden).Reason == placementv1beta1.ReasonRequiredOverrideMissing {
-		r.events.Eventf(placement, nil, "Warning", "RequiredOverrideMissing", "Override", "%s", workmodel.CutMessage(said, maxNote))
-	}
 	if message := newlyHeld(placement, status, placementv1beta1.ReasonPartitionReached); message != "" {
 		r.events.Eventf(placement, nil, "Normal", "PlacementPartitionReached", "Rollout", "%s", message)
 	}
@@ -68,6 +58,24 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 	}
 	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, describeDiffs) {
 		r.events.Eventf(placement, nil, "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", note)
+	}
+}
+
+// emitSchedulingEvents emits an event once a changed policy waits for the selected resources, the placement for another scheduler, or
+// its rollout for an override that it requires.
+func (r *Reconciler) emitSchedulingEvents(facts *Facts, status placementv1beta1.PlacementStatus) {
+	placement, scope := facts.Placement, placementv1beta1.ScopeOf(facts.Placement)
+	scheduled := scope.PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
+	if said := newlyTold(placement, status, scheduled); said != "" {
+		if _, waits := facts.generationInForce(); waits {
+			r.events.Eventf(placement, nil, "Normal", "PlacementPolicyWaits", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
+		} else if meta.FindStatusCondition(status.Conditions, scheduled).Reason == placementv1beta1.ReasonWaitingForScheduler {
+			r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForScheduler", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
+		}
+	}
+	overridden := scope.PlacementConditionType(placementv1beta1.ConditionTypeOverridden)
+	if said := newlyTold(placement, status, overridden); said != "" && meta.FindStatusCondition(status.Conditions, overridden).Reason == placementv1beta1.ReasonRequiredOverrideMissing {
+		r.events.Eventf(placement, nil, "Warning", "RequiredOverrideMissing", "Override", "%s", workmodel.CutMessage(said, maxNote))
 	}
 }
 

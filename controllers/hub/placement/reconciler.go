@@ -141,6 +141,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	r.emitHeldEvents(ctx, placement, status)
 	r.emitClosedEvents(placement, status)
 	r.emitEvents(placement, facts.Bindings, status)
+	r.emitSchedulingEvents(facts, status)
 	return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), copyErr
 }
 

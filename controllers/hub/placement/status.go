@@ -184,9 +184,6 @@ func (f *Facts) generationInForce() (generation int64, waits bool) {
 	return generation, err == nil
 }
 
-// policyWaitsNote tells of a policy that waits.
-const policyWaitsNote = "the changed policy waits for the next change of the selected resources, as policy.activation is Lazy"
-
 // describeNote describes what is selected and cannot be placed yet, and marks and costs that have no effect.
 func describeNote(facts *Facts) string {
 	note := ""
@@ -194,7 +191,7 @@ func describeNote(facts *Facts) string {
 		note = "; " + facts.Verdict.Note
 	}
 	if _, waits := facts.generationInForce(); waits {
-		note += "; " + policyWaitsNote
+		note += "; the changed policy waits for the next change of the selected resources, as policy.activation is Lazy"
 	}
 	if facts.NoPriorityClass != "" {
 		note += fmt.Sprintf("; there is no PriorityClass %q on the hub, so that the placement is worked on in the usual order", facts.NoPriorityClass)
