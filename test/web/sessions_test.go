@@ -1,0 +1,135 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
+	dash "github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
+	"github.com/fleetflow/fleetflow/test/fixture/openid"
+)
+
+// serveUsers serves a hub to users who log in, and whose sessions end by a clock.
+func serveUsers(t *testing.T, h *hub, clock *testingclock.FakeClock) (base string, p *openid.Provider) {
+	t.Helper()
+	p = openid.New(t)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "key"), []byte(strings.Repeat("k", 32)), 0o600))
+	listener, err := net.Listen("tcp", anyPort)
+	require.NoError(t, err)
+	base = "http://" + listener.Addr().String()
+	sealer := &session.Sealer{Folder: folder, Clock: clock}
+	log := func(string, ...any) {}
+	access := &dash.SignedIn{
+		Cookies: &session.Cookies{Sealer: sealer, Insecure: true}, Host: listener.Addr().String(), Clock: clock, Log: log,
+		Provider: &session.Provider{
+			Issuer: p.URL, ClientID: "fleet", Redirect: base + dash.CallbackPath, UsernameClaim: "email", GroupsClaim: "groups",
+			Lasts: 10 * time.Minute, HTTP: p.Client(), Clock: clock, Sealer: sealer,
+		},
+		Act: func(user session.Identity) (*dash.Person, error) {
+			theirs := h.as(user.User, true)
+			f := cli.NewFactory()
+			f.Clock = clock
+			f.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
+			f.Connect = func(*rest.Config) (client.WithWatch, error) { return theirs, nil }
+			steering, reading := command.ForPages(f, theirs)
+			return &dash.Person{Name: user.User, Reviewer: &as.Reviewer{Client: theirs, Clock: clock}, Steering: steering, Reading: reading}, nil
+		},
+	}
+	fleet, err := feed.Start(t.Context(), h.as("the dashboard", true), realClock(), "")
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer((&dash.Server{Feed: fleet, Access: access, Clock: clock, Hub: "hub-europe", Key: newKey, Log: log}).Handler())
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(func() {
+		server.CloseClientConnections() // streams do not end by themselves
+		server.Close()
+	})
+	return base, p
+}
+
+func realClock() clock.WithTicker { return clock.RealClock{} }
+
+// newKey is the key of a form.
+func newKey() string { return time.Now().Format(time.RFC3339Nano) }
+
+func TestASessionThatEndsInTheBrowser(t *testing.T) {
+	h := newHub(t, store()...)
+	clock := testingclock.NewFakeClock(time.Now())
+	base, p := serveUsers(t, h, clock)
+	x := newTab(t, base)
+	x.expect("401 (Unauthorized)", "htmx")
+	x.open("/runs/checkout-7")
+	x.shows("Log in to hub-europe")
+	assert.NotContains(t, x.text(), "checkout", "nothing of the fleet before the login")
+	p.LogIn(clock.Now(), "jane@example.com")
+	x.click(press)
+	x.isAt("/runs/checkout-7")
+	x.isLive()
+
+	clock.Step(11 * time.Minute)
+	x.shows("Your session is over")
+	x.shows("waits for approval of checkout-7-canary") // the last that was known
+	p.LogIn(clock.Now(), "jane@example.com")
+	x.open("/runs/checkout-7")
+	x.isAt("/runs/checkout-7") // renewed without a question
+	x.isLive()
+
+	x.open(approvePage)
+	x.do(chromedp.SendKeys(chromedp.CSS("#f-comment"), "looks good "+html))
+	clock.Step(11 * time.Minute)
+	x.click(press)
+	x.shows("what you have typed is still here")
+	assert.Empty(t, approval(t, h).Status.Conditions, "nothing was done")
+	p.LogIn(clock.Now(), "jane@example.com")
+	x.takes(logIn(t, base, "/me"))
+	x.click(press)
+	x.shows("stage canary of run/checkout-7 approved")
+	assertApproved(t, h, "jane@example.com", "looks good "+html)
+}
+
+// logIn is the session of a user who logs in at a dashboard, in another tab.
+func logIn(t *testing.T, base, page string) *http.Cookie {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	answer, err := (&http.Client{Jar: jar}).PostForm(base+"/login", url.Values{"next": {page}})
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	for _, cookie := range jar.Cookies(answer.Request.URL) {
+		if cookie.Name == "fleet" {
+			return cookie
+		}
+	}
+	require.Fail(t, "there is no session")
+	return nil
+}
+
+// takes has the browser keep a cookie that another of its tabs was given.
+func (x *tab) takes(cookie *http.Cookie) {
+	x.t.Helper()
+	_, err := chromedp.Call(x.ctx, network.SetCookie, network.SetCookieParams{Name: cookie.Name, Value: cookie.Value, URL: x.base, Path: "/", SameSite: network.CookieSameSiteLax, HTTPOnly: new(true)})
+	require.NoError(x.t, err)
+}
