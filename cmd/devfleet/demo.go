@@ -57,9 +57,11 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	_, err := control.Dial(o.dir)
 	running := err == nil
 	display := progress.New(os.Stdout)
-	if _, err := up(ctx, upOptions{dir: o.dir, members: o.members}, display); err != nil {
+	fleet, err := up(ctx, upOptions{dir: o.dir, members: o.members}, display)
+	if err != nil {
 		return err
 	}
+	display.Line("To watch it in a browser, open this link, which works once: %s", dashboardLink(fleet))
 	err = playDemo(ctx, o, running || o.keep)
 	if running || o.keep {
 		return withAdvice(err, o.dir)

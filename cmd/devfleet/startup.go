@@ -56,7 +56,14 @@ func (s *startup) run(ctx context.Context, changed []string, withAgents bool) er
 	if err := s.startAgents(ctx, changed); err != nil {
 		return err
 	}
-	return s.awaitJoined(ctx)
+	if err := s.awaitJoined(ctx); err != nil || s.fleet.Members == 0 { // a hub without members is there to be measured
+		return err
+	}
+	step := s.display.Step("dashboard")
+	if err := s.startOurs(ctx, changed, controlplane.Dashboard); err != nil {
+		return step.End(err)
+	}
+	return step.End(s.await(ctx, step, agentTimeout, controlplane.Dashboard))
 }
 
 // platform returns every component that is not an agent of this repository.
@@ -111,17 +118,24 @@ func (s *startup) startCluster(ctx context.Context, cluster string) error {
 func (s *startup) startAgents(ctx context.Context, changed []string) error {
 	names := controlplane.AgentNames(s.fleet)
 	step := s.display.Step("hub agent and %d member agents", s.fleet.Members)
-	err := s.release(ctx, names, func(name string) bool { return slices.Contains(changed, binaryOf(name)) })
-	if err != nil {
+	if err := s.startOurs(ctx, changed, names...); err != nil {
 		return step.End(err)
 	}
 	return step.End(s.await(ctx, step, agentTimeout, names...))
 }
 
-// binaryOf returns the program that an agent's component runs.
-func binaryOf(agent string) string {
-	if agent == controlplane.HubAgent {
+// startOurs starts components that run this repository's programs, anew those whose binary changed.
+func (s *startup) startOurs(ctx context.Context, changed []string, names ...string) error {
+	return s.release(ctx, names, func(name string) bool { return slices.Contains(changed, binaryOf(name)) })
+}
+
+// binaryOf returns the program that one of our components runs.
+func binaryOf(component string) string {
+	switch component {
+	case controlplane.HubAgent:
 		return "hub-agent"
+	case controlplane.Dashboard:
+		return "kubectl-fleet"
 	}
 	return "member-agent"
 }

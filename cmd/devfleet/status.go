@@ -26,6 +26,7 @@ type report struct {
 	Kubeconfig string                    `json:"kubeconfig"`
 	Temporal   string                    `json:"temporal"`
 	TemporalUI string                    `json:"temporalUI"`
+	Dashboard  string                    `json:"dashboard,omitempty"`
 	Components []control.Component       `json:"components"`
 	Members    []controlplane.Membership `json:"members,omitempty"`
 	// MembersError says why the members are not listed.
@@ -71,7 +72,7 @@ func collect(ctx context.Context, dir string) (*report, error) {
 	}
 	r := &report{
 		Dir: dir, Kubeconfig: fleet.Kubeconfig(), Temporal: fleet.Address("temporal"),
-		TemporalUI: fleet.TemporalUI(), Components: status.Components,
+		TemporalUI: fleet.TemporalUI(), Dashboard: fleet.DashboardLink(), Components: status.Components,
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -112,6 +113,9 @@ func printReport(out io.Writer, r *report, now time.Time) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.Name, m.Joined, m.Healthy, heartbeat)
 	}
 	fmt.Fprintf(table, "\nkubeconfig\t%s\ntemporal\t%s, UI %s\n", r.Kubeconfig, r.Temporal, r.TemporalUI)
+	if r.Dashboard != "" {
+		fmt.Fprintf(table, "dashboard\t%s\n", r.Dashboard)
+	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the status: %w", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -267,6 +268,7 @@ func printWelcome(out io.Writer, fleet *state.Fleet) {
   export PATH=%s:$PATH
 
 Contexts      %s
+Dashboard     %s
 Temporal UI   %s
 Temporal CLI  temporal --address %s --namespace %s workflow list
 Approvals     through Temporal count under any name, for this Temporal knows no users (--temporal-approvals=any)
@@ -275,5 +277,19 @@ Next          kubectl get memberclusters
               %s status
               %s down
 `, strings.Join(fleet.Environment(), "\n  export "), fleet.Path("bin"), contexts,
-		fleet.TemporalUI(), fleet.Address("temporal"), wf.DefaultNamespace, fleet.LogDir(), program, program, program)
+		aboutDashboard(fleet, program, "NAME"), fleet.TemporalUI(), fleet.Address("temporal"), wf.DefaultNamespace, fleet.LogDir(), program, program, program)
+}
+
+// aboutDashboard says how the dashboard is opened, and where it shows a run then.
+func aboutDashboard(fleet *state.Fleet, program, run string) string {
+	link := dashboardLink(fleet)
+	if fleet.DashboardLink() == "" {
+		return link
+	}
+	return fmt.Sprintf("%s\n              works once, and %s restart dashboard makes another; then %s shows a run", link, program, fleet.Dashboard("/runs/"+run))
+}
+
+// dashboardLink is how the dashboard is opened, or why it is not.
+func dashboardLink(fleet *state.Fleet) string {
+	return cmp.Or(fleet.DashboardLink(), "not started")
 }

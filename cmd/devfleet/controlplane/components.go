@@ -16,6 +16,8 @@ const (
 	Temporal = "temporal"
 	// HubAgent is the name of the component that runs the hub agent.
 	HubAgent = "hub-agent"
+	// Dashboard is the name of the component that runs kubectl fleet dashboard.
+	Dashboard = "dashboard"
 	// agentPause is how long an agent that ended stays down: enough to see it, short enough not to wait for it.
 	agentPause = time.Second
 )
@@ -32,8 +34,8 @@ func AgentNames(fleet *state.Fleet) []string {
 	return names
 }
 
-// Components returns everything the fleet runs, each after what it needs. The agents are held: they start when the
-// clusters are set up.
+// Components returns everything the fleet runs, each after what it needs. The agents and the dashboard are held: they start
+// when the clusters are set up.
 func Components(fleet *state.Fleet) []supervisor.Spec {
 	var specs []supervisor.Spec
 	for _, cluster := range fleet.Clusters() {
@@ -46,6 +48,7 @@ func Components(fleet *state.Fleet) []supervisor.Spec {
 	for _, member := range fleet.MemberNames() {
 		specs = append(specs, memberAgent(fleet, member))
 	}
+	specs = append(specs, dashboard(fleet))
 	for i := range specs {
 		specs[i].LogFile = fleet.LogFile(specs[i].Name)
 	}
@@ -250,6 +253,21 @@ func memberAgent(fleet *state.Fleet, member string) supervisor.Spec {
 		},
 		Ports: ports(fleet, name+"/metrics", name+"/health"),
 		Probe: httpProbe("http://" + fleet.Address(name+"/health") + "/readyz?exclude=hub-api"),
+		Pause: agentPause,
+		Held:  true,
+	}
+}
+
+// dashboard acts as the fleet's administrator, for the one browser that opens the link that it prints.
+func dashboard(fleet *state.Fleet) supervisor.Spec {
+	address := fleet.Address(Dashboard)
+	return supervisor.Spec{
+		Name:  Dashboard,
+		Needs: []string{state.Hub + "/apiserver"},
+		Command: []string{fleet.Binary("kubectl-fleet"), "dashboard", "--kubeconfig", fleet.Kubeconfig(), "--context", state.Hub,
+			"--address", address, "--temporal-ui", strings.TrimSuffix(fleet.TemporalUI(), "/workflows")},
+		Ports: ports(fleet, Dashboard),
+		Probe: httpProbe("http://" + address + "/static/icon.svg"), // needs no session
 		Pause: agentPause,
 		Held:  true,
 	}

@@ -38,7 +38,7 @@ func TestComponentsFormAFleetThatCanStart(t *testing.T) {
 	specs := Components(fleet)
 	_, err := supervisor.New(fleet.Members, specs)
 	require.NoError(t, err, "names are unique and needs come first")
-	assert.Len(t, specs, 3+3*5+1+1+3)
+	assert.Len(t, specs, 3+3*5+1+1+3+1)
 
 	owners := map[int]string{}
 	for _, spec := range specs {
@@ -53,7 +53,7 @@ func TestComponentsFormAFleetThatCanStart(t *testing.T) {
 	assert.Len(t, owners, len(state.Listeners(fleet.Members)), "every listener belongs to a component")
 }
 
-func TestOnlyAgentsAreHeld(t *testing.T) {
+func TestOnlyOurProgramsAreHeld(t *testing.T) {
 	fleet := testFleet(t, 2)
 	var held []string
 	for _, spec := range Components(fleet) {
@@ -61,7 +61,7 @@ func TestOnlyAgentsAreHeld(t *testing.T) {
 			held = append(held, spec.Name)
 		}
 	}
-	assert.Equal(t, AgentNames(fleet), held)
+	assert.Equal(t, append(AgentNames(fleet), Dashboard), held)
 }
 
 func TestAMemberMeetsTheHubWithoutAnyGroup(t *testing.T) {

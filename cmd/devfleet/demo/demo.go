@@ -95,7 +95,9 @@ func LookAround(out io.Writer, fleet *access.Access, program string) {
 	} {
 		fmt.Fprintf(out, "  %-60s # %s\n", hint[0], hint[1])
 	}
-	fmt.Fprintf(out, "\nTemporal UI   %s\nRun it again  %s demo\nEnd it        %s down\n", f.TemporalUI(), program, program)
+	fmt.Fprintf(out, "\nDashboard     %s\n              works once, and %s restart dashboard makes another; then the runs are at %s and %s\n",
+		f.DashboardLink(), program, f.Dashboard("/runs/"+runName(1)), f.Dashboard("/runs/"+runName(5)))
+	fmt.Fprintf(out, "Temporal UI   %s\nRun it again  %s demo\nEnd it        %s down\n", f.TemporalUI(), program, program)
 }
 
 // lines reads a person's Enters in the background: reading cannot be interrupted, waiting for it can.

@@ -24,7 +24,7 @@ func Listeners(members int) []string {
 		listeners = append(listeners, controlPlaneListeners(member)...)
 		listeners = append(listeners, member+"/agent/metrics", member+"/agent/health")
 	}
-	return listeners
+	return append(listeners, "dashboard")
 }
 
 func controlPlaneListeners(cluster string) []string {

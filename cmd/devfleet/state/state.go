@@ -120,6 +120,25 @@ func (f *Fleet) TemporalUI() string {
 	return fmt.Sprintf("http://%s/namespaces/%s/workflows", f.Address("temporal/ui"), wf.DefaultNamespace)
 }
 
+// DashboardLink opens the dashboard, once, in a browser that then finds the pages of its objects at Dashboard. It is empty if
+// the dashboard has not printed one.
+func (f *Fleet) DashboardLink() string {
+	log, err := os.ReadFile(f.LogFile("dashboard"))
+	if err != nil {
+		return ""
+	}
+	link := ""
+	for line := range strings.Lines(string(log)) {
+		if strings.HasPrefix(line, f.Dashboard("/open?")) {
+			link = strings.TrimSpace(line) // each start prints another
+		}
+	}
+	return link
+}
+
+// Dashboard is the address of a page of the dashboard, such as /runs/web-1.
+func (f *Fleet) Dashboard(path string) string { return "http://" + f.Address("dashboard") + path }
+
 // HubAgentKubeconfig is the file the hub agent reaches the hub with.
 func (f *Fleet) HubAgentKubeconfig() string { return f.Path("hub-agent.kubeconfig") }
 

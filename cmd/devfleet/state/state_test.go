@@ -45,6 +45,15 @@ func TestNamesAndPaths(t *testing.T) {
 	assert.Equal(t, "/f/logs/member-1.etcd.log", fleet.LogFile("member-1/etcd"))
 }
 
+func TestTheLinkOfTheDashboardIsTheLatestThatItHasPrinted(t *testing.T) {
+	fleet := &Fleet{Dir: t.TempDir(), Ports: map[string]int{"dashboard": 8080}}
+	assert.Empty(t, fleet.DashboardLink())
+	require.NoError(t, os.MkdirAll(fleet.LogDir(), 0o755))
+	require.NoError(t, os.WriteFile(fleet.LogFile("dashboard"), []byte("http://127.0.0.1:8080/open?t=1\nThe link works once.\nhttp://127.0.0.1:8080/open?t=2\nhttp://127.0.0.1:80"), 0o600))
+	assert.Equal(t, "http://127.0.0.1:8080/open?t=2", fleet.DashboardLink())
+	assert.Equal(t, "http://127.0.0.1:8080/runs/web-1", fleet.Dashboard("/runs/web-1"))
+}
+
 func TestAssignPorts(t *testing.T) {
 	allFree := func(int) bool { return true }
 	listeners := []string{"a", "b", "c"}
@@ -96,7 +105,7 @@ func TestListenersAreUniqueAndGrowWithTheMembers(t *testing.T) {
 			assert.False(t, seen[listener], "listener %s twice", listener)
 			seen[listener] = true
 		}
-		assert.Len(t, seen, 10+5*members)
+		assert.Len(t, seen, 11+5*members)
 	}
 	assert.Less(t, len(Listeners(MaxMembers)), portsPerDir, "a fleet fits its block of ports")
 }

@@ -10,23 +10,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 )
 
-// Agents are the programs of this repository that the fleet runs.
-var Agents = []string{"hub-agent", "member-agent"}
-
-// plugin is the command line, which is built beside the agents; completion is the name under which kubectl asks it for
+// plugin is the command line, which serves the dashboard, too; completion is the name under which kubectl asks it for
 // completions.
 const (
 	plugin     = "kubectl-fleet"
 	completion = "kubectl_complete-fleet"
 )
 
-// BuildAgents builds this repository's agents and its command line into a folder and returns the names of those agents
-// whose binary changed, so that only these are restarted.
+// programs are those of this repository that the fleet runs.
+var programs = []string{"hub-agent", "member-agent", plugin}
+
+// BuildAgents builds this repository's agents and its command line into a folder and returns the names of those whose binary
+// changed, so that only these are restarted.
 func BuildAgents(ctx context.Context, root, into string, display *progress.Display) ([]string, error) {
 	step := display.Step("building hub-agent, member-agent and kubectl-fleet")
 	changed, err := buildAgents(ctx, root, into, step)
@@ -40,7 +39,7 @@ func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([
 		return nil, fmt.Errorf("making %s: %w", fresh, err)
 	}
 	args := []string{"-o", fresh + string(filepath.Separator)}
-	for _, program := range append(slices.Clone(Agents), plugin) {
+	for _, program := range programs {
 		args = append(args, "./cmd/"+program)
 	}
 	// The same flags as `go test`, so that both share what is compiled.
@@ -48,17 +47,14 @@ func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([
 		return nil, fmt.Errorf("building the agents: %w", err)
 	}
 	var changed []string
-	for _, agent := range Agents {
-		differs, err := install(filepath.Join(fresh, agent), filepath.Join(into, agent))
+	for _, program := range programs {
+		differs, err := install(filepath.Join(fresh, program), filepath.Join(into, program))
 		if err != nil {
 			return nil, err
 		}
 		if differs {
-			changed = append(changed, agent)
+			changed = append(changed, program)
 		}
-	}
-	if _, err := install(filepath.Join(fresh, plugin), filepath.Join(into, plugin)); err != nil {
-		return nil, err
 	}
 	if err := os.Symlink(plugin, filepath.Join(into, completion)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("linking %s: %w", completion, err)
