@@ -1,0 +1,71 @@
+package v1beta1
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// wantedAndBefore are a placement whose policy waits, and its latest policy snapshot, which holds the policy before.
+func wantedAndBefore() (*ClusterResourcePlacement, *ClusterSchedulingPolicySnapshot) {
+	return &ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: PlacementSpec{Policy: &PlacementPolicy{
+			PlacementType: PickNPlacementType, NumberOfClusters: new(int32(3)), Activation: ActivationLazy, PriorityClassName: "urgent",
+			AffinityGroups: []AffinityGroup{{Name: "new"}}, Failback: FailbackAutomatic,
+			Tolerations: []Toleration{{Key: "a", Effect: "NoExecute", TolerationSeconds: new(int64(60))}, {Key: "new", Effect: "NoExecute"}},
+		}}}, &ClusterSchedulingPolicySnapshot{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{PolicyWaitsAnnotation: "4"}},
+			Spec: SchedulingPolicySnapshotSpec{Policy: &PlacementPolicy{
+				PlacementType: PickNPlacementType, AffinityGroups: []AffinityGroup{{Name: "old"}}, Tolerations: []Toleration{{Key: "a", Effect: "NoExecute"}},
+			}},
+			Status: SchedulingPolicySnapshotStatus{ObservedCRPGeneration: 1, ClusterDecisions: []ClusterDecision{
+				{ClusterName: "c", Selected: true}, {ClusterName: "a", Selected: true}, {ClusterName: "b"},
+			}},
+		}
+}
+
+func TestWhileAPolicyWaitsThatBeforeIsInForce(t *testing.T) {
+	placement, latest := wantedAndBefore()
+	assert.Same(t, placement.Spec.Policy, PolicyInForce(placement, nil), "nothing was picked yet")
+	inForce := PolicyInForce(placement, latest)
+	assert.Equal(t, "old", inForce.AffinityGroups[0].Name)
+	assert.EqualValues(t, 3, *inForce.NumberOfClusters, "what is no other policy acts at once")
+	assert.Equal(t, FailbackAutomatic, inForce.Failback)
+	assert.Len(t, inForce.Tolerations, 1)
+	assert.EqualValues(t, 60, *inForce.Tolerations[0].TolerationSeconds)
+	assert.Nil(t, latest.Spec.Policy.NumberOfClusters, "the snapshot stays what it is")
+	assert.Nil(t, latest.Spec.Policy.Tolerations[0].TolerationSeconds)
+
+	latest.Annotations = nil
+	assert.Same(t, placement.Spec.Policy, PolicyInForce(placement, latest))
+}
+
+func TestAnotherSchedulerPicksByName(t *testing.T) {
+	placement, latest := wantedAndBefore()
+	placement.Spec.Policy.SchedulerName = "theirs"
+	assert.True(t, WaitsForScheduler(placement, latest))
+	assert.True(t, WaitsForScheduler(placement, nil))
+	assert.False(t, IsLazy(placement), "when it acts is up to the scheduler")
+	assert.Equal(t, &PlacementPolicy{PlacementType: PickFixedPlacementType, ClusterNames: []string{"a", "c"}}, PolicyInForce(placement, latest))
+	latest.Status.ObservedCRPGeneration = 2
+	assert.False(t, WaitsForScheduler(placement, latest))
+	placement.Spec.Policy.SchedulerName = ""
+	latest.Status.ObservedCRPGeneration = 0
+	assert.False(t, WaitsForScheduler(placement, latest), "the built-in scheduler waits for nobody")
+}
+
+func TestARequestToRescheduleIsCarriedOutOnce(t *testing.T) {
+	placement, latest := wantedAndBefore()
+	assert.False(t, AsksToReschedule(placement, latest))
+	placement.Annotations = map[string]string{RescheduleAtAnnotation: "2026-01-31T12:00:00Z"}
+	assert.False(t, AsksToReschedule(placement, nil), "nothing was picked yet")
+	assert.True(t, AsksToReschedule(placement, latest))
+	latest.Annotations[RescheduleAtAnnotation] = "2026-01-31T11:59:59Z"
+	assert.True(t, AsksToReschedule(placement, latest))
+	latest.Annotations[RescheduleAtAnnotation] = "2026-01-31T12:00:00Z"
+	assert.False(t, AsksToReschedule(placement, latest))
+	placement.Annotations[RescheduleAtAnnotation] = "soon"
+	assert.False(t, AsksToReschedule(placement, latest))
+	_, err := RescheduleAt(placement)
+	assert.ErrorContains(t, err, "which is no time like 2026-01-31T12:00:00Z")
+}
