@@ -276,6 +276,24 @@ func TestReconcileMarksWhoCares(t *testing.T) {
 	}
 }
 
+func TestAClusterWakesWhoWouldPickItByThePolicyInForce(t *testing.T) {
+	wantsOther, lazy := only("other"), placement("lazy", nil)
+	wantsOther.Activation = placementv1beta1.ActivationLazy
+	lazy.Spec.Policy = wantsOther
+	before := told(lazy, metav1.ConditionTrue).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+	before.Annotations = map[string]string{placementv1beta1.PolicyWaitsAnnotation: "0"}
+	before.Spec.Policy = only("c")
+	leftTo := func(name, picks string) []client.Object {
+		of := placement(name, &placementv1beta1.PlacementPolicy{SchedulerName: "theirs"})
+		snapshot := told(of, metav1.ConditionFalse).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+		snapshot.Status.ClusterDecisions = []placementv1beta1.ClusterDecision{{ClusterName: picks, Selected: true}}
+		return []client.Object{of, snapshot}
+	}
+	objects := slices.Concat([]client.Object{cluster(), lazy, before}, leftTo("picked", "c"), leftTo("elsewhere", "d"))
+	h := newHub(t, objects...)
+	assert.ElementsMatch(t, marks{"lazy clusters", "picked clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Standing}))
+}
+
 func TestWhoFailsOverIsWokenByTheHealthOfClusters(t *testing.T) {
 	moving, staying := placement("moving", pickN(1)), placement("staying", pickN(1))
 	moving.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{}}}
