@@ -122,6 +122,7 @@ var together = []promise{
 	{"the command line tells beforehand, and with its exit code, that a run fails", commandLineTellsFailure},
 
 	{"the command line steers a run, and takes it back", commandLineSteersARun},
+	{"an approval is clicked in a browser, and the members have the change", approvalIsClicked},
 	{"the command line has a run try a cluster again, and go on without it", commandLineSkipsAndRetries},
 	{"the command line evicts within a budget", commandLineEvicts},
 	{"the command line places what is on the hub, and leaves it on the members", commandLineFederates},

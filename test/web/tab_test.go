@@ -109,6 +109,12 @@ func serve(t testing.TB, as client.WithWatch, address string) *dashboard {
 			{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: verbs}}},
 		}, nil
 	}
+	return serveFrom(t, f, address)
+}
+
+// serveFrom starts a dashboard as a user with the clients of a factory.
+func serveFrom(t testing.TB, f *cli.Factory, address string) *dashboard {
+	t.Helper()
 	out, printed := io.Pipe()
 	cmd := command.NewDashboard(f, genericiooptions.IOStreams{In: strings.NewReader(""), Out: printed, ErrOut: io.Discard})
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
