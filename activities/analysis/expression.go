@@ -24,24 +24,32 @@ const (
 
 // Variables of expressions.
 const (
-	variableResult   = "result"
-	variableSamples  = "samples"
-	variableBaseline = "baseline"
-	variableResponse = "response"
-	variableArgs     = "args"
-	variableCluster  = "cluster"
+	variableResult     = "result"
+	variableSamples    = "samples"
+	variableBaseline   = "baseline"
+	variableResponse   = "response"
+	variableObject     = "object"
+	variableConditions = "conditions"
+	variableArgs       = "args"
+	variableCluster    = "cluster"
 )
 
-// newEnvironment has the variables that the expressions of a metric may use. They see what its source has answered and nothing
-// else of the hub: no Secret can be asked for.
+// newEnvironment has the variables that the expressions of a metric may use. They see what its source has answered, or the one
+// object that the metric names, and nothing else of the hub: no Secret can be asked for.
 func newEnvironment(metric fleetflowv1alpha1.AnalysisMetric) (*cel.Env, error) {
 	options := []cel.EnvOption{
 		cel.Variable(variableArgs, cel.MapType(cel.StringType, cel.StringType)),
 		cel.OptionalTypes(), ext.Strings(), ext.Math(), ext.Lists(), ext.Sets(),
 	}
-	if metric.Webhook != nil {
+	switch {
+	case metric.Webhook != nil:
 		options = append(options, cel.Variable(variableResponse, cel.DynType))
-	} else {
+	case metric.Objects != nil:
+		options = append(options, cel.Variable(variableObject, cel.DynType))
+		if metric.Objects.From == fleetflowv1alpha1.ObjectsFromWorks {
+			options = append(options, cel.Variable(variableConditions, cel.MapType(cel.StringType, cel.StringType)))
+		}
+	default:
 		options = append(options, cel.Variable(variableResult, cel.DoubleType), cel.Variable(variableSamples, cel.ListType(cel.DoubleType)))
 	}
 	if metric.Prometheus != nil && metric.Prometheus.BaselineQuery != "" {

@@ -26,6 +26,11 @@ type Reading struct {
 	Problem string
 	// Samples are those of an answer of Prometheus.
 	Samples []Sample
+	// Observations are how many observations are behind the samples, as samples too; nil if that was not asked.
+	Observations []Sample
+	// Object is what was read of the hub; nil if it is not there. Objects are those of clusters.
+	Object  *Object
+	Objects map[string]Object
 	// Baseline is the answer to the query to compare with; nil if that has no number.
 	Baseline *float64
 	// Response is the JSON of a webhook's answer.
@@ -33,6 +38,12 @@ type Reading struct {
 	// Decided is what a webhook has decided itself, with Message; empty if it has not.
 	Decided fleetflowv1alpha1.AnalysisOutcome
 	Message string
+}
+
+// Object is an object that the expressions of a metric see.
+type Object struct {
+	Fields     map[string]any
+	Conditions map[string]string
 }
 
 // Measurement is what a reading has come to.
@@ -91,9 +102,11 @@ func (j *Judge) Judge(ctx context.Context, reading Reading, clusters []string) M
 	case reading.Decided != "":
 		return Measurement{Outcome: reading.Decided, Message: reading.Message}
 	case j.comparesWithNothing(reading):
-		return Measurement{Outcome: cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive), Message: "no data to compare with"}
+		return j.withoutData("no data to compare with")
 	case j.metric.PerCluster != nil:
 		return j.judgeClusters(ctx, reading, clusters)
+	case j.metric.Objects != nil:
+		return j.judgeObject(ctx, reading.Object)
 	case j.metric.Webhook != nil:
 		m := j.weigh(ctx, map[string]any{variableResponse: reading.Response})
 		m.Message = cmp.Or(m.Message, reading.Message)
@@ -128,8 +141,10 @@ func (j *Judge) judgeSamples(ctx context.Context, reading Reading) Measurement {
 		}
 	}
 	if len(values) == 0 {
-		outcome := cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive)
-		return Measurement{Outcome: outcome, Message: "no data"}
+		return j.withoutData(noData)
+	}
+	if observed := sumOf(reading.Observations); j.observesTooLittle(observed) {
+		return j.withoutData(fmt.Sprintf("no data: %s observations, at least %d are wanted", formatValue(observed), j.metric.Prometheus.MinSamples))
 	}
 	m := j.weigh(ctx, variablesOf(reading, values))
 	if len(values) == 1 {
@@ -141,6 +156,41 @@ func (j *Judge) judgeSamples(ctx context.Context, reading Reading) Measurement {
 		m.Message = strings.TrimSpace("against " + formatValue(*reading.Baseline) + " " + m.Message)
 	}
 	return m
+}
+
+// noData is the message of a measurement without any.
+const noData = "no data"
+
+// withoutData is a measurement without data.
+func (j *Judge) withoutData(message string) Measurement {
+	return Measurement{Outcome: cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive), Message: message}
+}
+
+// observesTooLittle says that so many observations are too few to say anything.
+func (j *Judge) observesTooLittle(observed float64) bool {
+	return j.metric.Prometheus != nil && j.metric.Prometheus.MinSamples > 0 && observed < float64(j.metric.Prometheus.MinSamples)
+}
+
+// sumOf adds up the samples that are numbers.
+func sumOf(samples []Sample) (sum float64) {
+	for _, s := range samples {
+		if isNumber(s.Value) {
+			sum += s.Value
+		}
+	}
+	return sum
+}
+
+// judgeObject judges an object of the hub.
+func (j *Judge) judgeObject(ctx context.Context, object *Object) Measurement {
+	if object == nil {
+		return j.withoutData("no data: the object is not there")
+	}
+	return j.weigh(ctx, variablesOfObject(*object))
+}
+
+func variablesOfObject(object Object) map[string]any {
+	return map[string]any{variableObject: object.Fields, variableConditions: object.Conditions}
 }
 
 // weigh evaluates both expressions. Of a metric with one of them only, what it does not say is the opposite.
@@ -173,32 +223,57 @@ func (j *Judge) weigh(ctx context.Context, variables map[string]any) Measurement
 // maxWorst is how many clusters are named that are not good.
 const maxWorst = 20
 
-// judgeClusters judges the sample of each cluster, and then how many are good.
-func (j *Judge) judgeClusters(ctx context.Context, reading Reading, clusters []string) Measurement {
-	per := j.metric.PerCluster
-	label, byCluster := cmp.Or(per.Label, "cluster"), map[string]float64{}
+// answerOfCluster is what was measured of one cluster: what expressions see, and what is shown.
+type answerOfCluster struct {
+	variables map[string]any
+	shown     string
+}
+
+// answersByCluster are the answers of clusters, of those that have one; problem says why they cannot be told apart.
+func (j *Judge) answersByCluster(reading Reading, clusters []string) (by map[string]answerOfCluster, problem string) {
+	by = map[string]answerOfCluster{}
+	if j.metric.Objects != nil {
+		for name, object := range reading.Objects {
+			by[name] = answerOfCluster{variablesOfObject(object), ""}
+		}
+		return by, ""
+	}
+	label, named := cmp.Or(j.metric.PerCluster.Label, "cluster"), map[string]bool{}
+	observed := map[string]float64{}
+	for _, s := range reading.Observations {
+		observed[s.Labels[label]] += s.Value
+	}
 	for _, s := range reading.Samples {
 		name := s.Labels[label]
-		if _, twice := byCluster[name]; twice && slices.Contains(clusters, name) {
-			return failedToMeasure(fmt.Sprintf("the answer has two samples of cluster %s: use by (%s)", name, label))
+		if named[name] && slices.Contains(clusters, name) {
+			return nil, fmt.Sprintf("the answer has two samples of cluster %s: use by (%s)", name, label)
 		}
-		byCluster[name] = s.Value
+		if named[name] = true; isNumber(s.Value) && !j.observesTooLittle(observed[name]) {
+			by[name] = answerOfCluster{variablesOf(reading, []float64{s.Value}), formatValue(s.Value)}
+		}
+	}
+	return by, ""
+}
+
+// judgeClusters judges the answer of each cluster, and then how many are good.
+func (j *Judge) judgeClusters(ctx context.Context, reading Reading, clusters []string) Measurement {
+	answers, problem := j.answersByCluster(reading, clusters)
+	if problem != "" {
+		return failedToMeasure(problem)
 	}
 	counts := &fleetflowv1alpha1.AnalysisClusters{}
 	for _, name := range slices.Sorted(slices.Values(clusters)) {
-		value, found := byCluster[name]
-		m := Measurement{Outcome: cmp.Or(per.Missing, fleetflowv1alpha1.OutcomeInconclusive)}
-		shown := fleetflowv1alpha1.AnalysisClusterValue{Name: name}
-		if found && isNumber(value) {
-			variables := variablesOf(reading, []float64{value})
-			variables[variableCluster] = name
-			m = j.weigh(ctx, variables)
-			shown.Value = formatValue(value)
+		answer, found := answers[name]
+		m := Measurement{Outcome: cmp.Or(j.metric.PerCluster.Missing, fleetflowv1alpha1.OutcomeInconclusive)}
+		if found {
+			answer.variables[variableCluster] = name
+			m = j.weigh(ctx, answer.variables)
 		} else {
 			counts.Missing++
 		}
 		switch m.Outcome {
 		case fleetflowv1alpha1.OutcomeError:
+			m.Message = Shorten("cluster "+name+": "+m.Message, maxMessage)
 			return m
 		case fleetflowv1alpha1.OutcomeSuccess:
 			counts.Passing++
@@ -209,7 +284,7 @@ func (j *Judge) judgeClusters(ctx context.Context, reading Reading, clusters []s
 			counts.Unknown++
 		}
 		if len(counts.Worst) < maxWorst {
-			counts.Worst = append(counts.Worst, shown)
+			counts.Worst = append(counts.Worst, fleetflowv1alpha1.AnalysisClusterValue{Name: name, Value: answer.shown})
 		}
 	}
 	return j.weighClusters(counts, len(clusters))
@@ -219,14 +294,14 @@ func (j *Judge) judgeClusters(ctx context.Context, reading Reading, clusters []s
 func (j *Judge) weighClusters(counts *fleetflowv1alpha1.AnalysisClusters, total int) Measurement {
 	m := Measurement{Outcome: fleetflowv1alpha1.OutcomeInconclusive, Clusters: counts, Message: fmt.Sprintf("%d of %d pass", counts.Passing, total)}
 	switch needed := passingNeeded(j.metric.PerCluster.MinPassing, total); {
-	case int(counts.Missing) == total:
-		m.Outcome, m.Message = cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive), "no data"
+	case int(counts.Missing) == total && j.metric.Objects == nil:
+		m.Outcome, m.Message = cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive), noData
 	case int(counts.Passing) >= needed:
 		m.Outcome = fleetflowv1alpha1.OutcomeSuccess
 	case total-int(counts.Failing) < needed:
 		m.Outcome = fleetflowv1alpha1.OutcomeFailure
 	}
-	if names := worstNames(counts); names != "" && m.Outcome != fleetflowv1alpha1.OutcomeSuccess && int(counts.Missing) < total {
+	if names := worstNames(counts); names != "" && m.Outcome != fleetflowv1alpha1.OutcomeSuccess && m.Message != noData {
 		m.Message = "on " + names + " (" + m.Message + ")"
 	}
 	return m

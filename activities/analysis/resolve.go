@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
+
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -42,10 +44,11 @@ func invalid(reason, format string, args ...any) *Problem {
 	return &Problem{reason, fmt.Sprintf(format, args...)}
 }
 
-// Template is a template with the sources that there are for it, by name.
+// Template is a template with the sources that there are for it, by name, and the kinds of which it may read objects of the hub.
 type Template struct {
-	Object  *fleetflowv1alpha1.StageAnalysis
-	Sources map[string]*fleetflowv1alpha1.MetricSource
+	Object   *fleetflowv1alpha1.StageAnalysis
+	Sources  map[string]*fleetflowv1alpha1.MetricSource
+	HubKinds HubKinds
 }
 
 // SourceOf is the source that a metric names, and the type that it has to have.
@@ -57,6 +60,15 @@ func SourceOf(metric fleetflowv1alpha1.AnalysisMetric) (name string, kind fleetf
 		return metric.Prometheus.Source, fleetflowv1alpha1.MetricSourcePrometheus
 	}
 	return "", ""
+}
+
+// ProviderOf is what a metric is measured at: Prometheus, Webhook, or the objects of Works or Hub.
+func ProviderOf(metric fleetflowv1alpha1.AnalysisMetric) string {
+	if metric.Objects != nil {
+		return string(metric.Objects.From)
+	}
+	_, kind := SourceOf(metric)
+	return string(kind)
 }
 
 // CheckTemplate says why no analysis can be made of a template; nil if one can.
@@ -91,7 +103,11 @@ func CheckTemplate(t Template) *Problem {
 	return nil
 }
 
+// checkSource says why a metric cannot be measured where it is to be.
 func checkSource(t Template, metric fleetflowv1alpha1.AnalysisMetric) *Problem {
+	if metric.Objects != nil {
+		return t.HubKinds.refuse(metric)
+	}
 	name, kind := SourceOf(metric)
 	source := t.Sources[name]
 	switch {
@@ -108,7 +124,10 @@ func checkSource(t Template, metric fleetflowv1alpha1.AnalysisMetric) *Problem {
 // texts are the texts of a metric in which variables are replaced; query says that $(clusters) may be among them.
 func texts(metric fleetflowv1alpha1.AnalysisMetric) (all []string, query bool) {
 	if metric.Prometheus != nil {
-		return []string{metric.Prometheus.Query, metric.Prometheus.BaselineQuery}, true
+		return []string{metric.Prometheus.Query, metric.Prometheus.BaselineQuery, metric.Prometheus.SamplesQuery}, true
+	}
+	if metric.Objects != nil {
+		return []string{metric.Objects.Namespace, metric.Objects.Name}, false
 	}
 	if metric.Webhook == nil {
 		return nil, false
@@ -160,11 +179,8 @@ func Resolve(of Subject, templates []Template, given map[string]string, dryRun b
 			}
 			from[metric.Name] = t.Object.Name
 			fillIn(&metric, of, args)
-			if metric.Prometheus != nil && len(Query(metric.Prometheus.Query, of.Clusters, nil)) > MaxQuery {
-				return spec, invalid("QueryTooLong", "the query of metric %s is longer than 64 KiB with the names of all clusters: use by (cluster) and no $(clusters)", metric.Name)
-			}
-			if metric.Webhook != nil && strings.Contains(metric.Webhook.Path, "..") {
-				return spec, invalid(fleetflowv1alpha1.ReasonUnknownArgument, "the path of metric %s has .. in it with the arguments filled in", metric.Name)
+			if problem := checkFilledIn(metric, of); problem != nil {
+				return spec, problem
 			}
 			spec.Metrics = append(spec.Metrics, fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric, Args: args})
 		}
@@ -179,6 +195,19 @@ func Resolve(of Subject, templates []Template, given map[string]string, dryRun b
 		return spec, invalid("AnalysisTooLarge", "the templates of the analysis have %d metrics in %d bytes: there may be %d, in %d", len(spec.Metrics), len(text), maxMetrics, maxSpec)
 	}
 	return spec, nil
+}
+
+// checkFilledIn says what arguments have made of a metric that cannot be asked.
+func checkFilledIn(metric fleetflowv1alpha1.AnalysisMetric, of Subject) *Problem {
+	switch {
+	case metric.Prometheus != nil && len(Query(metric.Prometheus.Query, of.Clusters, nil)) > MaxQuery:
+		return invalid("QueryTooLong", "the query of metric %s is longer than 64 KiB with the names of all clusters: use by (cluster) and no $(clusters)", metric.Name)
+	case metric.Webhook != nil && strings.Contains(metric.Webhook.Path, ".."):
+		return invalid(fleetflowv1alpha1.ReasonUnknownArgument, "the path of metric %s has .. in it with the arguments filled in", metric.Name)
+	case metric.Objects != nil && (!isName(metric.Objects.Name) || metric.Objects.Namespace != "" && !isName(metric.Objects.Namespace)):
+		return invalid(fleetflowv1alpha1.ReasonUnknownArgument, "metric %s: with the arguments filled in, %q in namespace %q is no name of an object", metric.Name, metric.Objects.Name, metric.Objects.Namespace)
+	}
+	return nil
 }
 
 // arguments are the values of the arguments of a template.
@@ -210,6 +239,10 @@ func fillIn(metric *fleetflowv1alpha1.AnalysisMetric, of Subject, args map[strin
 	if metric.Prometheus != nil {
 		metric.Prometheus.Query = replace(metric.Prometheus.Query, values)
 		metric.Prometheus.BaselineQuery = replace(metric.Prometheus.BaselineQuery, values)
+		metric.Prometheus.SamplesQuery = replace(metric.Prometheus.SamplesQuery, values)
+	}
+	if metric.Objects != nil {
+		metric.Objects.Namespace, metric.Objects.Name = replace(metric.Objects.Namespace, values), replace(metric.Objects.Name, values)
 	}
 	if metric.Webhook != nil {
 		metric.Webhook.Path = replace(metric.Webhook.Path, values)
@@ -235,6 +268,9 @@ func Query(query string, clusters, control []string) string {
 	return replace(query, map[string]string{VariableClusters: alternation(clusters), VariableControl: alternation(control)})
 }
 
+// isName says that a text can be the name of an object: it is one segment of a path.
+func isName(text string) bool { return text != "" && len(path.IsValidPathSegmentName(text)) == 0 }
+
 func alternation(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -246,6 +282,6 @@ func alternation(names []string) string {
 // NeedsControl says that metrics compare with clusters that the run has not come to.
 func NeedsControl(metrics []fleetflowv1alpha1.AnalysisRunMetric) bool {
 	return slices.ContainsFunc(metrics, func(m fleetflowv1alpha1.AnalysisRunMetric) bool {
-		return m.Prometheus != nil && strings.Contains(m.Prometheus.Query+m.Prometheus.BaselineQuery, "$("+VariableControl+")")
+		return m.Prometheus != nil && strings.Contains(m.Prometheus.Query+m.Prometheus.BaselineQuery+m.Prometheus.SamplesQuery, "$("+VariableControl+")")
 	})
 }

@@ -39,6 +39,7 @@ type Activities struct {
 	Client  client.Client
 	Live    client.Reader
 	Sources *Sources
+	Objects Objects
 	Clock   clock.WithTicker
 	// Metrics are optional.
 	Metrics *Metrics
@@ -82,6 +83,8 @@ type subject struct {
 	clusters, begun, control []string
 	// updated says that all clusters of the stage are.
 	updated bool
+	// placement is that of the run.
+	placement string
 }
 
 // of are the clusters that an analysis in a position is about. While a stage is updated, the others still have the old version.
@@ -98,6 +101,7 @@ func (a *Activities) readSubject(ctx context.Context, from client.Reader, in act
 	if err != nil || run == nil || string(run.GetUID()) != in.Run.UID || !run.GetDeletionTimestamp().IsZero() || placementv1beta1.IsRunOver(run) {
 		return subject{}, false, err
 	}
+	s.placement = run.GetUpdateRunSpec().PlacementName
 	stages := run.GetUpdateRunStatus().StagesStatus
 	for i := range stages {
 		stage := &stages[i]
@@ -279,32 +283,44 @@ func (m *measuring) takeDue(ctx context.Context) error {
 // take takes one measurement, and returns what writes it down.
 func (m *measuring) take(ctx context.Context, i int) (record func(), err error) {
 	metric, of := m.run.Spec.Metrics[i], &m.run.Status.Metrics[i]
-	q := question{metric, m.run, m.subject.of(m.run.Spec.Position), m.subject.control, of.Measured + of.Errors + 1}
-	name, kind := analysis.SourceOf(metric.AnalysisMetric)
-	var source fleetflowv1alpha1.MetricSource
-	err = m.Live.Get(ctx, types.NamespacedName{Name: name}, &source)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading MetricSource %s: %w", name, err)
-	}
-	reading, later := analysis.Reading{Problem: "there is no MetricSource " + name}, time.Duration(0)
-	if err == nil {
-		asked := m.Clock.Now()
-		if reading, later, err = m.Sources.ask(ctx, &source, q); err != nil {
-			return nil, err
-		}
-		m.Metrics.observeRequest(name, m.Clock.Since(asked))
+	q := question{metric, m.run, m.subject.placement, m.subject.of(m.run.Spec.Position), m.subject.control, of.Measured + of.Errors + 1}
+	reading, later, err := m.read(ctx, q)
+	if err != nil {
+		return nil, err
 	}
 	at := m.Clock.Now()
 	if later > 0 {
 		return func() { of.NextAt = microTime(at.Add(later)) }, nil
 	}
 	taken := m.judges[i].Judge(ctx, reading, q.clusters)
-	m.Metrics.countMeasurement(taken.Outcome, kind)
+	m.Metrics.countMeasurement(taken.Outcome, analysis.ProviderOf(metric.AnalysisMetric))
 	return func() {
 		analysis.Count(of, taken.Outcome, at)
 		analysis.Note(of, taken, at, q.query(), len(m.judges))
 		m.assess(i)
 	}, nil
+}
+
+// read asks whatever a metric is measured at. Later, if it is not zero, is after how long to ask again.
+func (m *measuring) read(ctx context.Context, q question) (reading analysis.Reading, later time.Duration, err error) {
+	if q.metric.Objects != nil {
+		reading, err = m.Objects.read(ctx, q)
+		return reading, 0, err
+	}
+	name, _ := analysis.SourceOf(q.metric.AnalysisMetric)
+	var source fleetflowv1alpha1.MetricSource
+	err = m.Live.Get(ctx, types.NamespacedName{Name: name}, &source)
+	if apierrors.IsNotFound(err) {
+		return analysis.Reading{Problem: "there is no MetricSource " + name}, 0, nil
+	}
+	if err != nil {
+		return reading, 0, fmt.Errorf("reading MetricSource %s: %w", name, err)
+	}
+	asked := m.Clock.Now()
+	if reading, later, err = m.Sources.ask(ctx, &source, q); err == nil {
+		m.Metrics.observeRequest(name, m.Clock.Since(asked))
+	}
+	return reading, later, err
 }
 
 // conclude ends the attempt.

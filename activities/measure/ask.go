@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
@@ -24,6 +25,8 @@ const maxWords = 256
 type question struct {
 	metric fleetflowv1alpha1.AnalysisRunMetric
 	of     *fleetflowv1alpha1.StageAnalysisRun
+	// placement is that of the run.
+	placement string
 	// clusters are those that are measured, control those to compare with.
 	clusters, control []string
 	// sequence is the number of the measurement.
@@ -32,8 +35,12 @@ type question struct {
 
 // query is the query of a question, with the names of the clusters.
 func (q question) query() string {
-	if q.metric.Prometheus == nil {
+	switch {
+	case q.metric.Webhook != nil:
 		return q.metric.Webhook.Path
+	case q.metric.Objects != nil:
+		of := q.metric.Objects
+		return fmt.Sprintf("%s %s/%s %s", of.From, of.APIVersion, of.Kind, strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"))
 	}
 	return analysis.Query(q.metric.Prometheus.Query, q.clusters, q.control)
 }
@@ -47,7 +54,24 @@ func (s *Sources) ask(ctx context.Context, source *fleetflowv1alpha1.MetricSourc
 	if compared := q.metric.Prometheus.BaselineQuery; err == nil && reading.Problem == "" && compared != "" {
 		err = s.compare(ctx, source, analysis.Query(compared, q.clusters, q.control), &reading)
 	}
+	if least := q.metric.Prometheus.MinSamples; err == nil && reading.Problem == "" && least > 0 {
+		err = s.countObservations(ctx, source, q, &reading)
+	}
 	return reading, 0, err
+}
+
+// countObservations adds to a reading how many observations are behind it.
+func (s *Sources) countObservations(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q question, reading *analysis.Reading) error {
+	counted, err := s.queryPrometheus(ctx, source, analysis.Query(q.metric.Prometheus.SamplesQuery, q.clusters, q.control))
+	if err != nil {
+		return err
+	}
+	if counted.Problem != "" {
+		*reading = analysis.Reading{Problem: "the samplesQuery: " + counted.Problem}
+		return nil
+	}
+	reading.Observations = counted.Samples
+	return nil
 }
 
 func (s *Sources) queryPrometheus(ctx context.Context, source *fleetflowv1alpha1.MetricSource, query string) (analysis.Reading, error) {

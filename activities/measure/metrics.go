@@ -20,7 +20,7 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	return &Metrics{
 		measurements: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fleetflow_analysis_measurements_total", Help: "Measurements of analyses, by what they came to and by type of source.",
+			Name: "fleetflow_analysis_measurements_total", Help: "Measurements of analyses, by what they came to and by what was asked.",
 		}, []string{"outcome", "provider"}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleetflow_analysis_runs_total", Help: "Attempts of analyses that have ended, by phase.",
@@ -37,9 +37,9 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.measurements, m.runs, m.requests}
 }
 
-func (m *Metrics) countMeasurement(outcome fleetflowv1alpha1.AnalysisOutcome, provider fleetflowv1alpha1.MetricSourceType) {
+func (m *Metrics) countMeasurement(outcome fleetflowv1alpha1.AnalysisOutcome, provider string) {
 	if m != nil {
-		m.measurements.WithLabelValues(string(outcome), string(provider)).Inc()
+		m.measurements.WithLabelValues(string(outcome), provider).Inc()
 	}
 }
 

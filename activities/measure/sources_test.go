@@ -116,6 +116,7 @@ func (c eager) NewTimer(d time.Duration) k8sclock.Timer {
 func newFleet(t *testing.T, guard measure.Guard, source *fleetflowv1alpha1.MetricSource, metrics ...fleetflowv1alpha1.AnalysisMetric) *fleet {
 	t.Helper()
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17", UID: "uid-1"}}
+	run.Spec.PlacementName = "web"
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "canary", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member-1"}}}}
 	analysis := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after",
 		Annotations: map[string]string{placementv1beta1.UpdateRunUIDAnnotation: "uid-1"}}}
@@ -133,7 +134,7 @@ func newFleet(t *testing.T, guard measure.Guard, source *fleetflowv1alpha1.Metri
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.StageAnalysisRun{}).Build()
 	require.NoError(t, c.Status().Update(t.Context(), run))
 	f := &fleet{t: t, Client: c, clock: clocktesting.NewFakeClock(begin)}
-	f.acts = &measure.Activities{Client: c, Live: c, Sources: measure.NewSources(c, "fleet-system", guard), Clock: eager{f.clock}, Metrics: measure.NewMetrics()}
+	f.acts = &measure.Activities{Client: c, Live: c, Sources: measure.NewSources(c, "fleet-system", guard), Objects: measure.Objects{Live: c}, Clock: eager{f.clock}, Metrics: measure.NewMetrics()}
 	return f
 }
 

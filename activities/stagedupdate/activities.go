@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
@@ -71,6 +72,8 @@ type Activities struct {
 	Outages *APIServerOutages
 	// Sources says which metric sources can be used; nil if that is not looked at before they are.
 	Sources SourceChecker
+	// HubKinds are those of which metrics may read objects of the hub.
+	HubKinds analysis.HubKinds
 	// Exemptions says which exemptions count.
 	Exemptions gateread.ExemptionRule
 

@@ -154,7 +154,7 @@ func (a analyst) resolve(ctx context.Context, task stagetask.Task, stage *placem
 // readTemplate reads a template with its sources, and says why no analysis can be made of it. That a source cannot be reached now
 // is no reason: that it lacks its Secret is.
 func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Template, refused string, err error) {
-	t.Sources = map[string]*fleetflowv1alpha1.MetricSource{}
+	t.Sources, t.HubKinds = map[string]*fleetflowv1alpha1.MetricSource{}, a.acts.HubKinds
 	t.Object, err = liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(name)}, "StageAnalysis")
 	if meta.IsNoMatchError(errors.Unwrap(err)) {
 		return t, notServed("StageAnalysis"), nil
@@ -167,7 +167,7 @@ func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Temp
 	}
 	for i := range t.Object.Spec.Metrics {
 		source, _ := analysis.SourceOf(t.Object.Spec.Metrics[i])
-		if _, known := t.Sources[source]; known {
+		if _, known := t.Sources[source]; known || source == "" {
 			continue
 		}
 		found, err := liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.MetricSource{ObjectMeta: named(source)}, "MetricSource")

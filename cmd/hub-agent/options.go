@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
+	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -66,6 +68,9 @@ type options struct {
 	// sourceNamespace has the Secrets of metric sources; with sourcesOnLoopback they may be on this machine.
 	sourceNamespace   string
 	sourcesOnLoopback bool
+	// hubKinds are those of which metrics may read objects of the hub, as the flag has them.
+	hubKinds     analysis.HubKinds
+	hubKindsFlag string
 
 	// verifiedExemptions has exemptions count only if the hub's API server says who has made them.
 	verifiedExemptions bool
@@ -108,6 +113,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	o.maxBytes.Quantity = resource.MustParse("64Mi")
 	f.Var(&o.maxBytes, selection.MaxBytesFlag, "how many bytes of JSON one placement may select; one that selects more stays as it is; 0 is no bound")
 	f.StringVar(&o.sourceNamespace, "metric-source-namespace", "fleet-system", "namespace of the Secrets of MetricSources: that of the hub agent")
+	f.StringVar(&o.hubKindsFlag, "analysis-hub-kinds", "", "the kinds of which metrics of StageAnalyses may read objects of the hub, separated by commas, as in Deployment.apps or, for one namespace, web/ConfigMap: whoever may write StageAnalyses can find out what is in them. Secrets, and what holds copies of them, are refused")
 	f.BoolVar(&o.sourcesOnLoopback, "metric-sources-on-loopback", false, "let MetricSources have addresses of the hub agent's own machine; for fleets for development only")
 	f.BoolVar(&o.verifiedExemptions, "require-verified-exemptions", true, "let RolloutExemptions count only if the hub's API server says who has made them")
 	if err := f.Parse(args); err != nil || o.Version {
@@ -147,9 +153,17 @@ func (o *options) checkFlags() error {
 	if o.inventory && o.profileNamespace == "" {
 		return errors.New("--cluster-profile-namespace is empty; name the namespace of the ClusterProfiles, or leave --enable-cluster-inventory-apis off")
 	}
-	filter, err := snapshot.NewFilter(o.filterFlags)
-	o.filter = filter
+	var err error
+	if o.hubKinds, err = analysis.ParseHubKinds(splitList(o.hubKindsFlag)); err != nil {
+		return fmt.Errorf("--analysis-hub-kinds: %w", err)
+	}
+	o.filter, err = snapshot.NewFilter(o.filterFlags)
 	return err
+}
+
+// splitList are the entries of a list that commas separate.
+func splitList(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // exemptions says which RolloutExemptions count.

@@ -56,7 +56,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
 			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
-			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Exemptions: o.exemptions(),
+			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, HubKinds: o.hubKinds, Exemptions: o.exemptions(),
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
@@ -154,8 +154,11 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 			Approvals:  stagedupdate.ApprovalPolicy(o.temporal.approvals),
 			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
 			Sources:    shared.sources,
+			HubKinds:   o.hubKinds,
 			Exemptions: o.exemptions(),
 		},
-		Measure: &measure.Activities{Client: cached, Live: live, Sources: shared.sources, Clock: clk, Metrics: measured},
+		Measure: &measure.Activities{
+			Client: cached, Live: live, Sources: shared.sources, Objects: measure.Objects{Live: live, HubKinds: o.hubKinds}, Clock: clk, Metrics: measured,
+		},
 	}, nil
 }

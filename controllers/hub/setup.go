@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -60,6 +61,8 @@ type Options struct {
 	Catch *safetycatch.Catch
 	// Sources says which metric sources can be used.
 	Sources stageanalysis.SourceChecker
+	// HubKinds are those of which metrics may read objects of the hub.
+	HubKinds analysis.HubKinds
 	// Exemptions says which exemptions count.
 	Exemptions gateread.ExemptionRule
 	// Registry takes the metrics of the hub's objects; there are none without it.
@@ -102,7 +105,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return rolloutexemption.NewReconciler(cached, recorder("rollout-exemption-controller"), clk, options.Exemptions).SetupWithManager(mgr)
 		}},
 		{"stage analysis", options.Sources == nil, func() error {
-			return stageanalysis.SetupWithManager(mgr, options.Sources, clk)
+			return stageanalysis.SetupWithManager(mgr, options.Sources, options.HubKinds, clk)
 		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}

@@ -61,11 +61,12 @@ type AnalysisParameter struct {
 
 // AnalysisMetric is what is measured, and what has to hold of it.
 //
-// +kubebuilder:validation:XValidation:rule=`has(self.prometheus) != has(self.webhook)`,message="a metric has exactly one of prometheus and webhook"
-// +kubebuilder:validation:XValidation:rule=`has(self.success) || has(self.failure) || has(self.webhook)`,message="a metric of prometheus needs success or failure: an expression such as result <= 0.01"
+// +kubebuilder:validation:XValidation:rule=`[has(self.prometheus), has(self.webhook), has(self.objects)].filter(is, is).size() == 1`,message="a metric has exactly one of prometheus, webhook and objects"
+// +kubebuilder:validation:XValidation:rule=`has(self.success) || has(self.failure) || has(self.webhook)`,message="a metric of prometheus or objects needs success or failure: an expression such as result <= 0.01"
 // +kubebuilder:validation:XValidation:rule=`!has(self.count) || self.count == 1 || has(self.interval)`,message="a count above 1 needs an interval"
 // +kubebuilder:validation:XValidation:rule=`!has(self.count) || !has(self.interval) || duration(self.interval).getSeconds() * self.count <= 2592000`,message="count times interval must be 30 days at most"
-// +kubebuilder:validation:XValidation:rule=`!has(self.perCluster) || has(self.prometheus)`,message="perCluster needs prometheus: the answer has a sample for each cluster"
+// +kubebuilder:validation:XValidation:rule=`!has(self.perCluster) || has(self.prometheus) || has(self.objects) && self.objects.from == "Works"`,message="perCluster needs prometheus, whose answer has a sample for each cluster, or objects from Works"
+// +kubebuilder:validation:XValidation:rule=`!has(self.objects) || self.objects.from != "Works" || has(self.perCluster)`,message="objects from Works need perCluster: there is an object for each cluster"
 type AnalysisMetric struct {
 	// Name of the metric, unique over all templates of a task.
 	// +kubebuilder:validation:Required
@@ -79,11 +80,15 @@ type AnalysisMetric struct {
 	// Webhook measures by a POST, whose answer decides, or is judged by the expressions over response.
 	Webhook *WebhookCall `json:"webhook,omitempty"`
 
-	// PerCluster judges the samples of an answer cluster by cluster.
+	// Objects measures by looking at an object of the hub, or at one that the run's placement has put on clusters.
+	Objects *ObjectReading `json:"objects,omitempty"`
+
+	// PerCluster judges the samples of an answer, or objects from Works, cluster by cluster.
 	PerCluster *PerCluster `json:"perCluster,omitempty"`
 
 	// Success is an expression in CEL that holds of a good measurement. Its variables are result (of an answer with one
-	// sample), samples, baseline (with baselineQuery), response (the JSON of a webhook), args, and cluster (with perCluster).
+	// sample), samples, baseline (with baselineQuery), response (the JSON of a webhook), object (with objects), conditions (the
+	// status of each by its type, with objects from Works), args, and cluster (with perCluster).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Success string `json:"success,omitempty"`
@@ -94,7 +99,7 @@ type AnalysisMetric struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Failure string `json:"failure,omitempty"`
 
-	// NoData is what an answer without a sample counts as, and one that is no number: Success, Failure, or Inconclusive, which it is
+	// NoData is what an answer without a sample counts as, one that is no number, and an object that is not there: Success, Failure, or Inconclusive, which it is
 	// without it.
 	// +kubebuilder:validation:Enum=Inconclusive;Success;Failure
 	NoData AnalysisOutcome `json:"noData,omitempty"`
@@ -147,6 +152,8 @@ type AnalysisMetric struct {
 }
 
 // PrometheusQuery is an instant query.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.minSamples) == has(self.samplesQuery)`,message="minSamples and samplesQuery go together: samplesQuery counts what there have to be minSamples of, as in sum(increase(http_total[5m]))"
 type PrometheusQuery struct {
 	// Source is the name of a MetricSource of type Prometheus.
 	// +kubebuilder:validation:Required
@@ -167,6 +174,18 @@ type PrometheusQuery struct {
 	// updated yet. Where it has no number, such as in the last stage, the measurement is without data.
 	// +kubebuilder:validation:MaxLength=2048
 	BaselineQuery string `json:"baselineQuery,omitempty"`
+
+	// MinSamples is how many observations there have to be behind the answer, such as requests behind a rate of errors: with
+	// fewer the measurement, or with perCluster the cluster, is without data.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MinSamples int32 `json:"minSamples,omitempty"`
+
+	// SamplesQuery is a query with the same variables that counts the observations: by cluster with perCluster, else the sum of
+	// its samples counts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	SamplesQuery string `json:"samplesQuery,omitempty"`
 }
 
 // WebhookCall is a POST to a source.
@@ -189,6 +208,72 @@ type WebhookCall struct {
 	Body map[string]string `json:"body,omitempty"`
 }
 
+// ObjectReading is an object that the expressions of a metric see. None sees Secrets, nor the kinds that hold copies of them; of an
+// object from Works none sees more than metadata, spec and status.
+//
+// +kubebuilder:validation:XValidation:rule=`self.kind != "Secret"`,message="no metric reads a Secret: what an expression says about one tells what is in it"
+// +kubebuilder:validation:XValidation:rule=`!self.apiVersion.startsWith("placement.kubernetes-fleet.io/") || !["Work", "ClusterResourceSnapshot", "ResourceSnapshot", "ClusterResourceEnvelope", "ResourceEnvelope"].exists(k, k == self.kind)`,message="no metric reads what holds copies of Secrets: Works, resource snapshots and envelopes"
+type ObjectReading struct {
+	// From is Works, for the object that the run's placement has put on each cluster of the stage, or Hub, for one of the
+	// hub, of a kind that the hub agent's operator allows.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=Works;Hub
+	From ObjectsFrom `json:"from"`
+
+	// APIVersion of the object, such as apps/v1.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$"
+	APIVersion string `json:"apiVersion"`
+
+	// Kind of the object.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^[A-Z][A-Za-z0-9]*$"
+	Kind string `json:"kind"`
+
+	// Namespace of the object; empty if its kind has none. It may have the variables of a path.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^[-a-zA-Z0-9_.$()]*$"
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object, which may have the variables of a path.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^[-a-zA-Z0-9_.:$()]+$"
+	Name string `json:"name"`
+}
+
+// ObjectsFrom is where the object of a metric is.
+type ObjectsFrom string
+
+const (
+	// ObjectsFromWorks are those that the run's placement has put on clusters.
+	ObjectsFromWorks ObjectsFrom = "Works"
+	// ObjectsFromHub are those of the hub.
+	ObjectsFromHub ObjectsFrom = "Hub"
+)
+
+// GroupKind is the kind of the object, whatever its version.
+func (o *ObjectReading) GroupKind() schema.GroupKind {
+	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
+}
+
+// HoldsSecrets says that objects of a kind are Secrets, or have copies of Secrets in them. No metric may read one.
+func HoldsSecrets(kind schema.GroupKind) bool {
+	switch kind.Kind {
+	case "Secret":
+		return true
+	case "Work", "ClusterResourceSnapshot", "ResourceSnapshot", "ClusterResourceEnvelope", "ResourceEnvelope":
+		return kind.Group == placementGroup
+	}
+	return false
+}
+
+// placementGroup is the group of placements, and of the kinds that hold copies of what is placed.
+const placementGroup = "placement.kubernetes-fleet.io"
+
 // PerCluster judges an answer cluster by cluster.
 type PerCluster struct {
 	// Label is that of the samples which has the name of the cluster; cluster without it.
@@ -203,7 +288,7 @@ type PerCluster struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="minPassing must be at least 0"
 	MinPassing *intstr.IntOrString `json:"minPassing,omitempty"`
 
-	// Missing is what a cluster without a sample counts as: Success, Failure, or Inconclusive, which it is without it.
+	// Missing is what a cluster without a sample, or without the object as the Work has it now, counts as: Success, Failure, or Inconclusive, which it is without it.
 	// +kubebuilder:validation:Enum=Inconclusive;Success;Failure
 	Missing AnalysisOutcome `json:"missing,omitempty"`
 }
@@ -238,6 +323,7 @@ const (
 	ReasonTemplateValid     = "TemplateValid"     // it can be used
 	ReasonInvalidExpression = "InvalidExpression" // an expression is not CEL, or gives no bool
 	ReasonUnknownSource     = "UnknownSource"     // there is no such MetricSource, it is of another type, or does not allow the template
+	ReasonObjectRefused     = "ObjectRefused"     // a metric would read an object of the hub that none may
 	ReasonUnknownArgument   = "UnknownArgument"   // something names an argument or a variable that there is not
 )
 

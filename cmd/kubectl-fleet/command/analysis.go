@@ -283,7 +283,7 @@ func (o *analysisOptions) lint() error {
 	columns := []cli.Column{{Name: "Template"}, {Name: "Metric"}, {Name: "Source"}, {Name: "Count"}, {Name: "Every"}, {Name: "Takes"}, {Name: "Wanted"}}
 	var rows [][]string
 	for _, template := range templates {
-		if problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: assumedSources(template)}); problem != nil {
+		if problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: assumedSources(template), HubKinds: analysis.AnyHubKind}); problem != nil {
 			cli.Printf(o.streams.ErrOut, "%s: %s: %s\n", template.Name, problem.Reason, problem.Text)
 			wrong++
 			continue
@@ -317,6 +317,7 @@ func assumedSources(template *fleetflowv1alpha1.StageAnalysis) map[string]*fleet
 
 func lintRow(template string, metric fleetflowv1alpha1.AnalysisMetric) []string {
 	source, _ := analysis.SourceOf(metric)
+	source = cmp.Or(source, analysis.ProviderOf(metric))
 	count, every, takes := max(metric.Count, 1), "", time.Duration(0)
 	if metric.Interval != nil {
 		every, takes = tree.Elapsed(metric.Interval.Duration), time.Duration(count-1)*metric.Interval.Duration

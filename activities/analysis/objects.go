@@ -1,0 +1,83 @@
+package analysis
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// HubKind is a kind of which metrics may read objects of the hub, in one namespace, or in all and outside of them.
+type HubKind struct {
+	Kind      schema.GroupKind
+	Namespace string
+}
+
+// HubKinds are the kinds of which metrics may read objects of the hub. The hub agent reads everything, and an expression tells what
+// is in an object: whoever writes templates can so read the objects of these kinds, and no others.
+type HubKinds []HubKind
+
+// AnyHubKind allows all kinds but those that hold Secrets: where templates are checked of which nothing is measured.
+var AnyHubKind = HubKinds{{Kind: schema.GroupKind{Kind: anyKind}}}
+
+const anyKind = "*"
+
+// ParseHubKinds reads kinds like Deployment.apps, Node, or web/ConfigMap, which is in a namespace.
+func ParseHubKinds(texts []string) (HubKinds, error) {
+	var kinds HubKinds
+	for _, text := range texts {
+		namespace, kind, namespaced := strings.Cut(text, "/")
+		if !namespaced {
+			namespace, kind = "", text
+		}
+		parsed := HubKind{schema.ParseGroupKind(kind), namespace}
+		switch first := strings.ToUpper(parsed.Kind.Kind[:min(1, len(parsed.Kind.Kind))]); {
+		case first == "" || !strings.HasPrefix(parsed.Kind.Kind, first) || strings.ContainsAny(kind, "/*"):
+			return nil, fmt.Errorf("%q names no kind: write it like Deployment.apps, or web/Deployment.apps for one namespace", text)
+		case fleetflowv1alpha1.HoldsSecrets(parsed.Kind):
+			return nil, fmt.Errorf("%q cannot be allowed: objects of this kind are Secrets, or hold copies of Secrets", text)
+		}
+		kinds = append(kinds, parsed)
+	}
+	return kinds, nil
+}
+
+// Refuse says why a metric does not read an object; empty if it may. It is asked of templates, and again of every object that is
+// read, with the arguments filled in.
+func (k HubKinds) Refuse(of *fleetflowv1alpha1.ObjectReading) string {
+	kind := of.GroupKind()
+	if fleetflowv1alpha1.HoldsSecrets(kind) {
+		return fmt.Sprintf("no metric reads a %s: objects of this kind are Secrets, or hold copies of Secrets", kind)
+	}
+	if of.From != fleetflowv1alpha1.ObjectsFromHub {
+		return ""
+	}
+	if slices.ContainsFunc(k, func(allowed HubKind) bool {
+		return allowed.Kind.Kind == anyKind || allowed.Kind == kind && (allowed.Namespace == "" || allowed.Namespace == of.Namespace)
+	}) {
+		return ""
+	}
+	where := ""
+	if of.Namespace != "" {
+		where = " in namespace " + of.Namespace
+	}
+	return fmt.Sprintf("objects of kind %s%s are not for metrics: have the operator of the hub agent add them to --analysis-hub-kinds", kind, where)
+}
+
+func (k HubKinds) refuse(metric fleetflowv1alpha1.AnalysisMetric) *Problem {
+	if why := k.Refuse(metric.Objects); why != "" {
+		return invalid(fleetflowv1alpha1.ReasonObjectRefused, "metric %s: %s", metric.Name, why)
+	}
+	return nil
+}
+
+var statusInExpression = regexp.MustCompile(`\bobject\s*\.\s*\??\s*status\b|\bobject\s*\[`)
+
+// UsesStatus says that the expressions of a metric look at the status of its object.
+func UsesStatus(metric fleetflowv1alpha1.AnalysisMetric) bool {
+	return statusInExpression.MatchString(metric.Success) || statusInExpression.MatchString(metric.Failure)
+}
