@@ -35,7 +35,7 @@ type Reading struct {
 	Baseline *float64
 	// Response is the JSON of a webhook's answer.
 	Response any
-	// Decided is what a webhook has decided itself, with Message; empty if it has not.
+	// Decided is what a webhook or a Job has decided itself, with Message; empty if it has not.
 	Decided fleetflowv1alpha1.AnalysisOutcome
 	Message string
 }

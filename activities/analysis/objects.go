@@ -21,10 +21,29 @@ type HubKind struct {
 // is in an object: whoever writes templates can so read the objects of these kinds, and no others.
 type HubKinds []HubKind
 
-// AnyHubKind allows all kinds but those that hold Secrets: where templates are checked of which nothing is measured.
-var AnyHubKind = HubKinds{{Kind: schema.GroupKind{Kind: anyKind}}}
+// Reach is what the operator of the hub agent lets metrics reach on the hub.
+type Reach struct {
+	// HubKinds are those of which objects may be read, JobNamespaces those in which Jobs may run.
+	HubKinds      HubKinds
+	JobNamespaces []string
+}
 
-const anyKind = "*"
+// Anywhere is no bound but that nothing reads what holds Secrets: where templates are checked of which nothing is measured.
+var Anywhere = Reach{HubKinds{{Kind: schema.GroupKind{Kind: anything}}}, []string{anything}}
+
+const anything = "*"
+
+// Refuse says why a metric is not measured on the hub; empty if it may be. It is asked of templates, and again of every measurement,
+// with the arguments filled in.
+func (r Reach) Refuse(metric fleetflowv1alpha1.AnalysisMetric) string {
+	switch {
+	case metric.Objects != nil:
+		return r.HubKinds.refuse(metric.Objects)
+	case metric.Job != nil && !slices.Contains(r.JobNamespaces, metric.Job.Namespace) && !slices.Contains(r.JobNamespaces, anything):
+		return fmt.Sprintf("no Jobs for metrics run in namespace %s: have the operator of the hub agent add it to --analysis-job-namespaces", metric.Job.Namespace)
+	}
+	return ""
+}
 
 // ParseHubKinds reads kinds like Deployment.apps, Node, or web/ConfigMap, which is in a namespace.
 func ParseHubKinds(texts []string) (HubKinds, error) {
@@ -46,9 +65,8 @@ func ParseHubKinds(texts []string) (HubKinds, error) {
 	return kinds, nil
 }
 
-// Refuse says why a metric does not read an object; empty if it may. It is asked of templates, and again of every object that is
-// read, with the arguments filled in.
-func (k HubKinds) Refuse(of *fleetflowv1alpha1.ObjectReading) string {
+// refuse says why no metric reads an object; empty if one may.
+func (k HubKinds) refuse(of *fleetflowv1alpha1.ObjectReading) string {
 	kind := of.GroupKind()
 	if fleetflowv1alpha1.HoldsSecrets(kind) {
 		return fmt.Sprintf("no metric reads a %s: objects of this kind are Secrets, or hold copies of Secrets", kind)
@@ -57,7 +75,7 @@ func (k HubKinds) Refuse(of *fleetflowv1alpha1.ObjectReading) string {
 		return ""
 	}
 	if slices.ContainsFunc(k, func(allowed HubKind) bool {
-		return allowed.Kind.Kind == anyKind || allowed.Kind == kind && (allowed.Namespace == "" || allowed.Namespace == of.Namespace)
+		return allowed.Kind.Kind == anything || allowed.Kind == kind && (allowed.Namespace == "" || allowed.Namespace == of.Namespace)
 	}) {
 		return ""
 	}
@@ -66,13 +84,6 @@ func (k HubKinds) Refuse(of *fleetflowv1alpha1.ObjectReading) string {
 		where = " in namespace " + of.Namespace
 	}
 	return fmt.Sprintf("objects of kind %s%s are not for metrics: have the operator of the hub agent add them to --analysis-hub-kinds", kind, where)
-}
-
-func (k HubKinds) refuse(metric fleetflowv1alpha1.AnalysisMetric) *Problem {
-	if why := k.Refuse(metric.Objects); why != "" {
-		return invalid(fleetflowv1alpha1.ReasonObjectRefused, "metric %s: %s", metric.Name, why)
-	}
-	return nil
 }
 
 var statusInExpression = regexp.MustCompile(`\bobject\s*\.\s*\??\s*status\b|\bobject\s*\[`)

@@ -54,8 +54,8 @@ func TestNoMetricReadsAnObjectThatIsNotForMetrics(t *testing.T) {
 		"an object on clusters":                {objectOf(works, "apps/v1", "Deployment"), nil, ""},
 		"a Secret on clusters":                 {objectOf(works, "v1", "Secret"), kinds, "no metric reads a Secret"},
 		"a Secret of the hub":                  {objectOf(hub, "v1", "Secret"), kinds, "no metric reads a Secret"},
-		"a Secret, whatever is allowed":        {objectOf(hub, "v1", "Secret"), analysis.AnyHubKind, "no metric reads a Secret"},
-		"what holds Secrets":                   {objectOf(hub, "placement.kubernetes-fleet.io/v1beta1", "ResourceSnapshot"), analysis.AnyHubKind, "no metric reads a ResourceSnapshot"},
+		"a Secret, whatever is allowed":        {objectOf(hub, "v1", "Secret"), analysis.Anywhere.HubKinds, "no metric reads a Secret"},
+		"what holds Secrets":                   {objectOf(hub, "placement.kubernetes-fleet.io/v1beta1", "ResourceSnapshot"), analysis.Anywhere.HubKinds, "no metric reads a ResourceSnapshot"},
 		"an allowed kind":                      {objectOf(hub, "apps/v1", "Deployment"), kinds, ""},
 		"one that is allowed in the namespace": {objectOf(hub, "v1", "ConfigMap"), kinds, ""},
 		"one that is allowed in another":       {objectOf(hub, "v1", "Service"), kinds, "objects of kind Service in namespace web are not for metrics"},
@@ -64,7 +64,7 @@ func TestNoMetricReadsAnObjectThatIsNotForMetrics(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			template := templateOf("ready", test.metric)
-			template.HubKinds = test.kinds
+			template.Reach.HubKinds = test.kinds
 			problem := analysis.CheckTemplate(template)
 			if test.refused == "" {
 				require.Nil(t, problem)

@@ -44,11 +44,11 @@ func invalid(reason, format string, args ...any) *Problem {
 	return &Problem{reason, fmt.Sprintf(format, args...)}
 }
 
-// Template is a template with the sources that there are for it, by name, and the kinds of which it may read objects of the hub.
+// Template is a template with the sources that there are for it, by name, and what its metrics may reach on the hub.
 type Template struct {
-	Object   *fleetflowv1alpha1.StageAnalysis
-	Sources  map[string]*fleetflowv1alpha1.MetricSource
-	HubKinds HubKinds
+	Object  *fleetflowv1alpha1.StageAnalysis
+	Sources map[string]*fleetflowv1alpha1.MetricSource
+	Reach   Reach
 }
 
 // SourceOf is the source that a metric names, and the type that it has to have.
@@ -62,10 +62,13 @@ func SourceOf(metric fleetflowv1alpha1.AnalysisMetric) (name string, kind fleetf
 	return "", ""
 }
 
-// ProviderOf is what a metric is measured at: Prometheus, Webhook, or the objects of Works or Hub.
+// ProviderOf is what a metric is measured at: Prometheus, Webhook, Job, or the objects of Works or Hub.
 func ProviderOf(metric fleetflowv1alpha1.AnalysisMetric) string {
-	if metric.Objects != nil {
+	switch {
+	case metric.Objects != nil:
 		return string(metric.Objects.From)
+	case metric.Job != nil:
+		return "Job"
 	}
 	_, kind := SourceOf(metric)
 	return string(kind)
@@ -105,8 +108,11 @@ func CheckTemplate(t Template) *Problem {
 
 // checkSource says why a metric cannot be measured where it is to be.
 func checkSource(t Template, metric fleetflowv1alpha1.AnalysisMetric) *Problem {
-	if metric.Objects != nil {
-		return t.HubKinds.refuse(metric)
+	if why := t.Reach.Refuse(metric); why != "" {
+		return invalid(fleetflowv1alpha1.ReasonObjectRefused, "metric %s: %s", metric.Name, why)
+	}
+	if metric.Objects != nil || metric.Job != nil {
+		return nil
 	}
 	name, kind := SourceOf(metric)
 	source := t.Sources[name]

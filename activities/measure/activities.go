@@ -1,5 +1,5 @@
-// Package measure takes the measurements of analyses: it asks the servers of MetricSources, and writes what package analysis makes
-// of the answers into StageAnalysisRuns.
+// Package measure takes the measurements of analyses: it asks by package metricsource, and writes what package analysis makes of the
+// answers into StageAnalysisRuns.
 package measure
 
 import (
@@ -19,6 +19,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -38,8 +39,9 @@ type Activities struct {
 	// Client writes, Live reads past every cache.
 	Client  client.Client
 	Live    client.Reader
-	Sources *Sources
-	Objects Objects
+	Sources *metricsource.Sources
+	Objects metricsource.Objects
+	Jobs    metricsource.Jobs
 	Clock   clock.WithTicker
 	// Metrics are optional.
 	Metrics *Metrics
@@ -283,7 +285,10 @@ func (m *measuring) takeDue(ctx context.Context) error {
 // take takes one measurement, and returns what writes it down.
 func (m *measuring) take(ctx context.Context, i int) (record func(), err error) {
 	metric, of := m.run.Spec.Metrics[i], &m.run.Status.Metrics[i]
-	q := question{metric, m.run, m.subject.placement, m.subject.of(m.run.Spec.Position), m.subject.control, of.Measured + of.Errors + 1}
+	q := metricsource.Question{
+		Metric: metric, Of: m.run, Placement: m.subject.placement,
+		Clusters: m.subject.of(m.run.Spec.Position), Control: m.subject.control, Sequence: of.Measured + of.Errors + 1,
+	}
 	reading, later, err := m.read(ctx, q)
 	if err != nil {
 		return nil, err
@@ -292,22 +297,25 @@ func (m *measuring) take(ctx context.Context, i int) (record func(), err error) 
 	if later > 0 {
 		return func() { of.NextAt = microTime(at.Add(later)) }, nil
 	}
-	taken := m.judges[i].Judge(ctx, reading, q.clusters)
+	taken := m.judges[i].Judge(ctx, reading, q.Clusters)
 	m.Metrics.countMeasurement(taken.Outcome, analysis.ProviderOf(metric.AnalysisMetric))
 	return func() {
 		analysis.Count(of, taken.Outcome, at)
-		analysis.Note(of, taken, at, q.query(), len(m.judges))
+		analysis.Note(of, taken, at, q.Query(), len(m.judges))
 		m.assess(i)
 	}, nil
 }
 
 // read asks whatever a metric is measured at. Later, if it is not zero, is after how long to ask again.
-func (m *measuring) read(ctx context.Context, q question) (reading analysis.Reading, later time.Duration, err error) {
-	if q.metric.Objects != nil {
-		reading, err = m.Objects.read(ctx, q)
+func (m *measuring) read(ctx context.Context, q metricsource.Question) (reading analysis.Reading, later time.Duration, err error) {
+	if q.Metric.Objects != nil {
+		reading, err = m.Objects.Read(ctx, q)
 		return reading, 0, err
 	}
-	name, _ := analysis.SourceOf(q.metric.AnalysisMetric)
+	if q.Metric.Job != nil {
+		return m.Jobs.Read(ctx, q)
+	}
+	name, _ := analysis.SourceOf(q.Metric.AnalysisMetric)
 	var source fleetflowv1alpha1.MetricSource
 	err = m.Live.Get(ctx, types.NamespacedName{Name: name}, &source)
 	if apierrors.IsNotFound(err) {
@@ -317,7 +325,7 @@ func (m *measuring) read(ctx context.Context, q question) (reading analysis.Read
 		return reading, 0, fmt.Errorf("reading MetricSource %s: %w", name, err)
 	}
 	asked := m.Clock.Now()
-	if reading, later, err = m.Sources.ask(ctx, &source, q); err == nil {
+	if reading, later, err = m.Sources.Ask(ctx, &source, q); err == nil {
 		m.Metrics.observeRequest(name, m.Clock.Since(asked))
 	}
 	return reading, later, err

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
-	"github.com/fleetflow/fleetflow/activities/measure"
+	"github.com/fleetflow/fleetflow/activities/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -117,14 +117,14 @@ func TestObjectsOfTheHubAreMeasured(t *testing.T) {
 		"it says no":                   {looks(hub, "v1", "ConfigMap", `object.data.approved == "no"`), allowed, "Failed", "1 bad"},
 		"one that is not there":        {looks(hub, "v1", "ConfigMap", `object.data.approved == "yes"`), allowed, "Inconclusive", "the object is not there"},
 		"not allowed any more":         {looks(hub, "v1", "ConfigMap", `object.data.approved == "yes"`), nil, "Error", "are not for metrics"},
-		"a Secret, allowed by a trick": {looks(hub, "v1", "Secret", `object.data.approved == "yes"`), analysis.AnyHubKind, "Error", "no metric reads a Secret"},
+		"a Secret, allowed by a trick": {looks(hub, "v1", "Secret", `object.data.approved == "yes"`), analysis.Anywhere.HubKinds, "Error", "no metric reads a Secret"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if sentence == "one that is not there" {
 				test.metric.Objects.Name = "other"
 			}
 			f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), test.metric)
-			f.acts.Objects = measure.Objects{Live: f.Client, HubKinds: test.kinds}
+			f.acts.Objects = metricsource.Objects{Live: f.Client, Reach: analysis.Reach{HubKinds: test.kinds}}
 			require.NoError(t, f.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "web"}, Data: map[string]string{"approved": "yes"}}))
 			_, _, got := f.measure()
 			assert.Equal(t, test.phase, got.Status.Phase, got.Status.Message)

@@ -24,6 +24,7 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/measure"
+	"github.com/fleetflow/fleetflow/activities/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -49,11 +50,11 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"192.168.7.7:9090":      "",
 		"[2001:db8::1]:9090":    "",
 	} {
-		why := measure.Guard{Hub: []netip.AddrPort{hub}}.Refuse(netip.MustParseAddrPort(address))
+		why := metricsource.Guard{Hub: []netip.AddrPort{hub}}.Refuse(netip.MustParseAddrPort(address))
 		assert.Equal(t, refused != "", why != "", address)
 		assert.Contains(t, why, refused, address)
 	}
-	local := measure.Guard{Hub: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:6443")}, AllowLoopback: true}
+	local := metricsource.Guard{Hub: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:6443")}, AllowLoopback: true}
 	assert.Empty(t, local.Refuse(netip.MustParseAddrPort("127.0.0.1:9090")))
 	assert.NotEmpty(t, local.Refuse(netip.MustParseAddrPort("127.0.0.1:6443")), "not even on a fleet for development")
 	assert.NotEmpty(t, local.Refuse(netip.MustParseAddrPort("169.254.169.254:80")))
@@ -113,7 +114,7 @@ func (c eager) NewTimer(d time.Duration) k8sclock.Timer {
 	return timer
 }
 
-func newFleet(t *testing.T, guard measure.Guard, source *fleetflowv1alpha1.MetricSource, metrics ...fleetflowv1alpha1.AnalysisMetric) *fleet {
+func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.MetricSource, metrics ...fleetflowv1alpha1.AnalysisMetric) *fleet {
 	t.Helper()
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17", UID: "uid-1"}}
 	run.Spec.PlacementName = "web"
@@ -134,7 +135,7 @@ func newFleet(t *testing.T, guard measure.Guard, source *fleetflowv1alpha1.Metri
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.StageAnalysisRun{}).Build()
 	require.NoError(t, c.Status().Update(t.Context(), run))
 	f := &fleet{t: t, Client: c, clock: clocktesting.NewFakeClock(begin)}
-	f.acts = &measure.Activities{Client: c, Live: c, Sources: measure.NewSources(c, "fleet-system", guard), Objects: measure.Objects{Live: c}, Clock: eager{f.clock}, Metrics: measure.NewMetrics()}
+	f.acts = &measure.Activities{Client: c, Live: c, Sources: metricsource.NewSources(c, "fleet-system", guard), Objects: metricsource.Objects{Live: c}, Clock: eager{f.clock}, Metrics: measure.NewMetrics()}
 	return f
 }
 
@@ -143,7 +144,7 @@ func sourceAt(url string) *fleetflowv1alpha1.MetricSource {
 		Spec: fleetflowv1alpha1.MetricSourceSpec{Type: fleetflowv1alpha1.MetricSourcePrometheus, URL: url}}
 }
 
-var local = measure.Guard{AllowLoopback: true}
+var local = metricsource.Guard{AllowLoopback: true}
 
 func errors(count int32) fleetflowv1alpha1.AnalysisMetric {
 	return fleetflowv1alpha1.AnalysisMetric{
@@ -192,7 +193,7 @@ func TestAnEndpointThatFailsIsAResult(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		answer  func(int, http.ResponseWriter)
 		limits  *fleetflowv1alpha1.MetricSourceLimits
-		guard   measure.Guard
+		guard   metricsource.Guard
 		auth    *fleetflowv1alpha1.MetricSourceAuth
 		message string
 		packets bool
@@ -300,7 +301,7 @@ func TestARunThatIsGoneIsNotMeasured(t *testing.T) {
 }
 
 func TestASourceIsCheckedWithoutACall(t *testing.T) {
-	f := newFleet(t, measure.Guard{}, sourceAt("http://127.0.0.1:9090"))
+	f := newFleet(t, metricsource.Guard{}, sourceAt("http://127.0.0.1:9090"))
 	for want, source := range map[string]*fleetflowv1alpha1.MetricSource{
 		fleetflowv1alpha1.ReasonAddressRefused:    sourceAt("http://169.254.169.254/latest"),
 		fleetflowv1alpha1.ReasonSecretNotFound:    withToken("none"),

@@ -72,8 +72,8 @@ type Activities struct {
 	Outages *APIServerOutages
 	// Sources says which metric sources can be used; nil if that is not looked at before they are.
 	Sources SourceChecker
-	// HubKinds are those of which metrics may read objects of the hub.
-	HubKinds analysis.HubKinds
+	// Reach is what metrics may reach on the hub.
+	Reach analysis.Reach
 	// Exemptions says which exemptions count.
 	Exemptions gateread.ExemptionRule
 

@@ -154,7 +154,7 @@ func (a analyst) resolve(ctx context.Context, task stagetask.Task, stage *placem
 // readTemplate reads a template with its sources, and says why no analysis can be made of it. That a source cannot be reached now
 // is no reason: that it lacks its Secret is.
 func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Template, refused string, err error) {
-	t.Sources, t.HubKinds = map[string]*fleetflowv1alpha1.MetricSource{}, a.acts.HubKinds
+	t.Sources, t.Reach = map[string]*fleetflowv1alpha1.MetricSource{}, a.acts.Reach
 	t.Object, err = liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(name)}, "StageAnalysis")
 	if meta.IsNoMatchError(errors.Unwrap(err)) {
 		return t, notServed("StageAnalysis"), nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/metricsource"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
@@ -65,12 +66,13 @@ type options struct {
 	// vocabulary is in which words statuses are written.
 	vocabulary placementv1beta1.Vocabulary
 
-	// sourceNamespace has the Secrets of metric sources; with sourcesOnLoopback they may be on this machine.
-	sourceNamespace   string
-	sourcesOnLoopback bool
-	// hubKinds are those of which metrics may read objects of the hub, as the flag has them.
-	hubKinds     analysis.HubKinds
-	hubKindsFlag string
+	// sourceNamespace has the Secrets of metric sources.
+	sourceNamespace string
+	// reach is what metrics may reach on the hub, guard which addresses sources may not have, as the flags after them have it.
+	reach                       analysis.Reach
+	hubKinds, jobNamespaces     string
+	guard                       metricsource.Guard
+	allowedRanges, deniedRanges string
 
 	// verifiedExemptions has exemptions count only if the hub's API server says who has made them.
 	verifiedExemptions bool
@@ -113,8 +115,11 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	o.maxBytes.Quantity = resource.MustParse("64Mi")
 	f.Var(&o.maxBytes, selection.MaxBytesFlag, "how many bytes of JSON one placement may select; one that selects more stays as it is; 0 is no bound")
 	f.StringVar(&o.sourceNamespace, "metric-source-namespace", "fleet-system", "namespace of the Secrets of MetricSources: that of the hub agent")
-	f.StringVar(&o.hubKindsFlag, "analysis-hub-kinds", "", "the kinds of which metrics of StageAnalyses may read objects of the hub, separated by commas, as in Deployment.apps or, for one namespace, web/ConfigMap: whoever may write StageAnalyses can find out what is in them. Secrets, and what holds copies of them, are refused")
-	f.BoolVar(&o.sourcesOnLoopback, "metric-sources-on-loopback", false, "let MetricSources have addresses of the hub agent's own machine; for fleets for development only")
+	f.StringVar(&o.hubKinds, "analysis-hub-kinds", "", "the kinds of which metrics of StageAnalyses may read objects of the hub, separated by commas, as in Deployment.apps or, for one namespace, web/ConfigMap: whoever may write StageAnalyses can find out what is in them. Secrets, and what holds copies of them, are refused")
+	f.StringVar(&o.jobNamespaces, "analysis-job-namespaces", "", "namespaces of the hub in which metrics of StageAnalyses may run Jobs, made of suspended CronJobs, separated by commas")
+	f.StringVar(&o.allowedRanges, "metric-source-allowed-cidrs", "", "the only ranges of addresses in which MetricSources may be, separated by commas, as in 10.0.0.0/8; empty for all that are not refused anyhow")
+	f.StringVar(&o.deniedRanges, "metric-source-denied-cidrs", "", "further ranges of addresses in which no MetricSource may be, separated by commas")
+	f.BoolVar(&o.guard.AllowLoopback, "metric-sources-on-loopback", false, "let MetricSources have addresses of the hub agent's own machine; for fleets for development only")
 	f.BoolVar(&o.verifiedExemptions, "require-verified-exemptions", true, "let RolloutExemptions count only if the hub's API server says who has made them")
 	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
@@ -153,12 +158,27 @@ func (o *options) checkFlags() error {
 	if o.inventory && o.profileNamespace == "" {
 		return errors.New("--cluster-profile-namespace is empty; name the namespace of the ClusterProfiles, or leave --enable-cluster-inventory-apis off")
 	}
-	var err error
-	if o.hubKinds, err = analysis.ParseHubKinds(splitList(o.hubKindsFlag)); err != nil {
+	if err := o.readAnalysisFlags(); err != nil {
+		return err
+	}
+	filter, err := snapshot.NewFilter(o.filterFlags)
+	o.filter = filter
+	return err
+}
+
+// readAnalysisFlags reads what analyses may reach.
+func (o *options) readAnalysisFlags() (err error) {
+	o.reach.JobNamespaces = splitList(o.jobNamespaces)
+	if o.reach.HubKinds, err = analysis.ParseHubKinds(splitList(o.hubKinds)); err != nil {
 		return fmt.Errorf("--analysis-hub-kinds: %w", err)
 	}
-	o.filter, err = snapshot.NewFilter(o.filterFlags)
-	return err
+	if o.guard.Allowed, err = metricsource.ParseRanges(splitList(o.allowedRanges)); err != nil {
+		return fmt.Errorf("--metric-source-allowed-cidrs: %w", err)
+	}
+	if o.guard.Denied, err = metricsource.ParseRanges(splitList(o.deniedRanges)); err != nil {
+		return fmt.Errorf("--metric-source-denied-cidrs: %w", err)
+	}
+	return nil
 }
 
 // splitList are the entries of a list that commas separate.

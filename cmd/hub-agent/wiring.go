@@ -15,6 +15,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/measure"
+	"github.com/fleetflow/fleetflow/activities/metricsource"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
@@ -49,14 +50,14 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	if err != nil {
 		return nil, err
 	}
-	sources := measure.NewSources(mgr.GetAPIReader(), o.sourceNamespace, measure.Guard{
-		Hub: measure.AddressesOfURL(mgr.GetConfig().Host), AllowLoopback: o.sourcesOnLoopback,
-	})
+	guard := o.guard
+	guard.Hub = metricsource.AddressesOfURL(mgr.GetConfig().Host)
+	sources := metricsource.NewSources(mgr.GetAPIReader(), o.sourceNamespace, guard)
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
 			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
-			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, HubKinds: o.hubKinds, Exemptions: o.exemptions(),
+			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(),
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
@@ -107,7 +108,7 @@ type parts struct {
 	kinds   *servedkinds.Cache
 	syncer  *worksync.Syncer
 	catch   *safetycatch.Catch
-	sources *measure.Sources
+	sources *metricsource.Sources
 }
 
 // addWorker adds the Temporal workers, with their activities, to the manager.
@@ -154,11 +155,13 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 			Approvals:  stagedupdate.ApprovalPolicy(o.temporal.approvals),
 			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
 			Sources:    shared.sources,
-			HubKinds:   o.hubKinds,
+			Reach:      o.reach,
 			Exemptions: o.exemptions(),
 		},
 		Measure: &measure.Activities{
-			Client: cached, Live: live, Sources: shared.sources, Objects: measure.Objects{Live: live, HubKinds: o.hubKinds}, Clock: clk, Metrics: measured,
+			Client: cached, Live: live, Clock: clk, Metrics: measured, Sources: shared.sources,
+			Objects: metricsource.Objects{Live: live, Reach: o.reach},
+			Jobs:    metricsource.Jobs{Client: cached, Live: live, Reach: o.reach, Clock: clk},
 		},
 	}, nil
 }

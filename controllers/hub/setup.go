@@ -61,8 +61,8 @@ type Options struct {
 	Catch *safetycatch.Catch
 	// Sources says which metric sources can be used.
 	Sources stageanalysis.SourceChecker
-	// HubKinds are those of which metrics may read objects of the hub.
-	HubKinds analysis.HubKinds
+	// Reach is what metrics may reach on the hub.
+	Reach analysis.Reach
 	// Exemptions says which exemptions count.
 	Exemptions gateread.ExemptionRule
 	// Registry takes the metrics of the hub's objects; there are none without it.
@@ -105,7 +105,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return rolloutexemption.NewReconciler(cached, recorder("rollout-exemption-controller"), clk, options.Exemptions).SetupWithManager(mgr)
 		}},
 		{"stage analysis", options.Sources == nil, func() error {
-			return stageanalysis.SetupWithManager(mgr, options.Sources, options.HubKinds, clk)
+			return stageanalysis.SetupWithManager(mgr, options.Sources, options.Reach, clk)
 		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}

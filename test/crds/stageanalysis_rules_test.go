@@ -13,8 +13,8 @@ func TestRulesOfStageAnalyses(t *testing.T) {
 		"a query and a bound":  {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0}]}`},
 		"all of it":            {spec: `{args: [{name: app}, {name: max, default: "0.01"}], metrics: [{name: up, ` + query + `, perCluster: {label: cluster, minPassing: 95%, missing: Failure}, success: result > 0.0, failure: result < 0.0, noData: Success, initialDelay: 2m, interval: 1m, count: 10, failureLimit: 2, consecutiveFailureLimit: 2, inconclusiveLimit: 3, errorLimit: 4, consecutiveSuccess: 3, dryRun: true}, {name: smoke, webhook: {source: smoke, path: "/check/$(args.app)", body: {suite: canary}}}]}`},
 		"a comparison":         {spec: `{metrics: [{name: up, prometheus: {source: central, query: a, baselineQuery: b}, success: result <= baseline}]}`},
-		"no provider":          {spec: `{metrics: [{name: up, success: result > 0.0}]}`, refusal: "exactly one of prometheus, webhook and objects"},
-		"two providers":        {spec: `{metrics: [{name: up, ` + query + `, webhook: {source: a}, success: result > 0.0}]}`, refusal: "exactly one of prometheus, webhook and objects"},
+		"no provider":          {spec: `{metrics: [{name: up, success: result > 0.0}]}`, refusal: "exactly one of prometheus, webhook, objects and job"},
+		"two providers":        {spec: `{metrics: [{name: up, ` + query + `, webhook: {source: a}, success: result > 0.0}]}`, refusal: "exactly one of prometheus, webhook, objects and job"},
 		"no bound":             {spec: `{metrics: [{name: up, ` + query + `}]}`, refusal: "needs success or failure"},
 		"no interval":          {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0, count: 2}]}`, refusal: "a count above 1 needs an interval"},
 		"a short interval":     {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0, count: 2, interval: 4s}]}`, refusal: "interval must be 5s to 30 days"},
@@ -32,6 +32,9 @@ func TestRulesOfStageAnalyses(t *testing.T) {
 		"a path for a name":    {spec: `{metrics: [{name: a, objects: {from: Hub, apiVersion: v1, kind: Service, namespace: a, name: a/b}, success: "true"}]}`, refusal: "name in body should match"},
 		"observations":         {spec: `{metrics: [{name: a, prometheus: {source: central, query: a, minSamples: 100, samplesQuery: b}, success: "result < 1.0"}]}`},
 		"observations of what": {spec: `{metrics: [{name: a, prometheus: {source: central, query: a, minSamples: 100}, success: "result < 1.0"}]}`, refusal: "minSamples and samplesQuery go together"},
+		"a job":                {spec: `{metrics: [{name: e2e, job: {namespace: jobs, fromCronJob: e2e, timeout: 15m}}]}`},
+		"a job with a bound":   {spec: `{metrics: [{name: e2e, job: {namespace: jobs, fromCronJob: e2e}, success: "true"}]}`, refusal: "the Job succeeds or fails itself"},
+		"an endless job":       {spec: `{metrics: [{name: e2e, job: {namespace: jobs, fromCronJob: e2e, timeout: 48h}}]}`, refusal: "timeout must be 1s to 24h"},
 		"clusters of a hook":   {spec: `{metrics: [{name: up, webhook: {source: a}, perCluster: {}}]}`, refusal: "perCluster needs prometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,6 +59,11 @@ func TestRulesOfMetricSources(t *testing.T) {
 		"a query":            {spec: `{type: Prometheus, url: "https://prometheus/?a=b"}`, refusal: "url must be like"},
 		"no secret":          {spec: `{type: Prometheus, url: "https://prometheus", auth: {type: Bearer}}`, refusal: "needs a secret"},
 		"a secret for none":  {spec: `{type: Prometheus, url: "https://prometheus", auth: {type: None, secret: {name: a, key: b}}}`, refusal: "needs a secret"},
+		"a certificate":      {spec: `{type: Prometheus, url: "https://prometheus", auth: {type: ClientCert, secret: {name: a, key: tls.crt}, privateKey: {name: a, key: tls.key}}}`},
+		"half of one":        {spec: `{type: Prometheus, url: "https://prometheus", auth: {type: ClientCert, secret: {name: a, key: tls.crt}}}`, refusal: "ClientCert needs a privateKey"},
+		"a plain one":        {spec: `{type: Prometheus, url: "http://prometheus", allowPlainText: true, auth: {type: ClientCert, secret: {name: a, key: tls.crt}, privateKey: {name: a, key: tls.key}}}`, refusal: "ClientCert needs a url that begins with https://"},
+		"a signature":        {spec: `{type: Webhook, url: "https://smoke", auth: {type: HMAC, secret: {name: a, key: b}}}`},
+		"a signed query":     {spec: `{type: Prometheus, url: "https://prometheus", auth: {type: HMAC, secret: {name: a, key: b}}}`, refusal: "HMAC signs webhooks"},
 		"an endless timeout": {spec: `{type: Prometheus, url: "https://prometheus", limits: {timeout: 2m}}`, refusal: "timeout must be 100ms to 1m"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fleetflow/fleetflow/activities/measure"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
@@ -45,6 +46,7 @@ func own() map[string]bool {
 	collectors := append([]prometheus.Collector{&telemetry.Collector{}}, telemetry.NewWatcher(nil).Collectors()...)
 	collectors = append(collectors, temporalclient.NewMetrics().Collectors()...)
 	collectors = append(collectors, worker.NewMetrics().Collectors()...)
+	collectors = append(collectors, measure.NewMetrics().Collectors()...)
 	collectors = append(collectors, work.NewMetrics().Collectors()...)
 	names := map[string]bool{}
 	for _, c := range collectors {

@@ -35,6 +35,8 @@ type MetricSource struct {
 
 // MetricSourceSpec says where a source is, and how to speak to it.
 //
+// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "HMAC" || self.type == "Webhook"`,message="auth of type HMAC signs webhooks: a source of type Prometheus has Bearer, Basic or ClientCert"
+// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "ClientCert" || self.url.startsWith("https://")`,message="auth of type ClientCert needs a url that begins with https://"
 // +kubebuilder:validation:XValidation:rule=`self.url.startsWith("https://") || (has(self.allowPlainText) && self.allowPlainText)`,message="url has to begin with https://: others on the way could read the credentials and choose the answers; allowPlainText: true accepts that"
 type MetricSourceSpec struct {
 	// Type is Prometheus, for servers with its HTTP API (Thanos, Mimir, VictoriaMetrics too), or Webhook.
@@ -56,7 +58,8 @@ type MetricSourceSpec struct {
 	AllowPlainText bool `json:"allowPlainText,omitempty"`
 
 	// Auth says how the hub agent says who it is; without it, it does not.
-	// +kubebuilder:validation:XValidation:rule=`self.type == "None" ? !has(self.secret) : has(self.secret)`,message="auth of type Bearer or Basic needs a secret, and type None has none"
+	// +kubebuilder:validation:XValidation:rule=`self.type == "None" ? !has(self.secret) : has(self.secret)`,message="auth of every type but None needs a secret, and type None has none"
+	// +kubebuilder:validation:XValidation:rule=`self.type == "ClientCert" ? has(self.privateKey) : !has(self.privateKey)`,message="auth of type ClientCert needs a privateKey, and no other has one"
 	Auth *MetricSourceAuth `json:"auth,omitempty"`
 
 	// TLS says by which authority the source is known, if not by those that the hub agent's image trusts.
@@ -82,13 +85,18 @@ const (
 
 // MetricSourceAuth says how the hub agent says to a source who it is.
 type MetricSourceAuth struct {
-	// Type is None, Bearer (the secret's value is a token) or Basic (it is user:password).
+	// Type is None, Bearer (the secret's value is a token), Basic (it is user:password), ClientCert (it is a certificate in PEM)
+	// or HMAC (it is one key or, while keys change, several with white space between them, with which webhooks are signed as
+	// Standard Webhooks are: whsec_ and the key in base64).
 	// +kubebuilder:validation:Required
-	// +kubebuilder:validation:Enum=None;Bearer;Basic
+	// +kubebuilder:validation:Enum=None;Bearer;Basic;ClientCert;HMAC
 	Type MetricSourceAuthType `json:"type"`
 
 	// Secret has the credential.
 	Secret *MetricSourceSecret `json:"secret,omitempty"`
+
+	// PrivateKey is the key of a ClientCert, in PEM.
+	PrivateKey *MetricSourceSecret `json:"privateKey,omitempty"`
 }
 
 // MetricSourceAuthType is a way to say who one is.
@@ -101,6 +109,10 @@ const (
 	MetricSourceAuthBearer MetricSourceAuthType = "Bearer"
 	// MetricSourceAuthBasic sends a user's name and password.
 	MetricSourceAuthBasic MetricSourceAuthType = "Basic"
+	// MetricSourceAuthClientCert shows a certificate.
+	MetricSourceAuthClientCert MetricSourceAuthType = "ClientCert"
+	// MetricSourceAuthHMAC signs what is sent.
+	MetricSourceAuthHMAC MetricSourceAuthType = "HMAC"
 )
 
 // MetricSourceSecret names a value in a Secret. The Secret is in the namespace of the hub agent and has the label
@@ -206,6 +218,9 @@ func (s *MetricSource) Secrets() []MetricSourceSecret {
 	var needed []MetricSourceSecret
 	if s.Spec.Auth != nil && s.Spec.Auth.Secret != nil {
 		needed = append(needed, *s.Spec.Auth.Secret)
+	}
+	if s.Spec.Auth != nil && s.Spec.Auth.PrivateKey != nil {
+		needed = append(needed, *s.Spec.Auth.PrivateKey)
 	}
 	if s.Spec.TLS != nil && s.Spec.TLS.CASecret != nil {
 		needed = append(needed, *s.Spec.TLS.CASecret)

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -61,11 +63,12 @@ type AnalysisParameter struct {
 
 // AnalysisMetric is what is measured, and what has to hold of it.
 //
-// +kubebuilder:validation:XValidation:rule=`[has(self.prometheus), has(self.webhook), has(self.objects)].filter(is, is).size() == 1`,message="a metric has exactly one of prometheus, webhook and objects"
-// +kubebuilder:validation:XValidation:rule=`has(self.success) || has(self.failure) || has(self.webhook)`,message="a metric of prometheus or objects needs success or failure: an expression such as result <= 0.01"
+// +kubebuilder:validation:XValidation:rule=`[has(self.prometheus), has(self.webhook), has(self.objects), has(self.job)].filter(is, is).size() == 1`,message="a metric has exactly one of prometheus, webhook, objects and job"
+// +kubebuilder:validation:XValidation:rule=`has(self.success) || has(self.failure) || has(self.webhook) || has(self.job)`,message="a metric of prometheus or objects needs success or failure: an expression such as result <= 0.01"
 // +kubebuilder:validation:XValidation:rule=`!has(self.count) || self.count == 1 || has(self.interval)`,message="a count above 1 needs an interval"
 // +kubebuilder:validation:XValidation:rule=`!has(self.count) || !has(self.interval) || duration(self.interval).getSeconds() * self.count <= 2592000`,message="count times interval must be 30 days at most"
 // +kubebuilder:validation:XValidation:rule=`!has(self.perCluster) || has(self.prometheus) || has(self.objects) && self.objects.from == "Works"`,message="perCluster needs prometheus, whose answer has a sample for each cluster, or objects from Works"
+// +kubebuilder:validation:XValidation:rule=`!has(self.job) || !has(self.success) && !has(self.failure) && !has(self.noData)`,message="a metric of job has no success, failure and noData: the Job succeeds or fails itself"
 // +kubebuilder:validation:XValidation:rule=`!has(self.objects) || self.objects.from != "Works" || has(self.perCluster)`,message="objects from Works need perCluster: there is an object for each cluster"
 type AnalysisMetric struct {
 	// Name of the metric, unique over all templates of a task.
@@ -82,6 +85,9 @@ type AnalysisMetric struct {
 
 	// Objects measures by looking at an object of the hub, or at one that the run's placement has put on clusters.
 	Objects *ObjectReading `json:"objects,omitempty"`
+
+	// Job measures by running a Job on the hub, which succeeds or fails.
+	Job *JobRun `json:"job,omitempty"`
 
 	// PerCluster judges the samples of an answer, or objects from Works, cluster by cluster.
 	PerCluster *PerCluster `json:"perCluster,omitempty"`
@@ -274,6 +280,39 @@ func HoldsSecrets(kind schema.GroupKind) bool {
 // placementGroup is the group of placements, and of the kinds that hold copies of what is placed.
 const placementGroup = "placement.kubernetes-fleet.io"
 
+// JobRun is a Job on the hub, made of a suspended CronJob: what runs was written by someone who may run pods in its namespace, not by
+// the author of the template.
+type JobRun struct {
+	// Namespace of the CronJob, one of those that the hub agent's operator allows.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	Namespace string `json:"namespace"`
+
+	// FromCronJob is the name of a CronJob whose spec.suspend is true.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+	FromCronJob string `json:"fromCronJob"`
+
+	// Timeout is how long the Job may take, before the measurement is an error; 15m without it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("24h")`,message="timeout must be 1s to 24h: write it like 15m"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// defaultJobTimeout is how long a Job may take that does not say.
+const defaultJobTimeout = 15 * time.Minute
+
+// EffectiveTimeout is how long the Job may take.
+func (j *JobRun) EffectiveTimeout() time.Duration {
+	if j.Timeout == nil {
+		return defaultJobTimeout
+	}
+	return j.Timeout.Duration
+}
+
 // PerCluster judges an answer cluster by cluster.
 type PerCluster struct {
 	// Label is that of the samples which has the name of the cluster; cluster without it.
@@ -323,7 +362,7 @@ const (
 	ReasonTemplateValid     = "TemplateValid"     // it can be used
 	ReasonInvalidExpression = "InvalidExpression" // an expression is not CEL, or gives no bool
 	ReasonUnknownSource     = "UnknownSource"     // there is no such MetricSource, it is of another type, or does not allow the template
-	ReasonObjectRefused     = "ObjectRefused"     // a metric would read an object of the hub that none may
+	ReasonObjectRefused     = "ObjectRefused"     // a metric would read an object of the hub, or run a Job, that none may
 	ReasonUnknownArgument   = "UnknownArgument"   // something names an argument or a variable that there is not
 )
 

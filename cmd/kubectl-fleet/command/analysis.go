@@ -42,7 +42,10 @@ StageAnalysisRun, which the hub makes for each task of type Analysis.`,
   kubectl fleet analysis show web-17
 
   # Is a template right?
-  kubectl fleet analysis lint -f error-ratio.yaml`,
+  kubectl fleet analysis lint -f error-ratio.yaml
+
+  # What does it measure now?
+  kubectl fleet analysis try -f error-ratio.yaml`,
 		Args:              refuseUnknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +56,7 @@ StageAnalysisRun, which the hub makes for each task of type Analysis.`,
 		},
 	}
 	o.AddFlags(cmd)
-	cmd.AddCommand(newAnalysisShow(f, streams), newAnalysisLint(f, streams))
+	cmd.AddCommand(newAnalysisShow(f, streams), newAnalysisLint(f, streams), newAnalysisTry(f, streams))
 	return cmd
 }
 
@@ -283,7 +286,7 @@ func (o *analysisOptions) lint() error {
 	columns := []cli.Column{{Name: "Template"}, {Name: "Metric"}, {Name: "Source"}, {Name: "Count"}, {Name: "Every"}, {Name: "Takes"}, {Name: "Wanted"}}
 	var rows [][]string
 	for _, template := range templates {
-		if problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: assumedSources(template), HubKinds: analysis.AnyHubKind}); problem != nil {
+		if problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: assumedSources(template), Reach: analysis.Anywhere}); problem != nil {
 			cli.Printf(o.streams.ErrOut, "%s: %s: %s\n", template.Name, problem.Reason, problem.Text)
 			wrong++
 			continue

@@ -1,12 +1,16 @@
 package command
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -76,4 +80,63 @@ errors     ratio    central   10      60s     10m     result <= double(args.max)
 		assert.Contains(t, c.err.String()+err.Error(), want)
 	}
 	assert.ErrorContains(t, c.run("analysis", "lint"), "needs manifests")
+}
+
+func TestATemplateIsTriedBeforeARolloutDependsOnIt(t *testing.T) {
+	var asked []string
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		asked = append(asked, r.Form.Get("query")+" "+r.Header.Get("Authorization"))
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"0.034"]}]}}`)
+	}))
+	t.Cleanup(prometheus.Close)
+	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "errors"}}
+	limit := "0.01"
+	template.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "max", Default: &limit}}
+	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{
+		{Name: "ratio", Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: `errors{cluster=~"$(clusters)"}`}},
+		{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{Source: "smoke"}},
+		{Name: "e2e", Job: &fleetflowv1alpha1.JobRun{Namespace: "jobs", FromCronJob: "e2e"}},
+	}
+	c := newConsole(t, append(smallFleet(), template)...)
+
+	assert.ErrorContains(t, c.run("analysis", "try", "errors"), "UnknownSource: metric ratio: there is no MetricSource central")
+	err := c.run("analysis", "try", "errors", "--url", prometheus.URL, "--clusters", "a,b")
+	assert.ErrorContains(t, err, "1 of 3 metrics are bad now, or cannot be measured")
+	assert.Equal(t, `TEMPLATE   METRIC   OUTCOME   VALUE   WANTED                     MESSAGE
+errors     ratio    Failure   0.034   result <= double("0.01")   -
+errors     smoke    -         -       -                          not tried: --webhooks calls it
+errors     e2e      -         -       -                          not tried: a Job runs in a rollout only
+`, c.out.String())
+	require.NoError(t, c.run("analysis", "try", "errors", "--url", prometheus.URL, "--clusters", "a,b", "--arg", "max=0.05"))
+	assert.Equal(t, `errors{cluster=~"a|b"} `, asked[len(asked)-1])
+
+	assert.ErrorContains(t, c.run("analysis", "try"), "needs a template")
+	assert.ErrorContains(t, c.run("analysis", "try", "errors", "--url", prometheus.URL, "--run", "none"), "reading run none")
+	assert.ErrorContains(t, c.run("analysis", "try", "errors", "--url", prometheus.URL, "--arg", "min=1"), "takes an argument min")
+}
+
+func TestATrialSendsTheCredentialOfTheSource(t *testing.T) {
+	var sent string
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = r.Header.Get("Authorization")
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	t.Cleanup(prometheus.Close)
+	source := &fleetflowv1alpha1.MetricSource{ObjectMeta: metav1.ObjectMeta{Name: "central"}, Spec: fleetflowv1alpha1.MetricSourceSpec{
+		Type: fleetflowv1alpha1.MetricSourcePrometheus, URL: prometheus.URL, AllowPlainText: true,
+		Auth: &fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBearer, Secret: &fleetflowv1alpha1.MetricSourceSecret{Name: "central", Key: "token"}},
+	}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "central",
+		Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "central"}}, Data: map[string][]byte{"token": []byte("s3cr3t-t0ken")}}
+	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "errors"}}
+	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{
+		{Name: "ratio", Success: "result <= 0.01", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "errors"}},
+	}
+	c := newConsole(t, append(smallFleet(), template, source, secret)...)
+	require.NoError(t, c.run("analysis", "try", "errors"), "no data is inconclusive, which is not bad")
+	assert.Contains(t, c.out.String(), "Inconclusive")
+	assert.Equal(t, "Bearer s3cr3t-t0ken", sent)
+	require.NoError(t, c.run("analysis", "try", "errors", "--url", prometheus.URL))
+	assert.Empty(t, sent, "another address gets no credential")
 }

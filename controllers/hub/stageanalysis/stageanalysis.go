@@ -32,9 +32,9 @@ type SourceChecker interface {
 
 // templates keeps the condition Valid of StageAnalyses current.
 type templates struct {
-	client   client.Client
-	hubKinds analysis.HubKinds
-	clock    clock.PassiveClock
+	client client.Client
+	reach  analysis.Reach
+	clock  clock.PassiveClock
 }
 
 // Reconcile looks at one template.
@@ -51,7 +51,7 @@ func (r *templates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	for i := range sources.Items {
 		byName[sources.Items[i].Name] = &sources.Items[i]
 	}
-	problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: byName, HubKinds: r.hubKinds})
+	problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: byName, Reach: r.reach})
 	condition := conditionOn(fleetflowv1alpha1.ConditionTypeValid, fleetflowv1alpha1.ReasonTemplateValid, "The template can be used", problem)
 	status := *template.Status.DeepCopy()
 	if !putInto(&status.Conditions, condition, template.Generation, r.clock.Now()) {
@@ -98,7 +98,7 @@ func putInto(conditions *[]metav1.Condition, condition metav1.Condition, generat
 }
 
 // SetupWithManager registers both, if the hub serves the kinds.
-func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, hubKinds analysis.HubKinds, clk clock.PassiveClock) error {
+func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, reach analysis.Reach, clk clock.PassiveClock) error {
 	for _, kind := range []string{"StageAnalysis", "MetricSource"} {
 		_, err := mgr.GetRESTMapper().RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
@@ -109,7 +109,7 @@ func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, hubKinds analysis
 		}
 	}
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
-	t := &templates{mgr.GetClient(), hubKinds, clk}
+	t := &templates{mgr.GetClient(), reach, clk}
 	err := ctrl.NewControllerManagedBy(mgr).Named("stage-analysis").
 		For(&fleetflowv1alpha1.StageAnalysis{}, changed).
 		Watches(&fleetflowv1alpha1.MetricSource{}, handler.EnqueueRequestsFromMapFunc(t.requestAll), changed).

@@ -91,7 +91,7 @@ again, without Temporal's no rollout would go on. */ -}}
 {{ include "hub-agent.namespace" . | toJson }}
 {{- $host := index (splitList ":" .Values.temporal.address) 0 | splitList "." }}
 {{- if or (eq (len $host) 2) (and (gt (len $host) 2) (eq (index $host 2) "svc")) }}, {{ index $host 1 | toJson }}{{ end }}
-{{- range .Values.workloadNamespaces }}, {{ . | toJson }}{{ end }}
+{{- range concat .Values.workloadNamespaces .Values.analysis.jobNamespaces }}, {{ . | toJson }}{{ end }}
 {{- end }}
 
 {{- /* By which door the sender of a request approves: RBAC lets the dashboard's account alone set this attribute of a user. */ -}}

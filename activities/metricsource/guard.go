@@ -1,4 +1,4 @@
-package measure
+package metricsource
 
 import (
 	"fmt"
@@ -16,6 +16,8 @@ type Guard struct {
 	Hub []netip.AddrPort
 	// AllowLoopback lets sources be on the machine of the hub agent, as on a fleet for development.
 	AllowLoopback bool
+	// Allowed, if there are any, are the only ranges in which sources may be; Denied are ranges in which none is.
+	Allowed, Denied []netip.Prefix
 }
 
 // metadata are addresses at which clouds tell credentials to those who ask, and that are not link-local.
@@ -41,7 +43,27 @@ func (g Guard) Refuse(target netip.AddrPort) string {
 			return "it is the address of the hub's API server"
 		}
 	}
+	within := func(ranges netip.Prefix) bool { return ranges.Contains(addr) }
+	switch {
+	case slices.ContainsFunc(g.Denied, within):
+		return "it is in a range that the hub agent's operator denies"
+	case len(g.Allowed) > 0 && !slices.ContainsFunc(g.Allowed, within):
+		return "it is in none of the ranges that the hub agent's operator allows"
+	}
 	return ""
+}
+
+// ParseRanges reads ranges of addresses like 10.0.0.0/8.
+func ParseRanges(texts []string) ([]netip.Prefix, error) {
+	var ranges []netip.Prefix
+	for _, text := range texts {
+		parsed, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no range of addresses: write it like 10.0.0.0/8 or fd00::/8", text)
+		}
+		ranges = append(ranges, parsed.Masked())
+	}
+	return ranges, nil
 }
 
 // refusedAddress is the error of a dial that was refused.

@@ -1,4 +1,4 @@
-package measure
+package metricsource
 
 import (
 	"context"
@@ -18,51 +18,56 @@ import (
 // maxRetryAfter is for how long a webhook may ask to be left alone.
 const maxRetryAfter = 5 * time.Minute
 
+// headerID has the ID of a measurement, which signatures are about, too.
+const headerID = "ce-id"
+
 // maxWords is how much is kept of a message of a webhook.
 const maxWords = 256
 
-// question is what is asked of a source.
-type question struct {
-	metric fleetflowv1alpha1.AnalysisRunMetric
-	of     *fleetflowv1alpha1.StageAnalysisRun
-	// placement is that of the run.
-	placement string
-	// clusters are those that are measured, control those to compare with.
-	clusters, control []string
-	// sequence is the number of the measurement.
-	sequence int32
+// Question is what is asked of a source, or about an object.
+type Question struct {
+	Metric fleetflowv1alpha1.AnalysisRunMetric
+	// Of is the analysis that asks, Placement that of its run.
+	Of        *fleetflowv1alpha1.StageAnalysisRun
+	Placement string
+	// Clusters are those that are measured, Control those to compare with.
+	Clusters, Control []string
+	// Sequence is the number of the measurement.
+	Sequence int32
 }
 
-// query is the query of a question, with the names of the clusters.
-func (q question) query() string {
+// Query is what is asked, as people read it: the query with the names of the clusters, a path, or what names an object.
+func (q Question) Query() string {
 	switch {
-	case q.metric.Webhook != nil:
-		return q.metric.Webhook.Path
-	case q.metric.Objects != nil:
-		of := q.metric.Objects
+	case q.Metric.Webhook != nil:
+		return q.Metric.Webhook.Path
+	case q.Metric.Job != nil:
+		return fmt.Sprintf("Job of CronJob %s/%s", q.Metric.Job.Namespace, q.Metric.Job.FromCronJob)
+	case q.Metric.Objects != nil:
+		of := q.Metric.Objects
 		return fmt.Sprintf("%s %s/%s %s", of.From, of.APIVersion, of.Kind, strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"))
 	}
-	return analysis.Query(q.metric.Prometheus.Query, q.clusters, q.control)
+	return analysis.Query(q.Metric.Prometheus.Query, q.Clusters, q.Control)
 }
 
-// ask asks a question. Later, if it is not zero, is after how long to ask again: there was no measurement then.
-func (s *Sources) ask(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q question) (reading analysis.Reading, later time.Duration, err error) {
-	if q.metric.Webhook != nil {
+// Ask asks a question. Later, if it is not zero, is after how long to ask again: there was no measurement then.
+func (s *Sources) Ask(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q Question) (reading analysis.Reading, later time.Duration, err error) {
+	if q.Metric.Webhook != nil {
 		return s.callWebhook(ctx, source, q)
 	}
-	reading, err = s.queryPrometheus(ctx, source, q.query())
-	if compared := q.metric.Prometheus.BaselineQuery; err == nil && reading.Problem == "" && compared != "" {
-		err = s.compare(ctx, source, analysis.Query(compared, q.clusters, q.control), &reading)
+	reading, err = s.queryPrometheus(ctx, source, q.Query())
+	if compared := q.Metric.Prometheus.BaselineQuery; err == nil && reading.Problem == "" && compared != "" {
+		err = s.compare(ctx, source, analysis.Query(compared, q.Clusters, q.Control), &reading)
 	}
-	if least := q.metric.Prometheus.MinSamples; err == nil && reading.Problem == "" && least > 0 {
+	if least := q.Metric.Prometheus.MinSamples; err == nil && reading.Problem == "" && least > 0 {
 		err = s.countObservations(ctx, source, q, &reading)
 	}
 	return reading, 0, err
 }
 
 // countObservations adds to a reading how many observations are behind it.
-func (s *Sources) countObservations(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q question, reading *analysis.Reading) error {
-	counted, err := s.queryPrometheus(ctx, source, analysis.Query(q.metric.Prometheus.SamplesQuery, q.clusters, q.control))
+func (s *Sources) countObservations(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q Question, reading *analysis.Reading) error {
+	counted, err := s.queryPrometheus(ctx, source, analysis.Query(q.Metric.Prometheus.SamplesQuery, q.Clusters, q.Control))
 	if err != nil {
 		return err
 	}
@@ -171,18 +176,18 @@ func readSeries(all []series) analysis.Reading {
 }
 
 // callWebhook sends a CloudEvent in binary mode, which names the measurement: a receiver can drop one that comes twice.
-func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q question) (reading analysis.Reading, later time.Duration, err error) {
-	spec := q.of.Spec
+func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q Question) (reading analysis.Reading, later time.Duration, err error) {
+	spec := q.Of.Spec
 	body, err := json.Marshal(map[string]any{
 		"run": spec.Run, "namespace": spec.Namespace, "stage": spec.Stage, "position": spec.Position, "attempt": spec.Attempt,
-		"metric": q.metric.Name, "sequence": q.sequence, "clusters": len(q.clusters), "body": q.metric.Webhook.Body,
+		"metric": q.Metric.Name, "sequence": q.Sequence, "clusters": len(q.Clusters), "body": q.Metric.Webhook.Body,
 	})
 	if err != nil {
-		return reading, 0, fmt.Errorf("writing the request of metric %s: %w", q.metric.Name, err)
+		return reading, 0, fmt.Errorf("writing the request of metric %s: %w", q.Metric.Name, err)
 	}
-	got, problem, err := s.send(ctx, source, q.metric.Webhook.Path, "application/json", body, map[string]string{
-		"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.of.Name,
-		"ce-id": fmt.Sprintf("%s/%d/%s/%d", q.of.UID, spec.Attempt, q.metric.Name, q.sequence),
+	got, problem, err := s.send(ctx, source, q.Metric.Webhook.Path, "application/json", body, map[string]string{
+		"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.Of.Name,
+		headerID: fmt.Sprintf("%s/%d/%s/%d", q.Of.UID, spec.Attempt, q.Metric.Name, q.Sequence),
 	})
 	if err != nil || problem != "" {
 		return analysis.Reading{Problem: problem}, 0, err

@@ -1,16 +1,20 @@
-package measure
+package metricsource
 
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
@@ -34,6 +39,7 @@ type Sources struct {
 	Live      client.Reader
 	Namespace string
 	Guard     Guard
+	Clock     clock.PassiveClock
 
 	mu     sync.Mutex
 	all    chan struct{}
@@ -50,7 +56,7 @@ type limit struct {
 
 // NewSources asks sources whose Secrets are in a namespace.
 func NewSources(live client.Reader, namespace string, guard Guard) *Sources {
-	return &Sources{Live: live, Namespace: namespace, Guard: guard, all: make(chan struct{}, maxRequests), limits: map[string]*limit{}}
+	return &Sources{Live: live, Namespace: namespace, Guard: guard, Clock: clock.RealClock{}, all: make(chan struct{}, maxRequests), limits: map[string]*limit{}}
 }
 
 func (s *Sources) limitOf(source *fleetflowv1alpha1.MetricSource) *limit {
@@ -163,7 +169,7 @@ func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSour
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
-	credential, problem, err := s.authorize(ctx, source, request)
+	credentials, problem, err := s.authorize(ctx, source, request, body)
 	if err != nil || problem != "" {
 		return nil, problem, err
 	}
@@ -176,7 +182,7 @@ func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSour
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
 	}
-	return got, redact(problem, credential), nil
+	return got, redact(problem, credentials), nil
 }
 
 // keepRedirect follows none: a source that redirects could send the credentials, and the agent, anywhere.
@@ -215,24 +221,58 @@ func problemOf(err error, timeout time.Duration) string {
 	return "the source cannot be reached: " + err.Error()
 }
 
-// authorize says in a request who the hub agent is, and returns what must appear in no message.
-func (s *Sources) authorize(ctx context.Context, source *fleetflowv1alpha1.MetricSource, request *http.Request) (credential, problem string, err error) {
+// authorize says in a request who the hub agent is, and returns what must appear in no message. A certificate is shown by the
+// transport.
+func (s *Sources) authorize(ctx context.Context, source *fleetflowv1alpha1.MetricSource, request *http.Request, body []byte) (credentials []string, problem string, err error) {
 	auth := source.Spec.Auth
-	if auth == nil || auth.Secret == nil {
-		return "", "", nil
+	if auth == nil || auth.Secret == nil || auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert {
+		return nil, "", nil
 	}
 	value, refused, err := s.secret(ctx, source.Name, *auth.Secret)
 	if err != nil || refused != nil {
-		return "", textOf(refused), err
+		return nil, textOf(refused), err
 	}
-	credential = strings.TrimSpace(string(value))
-	if auth.Type == fleetflowv1alpha1.MetricSourceAuthBasic {
+	credential := strings.TrimSpace(string(value))
+	switch auth.Type {
+	case fleetflowv1alpha1.MetricSourceAuthBasic:
 		user, password, _ := strings.Cut(credential, ":")
 		request.SetBasicAuth(user, password)
-		return password, "", nil
+		return []string{password}, "", nil
+	case fleetflowv1alpha1.MetricSourceAuthHMAC:
+		keys := strings.Fields(credential)
+		return keys, sign(request, body, keys, s.Clock.Now()), nil
+	default:
+		request.Header.Set("Authorization", "Bearer "+credential)
+		return []string{credential}, "", nil
 	}
-	request.Header.Set("Authorization", "Bearer "+credential)
-	return credential, "", nil
+}
+
+// Headers of Standard Webhooks, and what its keys begin with.
+const (
+	headerWebhookID        = "webhook-id"
+	headerWebhookTimestamp = "webhook-timestamp"
+	headerWebhookSignature = "webhook-signature"
+	webhookKeyPrefix       = "whsec_"
+)
+
+// sign signs a request as Standard Webhooks are signed, with each of the keys: while keys change, a receiver may know either.
+func sign(request *http.Request, body []byte, keys []string, now time.Time) (problem string) {
+	id, at := request.Header.Get(headerID), strconv.FormatInt(now.Unix(), 10)
+	var signatures []string
+	for _, text := range keys {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, webhookKeyPrefix))
+		if err != nil || len(key) == 0 {
+			return "a key of the Secret is not whsec_ and base64"
+		}
+		mac := hmac.New(sha256.New, key)
+		_, _ = mac.Write([]byte(id + "." + at + ".")) // a hash takes all
+		_, _ = mac.Write(body)
+		signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+	request.Header.Set(headerWebhookID, id)
+	request.Header.Set(headerWebhookTimestamp, at)
+	request.Header.Set(headerWebhookSignature, strings.Join(signatures, " "))
+	return ""
 }
 
 func textOf(problem *analysis.Problem) string {
@@ -259,16 +299,41 @@ func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.Metri
 			}
 		}
 	}
+	if auth := source.Spec.Auth; auth != nil && auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert && auth.Secret != nil && auth.PrivateKey != nil {
+		pair, problem, err := s.certificate(ctx, source.Name, auth)
+		if err != nil || problem != "" {
+			return nil, problem, err
+		}
+		security.Certificates = []tls.Certificate{pair}
+	}
 	return &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: security, ForceAttemptHTTP2: true, DisableKeepAlives: true}, "", nil
+}
+
+// certificate is what the hub agent shows to a source.
+func (s *Sources) certificate(ctx context.Context, source string, auth *fleetflowv1alpha1.MetricSourceAuth) (pair tls.Certificate, problem string, err error) {
+	var pem [2][]byte
+	for i, needed := range []fleetflowv1alpha1.MetricSourceSecret{*auth.Secret, *auth.PrivateKey} {
+		value, refused, err := s.secret(ctx, source, needed)
+		if err != nil || refused != nil {
+			return pair, textOf(refused), err
+		}
+		pem[i] = value
+	}
+	if pair, err = tls.X509KeyPair(pem[0], pem[1]); err != nil {
+		return pair, "the certificate and the private key of the source are no pair in PEM", nil
+	}
+	return pair, "", nil
 }
 
 // shortest is the length from which on a credential is looked for in messages.
 const shortest = 6
 
-// redact takes a credential out of a text.
-func redact(text, credential string) string {
-	if len(credential) < shortest {
-		return text
+// redact takes credentials out of a text.
+func redact(text string, credentials []string) string {
+	for _, credential := range credentials {
+		if len(credential) >= shortest {
+			text = strings.ReplaceAll(text, credential, "[redacted]")
+		}
 	}
-	return strings.ReplaceAll(text, credential, "[redacted]")
+	return text
 }

@@ -1,4 +1,4 @@
-package measure
+package metricsource
 
 import (
 	"context"
@@ -26,20 +26,20 @@ const worksAtOnce = 8
 type Objects struct {
 	// Live reads past every cache: caches have no manifests, and not every kind.
 	Live client.Reader
-	// HubKinds are those of which objects of the hub may be read.
-	HubKinds analysis.HubKinds
+	// Reach is what metrics may reach on the hub.
+	Reach analysis.Reach
 }
 
-// read reads the object of a question, or that of each cluster. Whether it may be read is asked here once more: a StageAnalysisRun
+// Read reads the object of a question, or that of each cluster. Whether it may be read is asked here once more: a StageAnalysisRun
 // has a copy of its template, and since then the hub agent may have been told otherwise.
-func (o Objects) read(ctx context.Context, q question) (analysis.Reading, error) {
-	if why := o.HubKinds.Refuse(q.metric.Objects); why != "" {
+func (o Objects) Read(ctx context.Context, q Question) (analysis.Reading, error) {
+	if why := o.Reach.Refuse(q.Metric.AnalysisMetric); why != "" {
 		return analysis.Reading{Problem: why}, nil
 	}
-	if q.metric.Objects.From == fleetflowv1alpha1.ObjectsFromWorks {
+	if q.Metric.Objects.From == fleetflowv1alpha1.ObjectsFromWorks {
 		return o.readWorks(ctx, q)
 	}
-	return o.readHub(ctx, q.metric.Objects)
+	return o.readHub(ctx, q.Metric.Objects)
 }
 
 func (o Objects) readHub(ctx context.Context, wanted *fleetflowv1alpha1.ObjectReading) (analysis.Reading, error) {
@@ -62,12 +62,12 @@ func (o Objects) readHub(ctx context.Context, wanted *fleetflowv1alpha1.ObjectRe
 }
 
 // readWorks reads what the Works of the run's placement say of an object, cluster by cluster.
-func (o Objects) readWorks(ctx context.Context, q question) (analysis.Reading, error) {
-	found := make([]*analysis.Object, len(q.clusters))
-	problems := make([]string, len(q.clusters))
+func (o Objects) readWorks(ctx context.Context, q Question) (analysis.Reading, error) {
+	found := make([]*analysis.Object, len(q.Clusters))
+	problems := make([]string, len(q.Clusters))
 	g, reading := errgroup.WithContext(ctx)
 	g.SetLimit(worksAtOnce)
-	for i, cluster := range q.clusters {
+	for i, cluster := range q.Clusters {
 		g.Go(func() (err error) {
 			found[i], problems[i], err = o.readCluster(reading, q, cluster)
 			return err
@@ -77,7 +77,7 @@ func (o Objects) readWorks(ctx context.Context, q question) (analysis.Reading, e
 		return analysis.Reading{}, err
 	}
 	objects := map[string]analysis.Object{}
-	for i, cluster := range q.clusters {
+	for i, cluster := range q.Clusters {
 		if problems[i] != "" {
 			return analysis.Reading{Problem: "cluster " + cluster + ": " + problems[i]}, nil
 		}
@@ -90,20 +90,20 @@ func (o Objects) readWorks(ctx context.Context, q question) (analysis.Reading, e
 
 // readCluster reads the Works of one cluster; found is nil if none has the object, or the member has not reported on the Work as it
 // is now: what it says about an earlier one is no measurement of this version.
-func (o Objects) readCluster(ctx context.Context, q question, cluster string) (found *analysis.Object, problem string, err error) {
+func (o Objects) readCluster(ctx context.Context, q Question, cluster string) (found *analysis.Object, problem string, err error) {
 	var works placementv1beta1.WorkList
 	err = o.Live.List(ctx, &works, client.InNamespace(placementv1beta1.MemberNamespace(cluster)),
-		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: q.placement})
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: q.Placement})
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the Works of cluster %s: %w", cluster, err)
 	}
 	for i := range works.Items {
 		work := &works.Items[i]
-		if work.Labels[placementv1beta1.ParentNamespaceLabel] != q.of.Spec.Namespace || !work.DeletionTimestamp.IsZero() {
+		if work.Labels[placementv1beta1.ParentNamespaceLabel] != q.Of.Spec.Namespace || !work.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if manifest, at := manifestOf(work, q.metric.Objects); manifest != nil {
-			found, problem = objectOf(work, manifest, at, q.metric.AnalysisMetric)
+		if manifest, at := manifestOf(work, q.Metric.Objects); manifest != nil {
+			found, problem = objectOf(work, manifest, at, q.Metric.AnalysisMetric)
 			return found, problem, nil
 		}
 	}

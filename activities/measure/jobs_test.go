@@ -1,0 +1,98 @@
+package measure_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	"github.com/fleetflow/fleetflow/activities/metricsource"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// ending ends the Jobs that are made on the hub, the first as the first ending says, and so on.
+type ending struct {
+	client.Client
+	t       *testing.T
+	endings []batchv1.JobCondition
+	made    []*batchv1.Job
+}
+
+func (e *ending) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	job, is := object.(*batchv1.Job)
+	if !is {
+		return e.Client.Create(ctx, object, options...)
+	}
+	if n := len(e.made); n < len(e.endings) {
+		job.Status.Conditions = []batchv1.JobCondition{e.endings[n]}
+	}
+	job.CreationTimestamp = metav1.NewTime(begin)
+	e.made = append(e.made, job.DeepCopy())
+	return e.Client.Create(ctx, object, options...)
+}
+
+func ended(kind batchv1.JobConditionType, reason string) batchv1.JobCondition {
+	return batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason}
+}
+
+func runsJob(count int32) fleetflowv1alpha1.AnalysisMetric {
+	zero := int32(0)
+	return fleetflowv1alpha1.AnalysisMetric{
+		Name: "e2e", Count: count, Interval: &metav1.Duration{Duration: 5 * time.Second}, ErrorLimit: &zero,
+		Job: &fleetflowv1alpha1.JobRun{Namespace: "jobs", FromCronJob: "e2e", Timeout: &metav1.Duration{Duration: 2 * time.Minute}},
+	}
+}
+
+func TestAJobDecides(t *testing.T) {
+	complete, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "BackoffLimitExceeded")
+	for sentence, test := range map[string]struct {
+		count      int32
+		endings    []batchv1.JobCondition
+		awake      bool
+		namespaces []string
+		phase      fleetflowv1alpha1.AnalysisPhase
+		message    string
+		jobs       int
+	}{
+		"it succeeds":                      {1, []batchv1.JobCondition{complete}, false, []string{"jobs"}, "Succeeded", "1 of 1 good", 1},
+		"it succeeds twice":                {2, []batchv1.JobCondition{complete, complete}, false, []string{"jobs"}, "Succeeded", "2 of 2 good", 2},
+		"it fails":                         {1, []batchv1.JobCondition{failed}, false, []string{"jobs"}, "Failed", "BackoffLimitExceeded", 1},
+		"its deadline ends it":             {1, []batchv1.JobCondition{ended(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)}, false, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
+		"nobody ends it":                   {1, nil, false, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
+		"the CronJob runs by itself":       {1, nil, true, []string{"jobs"}, "Error", "is not suspended", 0},
+		"no Jobs may run in its namespace": {1, nil, false, []string{"others"}, "Error", "no Jobs for metrics run in namespace jobs", 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), runsJob(test.count))
+			suspended := !test.awake
+			cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "e2e"}, Spec: batchv1.CronJobSpec{Suspend: &suspended}}
+			cron.Spec.JobTemplate.Labels = map[string]string{"app": "e2e"}
+			cron.Spec.JobTemplate.Spec.Template.Spec.Containers = []corev1.Container{{Name: "e2e", Image: "e2e:1"}}
+			require.NoError(t, f.Create(t.Context(), cron))
+			hub := &ending{Client: f.Client, t: t, endings: test.endings}
+			f.acts.Jobs = metricsource.Jobs{Client: hub, Live: f.Client, Reach: analysis.Reach{JobNamespaces: test.namespaces}, Clock: f.clock}
+			_, _, got := f.measure()
+			assert.Equal(t, test.phase, got.Status.Phase, got.Status.Message)
+			assert.Contains(t, got.Status.Message, test.message)
+			require.Len(t, hub.made, test.jobs)
+			if test.jobs == 0 {
+				return
+			}
+			job := hub.made[0]
+			assert.Equal(t, "e2e:1", job.Spec.Template.Spec.Containers[0].Image)
+			assert.Equal(t, "e2e", job.Labels["app"])
+			assert.EqualValues(t, 120, *job.Spec.ActiveDeadlineSeconds)
+			assert.EqualValues(t, 3600, *job.Spec.TTLSecondsAfterFinished, "an hour after it has ended it is deleted")
+			assert.Equal(t, got.Name, job.OwnerReferences[0].Name, "it goes with the analysis")
+			assert.Equal(t, "canary", job.Spec.Template.Annotations["fleetflow.io/stage"])
+			assert.Equal(t, "web", job.Spec.Template.Annotations["fleetflow.io/placement"])
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package metricsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+const (
+	// jobLookEvery is after how long a Job is looked at again that has not ended.
+	jobLookEvery = 5 * time.Second
+	// jobKept is for how long one that has ended is kept, for people who want to see its log.
+	jobKept = time.Hour
+	// jobSlack is how much longer than its timeout a Job may take, until it is seen that nobody ends it: a hub may have no
+	// controller of Jobs.
+	jobSlack = time.Minute
+	// jobMetric is how much of a metric's name a Job has in its own.
+	jobMetric = 30
+)
+
+// Jobs runs the Jobs that metrics ask for.
+type Jobs struct {
+	Client client.Client
+	Live   client.Reader
+	// Reach is what metrics may reach on the hub.
+	Reach analysis.Reach
+	Clock clock.PassiveClock
+}
+
+// Read runs the Job of a question, or looks how it is. Later, if it is not zero, is after how long to look again.
+func (j Jobs) Read(ctx context.Context, q Question) (reading analysis.Reading, later time.Duration, err error) {
+	if why := j.Reach.Refuse(q.Metric.AnalysisMetric); why != "" {
+		return analysis.Reading{Problem: why}, 0, nil
+	}
+	key := types.NamespacedName{Namespace: q.Metric.Job.Namespace, Name: nameOfJob(q)}
+	var job batchv1.Job
+	err = j.Live.Get(ctx, key, &job)
+	switch {
+	case apierrors.IsNotFound(err):
+		return j.begin(ctx, q, key)
+	case err != nil:
+		return reading, 0, fmt.Errorf("reading Job %s of metric %s: %w", key, q.Metric.Name, err)
+	case !isOf(&job, q.Of):
+		return analysis.Reading{Problem: fmt.Sprintf("there is a Job %s that is not of this analysis", key)}, 0, nil
+	}
+	return j.lookAt(ctx, &job, q.Metric.Job.EffectiveTimeout())
+}
+
+// nameOfJob is the name of the Job of a measurement: looking twice finds the same one.
+func nameOfJob(q Question) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", q.Of.UID, q.Of.Spec.Attempt, q.Metric.Name))
+	return fmt.Sprintf("%s-%s-%d", q.Metric.Name[:min(len(q.Metric.Name), jobMetric)], hex.EncodeToString(sum[:4]), q.Sequence)
+}
+
+func isOf(job *batchv1.Job, of *fleetflowv1alpha1.StageAnalysisRun) bool {
+	for _, owner := range job.OwnerReferences {
+		if owner.UID == of.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// begin makes the Job, as kubectl create job --from does. It goes with its StageAnalysisRun.
+func (j Jobs) begin(ctx context.Context, q Question, key types.NamespacedName) (reading analysis.Reading, later time.Duration, err error) {
+	wanted := q.Metric.Job
+	var cron batchv1.CronJob
+	err = j.Live.Get(ctx, types.NamespacedName{Namespace: wanted.Namespace, Name: wanted.FromCronJob}, &cron)
+	if apierrors.IsNotFound(err) {
+		return analysis.Reading{Problem: fmt.Sprintf("there is no CronJob %s/%s", wanted.Namespace, wanted.FromCronJob)}, 0, nil
+	}
+	if err != nil {
+		return reading, 0, fmt.Errorf("reading CronJob %s/%s of metric %s: %w", wanted.Namespace, wanted.FromCronJob, q.Metric.Name, err)
+	}
+	if cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
+		return analysis.Reading{Problem: fmt.Sprintf("CronJob %s/%s is not suspended: it runs by itself, too", wanted.Namespace, wanted.FromCronJob)}, 0, nil
+	}
+	err = j.Client.Create(ctx, newJob(&cron, q, key))
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return reading, jobLookEvery, nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return analysis.Reading{Problem: fmt.Sprintf("the hub refuses the Job: %s", apierrors.ReasonForError(err))}, 0, nil
+	}
+	return reading, 0, fmt.Errorf("creating Job %s of metric %s: %w", key, q.Metric.Name, err)
+}
+
+// Annotations of the pods of Jobs, for the downward API: what is measured.
+const (
+	jobRunAnnotation       = fleetflowv1alpha1.GroupName + "/update-run"
+	jobPlacementAnnotation = fleetflowv1alpha1.GroupName + "/placement"
+	jobStageAnnotation     = fleetflowv1alpha1.GroupName + "/stage"
+)
+
+func newJob(cron *batchv1.CronJob, q Question, key types.NamespacedName) *batchv1.Job {
+	template := cron.Spec.JobTemplate.DeepCopy()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: template.Spec}
+	job.Labels, job.Annotations = maps.Clone(template.Labels), maps.Clone(template.Annotations)
+	job.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: fleetflowv1alpha1.GroupVersion.String(), Kind: "StageAnalysisRun", Name: q.Of.Name, UID: q.Of.UID,
+	}}
+	seconds := int64(max(q.Metric.Job.EffectiveTimeout().Seconds(), 1))
+	if of := job.Spec.ActiveDeadlineSeconds; of == nil || *of > seconds {
+		job.Spec.ActiveDeadlineSeconds = &seconds
+	}
+	kept := int32(jobKept.Seconds())
+	job.Spec.TTLSecondsAfterFinished = &kept
+	if job.Spec.Template.Annotations == nil {
+		job.Spec.Template.Annotations = map[string]string{}
+	}
+	job.Spec.Template.Annotations[jobRunAnnotation] = q.Of.Spec.Run
+	job.Spec.Template.Annotations[jobPlacementAnnotation] = q.Placement
+	job.Spec.Template.Annotations[jobStageAnnotation] = q.Of.Spec.Stage
+	return job
+}
+
+// lookAt says how a Job has ended, if it has.
+func (j Jobs) lookAt(ctx context.Context, job *batchv1.Job, timeout time.Duration) (reading analysis.Reading, later time.Duration, err error) {
+	late := fmt.Sprintf("the Job %s/%s has not ended within %s", job.Namespace, job.Name, timeout)
+	for _, c := range job.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobComplete:
+			return analysis.Reading{Decided: fleetflowv1alpha1.OutcomeSuccess, Message: "Job " + job.Name}, 0, nil
+		case c.Type == batchv1.JobFailed && c.Reason == batchv1.JobReasonDeadlineExceeded:
+			return analysis.Reading{Problem: late}, 0, nil
+		case c.Type == batchv1.JobFailed:
+			return analysis.Reading{Decided: fleetflowv1alpha1.OutcomeFailure, Message: fmt.Sprintf("Job %s: %s", job.Name, c.Reason)}, 0, nil
+		}
+	}
+	if j.Clock.Since(job.CreationTimestamp.Time) < timeout+jobSlack {
+		return reading, jobLookEvery, nil
+	}
+	err = j.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return reading, 0, fmt.Errorf("deleting Job %s/%s, which has not ended: %w", job.Namespace, job.Name, err)
+	}
+	return analysis.Reading{Problem: late}, 0, nil
+}

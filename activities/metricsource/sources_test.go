@@ -1,0 +1,160 @@
+package metricsource
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/test/fixture"
+)
+
+func sourcesWith(t *testing.T, data map[string][]byte) *Sources {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "a", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "a"}}, Data: data}
+	return NewSources(fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(secret).Build(), "fleet-system", Guard{AllowLoopback: true})
+}
+
+func sourceOf(kind fleetflowv1alpha1.MetricSourceType, url string, auth fleetflowv1alpha1.MetricSourceAuth) *fleetflowv1alpha1.MetricSource {
+	source := &fleetflowv1alpha1.MetricSource{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	source.Spec = fleetflowv1alpha1.MetricSourceSpec{Type: kind, URL: url, Auth: &auth}
+	return source
+}
+
+func in(key string) *fleetflowv1alpha1.MetricSourceSecret {
+	return &fleetflowv1alpha1.MetricSourceSecret{Name: "a", Key: key}
+}
+
+func TestWebhooksAreSigned(t *testing.T) {
+	var got http.Header
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header
+		body, _ = io.ReadAll(r.Body)
+		_, _ = w.Write([]byte(`{"outcome": "Success"}`))
+	}))
+	t.Cleanup(server.Close)
+	keys := [][]byte{[]byte("an old key of some length"), []byte("a new key of some length")}
+	var text []string
+	for _, key := range keys {
+		text = append(text, "whsec_"+base64.StdEncoding.EncodeToString(key))
+	}
+	s := sourcesWith(t, map[string][]byte{"keys": []byte(strings.Join(text, "\n") + "\n"), "wrong": []byte("whsec_?")})
+	s.Clock = clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
+	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthHMAC, Secret: in("keys")}
+	q := Question{Of: &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after", UID: "uid-2"}}, Sequence: 7}
+	q.Metric.Name, q.Metric.Webhook, q.Of.Spec.Attempt = "smoke", &fleetflowv1alpha1.WebhookCall{Source: "a"}, 2
+	reading, _, err := s.Ask(t.Context(), sourceOf(fleetflowv1alpha1.MetricSourceWebhook, server.URL, auth), q)
+	require.NoError(t, err)
+	assert.Equal(t, fleetflowv1alpha1.OutcomeSuccess, reading.Decided, reading.Problem)
+	assert.Equal(t, "uid-2/2/smoke/7", got.Get("webhook-id"))
+	assert.Equal(t, "1700000000", got.Get("webhook-timestamp"))
+	var want []string
+	for _, key := range keys {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte("uid-2/2/smoke/7.1700000000." + string(body)))
+		want = append(want, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+	assert.Equal(t, strings.Join(want, " "), got.Get("webhook-signature"), "either key of a change is good")
+
+	auth.Secret = in("wrong")
+	reading, _, err = s.Ask(t.Context(), sourceOf(fleetflowv1alpha1.MetricSourceWebhook, server.URL, auth), q)
+	require.NoError(t, err)
+	assert.Contains(t, reading.Problem, "is not whsec_ and base64")
+}
+
+// newPair is a certificate that vouches for itself, with its key, in PEM.
+func newPair(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	require.NoError(t, err)
+	of, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: of})
+}
+
+func TestACertificateIsShown(t *testing.T) {
+	shown := 0
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown = len(r.TLS.PeerCertificates)
+		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"1"]}]}}`))
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	certificate, key := newPair(t)
+	_, other := newPair(t)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	s := sourcesWith(t, map[string][]byte{"tls.crt": certificate, "tls.key": key, "other.key": other, "ca.crt": ca})
+	q := Question{}
+	q.Metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{Source: "a", Query: "up"}
+	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthClientCert, Secret: in("tls.crt"), PrivateKey: in("tls.key")}
+	source := sourceOf(fleetflowv1alpha1.MetricSourcePrometheus, server.URL, auth)
+	source.Spec.TLS = &fleetflowv1alpha1.MetricSourceTLS{CASecret: in("ca.crt")}
+	reading, _, err := s.Ask(t.Context(), source, q)
+	require.NoError(t, err)
+	assert.Empty(t, reading.Problem)
+	assert.Equal(t, 1, shown)
+
+	source.Spec.Auth.PrivateKey = in("other.key")
+	reading, _, err = s.Ask(t.Context(), source, q)
+	require.NoError(t, err)
+	assert.Contains(t, reading.Problem, "are no pair")
+
+	source.Spec.Auth.PrivateKey = in("missing")
+	problem, err := s.Check(t.Context(), source)
+	require.NoError(t, err)
+	require.NotNil(t, problem, "before any call")
+	assert.Equal(t, fleetflowv1alpha1.ReasonSecretNotFound, problem.Reason)
+}
+
+func TestAnOperatorNarrowsWhereSourcesMayBe(t *testing.T) {
+	ranges := func(texts ...string) []netip.Prefix {
+		parsed, err := ParseRanges(texts)
+		require.NoError(t, err)
+		return parsed
+	}
+	for sentence, test := range map[string]struct {
+		guard   Guard
+		address string
+		refused string
+	}{
+		"within what is allowed":      {Guard{Allowed: ranges("10.0.0.0/8", "fd00::/8")}, "10.1.2.3:9090", ""},
+		"within, mapped":              {Guard{Allowed: ranges("10.0.0.0/8")}, "[::ffff:10.1.2.3]:9090", ""},
+		"outside of it":               {Guard{Allowed: ranges("10.0.0.0/8")}, "192.168.1.1:9090", "in none of the ranges"},
+		"within what is denied":       {Guard{Denied: ranges("192.168.0.0/16")}, "192.168.1.1:9090", "the hub agent's operator denies"},
+		"denied within allowed":       {Guard{Allowed: ranges("10.0.0.0/8"), Denied: ranges("10.9.0.0/16")}, "10.9.1.1:9090", "operator denies"},
+		"allowing opens nothing else": {Guard{Allowed: ranges("127.0.0.0/8", "169.254.0.0/16")}, "169.254.169.254:80", "link-local"},
+		"nor this machine":            {Guard{Allowed: ranges("127.0.0.0/8")}, "127.0.0.1:80", "own machine"},
+	} {
+		why := test.guard.Refuse(netip.MustParseAddrPort(test.address))
+		assert.Equal(t, test.refused != "", why != "", sentence)
+		assert.Contains(t, why, test.refused, sentence)
+	}
+	_, err := ParseRanges([]string{"10.0.0.1"})
+	assert.ErrorContains(t, err, "is no range of addresses")
+}

@@ -1,0 +1,312 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/analysis"
+	"github.com/fleetflow/fleetflow/activities/metricsource"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// tryOptions are what `analysis try` was asked for.
+type tryOptions struct {
+	viewing
+	files    []string
+	args     map[string]string
+	clusters []string
+	// run, with stage, or placement say what is measured; both may be empty.
+	run, stage, placement string
+	// url is asked in place of the sources' own.
+	url string
+	// secrets is the namespace of the sources' Secrets.
+	secrets string
+	// webhooks are called, too.
+	webhooks bool
+}
+
+func newAnalysisTry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &tryOptions{viewing: viewing{factory: f, streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "try [TEMPLATE]",
+		Short: "Take one measurement of each metric of a template now, and say what it comes to: before a rollout depends on it",
+		Long: `Measure each metric of a StageAnalysis once, from this machine and with your rights, and say what it comes to: the value, the
+bound, and whether the measurement would be good. Nothing is written, and no rollout sees it.
+
+The template is on the hub, or in a manifest. It is measured for the clusters of a run's stage, for those of --clusters, or for
+all members. A source is asked at its own address, with the credential in its Secret, which you have to be allowed to read; with
+--url another address is asked without credentials, such as that of kubectl port-forward, and the source need not be on the hub
+yet. Webhooks are called with --webhooks only, for what they do is theirs; Jobs are not run.`,
+		Example: `  # A template on the hub, for all members
+  kubectl fleet analysis try error-ratio --arg app=web
+
+  # A manifest, at a Prometheus that is forwarded to this machine
+  kubectl fleet analysis try -f error-ratio.yaml --arg app=web --url http://localhost:9090
+
+  # As the stage of a run would measure it
+  kubectl fleet analysis try error-ratio --arg app=web --run web-17 --stage canary`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.try(cmd.Context(), args)
+		},
+	}
+	o.AddFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&o.files, "filename", "f", nil, "Files or folders of manifests; - is the standard input.")
+	flags.StringToStringVar(&o.args, "arg", nil, "An argument of the template, as in --arg app=web.")
+	flags.StringSliceVar(&o.clusters, "clusters", nil, "The clusters to measure; all members without it.")
+	flags.StringVar(&o.run, "run", "", "Measure for this update run: its placement, snapshot and clusters.")
+	flags.StringVar(&o.stage, "stage", "", "With --run: for this stage of it.")
+	flags.StringVar(&o.placement, "placement", "", "Measure for this placement, where there is no run yet.")
+	flags.StringVar(&o.url, "url", "", "Ask this address in place of the sources' own, without credentials.")
+	flags.StringVar(&o.secrets, "source-namespace", "fleet-system", "The namespace of the sources' Secrets: that of the hub agent.")
+	flags.BoolVar(&o.webhooks, "webhooks", false, "Call webhooks, too.")
+	return cmd
+}
+
+// trial is one measurement as it is printed.
+type trial struct {
+	Template string                            `json:"template"`
+	Metric   string                            `json:"metric"`
+	Outcome  fleetflowv1alpha1.AnalysisOutcome `json:"outcome,omitempty"`
+	Value    string                            `json:"value,omitempty"`
+	Wanted   string                            `json:"wanted,omitempty"`
+	Message  string                            `json:"message,omitempty"`
+	Query    string                            `json:"query,omitempty"`
+}
+
+// try measures the metrics of templates and prints what they come to.
+func (o *tryOptions) try(ctx context.Context, args []string) error {
+	if (len(args) == 0) == (len(o.files) == 0) {
+		return errors.New("kubectl fleet analysis try needs a template: its name, as in kubectl fleet analysis try error-ratio, or --filename with its manifest")
+	}
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	templates, err := o.readTemplates(ctx, c, args)
+	if err != nil {
+		return err
+	}
+	subject, err := o.readSubject(ctx, c)
+	if err != nil {
+		return err
+	}
+	var trials []trial
+	for _, template := range templates {
+		measured, err := o.measure(ctx, c, template, subject)
+		if err != nil {
+			return err
+		}
+		trials = append(trials, measured...)
+	}
+	return o.printTrials(trials)
+}
+
+func (o *tryOptions) readTemplates(ctx context.Context, c client.Client, args []string) ([]*fleetflowv1alpha1.StageAnalysis, error) {
+	if len(args) == 0 {
+		return manifestsOf[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
+	}
+	template := &fleetflowv1alpha1.StageAnalysis{}
+	if err := c.Get(ctx, types.NamespacedName{Name: args[0]}, template); err != nil {
+		return nil, fmt.Errorf("reading StageAnalysis %s: %w", args[0], err)
+	}
+	return []*fleetflowv1alpha1.StageAnalysis{template}, nil
+}
+
+// readSubject says what is measured: what --run or --placement say, for the clusters of --clusters, of the run, or of the fleet.
+func (o *tryOptions) readSubject(ctx context.Context, c client.Client) (analysis.Subject, error) {
+	subject := analysis.Subject{Run: "try", Placement: o.placement, Stage: "try", Position: fleetflowv1alpha1.PositionAfter, Snapshot: "0", Clusters: o.clusters}
+	if o.run != "" {
+		if err := o.readRun(ctx, c, &subject); err != nil {
+			return subject, err
+		}
+	}
+	if len(subject.Clusters) > 0 {
+		return subject, nil
+	}
+	var members clusterv1beta1.MemberClusterList
+	if err := c.List(ctx, &members); err != nil {
+		return subject, fmt.Errorf("listing the members: %w", err)
+	}
+	for i := range members.Items {
+		subject.Clusters = append(subject.Clusters, members.Items[i].Name)
+	}
+	return subject, nil
+}
+
+func (o *tryOptions) readRun(ctx context.Context, c client.Client, subject *analysis.Subject) error {
+	namespace, named, err := o.factory.Namespace()
+	if err != nil {
+		return err
+	}
+	if !named {
+		namespace = ""
+	}
+	run := placementv1beta1.Scope{Namespace: namespace}.NewUpdateRun(o.run)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(run), run); err != nil {
+		return fmt.Errorf("reading run %s: %w", o.run, err)
+	}
+	status := run.GetUpdateRunStatus()
+	subject.Namespace, subject.Run, subject.Placement, subject.Snapshot = namespace, o.run, run.GetUpdateRunSpec().PlacementName, status.ResourceSnapshotIndexUsed
+	found := o.stage == ""
+	for i := range status.StagesStatus {
+		stage := &status.StagesStatus[i]
+		if o.stage != "" && stage.StageName != o.stage {
+			continue
+		}
+		found, subject.Stage = true, stage.StageName
+		if len(o.clusters) == 0 {
+			subject.Clusters = append(subject.Clusters, updaterun.ClusterNames(stage)...)
+		}
+	}
+	if !found {
+		return fmt.Errorf("run %s has no stage %q: kubectl fleet status shows its stages", o.run, o.stage)
+	}
+	return nil
+}
+
+// measure measures the metrics of one template.
+func (o *tryOptions) measure(ctx context.Context, c client.Client, template *fleetflowv1alpha1.StageAnalysis, subject analysis.Subject) ([]trial, error) {
+	sources, err := o.readSources(ctx, c, template)
+	if err != nil {
+		return nil, err
+	}
+	checked := analysis.Template{Object: template, Sources: sources, Reach: analysis.Anywhere}
+	if problem := analysis.CheckTemplate(checked); problem != nil {
+		return nil, fmt.Errorf("%s: %s: %s", template.Name, problem.Reason, problem.Text)
+	}
+	spec, problem := analysis.Resolve(subject, []analysis.Template{checked}, o.args, false)
+	if problem != nil {
+		return nil, fmt.Errorf("%s: %s: %s", template.Name, problem.Reason, problem.Text)
+	}
+	asks := asker{
+		sources: metricsource.NewSources(c, o.secrets, metricsource.Guard{AllowLoopback: true}),
+		objects: metricsource.Objects{Live: c, Reach: analysis.Anywhere}, by: sources, webhooks: o.webhooks,
+	}
+	var trials []trial
+	for i := range spec.Metrics {
+		q := metricsource.Question{
+			Metric: spec.Metrics[i], Of: &fleetflowv1alpha1.StageAnalysisRun{Spec: spec}, Placement: subject.Placement, Clusters: subject.Clusters, Sequence: 1,
+		}
+		q.Of.Name = "try"
+		t, err := asks.ask(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		t.Template = template.Name
+		trials = append(trials, t)
+	}
+	return trials, nil
+}
+
+// readSources reads the sources of a template. With --url they are asked there, and need not be on the hub.
+func (o *tryOptions) readSources(ctx context.Context, c client.Client, template *fleetflowv1alpha1.StageAnalysis) (map[string]*fleetflowv1alpha1.MetricSource, error) {
+	sources := assumedSources(template)
+	for name, assumed := range sources {
+		source := &fleetflowv1alpha1.MetricSource{}
+		err := c.Get(ctx, types.NamespacedName{Name: name}, source)
+		switch {
+		case apierrors.IsNotFound(err) && o.url == "":
+			delete(sources, name)
+			continue
+		case apierrors.IsNotFound(err):
+			source = assumed
+		case err != nil:
+			return nil, fmt.Errorf("reading MetricSource %s: %w", name, err)
+		}
+		if o.url != "" {
+			source.Spec.URL, source.Spec.Auth = o.url, nil
+		}
+		sources[name] = source
+	}
+	return sources, nil
+}
+
+// asker takes measurements.
+type asker struct {
+	sources  *metricsource.Sources
+	objects  metricsource.Objects
+	by       map[string]*fleetflowv1alpha1.MetricSource
+	webhooks bool
+}
+
+// ask takes one measurement.
+func (a asker) ask(ctx context.Context, q metricsource.Question) (trial, error) {
+	t := trial{Metric: q.Metric.Name, Wanted: analysis.FilledBound(q.Metric), Query: q.Query()}
+	judge, problem := analysis.NewJudge(q.Metric)
+	if problem != "" {
+		return t, errors.New(problem)
+	}
+	if t.Message = a.leavesOut(q); t.Message != "" {
+		return t, nil
+	}
+	var reading analysis.Reading
+	var err error
+	if q.Metric.Objects != nil {
+		reading, err = a.objects.Read(ctx, q)
+	} else {
+		name, _ := analysis.SourceOf(q.Metric.AnalysisMetric)
+		reading, _, err = a.sources.Ask(ctx, a.by[name], q)
+	}
+	if err != nil {
+		return t, fmt.Errorf("measuring %s: %w", q.Metric.Name, err)
+	}
+	taken := judge.Judge(ctx, reading, q.Clusters)
+	t.Outcome, t.Value, t.Message = taken.Outcome, taken.Value, taken.Message
+	return t, nil
+}
+
+// leavesOut says why a metric is not tried; empty if it is.
+func (a asker) leavesOut(q metricsource.Question) string {
+	switch of := q.Metric; {
+	case of.Job != nil:
+		return "not tried: a Job runs in a rollout only"
+	case of.Webhook != nil && !a.webhooks:
+		return "not tried: --webhooks calls it"
+	case of.Objects != nil && of.Objects.From == fleetflowv1alpha1.ObjectsFromWorks && q.Placement == "":
+		return "not tried: --run or --placement says of which placement"
+	}
+	return ""
+}
+
+// printTrials prints what was measured, and fails if a rollout would not get past it.
+func (o *tryOptions) printTrials(trials []trial) error {
+	bad := len(slices.DeleteFunc(slices.Clone(trials), func(t trial) bool {
+		return t.Outcome != fleetflowv1alpha1.OutcomeFailure && t.Outcome != fleetflowv1alpha1.OutcomeError
+	}))
+	if o.Structured() {
+		if err := o.Encode(o.streams.Out, trials); err != nil {
+			return err
+		}
+	} else {
+		columns := []cli.Column{{Name: "Template"}, {Name: "Metric"}, {Name: "Outcome"}, {Name: "Value"}, {Name: "Wanted"}, {Name: "Message"}, {Name: "Query", Wide: true}}
+		var rows [][]string
+		for _, t := range trials {
+			rows = append(rows, []string{t.Template, t.Metric, string(t.Outcome), t.Value, t.Wanted, t.Message, t.Query})
+		}
+		if err := o.PrintTable(o.streams.Out, columns, rows); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d metrics are bad now, or cannot be measured", bad, len(trials))
+	}
+	return nil
+}
