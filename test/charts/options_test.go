@@ -193,6 +193,31 @@ func TestConfigMapsHoldClusterScopedObjectsOnlyBehindTheGuardRail(t *testing.T) 
 	}
 }
 
+func TestAnalysesReachWhatTheValuesSay(t *testing.T) {
+	given := values{"analysis": values{
+		"hubKinds": []any{"Deployment.apps", "web/ConfigMap"}, "jobNamespaces": []any{"checks"},
+		"allowedCIDRs": []any{"10.0.0.0/8"}, "extraDeniedCIDRs": []any{"10.9.0.0/16", "fd00::/8"},
+	}}
+	rendered := must(t, "hub-agent", given)
+	assert.Subset(t, args(t, rendered, release), []string{
+		"--analysis-hub-kinds=Deployment.apps,web/ConfigMap", "--analysis-job-namespaces=checks",
+		"--metric-source-allowed-cidrs=10.0.0.0/8", "--metric-source-denied-cidrs=10.9.0.0/16,fd00::/8",
+	})
+	role := named[*rbacv1.Role](t, rendered, release+"-analysis-jobs")
+	assert.Equal(t, "checks", role.Namespace)
+	assert.Equal(t, []string{"jobs"}, role.Rules[0].Resources)
+	assert.Equal(t, []string{"get", "create", "delete"}, role.Rules[0].Verbs)
+
+	for _, arg := range args(t, must(t, "hub-agent", nil), release) {
+		assert.NotContains(t, arg, "--analysis-")
+		assert.NotContains(t, arg, "cidrs")
+	}
+	for _, wrong := range []values{{"hubKinds": []any{"deployments"}}, {"allowedCIDRs": []any{"everywhere"}}, {"jobNamespaces": []any{"A"}}} {
+		_, err := with(t, "hub-agent", values{"analysis": wrong})
+		assert.Error(t, err)
+	}
+}
+
 func TestBundledTemporalIsWhereTheAgentLooksForIt(t *testing.T) {
 	all := must(t, "hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true}}})
 	assert.Subset(t, args(t, all, release), []string{"--temporal-address=agent-temporal.fleet-system:7233", "--temporal-trial=true"})
