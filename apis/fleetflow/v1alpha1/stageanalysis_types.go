@@ -280,7 +280,7 @@ func HoldsSecrets(kind schema.GroupKind) bool {
 // placementGroup is the group of placements, and of the kinds that hold copies of what is placed.
 const placementGroup = "placement.kubernetes-fleet.io"
 
-// JobRun is a Job on the hub, made of a suspended CronJob: what runs was written by someone who may run pods in its namespace, not by
+// JobRun is a Job on the hub, made of a suspended CronJob: what runs was written by a user who may run pods in its namespace, not by
 // the author of the template.
 type JobRun struct {
 	// Namespace of the CronJob, one of those that the hub agent's operator allows.
