@@ -23,13 +23,15 @@ type HubKinds []HubKind
 
 // Reach is what the operator of the hub agent lets metrics reach on the hub.
 type Reach struct {
-	// HubKinds are those of which objects may be read, JobNamespaces those in which Jobs may run.
+	// Works says that objects may be read that placements have put on clusters.
+	Works bool
+	// HubKinds are those of which objects of the hub may be read, JobNamespaces those in which Jobs may run.
 	HubKinds      HubKinds
 	JobNamespaces []string
 }
 
 // Anywhere is no bound but that nothing reads what holds Secrets: where templates are checked of which nothing is measured.
-var Anywhere = Reach{HubKinds{{Kind: schema.GroupKind{Kind: anything}}}, []string{anything}}
+var Anywhere = Reach{true, HubKinds{{Kind: schema.GroupKind{Kind: anything}}}, []string{anything}}
 
 const anything = "*"
 
@@ -38,7 +40,7 @@ const anything = "*"
 func (r Reach) Refuse(metric fleetflowv1alpha1.AnalysisMetric) string {
 	switch {
 	case metric.Objects != nil:
-		return r.HubKinds.refuse(metric.Objects)
+		return r.refuseObject(metric.Objects)
 	case metric.Job != nil && !slices.Contains(r.JobNamespaces, metric.Job.Namespace) && !slices.Contains(r.JobNamespaces, anything):
 		return fmt.Sprintf("no Jobs for metrics run in namespace %s: have the operator of the hub agent add it to --analysis-job-namespaces", metric.Job.Namespace)
 	}
@@ -65,16 +67,18 @@ func ParseHubKinds(texts []string) (HubKinds, error) {
 	return kinds, nil
 }
 
-// refuse says why no metric reads an object; empty if one may.
-func (k HubKinds) refuse(of *fleetflowv1alpha1.ObjectReading) string {
+// refuseObject says why no metric reads an object; empty if one may.
+func (r Reach) refuseObject(of *fleetflowv1alpha1.ObjectReading) string {
 	kind := of.GroupKind()
-	if fleetflowv1alpha1.HoldsSecrets(kind) {
+	switch {
+	case fleetflowv1alpha1.HoldsSecrets(kind):
 		return fmt.Sprintf("no metric reads a %s: objects of this kind are Secrets, or hold copies of Secrets", kind)
-	}
-	if of.From != fleetflowv1alpha1.ObjectsFromHub {
+	case of.From == fleetflowv1alpha1.ObjectsFromWorks && !r.Works:
+		return "no metric looks at what is placed: have the operator of the hub agent set --analysis-works, beside a guard rail that says who writes such metrics"
+	case of.From == fleetflowv1alpha1.ObjectsFromWorks:
 		return ""
 	}
-	if slices.ContainsFunc(k, func(allowed HubKind) bool {
+	if slices.ContainsFunc(r.HubKinds, func(allowed HubKind) bool {
 		return allowed.Kind.Kind == anything || allowed.Kind == kind && (allowed.Namespace == "" || allowed.Namespace == of.Namespace)
 	}) {
 		return ""

@@ -51,20 +51,21 @@ func TestNoMetricReadsAnObjectThatIsNotForMetrics(t *testing.T) {
 		kinds   analysis.HubKinds
 		refused string
 	}{
-		"an object on clusters":                {objectOf(works, "apps/v1", "Deployment"), nil, ""},
-		"a Secret on clusters":                 {objectOf(works, "v1", "Secret"), kinds, "no metric reads a Secret"},
-		"a Secret of the hub":                  {objectOf(hub, "v1", "Secret"), kinds, "no metric reads a Secret"},
-		"a Secret, whatever is allowed":        {objectOf(hub, "v1", "Secret"), analysis.Anywhere.HubKinds, "no metric reads a Secret"},
-		"what holds Secrets":                   {objectOf(hub, "placement.kubernetes-fleet.io/v1beta1", "ResourceSnapshot"), analysis.Anywhere.HubKinds, "no metric reads a ResourceSnapshot"},
-		"an allowed kind":                      {objectOf(hub, "apps/v1", "Deployment"), kinds, ""},
-		"one that is allowed in the namespace": {objectOf(hub, "v1", "ConfigMap"), kinds, ""},
-		"one that is allowed in another":       {objectOf(hub, "v1", "Service"), kinds, "objects of kind Service in namespace web are not for metrics"},
-		"one that is not allowed":              {objectOf(hub, "batch/v1", "Job"), kinds, "objects of kind Job.batch in namespace web are not for metrics"},
-		"nothing is allowed":                   {objectOf(hub, "apps/v1", "Deployment"), nil, "have the operator of the hub agent add them to --analysis-hub-kinds"},
+		"an object on clusters":                              {objectOf(works, "apps/v1", "Deployment"), nil, ""},
+		"an object on clusters, of which none are looked at": {objectOf(works, "apps/v1", "Deployment"), kinds, "have the operator of the hub agent set --analysis-works"},
+		"a Secret on clusters":                               {objectOf(works, "v1", "Secret"), kinds, "no metric reads a Secret"},
+		"a Secret of the hub":                                {objectOf(hub, "v1", "Secret"), kinds, "no metric reads a Secret"},
+		"a Secret, whatever is allowed":                      {objectOf(hub, "v1", "Secret"), analysis.Anywhere.HubKinds, "no metric reads a Secret"},
+		"what holds Secrets":                                 {objectOf(hub, "placement.kubernetes-fleet.io/v1beta1", "ResourceSnapshot"), analysis.Anywhere.HubKinds, "no metric reads a ResourceSnapshot"},
+		"an allowed kind":                                    {objectOf(hub, "apps/v1", "Deployment"), kinds, ""},
+		"one that is allowed in the namespace":               {objectOf(hub, "v1", "ConfigMap"), kinds, ""},
+		"one that is allowed in another":                     {objectOf(hub, "v1", "Service"), kinds, "objects of kind Service in namespace web are not for metrics"},
+		"one that is not allowed":                            {objectOf(hub, "batch/v1", "Job"), kinds, "objects of kind Job.batch in namespace web are not for metrics"},
+		"nothing is allowed":                                 {objectOf(hub, "apps/v1", "Deployment"), nil, "have the operator of the hub agent add them to --analysis-hub-kinds"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			template := templateOf("ready", test.metric)
-			template.Reach.HubKinds = test.kinds
+			template.Reach = analysis.Reach{Works: sentence != "an object on clusters, of which none are looked at", HubKinds: test.kinds}
 			problem := analysis.CheckTemplate(template)
 			if test.refused == "" {
 				require.Nil(t, problem)

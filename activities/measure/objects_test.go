@@ -94,6 +94,7 @@ func TestWorksAreMeasured(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), test.metric)
+			f.acts.Objects = metricsource.Objects{Live: f.Client, Reach: analysis.Reach{Works: true}}
 			require.NoError(t, f.Create(t.Context(), work(test.work)))
 			_, _, got := f.measure()
 			assert.Equal(t, test.phase, got.Status.Phase, got.Status.Message)

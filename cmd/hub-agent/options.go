@@ -115,6 +115,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	o.maxBytes.Quantity = resource.MustParse("64Mi")
 	f.Var(&o.maxBytes, selection.MaxBytesFlag, "how many bytes of JSON one placement may select; one that selects more stays as it is; 0 is no bound")
 	f.StringVar(&o.sourceNamespace, "metric-source-namespace", "fleet-system", "namespace of the Secrets of MetricSources: that of the hub agent")
+	f.BoolVar(&o.reach.Works, "analysis-works", false, "let metrics of StageAnalyses look at objects that placements have put on clusters, Secrets excepted: whoever may write StageAnalyses can find out what is in them, so a guard rail has to say who writes such metrics")
 	f.StringVar(&o.hubKinds, "analysis-hub-kinds", "", "the kinds of which metrics of StageAnalyses may read objects of the hub, separated by commas, as in Deployment.apps or, for one namespace, web/ConfigMap: whoever may write StageAnalyses can find out what is in them. Secrets, and what holds copies of them, are refused")
 	f.StringVar(&o.jobNamespaces, "analysis-job-namespaces", "", "namespaces of the hub in which metrics of StageAnalyses may run Jobs, made of suspended CronJobs, separated by commas")
 	f.StringVar(&o.allowedRanges, "metric-source-allowed-cidrs", "", "the only ranges of addresses in which MetricSources may be, separated by commas, as in 10.0.0.0/8; empty for all that are not refused anyhow")

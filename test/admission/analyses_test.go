@@ -39,7 +39,8 @@ func TestWhoWritesTemplatesReadsNoObjectsByThem(t *testing.T) {
 	}
 	assert.Contains(t, refusal(author, "refused", "Hub", "v1", "ConfigMap", ""), "it takes the verb measure-objects on stageanalyses.fleetflow.io, which the user lacks")
 	assert.Contains(t, refusal(author, "refused", "Works", "v1", "ConfigMap", "perCluster: {},"), "it takes the verb measure-objects")
-	assert.Empty(t, refusal(privileged, "allowed", "Hub", "v1", "ConfigMap", ""))
+	assert.Empty(t, refusal(privileged, "allowed", "Works", "v1", "ConfigMap", "perCluster: {},"))
+	privileged.create(t, fmt.Sprintf(looksAt, "allowed", "Hub", "v1", "ConfigMap", ""))
 	assert.Contains(t, refusal(privileged, "refused", "Hub", "v1", "Secret", ""), "no metric reads a Secret")
 	assert.Contains(t, refusal(privileged, "refused", "Works", "v1", "Secret", "perCluster: {},"), "no metric reads a Secret")
 
@@ -47,4 +48,8 @@ func TestWhoWritesTemplatesReadsNoObjectsByThem(t *testing.T) {
 	assert.NoError(t, changes(analysis, "", "allowed", `{metadata: {labels: {team: web}}}`)(t, author), "what is read stays what it was")
 	err := changes(analysis, "", "allowed", `{spec: {metrics: [{name: a, objects: {from: Hub, apiVersion: v1, kind: ConfigMap, namespace: a, name: other}, success: "true"}]}}`)(t, author)
 	assert.ErrorContains(t, err, "it takes the verb measure-objects")
+	err = changes(analysis, "", "allowed", `{spec: {args: [{name: a, default: b}]}}`)(t, author)
+	assert.ErrorContains(t, err, "it takes the verb measure-objects", "arguments say what is looked at, too")
+	err = changes(analysis, "", "allowed", `{spec: {metrics: [{name: up, prometheus: {source: central, query: up}, success: result > 0.0}]}}`)(t, author)
+	assert.NoError(t, err, "what looks at no object is an author's")
 }

@@ -200,7 +200,7 @@ func TestAnalysesReachWhatTheValuesSay(t *testing.T) {
 	}}
 	rendered := must(t, "hub-agent", given)
 	assert.Subset(t, args(t, rendered, release), []string{
-		"--analysis-hub-kinds=Deployment.apps,web/ConfigMap", "--analysis-job-namespaces=checks",
+		"--analysis-works=true", "--analysis-hub-kinds=Deployment.apps,web/ConfigMap", "--analysis-job-namespaces=checks",
 		"--metric-source-allowed-cidrs=10.0.0.0/8", "--metric-source-denied-cidrs=10.9.0.0/16,fd00::/8",
 	})
 	role := named[*rbacv1.Role](t, rendered, release+"-analysis-jobs")
@@ -208,8 +208,12 @@ func TestAnalysesReachWhatTheValuesSay(t *testing.T) {
 	assert.Equal(t, []string{"jobs"}, role.Rules[0].Resources)
 	assert.Equal(t, []string{"get", "create", "delete"}, role.Rules[0].Verbs)
 
+	unguarded := args(t, must(t, "hub-agent", values{"enableGuardRail": false, "analysis": given["analysis"]}), release)
+	assert.Contains(t, unguarded, "--analysis-works=false", "who writes a template may not so read what is placed")
+	assert.NotContains(t, strings.Join(unguarded, " "), "--analysis-hub-kinds")
 	for _, arg := range args(t, must(t, "hub-agent", nil), release) {
-		assert.NotContains(t, arg, "--analysis-")
+		assert.NotContains(t, arg, "--analysis-hub")
+		assert.NotContains(t, arg, "--analysis-job")
 		assert.NotContains(t, arg, "cidrs")
 	}
 	for _, wrong := range []values{{"hubKinds": []any{"deployments"}}, {"allowedCIDRs": []any{"everywhere"}}, {"jobNamespaces": []any{"A"}}} {

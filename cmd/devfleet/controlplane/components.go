@@ -222,7 +222,7 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			// A user who has ended an agent does not want to wait a quarter of an hour for it.
 			"--force-delete-wait-time", "30s",
 			// What analyses measure is on this machine.
-			"--metric-sources-on-loopback",
+			"--metric-sources-on-loopback", "--analysis-works",
 			// On an address of this machine only.
 			"--metrics-bind-address", fleet.Address("hub-agent/metrics"), "--metrics-secure=false",
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),
