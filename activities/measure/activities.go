@@ -265,7 +265,7 @@ func (m *measuring) takeDue(ctx context.Context) error {
 			continue
 		}
 		g.Go(func() error {
-			record, err := m.take(asking, i)
+			record, err := m.measureMetric(asking, i)
 			results[i] = record
 			return err
 		})
@@ -282,14 +282,14 @@ func (m *measuring) takeDue(ctx context.Context) error {
 	return nil
 }
 
-// take takes one measurement, and returns what writes it down.
-func (m *measuring) take(ctx context.Context, i int) (record func(), err error) {
+// measureMetric takes one measurement, and returns what writes it down.
+func (m *measuring) measureMetric(ctx context.Context, i int) (record func(), err error) {
 	metric, of := m.run.Spec.Metrics[i], &m.run.Status.Metrics[i]
 	q := metricsource.Question{
 		Metric: metric, Of: m.run, Placement: m.subject.placement,
 		Clusters: m.subject.of(m.run.Spec.Position), Control: m.subject.control, Sequence: of.Measured + of.Errors + 1,
 	}
-	reading, later, err := m.read(ctx, q)
+	reading, later, err := m.answerQuestion(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -306,8 +306,8 @@ func (m *measuring) take(ctx context.Context, i int) (record func(), err error) 
 	}, nil
 }
 
-// read asks whatever a metric is measured at. Later, if it is not zero, is after how long to ask again.
-func (m *measuring) read(ctx context.Context, q metricsource.Question) (reading analysis.Reading, later time.Duration, err error) {
+// answerQuestion asks whatever a metric is measured at. Later, if it is not zero, is after how long to ask again.
+func (m *measuring) answerQuestion(ctx context.Context, q metricsource.Question) (reading analysis.Reading, later time.Duration, err error) {
 	if q.Metric.Objects != nil {
 		reading, err = m.Objects.Read(ctx, q)
 		return reading, 0, err

@@ -57,7 +57,7 @@ func (j Jobs) Read(ctx context.Context, q Question) (reading analysis.Reading, l
 	case !isOf(&job, q.Of):
 		return analysis.Reading{Problem: fmt.Sprintf("there is a Job %s that is not of this analysis", key)}, 0, nil
 	}
-	return j.lookAt(ctx, &job, q.Metric.Job.EffectiveTimeout())
+	return j.readJob(ctx, &job, q.Metric.Job.EffectiveTimeout())
 }
 
 // nameOfJob is the name of the Job of a measurement: looking twice finds the same one.
@@ -128,8 +128,8 @@ func newJob(cron *batchv1.CronJob, q Question, key types.NamespacedName) *batchv
 	return job
 }
 
-// lookAt says how a Job has ended, if it has.
-func (j Jobs) lookAt(ctx context.Context, job *batchv1.Job, timeout time.Duration) (reading analysis.Reading, later time.Duration, err error) {
+// readJob says how a Job has ended, if it has.
+func (j Jobs) readJob(ctx context.Context, job *batchv1.Job, timeout time.Duration) (reading analysis.Reading, later time.Duration, err error) {
 	late := fmt.Sprintf("the Job %s/%s has not ended within %s", job.Namespace, job.Name, timeout)
 	for _, c := range job.Status.Conditions {
 		switch {

@@ -74,8 +74,8 @@ func (s *Sources) limitOf(source *fleetflowv1alpha1.MetricSource) *limit {
 	return l
 }
 
-// take waits for its turn; release gives it back.
-func (l *limit) take(ctx context.Context) (release func(), err error) {
+// takeTurn waits for its turn; release gives it back.
+func (l *limit) takeTurn(ctx context.Context) (release func(), err error) {
 	for _, slots := range []chan struct{}{l.slots, l.common} {
 		select {
 		case slots <- struct{}{}:
@@ -148,7 +148,7 @@ type answer struct {
 // context.
 func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSource, path, contentType string, body []byte, header map[string]string) (*answer, string, error) {
 	limit := s.limitOf(source)
-	release, err := limit.take(ctx)
+	release, err := limit.takeTurn(ctx)
 	if err != nil {
 		return nil, "", err
 	}
