@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
@@ -275,7 +275,7 @@ func Query(query string, clusters, control []string) string {
 }
 
 // isName says that a text can be the name of an object: it is one segment of a path.
-func isName(text string) bool { return text != "" && len(path.IsValidPathSegmentName(text)) == 0 }
+func isName(text string) bool { return text != "" && len(content.IsPathSegmentName(text)) == 0 }
 
 func alternation(names []string) string {
 	quoted := make([]string, len(names))

@@ -320,7 +320,7 @@ func (s *Sources) certificate(ctx context.Context, source string, auth *fleetflo
 		pem[i] = value
 	}
 	if pair, err = tls.X509KeyPair(pem[0], pem[1]); err != nil {
-		return pair, "the certificate and the private key of the source are no pair in PEM", nil
+		return pair, "the certificate and the private key of the source are no pair in PEM", nil //nolint:nilerr // what is wrong with the pair may quote from it
 	}
 	return pair, "", nil
 }
