@@ -64,7 +64,9 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 		read = o.keeper.Refresh
 	}
 	g.closed = nil
-	if err := read(ctx, subjectOf(o.run, o.placement, o.request.Stage)); err != nil || o.keeper.IsOpen() {
+	subject := subjectOf(o.run, o.placement, o.request.Stage)
+	subject.Windows = updaterun.StageConfig(o.run, o.request.Index).Windows
+	if err := read(ctx, subject); err != nil || o.keeper.IsOpen() {
 		return err
 	}
 	g.closed = map[string]startgate.Closure{}

@@ -157,3 +157,106 @@ func TestAnExemptionOfNoVerifiedPersonLetsNothingGo(t *testing.T) {
 	h.acts.Exemptions.Unverified = true
 	assert.Empty(t, must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil)).Held, "unless the chart says that it may")
 }
+
+// window creates a window that is closed for good, unless it is changed.
+func (h *hub) window(change func(*fleetflowv1alpha1.RolloutWindowSpec)) *fleetflowv1alpha1.RolloutWindow {
+	h.t.Helper()
+	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
+		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, TimeZone: "UTC",
+		Dates: []fleetflowv1alpha1.DatedOpening{{Start: "2020-01-01T00:00", End: "2020-01-02T00:00"}},
+	}}
+	if change != nil {
+		change(&window.Spec)
+	}
+	require.NoError(h.t, h.unwatched.Create(h.t.Context(), window))
+	h.tell(&fleetflowv1alpha1.RolloutWindow{}, nil, window)
+	return window
+}
+
+// editStrategy changes the strategy of the run.
+func (h *hub) editStrategy(change func(*placementv1beta1.UpdateStrategySpec)) {
+	h.t.Helper()
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) { change(&s.Spec) })
+}
+
+const waitsForNights = "of 2 cluster(s) of stage canary wait for window nights"
+
+func TestAStageWaitsForTheWindowsThatItsStrategyNames(t *testing.T) {
+	h := howTo(t)
+	window := h.window(nil)
+	h.editStrategy(func(s *placementv1beta1.UpdateStrategySpec) { s.Stages[1].Windows = names("nights") })
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	assert.Equal(t, names("nights"), h.run("example-run-2").Status.StagedUpdateStrategySnapshot.Stages[1].Windows, "as they were when it began")
+	assert.NotEmpty(t, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)).Held)
+	assert.Equal(t, "Held=True OutsideAllowedWindow: 2 "+waitsForNights, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
+	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+
+	require.NoError(t, h.unwatched.Delete(t.Context(), window)) // which lets go, as of any window
+	h.tell(&fleetflowv1alpha1.RolloutWindow{}, nil, window)
+	assert.NotEmpty(t, must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil)).NextAt)
+}
+
+func TestARunIsNotInitializedWithWindowsThatItCannotName(t *testing.T) {
+	const why = "stage `canary` names rolloutWindow `nights` in windows: "
+	for sentence, c := range map[string]struct {
+		window func(*fleetflowv1alpha1.RolloutWindowSpec)
+		why    string
+	}{
+		"there is none": {why: "there is none: create it, or remove the name"},
+		"it is of another scope": {
+			window: func(s *fleetflowv1alpha1.RolloutWindowSpec) { s.Scope = fleetflowv1alpha1.WindowFleet },
+			why:    "its scope is Fleet, and stages name windows of scope Stage: it counts without being named, or create another",
+		},
+		"it selects placements": {
+			window: func(s *fleetflowv1alpha1.RolloutWindowSpec) {
+				s.Stages, s.PlacementSelector = names("prod"), &metav1.LabelSelector{}
+			},
+			why: "it has a placementSelector, which says what it counts for: remove that, or the name",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := howTo(t)
+			if c.window != nil {
+				h.window(c.window)
+			}
+			h.editStrategy(func(s *placementv1beta1.UpdateStrategySpec) { s.Stages[1].Windows = names("nights") })
+			assert.False(t, initialize(h, "example-run-2").Initialized)
+			assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Initialized"), why+c.why)
+		})
+	}
+}
+
+// member3 comes before member1 in the order of the stage.
+func TestAStageThatSkipsClosedClustersGoesOnWithThoseThatAreOpen(t *testing.T) {
+	h := howTo(t)
+	h.editStrategy(func(s *placementv1beta1.UpdateStrategySpec) { s.SkipClosed = true })
+	initialize(h, "example-run-2")
+	hold := h.hold(func(s *fleetflowv1alpha1.RolloutHoldSpec) {
+		s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"order": "1"}}
+	})
+	delta := must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, names("member3"), delta.NotStarted)
+	assert.Equal(t, names("member1"), delta.NextAt.Of(names("member3", "member1")))
+	assert.Empty(t, delta.Held)
+	assert.Equal(t, "Held=True HoldInForce: 1 "+waitsForIncident, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
+
+	delta = must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
+	assert.Equal(t, heldBy(time.Time{}), delta.Held, "all that is left is closed")
+	assert.Equal(t, names("member1"), delta.Recorded)
+	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+	h.release(hold)
+	assert.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil)).NextAt.Of(names("member3", "member1")))
+}
+
+func TestARollbackKeepsTheWindowsOfItsStages(t *testing.T) {
+	h := failedHalfway(t, placementv1beta1.FailureBudgetAbort)
+	assert.True(t, h.late(names("member1"), nil).Ended)
+	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		r.Status.StagedUpdateStrategySnapshot.SkipClosed = true
+		r.Status.StagedUpdateStrategySnapshot.Stages[1].Windows = names("gone-by-now")
+	})
+	must(h, h.acts.InitializeRun, refOfUID(rollback(h)))
+	strategy := h.run(back).Status.StagedUpdateStrategySnapshot
+	assert.True(t, strategy.SkipClosed)
+	assert.Equal(t, names("gone-by-now"), strategy.Stages[0].Windows)
+}

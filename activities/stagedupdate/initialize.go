@@ -118,6 +118,9 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 	if err := g.Wait(); err != nil {
 		return "", err
 	}
+	if err := p.readNamedWindows(ctx, f); err != nil {
+		return "", err
+	}
 	if note, err = freezePlan(run, *f); err != nil {
 		run.GetUpdateRunStatus().StagesStatus = nil
 		return "", err

@@ -15,3 +15,9 @@ func ignores(run placementv1beta1.UpdateRunObject) bool {
 	s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot
 	return s != nil && s.UnassignedClusters == placementv1beta1.UnassignedClustersIgnore
 }
+
+// skipsClosed says that the stages of a run go on without clusters that are closed until those open.
+func skipsClosed(run placementv1beta1.UpdateRunObject) bool {
+	s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot
+	return s != nil && s.SkipClosed
+}

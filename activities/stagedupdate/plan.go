@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -55,6 +56,8 @@ type facts struct {
 	strategy  placementv1beta1.UpdateStrategyObject
 	clusters  []clusterv1beta1.MemberCluster
 	runs      []placementv1beta1.UpdateRunObject
+	// windows are those that the stages of the strategy name and that there are, by name.
+	windows map[string]*fleetflowv1alpha1.RolloutWindow
 }
 
 // checkReferences refuses the names of a run that no object can have, which the API server would not look up: a run finds
@@ -122,6 +125,9 @@ func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err
 		return "", refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.GetUpdateRunSpec().StagedRolloutStrategyName)
 	}
 	if err := checkStages(f.strategy.GetUpdateStrategySpec().Stages); err != nil {
+		return "", err
+	}
+	if err := checkNamedWindows(f.strategy.GetUpdateStrategySpec().Stages, f.windows); err != nil {
 		return "", err
 	}
 	assigned, note, err := assignClusters(*f.strategy.GetUpdateStrategySpec(), selected, f.clusters)

@@ -26,9 +26,7 @@ type hold struct {
 func Holds(all []fleetflowv1alpha1.RolloutHold, of Subject) Source {
 	var concern holds
 	for i := range all {
-		hold := &all[i]
-		exempt := of.Rollback && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
-		if hold.DeletionTimestamp.IsZero() && !exempt && hold.CoversPlacement(of.PlacementLabels) {
+		if hold := &all[i]; HoldConcerns(hold, of) {
 			concern = append(concern, newHold(hold, of))
 		}
 	}
@@ -39,6 +37,12 @@ func Holds(all []fleetflowv1alpha1.RolloutHold, of Subject) Source {
 		return cmp.Or(compareExpiry(a.Expires(), b.Expires()), strings.Compare(a.Name, b.Name))
 	})
 	return concern
+}
+
+// HoldConcerns says whether a hold is about a subject, on some clusters at least.
+func HoldConcerns(hold *fleetflowv1alpha1.RolloutHold, of Subject) bool {
+	exempt := of.Rollback && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
+	return hold.DeletionTimestamp.IsZero() && !exempt && hold.CoversPlacement(of.PlacementLabels)
 }
 
 func newHold(of *fleetflowv1alpha1.RolloutHold, subject Subject) hold {

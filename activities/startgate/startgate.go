@@ -21,6 +21,8 @@ type Subject struct {
 	PlacementLabels map[string]string
 	// Stage is the name of the stage; empty for rolling updates, evictions, and the stage that clears clusters.
 	Stage string
+	// Windows are the names of windows that count for the stage because its strategy names them.
+	Windows []string
 	// Rollback says that the run takes back what another has done.
 	Rollback bool
 	// Exemptions are those of the subject.

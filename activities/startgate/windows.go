@@ -84,15 +84,29 @@ func (w *Window) CoversPlacement(of map[string]string) bool {
 	return w.placements.Matches(labels.Set(of))
 }
 
-// concerns says whether the window is about a subject, on some clusters at least.
-func (w *Window) concerns(of Subject) bool {
+// Concerns says whether the window is about a subject, on some clusters at least.
+func (w *Window) Concerns(of Subject) bool {
 	switch {
 	case of.Rollback && w.Spec.Rollbacks != fleetflowv1alpha1.RollbacksGated:
 		return false
-	case w.Spec.Scope == fleetflowv1alpha1.WindowStage && !slices.Contains(w.Spec.Stages, of.Stage):
+	case w.Spec.Scope == fleetflowv1alpha1.WindowStage && !slices.Contains(w.Spec.Stages, of.Stage) && !slices.Contains(of.Windows, w.Name):
 		return false
 	}
 	return w.CoversPlacement(of.PlacementLabels)
+}
+
+// WhyNotNamed says why a stage of a strategy cannot name a window in windows, given nil if there is none of that name; empty if
+// it can.
+func WhyNotNamed(window *fleetflowv1alpha1.RolloutWindow) string {
+	switch {
+	case window == nil:
+		return "there is none: create it, or remove the name"
+	case window.Spec.Scope != fleetflowv1alpha1.WindowStage:
+		return fmt.Sprintf("its scope is %s, and stages name windows of scope Stage: it counts without being named, or create another", window.Spec.Scope)
+	case window.Spec.PlacementSelector != nil:
+		return "it has a placementSelector, which says what it counts for: remove that, or the name"
+	}
+	return ""
 }
 
 // IsOpen says whether the window is open. An Allow that can not be followed is closed, and such a Deny is open.
@@ -123,7 +137,7 @@ type windowStates struct {
 
 // Windows makes a source of the windows that concern a subject; nil if there are none.
 func Windows(all []fleetflowv1alpha1.RolloutWindow, of Subject) Source {
-	concern := slices.DeleteFunc(CompileWindows(all), func(w Window) bool { return !w.concerns(of) })
+	concern := slices.DeleteFunc(CompileWindows(all), func(w Window) bool { return !w.Concerns(of) })
 	if len(concern) == 0 {
 		return nil
 	}

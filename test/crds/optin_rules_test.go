@@ -96,6 +96,14 @@ func TestRulesOfBudgetsAndMembership(t *testing.T) {
 			spec: "{stages: [{name: unassigned}], unassignedClusters: Last}", refusal: "rename the stage of that name"},
 		"without it, a stage may have that name":  {spec: "{stages: [{name: unassigned}]}"},
 		"there is room for the stage to be added": {spec: stages(30)},
+		"a stage may name windows":                {spec: stage("windows: [eu-nights, freeze.2027]")},
+		"names are not empty":                     {spec: stage("windows: ['']"), refusal: "windows needs names of RolloutWindows, such as eu-nights"},
+		"names are those of objects":              {spec: stage("windows: [EU nights]"), refusal: "windows needs names of RolloutWindows, such as eu-nights"},
+		"each window is named once":               {spec: stage("windows: [a, a]"), refusal: "Duplicate value"},
+		"no windows are left out":                 {spec: stage("windows: []"), refusal: "should have at least 1 items"},
+		"closed clusters may be skipped":          {spec: more("skipClosed: true")},
+		"or not":                                  {spec: more("skipClosed: false")},
+		"and nothing between":                     {spec: more("skipClosed: Sometimes"), refusal: "must be of type boolean"},
 		"one stage more is too many":              {spec: stages(31), refusal: "use at most 30 stages"},
 	}
 	for _, deadline := range []string{"1s", "90s", "10m", "1h30m", "1.5h", "1000ms"} {

@@ -39,7 +39,8 @@ type RolloutWindow struct {
 // +kubebuilder:validation:XValidation:rule="self.scope == oldSelf.scope",message="scope does not change: create another window"
 // +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) == (self.scope == 'Cluster')",message="clusterSelector belongs to scope Cluster, which needs one: {} selects all clusters"
 // +kubebuilder:validation:XValidation:rule="self.scope == 'Placement' ? has(self.placementSelector) : (self.scope == 'Stage' || !has(self.placementSelector))",message="placementSelector belongs to the scopes Placement, which needs one, and Stage: {} selects all placements"
-// +kubebuilder:validation:XValidation:rule="has(self.stages) == (self.scope == 'Stage')",message="stages belongs to scope Stage, which needs the names of stages"
+// +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.scope == 'Stage'",message="stages belongs to scope Stage: remove stages, or create a window of that scope"
+// +kubebuilder:validation:XValidation:rule="self.scope != 'Stage' || has(self.stages) || !has(self.placementSelector)",message="a window of scope Stage without stages counts for the stages of strategies that name it in windows: add stages, or remove placementSelector"
 // +kubebuilder:validation:XValidation:rule="has(self.weekly) || has(self.monthly) || has(self.dates) || has(self.cron)",message="a window needs at least one entry in weekly, monthly, dates or cron"
 // +kubebuilder:validation:XValidation:rule="!has(self.lastStartBefore) || self.type == 'Allow'",message="lastStartBefore belongs to type Allow: nothing starts in an opening of a Deny anyway"
 type RolloutWindowSpec struct {
@@ -49,7 +50,7 @@ type RolloutWindowSpec struct {
 	Type WindowType `json:"type"`
 
 	// Scope says what the window is about: Fleet, everything; Placement, the placements that placementSelector selects;
-	// Stage, the stages of update runs that stages names; Cluster, the clusters that clusterSelector selects. It is immutable.
+	// Stage, the stages of update runs that stages names, and those whose strategy names the window in stages[].windows; Cluster, the clusters that clusterSelector selects. It is immutable.
 	// +kubebuilder:validation:Required
 	Scope WindowScope `json:"scope"`
 
@@ -61,7 +62,8 @@ type RolloutWindowSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
 
-	// Stages are names of stages of update runs.
+	// Stages are names of stages of update runs. A window of scope Stage without them counts for stages whose strategy names
+	// it, and no others.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=63

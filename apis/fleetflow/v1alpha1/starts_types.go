@@ -44,3 +44,8 @@ const (
 	ReasonWindowClosed         = "WindowClosed"         // a RolloutWindow of type Deny is open
 	ReasonOutsideAllowedWindow = "OutsideAllowedWindow" // no RolloutWindow of type Allow is open, of a scope that has some
 )
+
+// HoldsStarts says that a reason is one for which clusters must not be started: a hold, or a window.
+func HoldsStarts(reason string) bool {
+	return reason == ReasonHoldInForce || reason == ReasonWindowClosed || reason == ReasonOutsideAllowedWindow
+}

@@ -47,7 +47,7 @@ type UpdateStrategySpec struct {
 	// UnassignedClusters says what to do with picked clusters that are in no stage. Fail
 	// refuses the run. Ignore leaves them as they are and names them in the condition
 	// Initialized. Last updates them after the last stage, in a stage called unassigned, with
-	// the maxConcurrency, clusterDeadline and failureBudget of the last stage and without
+	// the maxConcurrency, clusterDeadline, failureBudget and windows of the last stage and without
 	// tasks.
 	// An addition of fleetflow; without it, Fail, which is what KubeFleet does.
 	// +kubebuilder:validation:Enum=Fail;Ignore;Last
@@ -60,6 +60,13 @@ type UpdateStrategySpec struct {
 	// An addition of fleetflow; without it, Keep.
 	// +kubebuilder:validation:Enum=Keep;Skip
 	RollbackApprovals RollbackApprovalsPolicy `json:"rollbackApprovals,omitempty"`
+
+	// SkipClosed lets a stage go on with the next clusters in its order while a RolloutHold or a
+	// RolloutWindow keeps others from starting; those have their turn once they are open. A stage
+	// ends when all of its clusters are updated, as ever.
+	// An addition of fleetflow; without it, the order is kept, and clusters behind a closed one
+	// wait with it.
+	SkipClosed bool `json:"skipClosed,omitempty"`
 }
 
 // RollbackApprovalsPolicy says whether a rollback asks for the approvals of a strategy.
@@ -171,6 +178,17 @@ type StageConfig struct {
 	// An addition of fleetflow; without it, no cluster counts as failed and the run waits for
 	// each, which is what KubeFleet does.
 	FailureBudget *FailureBudget `json:"failureBudget,omitempty"`
+
+	// Windows are names of RolloutWindows that count for the stage, besides those that count for it
+	// by what they select: of scope Stage, without placementSelector. A run that names one that is
+	// not there is not initialized; one that is deleted later counts no longer.
+	// An addition of fleetflow.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.all(w, w.matches("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))`,message="windows needs names of RolloutWindows, such as eu-nights"
+	// +listType=set
+	Windows []string `json:"windows,omitempty"`
 }
 
 // FailureBudget says without how many clusters a stage goes on, and what to do beyond that.

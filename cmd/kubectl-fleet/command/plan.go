@@ -18,6 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/startgate"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -143,7 +144,7 @@ func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts pl
 	subject.Placement, subject.Run, subject.Rollback = "", facts.Run, facts.RollbackOf != ""
 	gates := map[string]*startgate.Gate{}
 	for _, stage := range made.Stages {
-		subject.Stage = stage.Name
+		subject.Stage, subject.Windows = stage.Name, stage.Windows
 		gate, err := gateread.Read(ctx, c, c, gateread.ExemptionRule{}, subject)
 		if apierrors.IsForbidden(err) {
 			made.Notes = append(made.Notes, "when it may begin is not known: you may not read rollout holds and windows, the role hub-agent-viewer may")
@@ -158,7 +159,23 @@ func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts pl
 	for i := range facts.Members {
 		labels[facts.Members[i].Name] = facts.Members[i].Labels
 	}
-	made.AddOpenings(func(stage string) *startgate.Gate { return gates[stage] }, labels, o.factory.Clock.Now())
+	made.AddOpenings(func(stage plan.Stage) *startgate.Gate { return gates[stage.Name] }, labels, o.factory.Clock.Now())
+	if facts.Frozen != nil {
+		return nil // it is initialized
+	}
+	return checkNamedWindows(ctx, c, made)
+}
+
+// checkNamedWindows notes windows that stages name and that would keep the run from being initialized.
+func checkNamedWindows(ctx context.Context, c client.Reader, made *plan.Plan) error {
+	if !slices.ContainsFunc(made.Stages, func(s plan.Stage) bool { return len(s.Windows) > 0 }) {
+		return nil
+	}
+	var windows fleetflowv1alpha1.RolloutWindowList
+	if err := c.List(ctx, &windows); err != nil && !hub.Unserved(err) {
+		return fmt.Errorf("listing the rollout windows: %w", err)
+	}
+	made.CheckWindows(windows.Items)
 	return nil
 }
 
@@ -340,7 +357,14 @@ func printStage(out io.Writer, number int, stage plan.Stage) {
 		cli.Printf(out, ", so it is skipped\n")
 		return
 	}
-	cli.Printf(out, ", %d at a time\n", stage.AtOnce)
+	cli.Printf(out, ", %d at a time", stage.AtOnce)
+	if stage.SkipsClosed {
+		cli.Printf(out, ", those that are closed once they open")
+	}
+	cli.Printf(out, "\n")
+	if len(stage.Windows) > 0 {
+		cli.Printf(out, "   windows %s\n", strings.Join(stage.Windows, ", "))
+	}
 	for _, gate := range stage.Before {
 		cli.Printf(out, "   before  %s\n", gate)
 	}

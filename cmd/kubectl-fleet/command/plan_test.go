@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
@@ -151,6 +152,20 @@ func TestPlanBackTellsWhatComesBack(t *testing.T) {
 	assert.Contains(t, c.out.String(), "On member-1, member-2, from snapshot 4 to snapshot 4: nothing changes.")
 }
 
+func TestPlanTellsOfTheWindowsThatStagesNameAndWhatIsSkipped(t *testing.T) {
+	objects := release()
+	strategy := objects[2].(*placementv1beta1.ClusterStagedUpdateStrategy)
+	strategy.Spec.SkipClosed, strategy.Spec.Stages[1].Windows = true, []string{"nights"}
+	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
+		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, TimeZone: "UTC",
+		Weekly: []fleetflowv1alpha1.WeeklyOpening{{Days: []fleetflowv1alpha1.Weekday{"Fri"}, DailyHours: fleetflowv1alpha1.DailyHours{Start: "22:00", End: "06:00"}}},
+	}}
+	c := newConsole(t, append(objects, window)...)
+	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--no-diff"))
+	assert.Contains(t, c.out.String(), "1 at a time, those that are closed once they open\n   windows nights\n")
+	assert.Contains(t, c.out.String(), "opens   Fri 2026-01-02 22:00 UTC: member-2 waits for window nights: opens 2026-01-02T22:00:00Z\n")
+}
+
 func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
 	for sentence, broken := range map[string]struct {
 		change  func(objects []client.Object) []client.Object
@@ -177,6 +192,10 @@ func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
 			other.Spec.StagedRolloutStrategyName = "hasty"
 			return append(objects, other)
 		}, "run/web-5 of the same placement is not over and uses strategy hasty: use that one, or wait for it to end"},
+		"a window that a stage names and that is not there": {func(objects []client.Object) []client.Object {
+			objects[2].(*placementv1beta1.ClusterStagedUpdateStrategy).Spec.Stages[1].Windows = []string{"nights"}
+			return objects
+		}, "stage production names rollout window nights in windows: there is none: create it, or remove the name"},
 		"a placement that is not scheduled": {func(objects []client.Object) []client.Object {
 			objects[0].SetGeneration(2)
 			return objects

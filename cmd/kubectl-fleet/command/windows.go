@@ -324,6 +324,9 @@ func (o *windowsOptions) matches(ctx context.Context, windows []startgate.Window
 func matchesOf(w *startgate.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement) string {
 	switch w.Spec.Scope {
 	case fleetflowv1alpha1.WindowStage:
+		if len(w.Spec.Stages) == 0 {
+			return "stages that name it"
+		}
 		return fmt.Sprintf("stage(s) %s", strings.Join(w.Spec.Stages, ", "))
 	case fleetflowv1alpha1.WindowPlacement:
 		n := 0

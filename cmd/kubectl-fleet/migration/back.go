@@ -72,6 +72,9 @@ func (c *checker) checkStrategiesBack() {
 			if stage.LabelSelector == nil {
 				c.report.find(InTheWay, "StageWithoutSelector", name, fmt.Sprintf("stage %s has no labelSelector: here that is all clusters, for KubeFleet none; write labelSelector: {}", stage.Name))
 			}
+			if len(stage.Windows) > 0 {
+				c.report.find(NoCounterpart, "StageFieldsDropped", name, fmt.Sprintf("windows of stage %s are dropped, and KubeFleet knows no rollout windows: it starts at any time", stage.Name))
+			}
 			if stage.ClusterDeadline != nil || stage.FailureBudget != nil {
 				c.report.find(NoCounterpart, "StageFieldsDropped", name, fmt.Sprintf("clusterDeadline and failureBudget of stage %s are dropped: it waits for a failed cluster without end", stage.Name))
 			}

@@ -25,29 +25,61 @@ const maxBoundaries = 1000
 
 // AddOpenings works out when the waves of each stage may begin, as holds, windows and exemptions are now. Each wave begins when the
 // one before it has: how long updates take is not known. So the end that follows is the earliest. It is pure.
-func (p *Plan) AddOpenings(gateOf func(stage string) *startgate.Gate, labels map[string]map[string]string, now time.Time) {
-	at, waited, forGood := now, false, false
+func (p *Plan) AddOpenings(gateOf func(stage Stage) *startgate.Gate, labels map[string]map[string]string, now time.Time) {
+	at, waited := now, false
 	for i := range p.Stages {
 		stage := &p.Stages[i]
-		gate := gateOf(stage.Name)
-		for n, wave := range stage.Waves {
-			if opening, waits := waveOpens(gate, wave, labels, at); waits {
-				opening.Wave, waited = n+1, true
-				stage.Openings = append(stage.Openings, opening)
-				if opening.Opens == nil {
-					forGood = true
-					break // what comes after it waits for it
-				}
-				at = *opening.Opens
+		begun, opens := stage.addOpenings(gateOf(*stage), labels, at)
+		waited = waited || len(stage.Openings) > 0
+		if !opens {
+			return // what comes after it waits for it
+		}
+		at = begun.Add(stage.soak)
+	}
+	if waited {
+		p.EarliestEnd = &at
+	}
+}
+
+// addOpenings works out when the waves of a stage may begin that comes at an instant, and returns when the last of them has. With
+// opens false, time alone never opens one of them.
+func (s *Stage) addOpenings(gate *startgate.Gate, labels map[string]map[string]string, at time.Time) (last time.Time, opens bool) {
+	last, opens = at, true
+	for n, wave := range s.Waves {
+		from := last
+		if s.SkipsClosed {
+			from = at // it need not wait for those before it
+		}
+		opening, waits := waveOpens(gate, wave, labels, from)
+		if !waits {
+			continue
+		}
+		opening.Wave = n + 1
+		s.Openings = append(s.Openings, opening)
+		switch {
+		case opening.Opens != nil && opening.Opens.After(last):
+			last = *opening.Opens
+		case opening.Opens == nil && !s.SkipsClosed:
+			return last, false
+		case opening.Opens == nil:
+			opens = false
+		}
+	}
+	return last, opens
+}
+
+// CheckWindows notes windows that stages name and that are not there, or cannot be named: a run would not be initialized.
+func (p *Plan) CheckWindows(windows []fleetflowv1alpha1.RolloutWindow) {
+	for _, stage := range p.Stages {
+		for _, name := range stage.Windows {
+			var window *fleetflowv1alpha1.RolloutWindow
+			if i := slices.IndexFunc(windows, func(w fleetflowv1alpha1.RolloutWindow) bool { return w.Name == name }); i >= 0 {
+				window = &windows[i]
+			}
+			if why := startgate.WhyNotNamed(window); why != "" {
+				p.problem("stage %s names rollout window %s in windows: %s", stage.Name, name, why)
 			}
 		}
-		if forGood {
-			break
-		}
-		at = at.Add(stage.soak)
-	}
-	if waited && !forGood {
-		p.EarliestEnd = &at
 	}
 }
 

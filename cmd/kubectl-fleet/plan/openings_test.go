@@ -31,9 +31,9 @@ func TestAPlanTellsWhenItsWavesOpen(t *testing.T) {
 			{Name: "rest", Waves: [][]Cluster{{{Name: "e", From: "1"}}}},
 		}}
 	}
-	gates := func(holds ...fleetflowv1alpha1.RolloutHold) func(string) *startgate.Gate {
-		return func(stage string) *startgate.Gate {
-			of := startgate.Subject{Run: "web-17", Stage: stage}
+	gates := func(holds ...fleetflowv1alpha1.RolloutHold) func(Stage) *startgate.Gate {
+		return func(stage Stage) *startgate.Gate {
+			of := startgate.Subject{Run: "web-17", Stage: stage.Name, Windows: stage.Windows}
 			return startgate.New(startgate.Holds(holds, of), startgate.Windows([]fleetflowv1alpha1.RolloutWindow{nights()}, of))
 		}
 	}
@@ -59,4 +59,33 @@ func TestAPlanTellsWhenItsWavesOpen(t *testing.T) {
 	assert.Equal(t, []Opening{{Wave: 1, Cluster: "c", For: "hold storm (r)"}}, p.Stages[1].Openings, "time alone opens it never")
 	assert.Empty(t, p.Stages[2].Openings, "what comes after it is not known")
 	assert.Nil(t, p.EarliestEnd)
+}
+
+func TestAPlanOfAStrategyThatSkipsClosedClustersWaitsForTheLastOfThem(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	expires := metav1.NewTime(now.Add(time.Hour))
+	storm := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{
+		Reason: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}, ExpiresAt: &expires,
+	}}
+	p := Plan{Stages: []Stage{{Name: "all", SkipsClosed: true, Windows: []string{"nights"}, Waves: [][]Cluster{{{Name: "a"}}, {{Name: "b"}}, {{Name: "c"}}}}}}
+	p.AddOpenings(func(Stage) *startgate.Gate {
+		return startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{storm}, startgate.Subject{}))
+	}, map[string]map[string]string{"a": {"region": "west"}, "c": {"region": "west"}}, now)
+	require.Len(t, p.Stages[0].Openings, 2, "b goes before a")
+	assert.Equal(t, []int{1, 3}, []int{p.Stages[0].Openings[0].Wave, p.Stages[0].Openings[1].Wave})
+	assert.True(t, p.EarliestEnd.Equal(expires.Time))
+}
+
+func TestAPlanNamesWindowsThatItsStagesCannotName(t *testing.T) {
+	named, other, some := nights(), nights(), nights()
+	named.Name, other.Name, some.Name = "named", "other", "some"
+	other.Spec.Scope = fleetflowv1alpha1.WindowFleet
+	some.Spec.PlacementSelector = &metav1.LabelSelector{}
+	p := Plan{Stages: []Stage{{Name: "all", Windows: []string{"named", "other", "some", "gone"}}}}
+	p.CheckWindows([]fleetflowv1alpha1.RolloutWindow{named, other, some})
+	assert.Equal(t, []string{
+		"stage all names rollout window other in windows: its scope is Fleet, and stages name windows of scope Stage: it counts without being named, or create another",
+		"stage all names rollout window some in windows: it has a placementSelector, which says what it counts for: remove that, or the name",
+		"stage all names rollout window gone in windows: there is none: create it, or remove the name",
+	}, p.Problems)
 }

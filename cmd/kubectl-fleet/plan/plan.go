@@ -95,6 +95,10 @@ type Stage struct {
 	// Waves are the clusters in their order. A cluster starts when one before it is done, so waves are how it goes if
 	// all take the same time.
 	Waves [][]Cluster `json:"waves,omitempty"`
+	// Windows are names of rollout windows that count for the stage because its strategy names them.
+	Windows []string `json:"windows,omitempty"`
+	// SkipsClosed says that clusters take the turn of those before them that are closed.
+	SkipsClosed bool `json:"skipsClosed,omitempty"`
 	// Openings are those of waves that holds or windows keep from beginning at once.
 	Openings []Opening `json:"openings,omitempty"`
 	// Failures says what becomes of the run if clusters fail.
@@ -259,7 +263,9 @@ func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus)
 		if strategy := status.StagedUpdateStrategySnapshot; strategy != nil && i < len(strategy.Stages) {
 			config = strategy.Stages[i]
 		}
-		p.Stages = append(p.Stages, newStage(frozen, config, describe))
+		stage := newStage(frozen, config, describe)
+		stage.SkipsClosed = status.StagedUpdateStrategySnapshot != nil && status.StagedUpdateStrategySnapshot.SkipClosed
+		p.Stages = append(p.Stages, stage)
 	}
 }
 

@@ -92,7 +92,7 @@ func presentOf(binding hub.Binding, indexes map[string]int) (int, bool) {
 
 func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig, describe func(string) Cluster) Stage {
 	clusters := updaterun.ClusterNames(frozen)
-	stage := Stage{Name: config.Name, AtOnce: 1, Failures: failures(config)}
+	stage := Stage{Name: config.Name, AtOnce: 1, Failures: failures(config), Windows: config.Windows}
 	if config.MaxConcurrency != nil {
 		if atOnce, err := rollout.Concurrency(config.MaxConcurrency.String(), len(clusters)); err == nil {
 			stage.AtOnce = atOnce
