@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
@@ -88,6 +89,11 @@ func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Du
 		RetryPeriod:                   &p.retryPeriod,
 		GracefulShutdownTimeout:       &shutdown,
 	}
+}
+
+// LeaseReference names the lease of the agent that leads, on which events tell of what concerns every replica.
+func (p *Process) LeaseReference(lease string) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease", Namespace: p.leaseNamespace, Name: lease}
 }
 
 // StandBack waits while the agent's counterpart of KubeFleet works on a cluster, and returns what ends the agent's manager

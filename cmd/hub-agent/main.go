@@ -25,6 +25,9 @@ import (
 // memory is the hub's objects, which stay: with Go's 100, half of it would be garbage. GOGC in the environment counts instead.
 const gcPercent = 50
 
+// leaseName is the lease of the hub agent that leads.
+const leaseName = "hub-agent.kubernetes-fleet.io"
+
 // shutdownTimeout leaves the workers the time to hand over what they wait for.
 const shutdownTimeout = 15 * time.Second
 
@@ -88,7 +91,7 @@ func run(args []string) error {
 }
 
 func newManager(o *options, config *rest.Config, log logr.Logger) (ctrl.Manager, error) {
-	all := o.ManagerOptions(log, "hub-agent.kubernetes-fleet.io", shutdownTimeout)
+	all := o.ManagerOptions(log, leaseName, shutdownTimeout)
 	all.Scheme, all.Cache = hub.Scheme(), hub.CacheOptions()
 	all.LeaderElection = o.LeaderElect && o.role != roleWorker
 	mgr, err := ctrl.NewManager(config, all)

@@ -79,11 +79,13 @@ type options struct {
 
 	// outages knows when the hub's API server could not be reached.
 	outages *stagedupdate.APIServerOutages
+	// clock is that of the hub's API server.
+	clock *agent.APIClock
 }
 
 // parseOptions reads the flags; the error names what is wrong and what is allowed.
 func parseOptions(args []string, out io.Writer, lookup func(string) (string, bool)) (*options, error) {
-	o := &options{outages: &stagedupdate.APIServerOutages{Clock: clock.RealClock{}}}
+	o := &options{outages: &stagedupdate.APIServerOutages{Clock: clock.RealClock{}}, clock: agent.NewAPIClock(clock.RealClock{})}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
 	o.Add(f, agent.Defaults{
@@ -209,5 +211,6 @@ func (o *options) hubConfig() (*rest.Config, error) {
 	config.QPS, config.Burst = float32(o.qps), o.burst
 	config.UserAgent = "fleetflow-hub-agent"
 	config.Wrap(o.outages.Wrap)
+	config.Wrap(o.clock.Wrap)
 	return config, nil
 }

@@ -53,11 +53,16 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	guard := o.guard
 	guard.Hub = metricsource.AddressesOfURL(mgr.GetConfig().Host)
 	sources := metricsource.NewSources(mgr.GetAPIReader(), o.sourceNamespace, guard)
+	if err := mgr.Add(&agent.SkewReporter{
+		APIClock: o.clock, Events: mgr.GetEventRecorder("hub-agent"), Lease: o.LeaseReference(leaseName), Log: log.WithName("clock"),
+	}); err != nil {
+		return nil, fmt.Errorf("watching the clocks: %w", err)
+	}
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
 			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
-			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(),
+			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
@@ -131,7 +136,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 
 // newActivities puts the activities together.
 func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options) (worker.Activities, error) {
-	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), o.clock
 	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, shared.kinds, clk, o.pace, o.ceiling)
 	if err != nil {
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)

@@ -65,6 +65,8 @@ type Options struct {
 	Reach analysis.Reach
 	// Exemptions says which exemptions count.
 	Exemptions gateread.ExemptionRule
+	// Clock is that of the hub's API server: by it windows open, and holds and exemptions expire.
+	Clock clock.WithTicker
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 }
@@ -74,7 +76,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := fieldindex.Setup(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	cached, live, recorder, clk := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder, clock.RealClock{}
+	cached, live, recorder, clk := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder, options.Clock
 	forceDeleteWait := cmp.Or(options.ForceDeleteWaitTime, 15*time.Minute)
 	// The one list of the hub's controllers: first those that look after all kinds, then those of each scope.
 	controllers := []setUp{
