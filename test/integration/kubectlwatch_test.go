@@ -58,7 +58,9 @@ func (s *spec) requireOneWatchAKind(requests []viewer.Request) {
 	}
 	require.ElementsMatch(s, []string{
 		"list clusterstagedupdateruns", "list clusterapprovalrequests", "list clusterresourcebindings",
+		"list clusterresourceplacements", "list rolloutholds", "list rolloutwindows", "list rolloutexemptions",
 		"watch clusterstagedupdateruns", "watch clusterapprovalrequests", "watch clusterresourcebindings",
+		"watch clusterresourceplacements", "watch rolloutholds", "watch rolloutwindows", "watch rolloutexemptions",
 	}, asked)
 }
 

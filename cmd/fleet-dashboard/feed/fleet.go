@@ -26,8 +26,10 @@ type Fleet struct {
 	// Placements are sorted by namespace and name, with their rows.
 	Placements []Placement
 	// Runs are sorted with the latest first, with their rows.
-	Runs      []Run
-	Holds     []*fleetflowv1alpha1.RolloutHold
+	Runs  []Run
+	Holds []*fleetflowv1alpha1.RolloutHold
+	// Gates are what closes clusters for rollouts, and what lets rollouts go in spite of that.
+	Gates     status.Gates
 	Evictions []*placementv1beta1.ClusterResourcePlacementEviction
 	// Denied are the kinds that the user may not list. Trouble is why what is shown may be old; empty if it is not.
 	Denied  []string
@@ -89,7 +91,12 @@ func (f *Fleet) FactsOf(placement hub.Ref) status.Facts {
 		runs = append(runs, run.Run)
 		approvals = append(approvals, f.approvals[run.Ref]...)
 	}
-	return status.Gather(runs, f.bindings[placement], approvals)
+	facts := status.Gather(runs, f.bindings[placement], approvals)
+	if of := f.Placement(placement); of != nil {
+		facts.Placement = &of.Placement
+	}
+	facts.Gates = f.Gates
+	return facts
 }
 
 // ApprovalsOf are the approval requests of a run.
@@ -127,6 +134,11 @@ func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
 				f.Members = append(f.Members, o)
 			case *fleetflowv1alpha1.RolloutHold:
 				f.Holds = append(f.Holds, o)
+				f.Gates.Holds = append(f.Gates.Holds, *o)
+			case *fleetflowv1alpha1.RolloutWindow:
+				f.Gates.Windows = append(f.Gates.Windows, *o)
+			case *fleetflowv1alpha1.RolloutExemption:
+				f.Gates.Exemptions = append(f.Gates.Exemptions, *o)
 			case *placementv1beta1.ClusterResourcePlacementEviction:
 				f.Evictions = append(f.Evictions, o)
 			case placementv1beta1.PlacementObject:
@@ -143,6 +155,8 @@ func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
 			}
 		}
 	}
+	f.Gates.Now = now
+	f.Gates.Sort()
 	f.sort(placements, now)
 	return f
 }

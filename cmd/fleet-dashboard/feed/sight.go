@@ -64,6 +64,8 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 	placementsIn, runsIn, bindingsIn, approvalsIn := s.of(placements), s.of(runs), s.of(bindings), s.of(approvals)
 	members := s.sees("member clusters", clusterv1beta1.GroupVersion.Group, "memberclusters")
 	holds := s.sees("holds", fleetflowv1alpha1.RolloutHolds.Group, fleetflowv1alpha1.RolloutHolds.Resource)
+	windows := s.sees("windows", fleetflowv1alpha1.RolloutWindows.Group, fleetflowv1alpha1.RolloutWindows.Resource)
+	exemptions := s.sees("exemptions", fleetflowv1alpha1.RolloutExemptions.Group, fleetflowv1alpha1.RolloutExemptions.Resource)
 	evictions := s.sees("evictions", placementv1beta1.GroupVersion.Group, "clusterresourceplacementevictions")
 	if len(s.denied) == 0 {
 		return f
@@ -76,7 +78,13 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 		seen.Members, seen.Clusters = nil, nil
 	}
 	if !holds {
-		seen.Holds = nil
+		seen.Holds, seen.Gates.Holds = nil, nil
+	}
+	if !windows {
+		seen.Gates.Windows = nil
+	}
+	if !exemptions {
+		seen.Gates.Exemptions = nil
 	}
 	if !evictions {
 		seen.Evictions = nil

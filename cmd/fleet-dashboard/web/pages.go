@@ -156,11 +156,12 @@ var (
 // banner is what everyone should know.
 type banner struct {
 	Holds       []overview.Hold
+	Windows     []tree.Node
 	Unreachable string
 }
 
 func bannerOf(fleet *feed.Fleet) banner {
-	b := banner{}
+	b := banner{Windows: fleet.Gates.WindowsOfTheDay()}
 	for _, row := range holdRows(fleet) {
 		if row.State != overview.HoldExpired {
 			b.Holds = append(b.Holds, row)
@@ -250,7 +251,7 @@ func (s *Server) placementPage(r *http.Request) (page, error) {
 	var steps, clusters []tree.Node
 	for _, node := range root.Children {
 		switch node.Kind {
-		case status.KindStep:
+		case status.KindStep, status.KindHold, status.KindWindow, status.KindExemption:
 			steps = append(steps, node)
 		case status.KindCluster:
 			if matches(r, string(node.State), node.Name, node.Detail) {
@@ -301,14 +302,24 @@ func (s *Server) runPage(r *http.Request) (page, error) {
 	}
 	root := status.Run(run.Run, fleet.FactsOf(run.Run.Placement()), status.Options{})
 	forWeb(root.Children)
+	var gates, stages []tree.Node
+	for _, node := range root.Children {
+		if status.IsGate(node) {
+			gates = append(gates, node)
+		} else {
+			stages = append(stages, node)
+		}
+	}
+	root.Children = stages
 	return s.compose(run.Name, "runs", true,
 		piece{"head", "run-head", struct {
 			*feed.Run
 			Sentence string
 			Node     tree.Node
+			Gates    []tree.Node
 			Hash     string
 			Temporal string
-		}{run, run.Row.Sentence(), root, planHash(run.Run), s.temporalLink(run.Ref)}},
+		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), s.temporalLink(run.Ref)}},
 		piece{"actions", "actions", s.actionsOf(r.Context(), run)},
 		piece{"stages", "stages", struct {
 			Run  hub.Ref

@@ -169,6 +169,7 @@ func (o *statusOptions) print(root tree.Node) error {
 // picture makes the tree of what there is now. An object that is gone is shown as it was last, and as the end.
 func (o *statusOptions) picture(found hub.Found, objects []client.Object) live.Picture {
 	facts := status.Sort(objects)
+	facts.Gates.Now = o.factory.Clock.Now()
 	if found.Run != nil {
 		return o.runPicture(*found.Run, facts)
 	}

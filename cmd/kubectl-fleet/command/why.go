@@ -111,6 +111,9 @@ func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err 
 	if facts.Bindings, err = reader.BindingsOf(ctx, facts.Placement.Ref); err != nil {
 		return err
 	}
+	if facts.Holds, facts.Windows, facts.Exemptions, err = reader.Gates(ctx); err != nil {
+		return err
+	}
 	if facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement); err != nil || facts.Demands == nil {
 		return err
 	}

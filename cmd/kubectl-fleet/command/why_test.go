@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -99,4 +100,26 @@ func TestWhyTellsWhatHoldsAClusterBackAndItsPlaceInTheOrder(t *testing.T) {
 	assert.Contains(t, c.out.String(), "Note: updates come to it as number 2 of 2, by rollingUpdate.order.\n")
 	require.NoError(t, c.run("why", "member-3", "--placement", "web"))
 	assert.NotContains(t, c.out.String(), "Note: updates come to it")
+}
+
+func TestWhyTellsWhichWindowAClusterWaitsForAndWhatLetsItGo(t *testing.T) {
+	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
+		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowCluster, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}},
+		TimeZone: "UTC", Weekly: []fleetflowv1alpha1.WeeklyOpening{{Days: []fleetflowv1alpha1.Weekday{"Fri"}, DailyHours: fleetflowv1alpha1.DailyHours{Start: "22:00", End: "06:00"}}},
+	}}
+	c := newConsole(t, append(choosy(), window)...)
+	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
+	assert.Contains(t, c.out.String(), "Note: a change of what it has does not begin now: it waits for window nights: opens 2026-01-02T22:00:00Z.\n")
+	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
+	assert.NotContains(t, c.out.String(), "window nights", "it is of another tier")
+
+	exemption := &fleetflowv1alpha1.RolloutExemption{
+		ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
+		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
+			Placement: "web", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}}, Reason: "CVE-2026-1", ExpiresAt: metav1.NewTime(now.Add(time.Hour)),
+		},
+	}
+	c = newConsole(t, append(choosy(), window, exemption)...)
+	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
+	assert.Contains(t, c.out.String(), "Note: a change of what it has begins in spite of window nights: exemption hotfix: jane exempts placement/web from window until 2026-01-02T16:04:05Z: CVE-2026-1.\n")
 }

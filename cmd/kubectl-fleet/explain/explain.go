@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -29,7 +30,11 @@ type Facts struct {
 	Demands []placementv1beta1.ReplicaDemand
 	// Works of the placement, if it divides replicas: members report in them how many pods no node takes.
 	Works []placementv1beta1.Work
-	Now   time.Time
+	// Holds, Windows and Exemptions of the hub, as far as they may be read.
+	Holds      []fleetflowv1alpha1.RolloutHold
+	Windows    []fleetflowv1alpha1.RolloutWindow
+	Exemptions []fleetflowv1alpha1.RolloutExemption
+	Now        time.Time
 }
 
 // Answer says why one cluster is picked or not.
@@ -207,12 +212,49 @@ func (a *Answer) noteRollout(facts Facts) {
 	} else if held := heldBackText(facts.Placement, a.Cluster); held != "" {
 		a.Notes = append(a.Notes, held)
 	}
+	a.noteGates(facts)
 	if place, of := placeInOrder(facts, a.Cluster); place > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("updates come to it as number %d of %d, by rollingUpdate.order", place, of))
 	}
 }
 
-// heldBackText is what the status of the placement says about a cluster that the partition, a pause, a lifecycle hook or a hold of the line holds
+// noteGates adds which holds and windows keep changes from beginning on the cluster, until when, and which exemptions let them
+// begin in spite of that.
+func (a *Answer) noteGates(facts Facts) {
+	at := slices.IndexFunc(facts.Members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == a.Cluster })
+	if at < 0 {
+		return
+	}
+	cluster, subject := startgate.Cluster{Name: a.Cluster, Labels: facts.Members[at].Labels}, startgate.SubjectOf(facts.Placement.Object)
+	start, word := fleetflowv1alpha1.StartFirstPlacements, "what is placed on it for the first time"
+	for _, binding := range facts.Bindings {
+		if binding.Spec.TargetCluster == a.Cluster && binding.Spec.ResourceSnapshotName != "" {
+			start, word = fleetflowv1alpha1.StartUpdates, "a change of what it has"
+		}
+	}
+	closed := func(of startgate.Subject) (startgate.Closure, bool) {
+		return startgate.New(startgate.Holds(facts.Holds, of), startgate.Windows(facts.Windows, of)).Closed(cluster, start, facts.Now)
+	}
+	closure, is := closed(subject)
+	if !is {
+		return
+	}
+	if subject.Exemptions = startgate.ExemptionsOf(facts.Exemptions, subject, false); facts.Placement.External() {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s does not begin now, unless a run is exempt: it waits for %s", word, closure.Text()))
+		return
+	}
+	if _, still := closed(subject); still {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s does not begin now: it waits for %s", word, closure.Text()))
+		return
+	}
+	for i := range subject.Exemptions {
+		if exemption := &subject.Exemptions[i]; facts.Now.Before(exemption.Spec.ExpiresAt.Time) {
+			a.Notes = append(a.Notes, fmt.Sprintf("%s begins in spite of %s: %s", word, closure.Title(), exemption.Record()))
+		}
+	}
+}
+
+// heldBackText is what the status of the placement says about a cluster that the partition, a pause or a lifecycle hook holds
 // back; empty if none does.
 func heldBackText(placement hub.Placement, cluster string) string {
 	for i := range placement.Status.PlacementStatuses {
@@ -222,7 +264,7 @@ func heldBackText(placement hub.Placement, cluster string) string {
 			continue
 		}
 		switch said.Reason {
-		case placementv1beta1.ReasonHeldByPartition, placementv1beta1.ReasonRolloutPaused, placementv1beta1.ReasonWaitingForHook, fleetflowv1alpha1.ReasonHoldInForce:
+		case placementv1beta1.ReasonHeldByPartition, placementv1beta1.ReasonRolloutPaused, placementv1beta1.ReasonWaitingForHook:
 			return said.Message
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -28,29 +28,33 @@ type Source struct {
 	object  client.Object
 	list    func() client.ObjectList
 	options []client.ListOption
+	// optional says that it is left out for those who may not read it.
+	optional bool
 }
 
 // RunSources are what tells of a run: itself, its approval requests, the bindings of its placement.
 func RunSources(run Run) []Source {
 	scope := run.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", run.Name)}
+	placed := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", run.Spec.PlacementName)}
 	requests := client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.Name}
-	return []Source{
-		{"the run", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope, named)},
-		{"approval requests", scope.NewApprovalRequest(""), func() client.ObjectList { return scope.NewApprovalRequestList() }, inScope(scope, requests)},
+	return slices.Concat([]Source{
+		{"the run", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope, named), false},
+		{"approval requests", scope.NewApprovalRequest(""), func() client.ObjectList { return scope.NewApprovalRequestList() }, inScope(scope, requests), false},
 		bindingSource(run.Placement()),
-	}
+		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, placed), true},
+	}, gateSources())
 }
 
 // PlacementSources are what tells of a placement: itself, its bindings, the runs there are.
 func PlacementSources(p Placement) []Source {
 	scope := p.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", p.Name)}
-	return []Source{
-		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, named)},
+	return slices.Concat([]Source{
+		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, named), false},
 		bindingSource(p.Ref),
-		{"runs", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope)},
-	}
+		{"runs", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope), false},
+	}, gateSources())
 }
 
 // FleetSources are all objects of some kinds; of placements and runs, with a namespace, only those in it.
@@ -59,7 +63,7 @@ func FleetSources(kinds []Kind, namespace string) []Source {
 	for _, kind := range kinds {
 		switch kind {
 		case KindMember:
-			sources = append(sources, Source{"member clusters", &clusterv1beta1.MemberCluster{}, func() client.ObjectList { return &clusterv1beta1.MemberClusterList{} }, nil})
+			sources = append(sources, Source{"member clusters", &clusterv1beta1.MemberCluster{}, func() client.ObjectList { return &clusterv1beta1.MemberClusterList{} }, nil, false})
 		case KindPlacement:
 			sources = append(sources, bothScopes("placements", namespace,
 				&placementv1beta1.ClusterResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementList{} },
@@ -75,11 +79,11 @@ func FleetSources(kinds []Kind, namespace string) []Source {
 
 // bothScopes are the sources of a kind that there is in both scopes; with a namespace, only the one in it.
 func bothScopes(what, namespace string, cluster client.Object, clusterList func() client.ObjectList, namespaced client.Object, namespacedList func() client.ObjectList) []Source {
-	inside := Source{"namespaced " + what, namespaced, namespacedList, []client.ListOption{client.InNamespace(namespace)}}
+	inside := Source{"namespaced " + what, namespaced, namespacedList, []client.ListOption{client.InNamespace(namespace)}, false}
 	if namespace != "" {
 		return []Source{inside}
 	}
-	return []Source{{what, cluster, clusterList, nil}, inside}
+	return []Source{{what, cluster, clusterList, nil, false}, inside}
 }
 
 // WholeSources are all objects that tell of a fleet; with a namespace, of what is namespaced only what is in it.
@@ -87,8 +91,8 @@ func WholeSources(namespace string) []Source {
 	cluster, spaced := placementv1beta1.Scope{}, placementv1beta1.AnyNamespace
 	sources := FleetSources([]Kind{KindMember, KindPlacement, KindRun}, namespace)
 	sources = append(sources,
-		Source{"holds", &fleetflowv1alpha1.RolloutHold{}, func() client.ObjectList { return &fleetflowv1alpha1.RolloutHoldList{} }, nil},
-		Source{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil})
+		Source{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil, false})
+	sources = append(sources, gateSources()...)
 	sources = append(sources, bothScopes("bindings", namespace,
 		cluster.NewBinding(""), func() client.ObjectList { return cluster.NewBindingList() },
 		spaced.NewBinding(""), func() client.ObjectList { return spaced.NewBindingList() })...)
@@ -103,7 +107,7 @@ func (s Source) What() string { return s.what }
 func bindingSource(placement Ref) Source {
 	scope := placement.scope()
 	return Source{"bindings", scope.NewBinding(""), func() client.ObjectList { return scope.NewBindingList() },
-		inScope(scope, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name})}
+		inScope(scope, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}), false}
 }
 
 // Load reads all objects of some sources once.
@@ -111,7 +115,11 @@ func (r Reader) Load(ctx context.Context, sources []Source) ([]client.Object, er
 	var objects []client.Object
 	for _, source := range sources {
 		list := source.list()
-		if err := r.list(ctx, source.what, list, source.options...); err != nil {
+		err := r.list(ctx, source.what, list, source.options...)
+		if source.optional && apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 		items, err := meta.ExtractList(list)
@@ -144,7 +152,8 @@ type Feed struct {
 	trouble map[string]error
 }
 
-// Follow begins to follow sources, until the context ends. Kinds the hub does not serve are left out.
+// Follow begins to follow sources, until the context ends. Kinds the hub does not serve are left out, and those that may be
+// left out for who may not read them. Of a single source it is said.
 func Follow(ctx context.Context, c client.WithWatch, sources []Source) (*Feed, error) {
 	feed := newFeed()
 	for _, source := range sources {
@@ -158,6 +167,7 @@ func Follow(ctx context.Context, c client.WithWatch, sources []Source) (*Feed, e
 			}
 			return nil, fmt.Errorf("watching %s: %w", source.what, err)
 		}
+		source.optional = source.optional && len(sources) > 1
 		feed.add(ctx, c, source)
 	}
 	return feed, feed.await(ctx)
@@ -186,14 +196,15 @@ func (f *Feed) add(ctx context.Context, c client.WithWatch, source Source) {
 		UpdateFunc: func(any, any) { f.notify() },
 		DeleteFunc: func(any) { f.notify() },
 	}
-	w := &listerWatcher{c, source, f}
+	ctx, leave := context.WithCancel(ctx)
+	w := &listerWatcher{client: c, source: source, feed: f, leave: leave}
 	store, controller := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
 		Logger: &quiet, ObjectType: source.object, Handler: notify, Transform: forgetManagers,
 		ListerWatcher: toolscache.ToListWatcherWithWatchListSemantics(
 			&toolscache.ListWatch{ListWithContextFunc: w.listOnce, WatchFuncWithContext: w.beginWatch}, w),
 	})
 	f.stores = append(f.stores, store)
-	f.synced = append(f.synced, controller.HasSynced)
+	f.synced = append(f.synced, func() bool { return controller.HasSynced() || w.leftOut.Load() })
 	go controller.RunWithContext(ctx)
 }
 
@@ -256,6 +267,9 @@ type listerWatcher struct {
 	client client.WithWatch
 	source Source
 	feed   *Feed
+	// leave ends that the source is followed, and leftOut says that it has: it must not be read.
+	leave   context.CancelFunc
+	leftOut atomic.Bool
 }
 
 // IsWatchListSemanticsUnSupported keeps to a list and a watch, which every API server and every fake of one can do.
@@ -269,6 +283,11 @@ func (w *listerWatcher) options(options metav1.ListOptions) *client.ListOptions 
 func (w *listerWatcher) listOnce(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := w.source.list()
 	err := w.client.List(ctx, list, w.options(options))
+	if apierrors.IsForbidden(err) && w.source.optional {
+		w.leftOut.Store(true)
+		w.leave()
+		return list, err
+	}
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		select {
 		case w.feed.refused <- fmt.Errorf("listing %s: %w", w.source.what, err):

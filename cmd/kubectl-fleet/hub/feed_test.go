@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -63,6 +64,7 @@ func counted(t *testing.T, served func(kind string) bool, objects ...client.Obje
 	name := func(object client.Object) []string { return []string{object.GetName()} }
 	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
 		WithIndex(&placementv1beta1.ClusterStagedUpdateRun{}, "metadata.name", name).
+		WithIndex(&placementv1beta1.ClusterResourcePlacement{}, "metadata.name", name).
 		WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				made.add("list", list)
@@ -101,13 +103,50 @@ func TestAFeedMakesOneListAndOneWatchAKindWhateverHappens(t *testing.T) {
 	case <-time.After(time.Second):
 		require.Fail(t, "nobody was told")
 	}
+	require.Eventually(t, func() bool {
+		return made.count("watch *v1alpha1.RolloutExemptionList")+made.count("watch *v1alpha1.RolloutWindowList")+
+			made.count("watch *v1alpha1.RolloutHoldList")+made.count("watch *v1beta1.ClusterResourcePlacementList") >= 4
+	}, 2*time.Minute, 5*time.Millisecond)
 	made.Lock()
 	defer made.Unlock()
 	assert.Equal(t, map[string]int{
 		"list *v1beta1.ClusterStagedUpdateRunList": 1, "watch *v1beta1.ClusterStagedUpdateRunList": 1,
 		"list *v1beta1.ClusterApprovalRequestList": 1, "watch *v1beta1.ClusterApprovalRequestList": 1,
 		"list *v1beta1.ClusterResourceBindingList": 1, "watch *v1beta1.ClusterResourceBindingList": 1,
+		"list *v1beta1.ClusterResourcePlacementList": 1, "watch *v1beta1.ClusterResourcePlacementList": 1,
+		"list *v1alpha1.RolloutHoldList": 1, "watch *v1alpha1.RolloutHoldList": 1,
+		"list *v1alpha1.RolloutWindowList": 1, "watch *v1alpha1.RolloutWindowList": 1,
+		"list *v1alpha1.RolloutExemptionList": 1, "watch *v1alpha1.RolloutExemptionList": 1,
 	}, made.made)
+}
+
+func TestWhatMayBeLeftOutIsLeftOutOfWhatMustNotBeRead(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
+	c, made := counted(t, everything, run)
+	c = interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, is := list.(*fleetflowv1alpha1.RolloutWindowList); is {
+			return apierrors.NewForbidden(fleetflowv1alpha1.RolloutWindows, "", fmt.Errorf("User %q cannot list resource", "eve"))
+		}
+		return c.List(ctx, list, opts...)
+	}})
+	sources := RunSources(RunOf(run.DeepCopy()))
+	objects, err := Reader{Reader: c}.Load(t.Context(), sources)
+	require.NoError(t, err)
+	assert.Len(t, objects, 1)
+	feed, err := Follow(t.Context(), c, sources)
+	require.NoError(t, err)
+	assert.Len(t, feed.Objects(), 1)
+	assert.Empty(t, feed.Trouble())
+	assert.Zero(t, made.count("watch *v1alpha1.RolloutWindowList"))
+	for _, source := range sources {
+		if source.What() == "windows" {
+			_, err = Follow(t.Context(), c, []Source{source})
+			require.ErrorContains(t, err, "listing windows: rolloutwindows.fleetflow.io is forbidden", "who asks for it alone is told")
+		}
+	}
+	_, windows, _, err := Reader{Reader: c}.Gates(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, windows)
 }
 
 func TestKindsThatAHubDoesNotServeAreEmpty(t *testing.T) {
@@ -161,7 +200,7 @@ func TestThatAKindCanBeListedDoesNotHideThatItCannotBeWatched(t *testing.T) {
 		return nil, assert.AnError
 	}})
 	feed := newFeed()
-	reads := &listerWatcher{c, bindingSource(Ref{Kind: KindPlacement, Name: "web"}), feed}
+	reads := &listerWatcher{client: c, source: bindingSource(Ref{Kind: KindPlacement, Name: "web"}), feed: feed}
 	_, err := reads.beginWatch(t.Context(), metav1.ListOptions{})
 	require.Error(t, err)
 	_, err = reads.listOnce(t.Context(), metav1.ListOptions{})

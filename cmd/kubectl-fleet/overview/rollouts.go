@@ -229,6 +229,9 @@ func runRow(run hub.Run, now time.Time) Run {
 	if view.Phase == updaterun.PhaseFailed || view.Phase == updaterun.PhaseStuck {
 		row.Message = view.Why
 	}
+	if row.WaitingFor == "" {
+		row.WaitingFor = heldBy(run)
+	}
 	if len(view.Stages) > 0 {
 		row.Progress = fraction(view.Done, view.Total)
 		if view.Failed > 0 {

@@ -8,8 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // waitingFor says in a few words what a run waits for; empty if it is over.
@@ -32,6 +34,16 @@ func waitingFor(run updaterun.State, now time.Time) string {
 		return tasks
 	}
 	return namesUpdating(stage)
+}
+
+// heldBy says which holds and windows a run waits for that stands still, as it says itself; empty if it does not.
+func heldBy(run hub.Run) string {
+	held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld)
+	if held == nil || !updaterun.IsHeldUp(run.Object) {
+		return ""
+	}
+	_, what, _ := strings.Cut(held.Message, " wait for ")
+	return what
 }
 
 // describeTasks says for which tasks a stage waits.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -33,6 +34,9 @@ func Placement(p hub.Placement, facts Facts, options Options) tree.Node {
 		}
 	}
 	root.Children = append(root.Children, stepsOf(p)...)
+	if !p.External() {
+		root.Children = append(root.Children, facts.Gates.Nodes([]startgate.Subject{startgate.SubjectOf(p.Object)})...)
+	}
 	clusters, count := clustersOf(p, facts, options)
 	if count.Total > 0 {
 		root.Count = &count
@@ -165,7 +169,7 @@ func stepState(c *metav1.Condition) updaterun.Phase {
 		return updaterun.PhaseSucceeded
 	case metav1.ConditionFalse:
 		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonRolloutPaused ||
-			c.Reason == placementv1beta1.ReasonSuspended || c.Reason == fleetflowv1alpha1.ReasonHoldInForce || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
+			c.Reason == placementv1beta1.ReasonSuspended || fleetflowv1alpha1.HoldsStarts(c.Reason) || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
 			return updaterun.PhaseWaiting
 		}
 		return updaterun.PhaseFailed

@@ -37,6 +37,8 @@ type Facts struct {
 	Runs      []hub.Run
 	Bindings  map[string]hub.Binding
 	Approvals map[string]hub.Approval
+	// Gates are what closes clusters for the rollout. Without a time of theirs nothing is told of them.
+	Gates Gates
 }
 
 // Sort puts objects that were read into facts. Of several bindings to a cluster, the one that is not going counts.
@@ -53,8 +55,15 @@ func Sort(objects []client.Object) Facts {
 			facts.addBinding(hub.BindingOf(o))
 		case placementv1beta1.ApprovalRequestObject:
 			facts.Approvals[o.GetName()] = hub.ApprovalOf(o)
+		case *fleetflowv1alpha1.RolloutHold:
+			facts.Gates.Holds = append(facts.Gates.Holds, *o)
+		case *fleetflowv1alpha1.RolloutWindow:
+			facts.Gates.Windows = append(facts.Gates.Windows, *o)
+		case *fleetflowv1alpha1.RolloutExemption:
+			facts.Gates.Exemptions = append(facts.Gates.Exemptions, *o)
 		}
 	}
+	facts.Gates.Sort()
 	return facts
 }
 
@@ -101,6 +110,7 @@ func Run(run hub.Run, facts Facts, options Options) tree.Node {
 	if c := run.Condition(placementv1beta1.ConditionTypeSucceeded); c != nil && view.Phase.Over() {
 		root.End = c.LastTransitionTime.Time
 	}
+	root.Children = facts.Gates.Nodes(facts.runSubjects(run, view))
 	b := builder{facts, options, run}
 	for i, stage := range view.Stages {
 		root.Children = append(root.Children, b.stage(stage, view, i))

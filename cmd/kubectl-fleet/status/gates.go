@@ -1,0 +1,208 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// Kinds of nodes about what closes clusters, and what lets a rollout go in spite of it.
+const (
+	KindHold      = "hold"
+	KindWindow    = "window"
+	KindExemption = "exemption"
+)
+
+// IsGate says that a node is about a hold, a window or an exemption.
+func IsGate(node tree.Node) bool {
+	return node.Kind == KindHold || node.Kind == KindWindow || node.Kind == KindExemption
+}
+
+// Gates are the holds, windows and exemptions of a hub, as they are at an instant.
+type Gates struct {
+	Holds      []fleetflowv1alpha1.RolloutHold
+	Windows    []fleetflowv1alpha1.RolloutWindow
+	Exemptions []fleetflowv1alpha1.RolloutExemption
+	// Now is the instant.
+	Now time.Time
+}
+
+// Sort brings what is told into an order.
+func (g Gates) Sort() {
+	slices.SortFunc(g.Holds, func(a, b fleetflowv1alpha1.RolloutHold) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(g.Exemptions, func(a, b fleetflowv1alpha1.RolloutExemption) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// runSubjects are the stages of a run that may still start clusters, as gates know them.
+func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subject {
+	if view.Phase.Over() {
+		return nil
+	}
+	of := startgate.Subject{Namespace: run.Namespace, Run: run.Name, Rollback: run.Spec.RollbackOf != ""}
+	if f.Placement != nil {
+		of.PlacementLabels = f.Placement.Object.GetLabels()
+	}
+	if len(view.Stages) == 0 {
+		return []startgate.Subject{of} // it is not planned yet
+	}
+	var subjects []startgate.Subject
+	for i, stage := range view.Stages {
+		if stage.Passed() || stage.Total == 0 {
+			continue
+		}
+		if of.Stage, of.Windows = stage.Name, nil; stage.Deletion {
+			of.Stage = ""
+		} else {
+			of.Windows = updaterun.StageConfig(run.Object, i).Windows
+		}
+		subjects = append(subjects, of)
+	}
+	return subjects
+}
+
+// Nodes tell of the holds and windows that are about some subjects, those first that keep clusters from starting, and of the
+// exemptions of the subjects that have not ended.
+func (g Gates) Nodes(subjects []startgate.Subject) []tree.Node {
+	if len(subjects) == 0 {
+		return nil
+	}
+	var nodes []tree.Node
+	for i := range g.Holds {
+		hold := &g.Holds[i]
+		if hold.IsInForce(g.Now) && slices.ContainsFunc(subjects, func(s startgate.Subject) bool { return startgate.HoldConcerns(hold, s) }) {
+			nodes = append(nodes, g.holdNode(hold))
+		}
+	}
+	nodes = append(nodes, g.windowsOf(subjects)...)
+	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, exemption := range startgate.ExemptionsOf(g.Exemptions, subjects[0], false) {
+		if g.Now.Before(exemption.Spec.ExpiresAt.Time) {
+			nodes = append(nodes, g.exemptionNode(&exemption))
+		}
+	}
+	return nodes
+}
+
+func rank(node tree.Node) int {
+	if node.State == updaterun.PhaseWaiting {
+		return 0
+	}
+	return 1
+}
+
+func (g Gates) holdNode(hold *fleetflowv1alpha1.RolloutHold) tree.Node {
+	until := "released"
+	if expires := hold.Expires(); !expires.IsZero() {
+		until = g.instant(expires)
+	}
+	detail := fmt.Sprintf("nothing starts until %s: %s", until, hold.Spec.Reason)
+	if clusters := hold.Spec.ClusterSelector; clusters != nil {
+		detail += "; for clusters " + metav1.FormatLabelSelector(clusters)
+	}
+	return tree.Node{Kind: KindHold, Name: "hold " + hold.Name, State: updaterun.PhaseWaiting, Detail: detail}
+}
+
+// windowsOf are the windows that are about some subjects, but for freezes that are far ahead.
+func (g Gates) windowsOf(subjects []startgate.Subject) []tree.Node {
+	var nodes []tree.Node
+	for _, window := range startgate.CompileWindows(g.Windows) {
+		var stages []string
+		for _, subject := range subjects {
+			if window.Concerns(subject) {
+				stages = append(stages, subject.Stage)
+			}
+		}
+		if len(stages) > 0 && (window.Spec.Type != fleetflowv1alpha1.WindowDeny || window.IsOpen(g.Now) || g.changesWithin(&window, week)) {
+			nodes = append(nodes, g.windowNode(&window, stages))
+		}
+	}
+	return nodes
+}
+
+const day, week = 24 * time.Hour, 7 * 24 * time.Hour
+
+// changesWithin says that a window opens or closes within some time.
+func (g Gates) changesWithin(w *startgate.Window, most time.Duration) bool {
+	if w.Calendar == nil {
+		return false
+	}
+	changes := w.Calendar.Changes(g.Now)
+	return !changes.IsZero() && changes.Sub(g.Now) <= most
+}
+
+// WindowsOfTheDay are those windows that everyone should know of: freezes in force, windows that are not valid, and those that
+// open or close within a day.
+func (g Gates) WindowsOfTheDay() []tree.Node {
+	var nodes []tree.Node
+	for _, window := range startgate.CompileWindows(g.Windows) {
+		frozen := window.Spec.Type == fleetflowv1alpha1.WindowDeny && window.IsOpen(g.Now)
+		if frozen || window.Fault != nil || g.changesWithin(&window, day) {
+			nodes = append(nodes, g.windowNode(&window, window.Spec.Stages))
+		}
+	}
+	return nodes
+}
+
+// windowNode tells of a window; stages are those that it is told of, if its scope is Stage.
+func (g Gates) windowNode(w *startgate.Window, stages []string) tree.Node {
+	node := tree.Node{Kind: KindWindow, Name: "window " + w.Name}
+	deny, open := w.Spec.Type == fleetflowv1alpha1.WindowDeny, w.IsOpen(g.Now)
+	if deny == open {
+		node.State = updaterun.PhaseWaiting
+	}
+	var changes time.Time
+	if w.Calendar != nil {
+		changes = w.Calendar.Changes(g.Now)
+	}
+	switch {
+	case w.Fault != nil:
+		node.Detail = "nothing starts, it is not valid: " + w.Fault.Message
+	case deny && open:
+		node.Detail = "nothing starts until " + g.instant(changes)
+	case deny:
+		node.Detail = "nothing starts from " + g.instant(changes) + " on"
+	case open:
+		node.Detail = "open until " + g.instant(changes)
+	default:
+		node.Detail = "closed until " + g.instant(changes)
+	}
+	if w.Spec.Reason != "" {
+		node.Detail += ": " + w.Spec.Reason
+	}
+	switch {
+	case w.Spec.Scope == fleetflowv1alpha1.WindowStage && len(stages) == 0:
+		node.Detail += "; for stages that name it"
+	case w.Spec.Scope == fleetflowv1alpha1.WindowStage:
+		node.Detail += "; for stage " + strings.Join(stages, ", ")
+	case w.Spec.ClusterSelector != nil:
+		node.Detail += "; for clusters " + metav1.FormatLabelSelector(w.Spec.ClusterSelector)
+	}
+	return node
+}
+
+func (g Gates) exemptionNode(exemption *fleetflowv1alpha1.RolloutExemption) tree.Node {
+	by, _ := exemption.MadeBy()
+	detail := fmt.Sprintf("in spite of %s until %s, by %s: %s", exemption.Spec.FromText(), g.instant(exemption.Spec.ExpiresAt.Time), by, exemption.Spec.Reason)
+	if exemption.Spec.Ticket != "" {
+		detail += " (" + exemption.Spec.Ticket + ")"
+	}
+	return tree.Node{Kind: KindExemption, Name: "exemption " + exemption.Name, Detail: detail}
+}
+
+// instant says when something is, in its own zone, and how far ahead.
+func (g Gates) instant(at time.Time) string {
+	if at.IsZero() {
+		return "somebody changes it"
+	}
+	return fmt.Sprintf("%s (in %s)", at.Format(time.RFC3339), tree.Elapsed(at.Sub(g.Now)))
+}
