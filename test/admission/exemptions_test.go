@@ -43,3 +43,17 @@ func TestAnExemptionEndsWithinADay(t *testing.T) {
 	requireRefusal(t, creates(exemption("long", "", 25*time.Hour))(t, jane), "an exemption ends within 24 hours of its creation")
 	require.NoError(t, creates(exemption("day", "", 24*time.Hour-time.Minute))(t, jane))
 }
+
+func TestAHoldEndsAfterItIsMade(t *testing.T) {
+	hold := func(fields string) string {
+		return "{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {generateName: ends-}, spec: {reason: payments down, clusterSelector: {matchLabels: {region: nowhere}}" + fields + "}}"
+	}
+	until := func(from time.Duration) string {
+		return fmt.Sprintf(", expiresAt: %q", time.Now().Add(from).UTC().Format(time.RFC3339))
+	}
+	jane := as(t, "jane")
+	requireRefusal(t, creates(hold(until(-time.Minute)))(t, jane), "spec.expiresAt has passed: name an instant that is still to come")
+	require.NoError(t, creates(hold(until(time.Minute)))(t, jane))
+	require.NoError(t, creates(hold(until(1000*time.Hour)))(t, jane), "unlike an exemption")
+	require.NoError(t, creates(hold(""))(t, jane))
+}
