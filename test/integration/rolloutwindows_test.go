@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,4 +110,139 @@ func (s *spec) awaitHeld(run *placementv1beta1.ClusterStagedUpdateRun, reason, m
 		}
 		return nil
 	})
+}
+
+// window creates a window for the stages that name it; it is open, unless it is changed.
+func (s *spec) window(change func(*fleetflowv1alpha1.RolloutWindowSpec)) *fleetflowv1alpha1.RolloutWindow {
+	s.Helper()
+	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
+		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, TimeZone: "UTC", Reason: "change 17",
+		Dates: opening(time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC), time.Date(2120, time.January, 1, 0, 0, 0, 0, time.UTC)),
+	}}
+	if change != nil {
+		change(&window.Spec)
+	}
+	s.create(window)
+	return window
+}
+
+// windowClosesOnARun is acceptance B7.4 and B7.7: a window that its strategy names closes on a run with one cluster done and one
+// in flight. That one ends, the last one waits, with the same end in sight whatever process dies meanwhile, and starts when
+// the clock says so.
+func windowClosesOnARun(s *spec) {
+	all := everywhere()
+	all.Windows = []string{s.name}
+	s.externalPlacement()
+	s.strategy(all)
+	window := s.window(nil)
+	s.stop("member-2/agent")
+	run := s.startRun("run", "0")
+	s.awaitStarted(run, "member-2")
+	far := time.Date(2126, time.January, 1, 0, 0, 0, 0, time.UTC)
+	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
+		w.Spec.Type, w.Spec.Dates = fleetflowv1alpha1.WindowDeny, opening(time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC), far)
+	})
+	waits := "1 of 3 cluster(s) of stage everywhere wait for window " + s.name + " (change 17): ends "
+	s.awaitHeld(run, fleetflowv1alpha1.ReasonWindowClosed, waits+far.Format(time.RFC3339))
+	s.start("member-2/agent")
+	s.awaitValue(value1, "member-1", "member-2")
+	s.awaitStandsStill(run)
+	events := s.requireIdle(run)
+
+	for _, disturb := range []disturbance{killHubAgent, wipeTemporal} {
+		disturb(s)
+		s.awaitHeld(run, fleetflowv1alpha1.ReasonWindowClosed, waits+far.Format(time.RFC3339))
+		s.requireNothingOn("member-3")
+	}
+
+	// The Deny ends in some seconds.
+	began, opens := time.Now().UTC().Truncate(time.Minute).Add(-time.Minute), time.Now().UTC().Truncate(time.Second).Add(5*time.Second)
+	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
+		w.Spec.Dates = nil
+		w.Spec.Cron = []fleetflowv1alpha1.CronOpening{{
+			Expression: fmt.Sprintf("%d %d %d %d *", began.Minute(), began.Hour(), began.Day(), began.Month()), Duration: metav1.Duration{Duration: opens.Sub(began)},
+		}}
+	})
+	s.awaitHeld(run, fleetflowv1alpha1.ReasonWindowClosed, waits+opens.Format(time.RFC3339))
+	held := len(s.history(workflowOf(run)).GetEvents())
+	ended := s.awaitSucceeded(run)
+	s.awaitValue(value1, allMembers...)
+	started := meta.FindStatusCondition(ended.Status.StagesStatus[0].Clusters[2].Conditions, placementv1beta1.ConditionTypeStarted)
+	require.NotNil(s, started)
+	require.False(s, started.LastTransitionTime.Time.Before(opens), "member-3 started at %s, the window ends at %s", started.LastTransitionTime, opens)
+	require.LessOrEqual(s, started.LastTransitionTime.Sub(opens), onAt, "it starts when the window ends")
+	s.Logf("started %s after the end of the window; %d events when it stood still first, %d before it waited for the clock, %d in the end",
+		started.LastTransitionTime.Sub(opens), events, held, len(s.history(workflowOf(run)).GetEvents()))
+	s.delete(s.hub, window)
+}
+
+// onAt is how long after an opening a run goes on: B7.4 asks for two seconds, and the status has whole ones.
+const onAt = 3 * time.Second
+
+// awaitStandsStill waits until a run says that it waits with nothing in flight.
+func (s *spec) awaitStandsStill(run *placementv1beta1.ClusterStagedUpdateRun) {
+	s.Helper()
+	s.awaitProgressing(run, placementv1beta1.ReasonUpdateRunWaiting)
+}
+
+// stageGoesOnWithTheOpenClusters has a strategy skip a cluster that a hold closes; it has its turn when it is released.
+func stageGoesOnWithTheOpenClusters(s *spec) {
+	s.externalPlacement()
+	s.strategy(everywhere())
+	update(s, s.hub, &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, func(o *placementv1beta1.ClusterStagedUpdateStrategy) {
+		o.Spec.SkipClosed = true
+	})
+	hold := s.stopTheLine(func(h *fleetflowv1alpha1.RolloutHoldSpec) { h.ClusterSelector = in("staging") })
+	run := s.startRun("run", "0")
+	s.awaitValue(value1, "member-1", "member-3")
+	s.awaitStandsStill(run)
+	s.awaitHeld(run, fleetflowv1alpha1.ReasonHoldInForce, "1 of 3 cluster(s) of stage everywhere wait for hold "+s.name)
+	s.requireNothingOn("member-2")
+	s.delete(s.hub, hold)
+	s.awaitSucceeded(run)
+	s.awaitValue(value1, allMembers...)
+}
+
+// rollbackPassesAFreeze is acceptance B7.6: a rollback goes during a Deny, waits for a hold, and goes with an exemption from it,
+// of which the record has who, why and the ticket.
+func rollbackPassesAFreeze(s *spec) {
+	s.externalPlacement()
+	all := everywhere()
+	all.Windows = []string{s.name}
+	window := s.window(nil)
+	s.strategy(all)
+	s.awaitSucceeded(s.startRun("first", "0"))
+	s.changeTo(value2)
+	forward := s.startRun("run", "") // takes what there is by then
+	s.awaitSucceeded(forward)
+	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) { w.Spec.Type = fleetflowv1alpha1.WindowDeny })
+	s.stopTheLine(nil)
+	back := s.run("back", "")
+	back.Spec.RollbackOf = forward.Name
+	s.create(back)
+	s.awaitHeld(back, fleetflowv1alpha1.ReasonHoldInForce, "of 3 cluster(s) of stage everywhere wait for hold "+s.name)
+	s.awaitValue(value2, allMembers...)
+	s.steer("exempt", "run/"+back.Name, "--from", "hold/"+s.name, "--reason", "payments are back", "--ticket", "INC-9", "--for", "1h", "--name", s.name, "--yes")
+	s.awaitSucceeded(back)
+	s.awaitValue(value1, allMembers...)
+	exemption := &fleetflowv1alpha1.RolloutExemption{}
+	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Name: s.name}, exemption))
+	by, verified := exemption.MadeBy()
+	require.True(s, verified)
+	await(s, s.hub, exemption, "to be in the record", func(e *fleetflowv1alpha1.RolloutExemption) error {
+		var events corev1.EventList
+		if err := s.hub.List(s.Context(), &events, client.MatchingFields{"involvedObject.name": back.Name}); err != nil {
+			return err
+		}
+		for i := range events.Items {
+			if event := &events.Items[i]; event.Reason == "RolloutExempted" && event.Message == e.Record() {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of the %d events of the run is %q", len(events.Items), e.Record())
+	})
+	require.Contains(s, exemption.Record(), by+" exempts run/"+back.Name+" from hold/"+s.name)
+	require.Contains(s, exemption.Record(), "payments are back (INC-9)")
+	s.delete(s.hub, exemption)
+	s.delete(s.hub, window)
 }
