@@ -8,9 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // readNamedWindows reads the windows that stages of the strategy name. It reads live: a window may have been created a moment
@@ -31,18 +29,6 @@ func (p *planner) readNamedWindows(ctx context.Context, f *facts) error {
 				return fmt.Errorf("reading rollout window %s: %w", name, err)
 			}
 			f.windows[name] = window
-		}
-	}
-	return nil
-}
-
-// checkNamedWindows refuses stages that name windows which are not there, or cannot be named.
-func checkNamedWindows(stages []placementv1beta1.StageConfig, windows map[string]*fleetflowv1alpha1.RolloutWindow) error {
-	for _, stage := range stages {
-		for _, name := range stage.Windows {
-			if why := startgate.WhyNotNamed(windows[name]); why != "" {
-				return refuse("stage `%s` names rolloutWindow `%s` in windows: %s", stage.Name, name, why)
-			}
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -242,6 +243,18 @@ func labelsOf(clusters []clusterv1beta1.MemberCluster) map[string]map[string]str
 func parseIndex(index string) error {
 	if n, err := strconv.Atoi(index); err != nil || n < 0 {
 		return refuse("invalid resource snapshot index `%s` provided, expected an integer >= 0", index)
+	}
+	return nil
+}
+
+// checkNamedWindows refuses stages that name windows which are not there, or cannot be named.
+func checkNamedWindows(stages []placementv1beta1.StageConfig, windows map[string]*fleetflowv1alpha1.RolloutWindow) error {
+	for _, stage := range stages {
+		for _, name := range stage.Windows {
+			if why := startgate.WhyNotNamed(windows[name]); why != "" {
+				return refuse("stage `%s` names rolloutWindow `%s` in windows: %s", stage.Name, name, why)
+			}
+		}
 	}
 	return nil
 }

@@ -179,7 +179,7 @@ type StageConfig struct {
 	// each, which is what KubeFleet does.
 	FailureBudget *FailureBudget `json:"failureBudget,omitempty"`
 
-	// Windows are names of RolloutWindows that count for the stage, besides those that count for it
+	// Windows are names of RolloutWindows that count for the stage, in addition to those that count for it
 	// by what they select: of scope Stage, without placementSelector. A run that names one that is
 	// not there is not initialized; one that is deleted later counts no longer.
 	// An addition of fleetflow.
