@@ -22,6 +22,7 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 	last := placementv1beta1.StageConfig{
 		Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, SortingLabelKey: &key,
 		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadline: &metav1.Duration{Duration: time.Hour}, FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
+		Windows:          []string{"nights"},
 		BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 		DuringStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeAnalysis, Analysis: &placementv1beta1.AnalysisConfig{}}},
 		AfterStageTasks:  []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},

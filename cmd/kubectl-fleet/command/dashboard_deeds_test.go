@@ -101,6 +101,8 @@ func TestAnExemptionNamesWhatItIsFrom(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, sent.Code, sent.Body.String())
 	exemptions := &fleetflowv1alpha1.RolloutExemptionList{}
 	require.NoError(t, b.hub.List(t.Context(), exemptions))
+	require.Len(t, exemptions.Items, 2, "the new one, and hotfix, which was there")
+	exemptions.Items = slices.DeleteFunc(exemptions.Items, func(e fleetflowv1alpha1.RolloutExemption) bool { return e.Name == "hotfix" })
 	require.Len(t, exemptions.Items, 1)
 	spec := exemptions.Items[0].Spec
 	assert.Equal(t, "web-5", spec.Run)
@@ -114,7 +116,7 @@ func TestAnExemptionNamesWhatItIsFrom(t *testing.T) {
 		assert.Equal(t, http.StatusConflict, b.send(http.MethodPost, "/runs/web-5/exempt", bad).Code, name)
 	}
 	require.NoError(t, b.hub.List(t.Context(), exemptions))
-	assert.Len(t, exemptions.Items, 1)
+	assert.Len(t, exemptions.Items, 2)
 }
 
 func TestPlansAndDifferencesHideSecrets(t *testing.T) {
