@@ -3,6 +3,8 @@ package placement
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -44,7 +46,9 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 		group.Go(func() error { return a.keepBinding(ctx, byName[kept.Name], policy, kept) })
 	}
 	for _, name := range decision.Unschedule {
-		group.Go(func() error { return a.unscheduleBinding(ctx, byName[name], decision.FailedOver[name] != "") })
+		group.Go(func() error {
+			return a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, name, formatInstant(a.Clock.Now())))
+		})
 	}
 	err := group.Wait()
 	return int(created.Load()), err
@@ -120,15 +124,33 @@ func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.B
 	return a.patchBinding(ctx, binding, operations)
 }
 
+// noteLeaving is what the annotations of a binding that goes say of why it does; what is empty is taken off.
+func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.Decision, name, now string) map[string]string {
+	notes := map[string]string{placementv1beta1.FailedOverAnnotation: "", placementv1beta1.FailedOverBecauseAnnotation: "", placementv1beta1.SupersededAnnotation: ""}
+	if decision.FailedOver[name] == "" {
+		return notes
+	}
+	notes[placementv1beta1.FailedOverAnnotation] = now
+	if decision.Ill[name] {
+		notes[placementv1beta1.FailedOverBecauseAnnotation] = string(placementv1beta1.CauseApplication)
+		if placementv1beta1.ApplicationFailoverOf(placement).PurgeMode == placementv1beta1.PurgeNever {
+			notes[placementv1beta1.SupersededAnnotation] = now
+		}
+	}
+	return notes
+}
+
 // unscheduleBinding marks a binding as no longer picked. Removing what it placed
 // is part of the rollout, which waits for a replacement if the placement has failed over.
-func (a *Activities) unscheduleBinding(ctx context.Context, binding placementv1beta1.BindingObject, failedOver bool) error {
+func (a *Activities) unscheduleBinding(ctx context.Context, binding placementv1beta1.BindingObject, notes map[string]string) error {
 	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.PreviousBindingStateAnnotation, string(binding.GetBindingSpec().State))
-	switch _, before := binding.GetAnnotations()[placementv1beta1.FailedOverAnnotation]; {
-	case failedOver: // there are annotations by now
-		operations = append(operations, fence.Add(fence.AnnotationPath(placementv1beta1.FailedOverAnnotation), formatInstant(a.Clock.Now())))
-	case before:
-		operations = append(operations, fence.Remove(fence.AnnotationPath(placementv1beta1.FailedOverAnnotation)))
+	for _, key := range slices.Sorted(maps.Keys(notes)) {
+		switch _, before := binding.GetAnnotations()[key]; {
+		case notes[key] != "": // there are annotations by now
+			operations = append(operations, fence.Add(fence.AnnotationPath(key), notes[key]))
+		case before:
+			operations = append(operations, fence.Remove(fence.AnnotationPath(key)))
+		}
 	}
 	return a.patchBinding(ctx, binding, append(operations, fence.Replace("/spec/state", placementv1beta1.BindingStateUnscheduled)))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -125,4 +126,81 @@ func TestManyClustersAtOnceAreLeftOnlyIfAUserAccepts(t *testing.T) {
 	require.NoError(t, h.Update(t.Context(), p))
 	assert.Equal(t, 3, h.schedule().Unscheduled)
 	assert.NotContains(t, h.placement().Annotations, placementv1beta1.RemovalsAcceptedAnnotation)
+}
+
+// fallIll has what is placed on a cluster not be available since now.
+func (h *hub) fallIll(cluster string) {
+	h.t.Helper()
+	h.editBindingOf(cluster, func(b *placementv1beta1.ClusterResourceBinding) {
+		since := metav1.NewTime(h.clock.Now())
+		b.Status.Health = &placementv1beta1.BindingHealth{Revision: "r", HasBeenAvailable: true, UnhealthySince: &since}
+	})
+}
+
+func (h *hub) editBindingOf(cluster string, change func(*placementv1beta1.ClusterResourceBinding)) {
+	h.t.Helper()
+	list := &placementv1beta1.ClusterResourceBindingList{}
+	require.NoError(h.t, h.List(h.t.Context(), list))
+	for i := range list.Items {
+		if b := &list.Items[i]; b.Spec.TargetCluster == cluster {
+			change(b)
+			require.NoError(h.t, h.Update(h.t.Context(), b))
+		}
+	}
+}
+
+// leavingIll is a hub whose placement leaves clusters after a minute because of what is placed there.
+func leavingIll(t *testing.T, n int32, mode placementv1beta1.PurgeMode) *hub {
+	t.Helper()
+	h := failingOver(t, n)
+	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.Failover = &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{
+			DecisionConditions: &placementv1beta1.FailoverDecisionConditions{TolerationSeconds: new(int32(60))}, PurgeMode: mode,
+		}}
+	})
+	h.schedule()
+	return h
+}
+
+func TestAClusterIsLeftBecauseOfWhatIsPlacedThere(t *testing.T) {
+	for mode, superseded := range map[placementv1beta1.PurgeMode]bool{"": false, placementv1beta1.PurgeDirectly: false, placementv1beta1.PurgeNever: true} {
+		h := leavingIll(t, 1, mode)
+		h.fallIll("member-1")
+		due := h.clock.Now().Add(time.Minute)
+		assert.WithinDuration(t, due, h.schedule().WakeAt, time.Second)
+		assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.OverdueAnnotation)
+		h.writes = 0
+		h.schedule()
+		assert.Zero(t, h.writes)
+
+		h.clock.Step(time.Minute)
+		assert.Equal(t, 1, h.schedule().Unscheduled)
+		assert.Equal(t, map[string]string{"member-0": "Scheduled crp-0", "member-1": "Unscheduled crp-0"}, h.bindings())
+		noted := h.policy("crp-0").Annotations
+		assert.Contains(t, noted[placementv1beta1.BarredAnnotation], `"member-1"`)
+		assert.NotContains(t, noted, placementv1beta1.OverdueAnnotation, "it has been left")
+		h.editBindingOf("member-1", func(b *placementv1beta1.ClusterResourceBinding) {
+			assert.Equal(t, placementv1beta1.CauseApplication, placementv1beta1.LeftBecauseOf(b))
+			assert.Equal(t, superseded, placementv1beta1.IsSuperseded(b))
+		})
+		h.writes = 0
+		h.schedule()
+		assert.Zero(t, h.writes, "all that was decided is stored")
+	}
+}
+
+func TestIllnessOfManyIsLeftOnlyIfAUserAccepts(t *testing.T) {
+	h := leavingIll(t, 4, "")
+	before := h.bindings()
+	for _, name := range []string{"member-7", "member-6", "member-5"} {
+		h.fallIll(name)
+	}
+	h.clock.Step(time.Minute)
+	assert.Equal(t, 3, h.schedule().Held)
+	assert.Equal(t, before, h.bindings())
+	noted := h.policy("crp-0").Annotations
+	assert.NotContains(t, noted, placementv1beta1.BarredAnnotation, "none is left")
+	assert.NotEmpty(t, noted[placementv1beta1.OverdueAnnotation], "so that it is not decided again and again")
+	h.editBindingOf("member-7", func(b *placementv1beta1.ClusterResourceBinding) { b.Status.Health.UnhealthySince = nil })
+	assert.Equal(t, 2, h.schedule().Unscheduled, "two are not too many")
 }

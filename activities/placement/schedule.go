@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/selection"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -55,7 +56,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
-	if held, err := a.holdRemovals(ctx, placement, decided); err != nil || held {
+	if held, err := holdOrBar(ctx, a, placement, policy, decided, now); err != nil || held {
 		return act.ScheduleResult{PolicySnapshot: policy.GetName(), Held: max(len(decided.unexplained), len(decided.tooMany))}, err
 	}
 	decision := decided.decision
@@ -77,8 +78,8 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
 		placementv1beta1.ReplicaDemandAnnotation: placementv1beta1.HashReplicaDemands(decided.demands), placementv1beta1.ReplicaRequestsAnnotation: decided.requests,
-		placementv1beta1.LeaveAtAnnotation: formatInstant(decision.LeaveAt), placementv1beta1.RescheduleAtAnnotation: carriedOut(placement, policy),
-		placementv1beta1.ClustersNotFoundAnnotation: listNotFound(placement, policy, decision),
+		placementv1beta1.LeaveAtAnnotation: formatInstant(decision.LeaveAt), placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, decision, now),
+		placementv1beta1.RescheduleAtAnnotation: carriedOut(placement, policy), placementv1beta1.ClustersNotFoundAnnotation: listNotFound(placement, policy, decision),
 	})
 	if err != nil {
 		return act.ScheduleResult{}, err
@@ -104,6 +105,39 @@ func carriedOut(placement placementv1beta1.PlacementObject, policy placementv1be
 		}
 	}
 	return policy.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
+}
+
+// holdOrBar says that a decision is not to be carried out. Otherwise it notes which clusters are barred by it, before the bindings
+// are written: nothing tells afterwards that these go for that reason.
+func holdOrBar(ctx context.Context, a *Activities, placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject, decided decided, now time.Time) (bool, error) {
+	held, err := a.holdRemovals(ctx, placement, decided)
+	if err != nil {
+		return false, err
+	}
+	note := map[string]string{placementv1beta1.BarredAnnotation: scheduler.EncodeBars(decided.decision.Bars)}
+	if held {
+		note = map[string]string{placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, scheduler.Decision{}, now)}
+	}
+	return held, noteOnPolicy(ctx, a.Client, policy, note)
+}
+
+// listOverdue identifies the clusters that are to be left, once a decision is carried out, because of how what is placed there fares.
+func listOverdue(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, decision scheduler.Decision, now time.Time) string {
+	rule := placementv1beta1.ApplicationFailoverOf(placement)
+	if rule == nil {
+		return ""
+	}
+	changes := map[string]bool{}
+	for _, name := range decision.Unschedule {
+		changes[name] = true
+	}
+	for _, kept := range decision.Keep {
+		changes[kept.Name] = true
+	}
+	overdue, _ := rule.Overdue(slices.DeleteFunc(slices.Clone(bindings), func(b placementv1beta1.BindingObject) bool {
+		return changes[b.GetName()] && placementv1beta1.IsLiveBinding(b) == slices.Contains(decision.Unschedule, b.GetName())
+	}), now)
+	return overdue
 }
 
 // formatInstant is an instant as it is noted; empty if there is none.
@@ -173,6 +207,8 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),
 		Groups:         scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
 		Failover:       placementv1beta1.FailoverOf(placement),
+		Bars:           scheduler.ReadBars(policy.GetAnnotations()),
+		Resources:      snapshot.LatestOf(placement),
 		Now:            now,
 		Demands:        demands,
 		Afresh:         kind.afresh,

@@ -129,3 +129,53 @@ func TestWhatIsLeftOnALostClusterTakesNoRoom(t *testing.T) {
 		assert.Empty(t, steps(r.ended(done)), "it removes what it has, and then there is room")
 	}
 }
+
+// leftIll is a binding of a cluster that the placement has left because of what is placed there.
+func leftIll(cluster string, at time.Time) *placementv1beta1.ClusterResourceBinding {
+	b := leftAt(cluster, at)
+	b.Annotations[placementv1beta1.FailedOverBecauseAnnotation] = string(placementv1beta1.CauseApplication)
+	return b
+}
+
+// leavesIll has the placement leave clusters because of what is placed there.
+func (r *rollout) leavesIll(mode placementv1beta1.PurgeMode, cluster *placementv1beta1.ClusterFailover) {
+	r.t.Helper()
+	r.failsOver(placementv1beta1.ClusterFailover{})
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.Failover = &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{PurgeMode: mode}, Cluster: cluster}
+	})
+}
+
+func TestThePurgeModeIsThatOfTheReason(t *testing.T) {
+	directly := &placementv1beta1.ClusterFailover{PurgeMode: placementv1beta1.PurgeDirectly}
+	r := newRollout(t, leftIll("a", now), scheduledTo("n"))
+	r.leavesIll(placementv1beta1.PurgeGracefully, directly)
+	assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})))
+
+	r = newRollout(t, leftAt("a", now), scheduledTo("n"))
+	r.leavesIll(placementv1beta1.PurgeGracefully, directly)
+	assert.Equal(t, []string{"remove a"}, steps(r.advance(act.AdvanceRequest{})))
+
+	r = newRollout(t, leftIll("a", now), scheduledTo("n"))
+	r.leavesIll(placementv1beta1.PurgeDirectly, nil)
+	assert.Equal(t, []string{"remove a"}, steps(r.advance(act.AdvanceRequest{})))
+}
+
+func TestASupersededCopyStays(t *testing.T) {
+	stays := leftIll("a", now)
+	stays.Annotations[placementv1beta1.SupersededAnnotation] = now.Format(time.RFC3339)
+	r := newRollout(t, stays, scheduledTo("n"))
+	r.leavesIll(placementv1beta1.PurgeNever, nil)
+	r.roll(1, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1"), MaxSurge: percentOrNumber("0")})
+	assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})), "it takes no room")
+
+	again := stays.DeepCopy()
+	again.ResourceVersion = ""
+	r = newRollout(t, again, bound("n", newSnapshot))
+	r.leavesIll(placementv1beta1.PurgeNever, nil)
+	result := r.advance(act.AdvanceRequest{})
+	assert.Empty(t, steps(result))
+	assert.True(t, result.Settled)
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Strategy.Failover = nil })
+	assert.Empty(t, steps(r.advance(act.AdvanceRequest{})), "also when the placement does not fail over any more")
+}

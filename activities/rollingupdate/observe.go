@@ -202,25 +202,20 @@ const longestDeparture = 10 * time.Minute
 // observeFailover adds what waits for each other if the placement leaves clusters for others.
 func (o observer) observeFailover(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) error {
 	rule, now := placementv1beta1.FailoverOf(o.placement), o.acts.Clock.Now()
+	if c.Superseded = placementv1beta1.IsSuperseded(b); c.Superseded {
+		return nil
+	}
 	if rule == nil {
 		return nil
 	}
 	if since, left := placementv1beta1.LeftSince(b); left {
-		switch gone := since.Add(longestDeparture); {
-		case rule.PurgeMode != placementv1beta1.PurgeDirectly:
+		switch mode, gone := rule.PurgeModeFor(placementv1beta1.LeftBecauseOf(b)), since.Add(longestDeparture); {
+		case mode == placementv1beta1.PurgeGracefully:
 			c.Leaving = rollout.LeavingGracefully
-		case now.Before(gone):
+		case mode == placementv1beta1.PurgeDirectly && now.Before(gone):
 			c.Leaving, c.ReadyAt = rollout.LeavingDirectly, rollout.EarlierOf(c.ReadyAt, gone)
 		}
-		if !c.Deleting {
-			return nil
-		}
-		member := &clusterv1beta1.MemberCluster{}
-		if err := o.acts.Client.Get(ctx, client.ObjectKey{Name: c.Name}, member); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading member cluster %s: %w", c.Name, err)
-		}
-		c.Lost = !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
-		return nil
+		return o.observeLost(ctx, c)
 	}
 	applied := meta.FindStatusCondition(b.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeApplied)
 	if applied != nil && applied.Status == metav1.ConditionTrue {
@@ -229,6 +224,19 @@ func (o observer) observeFailover(ctx context.Context, c *rollout.Cluster, b pla
 			c.SettlesAt = settles
 		}
 	}
+	return nil
+}
+
+// observeLost adds that nothing can be heard of a cluster from which everything is being removed.
+func (o observer) observeLost(ctx context.Context, c *rollout.Cluster) error {
+	if !c.Deleting {
+		return nil
+	}
+	member := &clusterv1beta1.MemberCluster{}
+	if err := o.acts.Client.Get(ctx, client.ObjectKey{Name: c.Name}, member); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading member cluster %s: %w", c.Name, err)
+	}
+	c.Lost = !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/failover"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -23,10 +24,16 @@ type cycle struct {
 	// marked are the clusters of a PickN placement that a user wants replaced: they are picked only if
 	// no other can be.
 	marked map[string]Binding
-	// failing says why the placement is to leave clusters that it holds, if others can be picked; leaveAt is when it is to
-	// leave the next one.
+	// failing says why the placement is to leave clusters that it holds, if others can be picked, ill of which of them because of how
+	// what is placed there fares; leaveAt is when it is to leave the next one. bars are those that still count.
 	failing map[string]string
+	ill     map[string]bool
 	leaveAt time.Time
+	bars    map[string]Bar
+	// dueLater are the clusters that it is to leave later if nothing changes.
+	dueLater map[string]failover.Due
+	// withdrawn are bindings that go because the cluster whose place they were to take has recovered.
+	withdrawn []string
 	// wanted is how many clusters satisfy the policy, amiss how many of those picked
 	// do not count.
 	wanted, amiss int
@@ -78,8 +85,11 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 		clearing[binding.Cluster] = clearing[binding.Cluster] || binding.Terminating || binding.Disputed
 		c.sortBinding(binding)
 	}
+	c.bars = standingBars(facts)
+	withdrawReplacements(c)
+	c.known.Barred = tellBars(c.bars)
 	c.tellHolds(clearing)
-	c.failing, c.leaveAt = findFailing(facts, c.findCluster, c.current, c.obsolete)
+	findFailing(c)
 	return c
 }
 

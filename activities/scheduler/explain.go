@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -29,6 +30,8 @@ type Explanation struct {
 	Rank, InLine int
 	// Shares say what a picked cluster gets of the replicas of divided workloads, and why.
 	Shares []string
+	// Leaves says when and why the placement is to leave a picked cluster for another; empty if it is not.
+	Leaves string
 	// Last is the picked cluster with the lowest rank, nil if clusters are not ranked or
 	// none is picked. To be picked in its place, a cluster would have had to beat it.
 	Last *Rival
@@ -148,6 +151,7 @@ func (e *explainer) explainCluster(name string) Explanation {
 		explanation.Before = e.cycle.known.Has[name] == framework.Picked || e.cycle.known.Has[name] == framework.Obsolete
 		explanation.Checks = e.checkFilters(cluster, false)
 		explanation.Shares = e.describeShares(name)
+		explanation.Leaves = e.describeLeaving(name)
 	case e.cycle.run == nil:
 		explanation.Reason, explanation.Checks = e.message, e.checkGroups(cluster)
 	case cluster == nil:
@@ -158,6 +162,17 @@ func (e *explainer) explainCluster(name string) Explanation {
 		e.explainMiss(&explanation, cluster)
 	}
 	return explanation
+}
+
+// describeLeaving says when and why the placement is to leave a picked cluster.
+func (e *explainer) describeLeaving(name string) string {
+	if due, later := e.cycle.dueLater[name]; later {
+		return fmt.Sprintf("the placement leaves it at %s, if nothing changes and another cluster can be picked: then %s", due.At.UTC().Format(time.RFC3339), due.Reason)
+	}
+	if reason := e.cycle.failing[name]; reason != "" {
+		return "the placement is to leave it, and no other cluster can be picked: " + reason
+	}
+	return ""
 }
 
 // describeShares says what a cluster gets of the replicas of divided workloads, and why.

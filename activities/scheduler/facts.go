@@ -26,7 +26,11 @@ type Facts struct {
 	// Groups are what was recorded of the policy's affinity groups.
 	Groups GroupRecord
 	// Failover says when the placement leaves a cluster for another; nil if it stays.
-	Failover *placementv1beta1.ClusterFailover
+	Failover *placementv1beta1.FailoverStrategy
+	// Bars are the clusters that it has left because what is placed there was not available, by name; Resources tells what is placed
+	// now from what was placed then.
+	Bars      map[string]Bar
+	Resources string
 	// Now is when the decision is made.
 	Now time.Time
 	// Demands are what the workloads ask for that the policy divides, in order; nil if that is not known: then assignments
@@ -79,6 +83,15 @@ type Binding struct {
 	Available bool
 	// DeletionCost is what it costs to take the placement off the cluster; nil if the cluster says.
 	DeletionCost *int32
+	// Health is what is remembered of how what is placed fares; nil if that does not matter.
+	Health *placementv1beta1.BindingHealth
+	// AvailableSince is since when the cluster is Available; zero if it is not.
+	AvailableSince time.Time
+	// LeftAt is when the placement has left the cluster for another, LeftBecause why; zero if it has not.
+	LeftAt      time.Time
+	LeftBecause placementv1beta1.FailoverCause
+	// Placed says that something was rolled out to the cluster.
+	Placed bool
 	// Short are the divided workloads of which the member tells that no node takes some of the pods.
 	Short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
 }
@@ -103,8 +116,18 @@ func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1
 			Available:      placementv1beta1.SaysAvailable(binding),
 			DeletionCost:   cost,
 		})
+		bindings[len(bindings)-1].AddHealth(binding)
 	}
 	return bindings
+}
+
+// AddHealth adds what failover depends on.
+func (b *Binding) AddHealth(stored placementv1beta1.BindingObject) {
+	b.Health, b.Placed = stored.GetBindingStatus().Health, stored.GetBindingSpec().ResourceSnapshotName != ""
+	b.AvailableSince = placementv1beta1.AvailableSince(stored)
+	if since, left := placementv1beta1.LeftSince(stored); left {
+		b.LeftAt, b.LeftBecause = since, placementv1beta1.LeftBecauseOf(stored)
+	}
 }
 
 // AddShort adds to bindings of what workloads their Works tell that no node takes some of the pods.
@@ -169,6 +192,12 @@ type Decision struct {
 	// FailedOver says why bindings are unscheduled because the placement leaves clusters for others, by the name of the
 	// binding: all that are then, those of clusters included that are left because an affinity group is.
 	FailedOver map[string]string
+	// Ill are those of them that go because of how what is placed there fares.
+	Ill map[string]bool
+	// Withdrawn are bindings that go because the cluster whose place they were to take has recovered, by name.
+	Withdrawn []string
+	// Bars are to be noted: the clusters that the placement has left for that reason, by name.
+	Bars map[string]Bar
 	// FitSince is since when affinity groups before the one that clusters are picked from have had
 	// enough of them, by name; only if the policy goes back to one.
 	FitSince map[string]time.Time

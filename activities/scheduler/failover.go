@@ -2,6 +2,9 @@ package scheduler
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,28 +17,124 @@ import (
 // FailsOver is why a binding would be let go of many that a placement would leave at once.
 const FailsOver = "the placement fails over: "
 
-// findFailing finds out which of the clusters that a placement holds it is to leave, and why, and when the next one.
-func findFailing(facts Facts, find func(string) *clusterv1beta1.MemberCluster, held ...map[string]Binding) (failing map[string]string, next time.Time) {
-	if facts.Failover == nil || typeOf(facts.Policy) == placementv1beta1.PickFixedPlacementType {
-		return nil, next
+// Bar keeps a placement off a cluster that it has left because what is placed there was not available.
+type Bar struct {
+	// Since is when it was left.
+	Since time.Time `json:"since"`
+	// Resources tells what was placed: with something else the cluster may do.
+	Resources string `json:"resources,omitempty"`
+}
+
+// maxBars bounds how many bars are noted; of more, those of the clusters that were left last.
+const maxBars = 100
+
+// ReadBars reads what a policy snapshot has noted. What cannot be read was not noted.
+func ReadBars(annotations map[string]string) map[string]Bar {
+	bars := map[string]Bar{}
+	if json.Unmarshal([]byte(annotations[placementv1beta1.BarredAnnotation]), &bars) != nil {
+		return nil
 	}
-	failing = map[string]string{}
-	for _, bindings := range held {
-		for name := range bindings {
-			due := failover.DueOf(orEmpty(facts.Policy).Tolerations, facts.Failover, find(name), facts.Now)
-			if reason := due.Against(facts.Now); reason != "" {
-				failing[name] = reason
-			} else if !due.At.IsZero() && (next.IsZero() || due.At.Before(next)) {
-				next = due.At
+	return bars
+}
+
+// EncodeBars is what a policy snapshot notes; empty if there are no bars.
+func EncodeBars(bars map[string]Bar) string {
+	if len(bars) == 0 {
+		return ""
+	}
+	// Strings and times always encode.
+	data, _ := json.Marshal(bars)
+	return string(data)
+}
+
+// standingBars are the bars that still count: until other resources are placed, or the copy that is still there has been available for
+// the time of toleration.
+func standingBars(facts Facts) map[string]Bar {
+	standing := map[string]Bar{}
+	if facts.Failover == nil || facts.Failover.Application == nil {
+		return standing
+	}
+	for cluster, bar := range facts.Bars {
+		if bar.Resources == facts.Resources {
+			standing[cluster] = bar
+		}
+	}
+	for _, binding := range facts.Bindings {
+		if binding.holdsCluster() {
+			delete(standing, binding.Cluster)
+		}
+		recovered := !binding.LeftAt.IsZero() && binding.Health.IsWell() && !binding.AvailableSince.IsZero() &&
+			facts.Now.Sub(binding.AvailableSince) >= facts.Failover.Application.Toleration()
+		if recovered {
+			delete(standing, binding.Cluster)
+		}
+	}
+	return standing
+}
+
+// tellBars says, for people, why the placement keeps off clusters.
+func tellBars(bars map[string]Bar) map[string]string {
+	told := make(map[string]string, len(bars))
+	for cluster, bar := range bars {
+		told[cluster] = fmt.Sprintf("the placement has left it at %s because what was placed there was not available; it counts again when the resources or the policy change", bar.Since.UTC().Format(time.RFC3339))
+	}
+	return told
+}
+
+// withdrawReplacements goes back to clusters that have recovered before anything was written to the clusters that were picked in their
+// place.
+func withdrawReplacements(c *cycle) {
+	if c.facts.Failover == nil || c.facts.Failover.Application == nil || typeOf(c.facts.Policy) != placementv1beta1.PickNPlacementType {
+		return
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(c.unscheduled)) {
+		left := c.unscheduled[cluster]
+		recovered := left.LeftBecause == placementv1beta1.CauseApplication && left.Available && left.Health.IsWell() &&
+			left.Previous == placementv1beta1.BindingStateBound && left.PolicySnapshot == c.facts.PolicySnapshot
+		if !recovered {
+			continue
+		}
+		for _, other := range slices.Sorted(maps.Keys(c.current)) {
+			picked := c.current[other]
+			if picked.Placed || picked.State != placementv1beta1.BindingStateScheduled || picked.Created.Before(left.LeftAt) || picked.Decision.AffinityGroup != left.Decision.AffinityGroup {
+				continue
+			}
+			c.unscheduleBinding(picked)
+			c.withdrawn = append(c.withdrawn, picked.Name)
+			delete(c.current, other)
+			delete(c.unscheduled, cluster)
+			delete(c.bars, cluster)
+			left.State = left.Previous
+			c.current[cluster] = left
+			break
+		}
+	}
+}
+
+// findFailing finds out which of the clusters that the placement holds it is to leave, and why, and when the next one.
+func findFailing(c *cycle) {
+	if c.facts.Failover == nil || typeOf(c.facts.Policy) == placementv1beta1.PickFixedPlacementType {
+		return
+	}
+	c.failing, c.ill, c.dueLater = map[string]string{}, map[string]bool{}, map[string]failover.Due{}
+	for _, bindings := range []map[string]Binding{c.current, c.obsolete} {
+		for name, binding := range bindings {
+			due := failover.DueOf(orEmpty(c.facts.Policy).Tolerations, c.facts.Failover, c.findCluster(name), binding.Health, c.facts.Now)
+			if reason := due.Against(c.facts.Now); reason != "" {
+				c.failing[name], c.ill[name] = reason, due.Ill
+			} else if !due.At.IsZero() {
+				c.dueLater[name] = due
+				if c.leaveAt.IsZero() || due.At.Before(c.leaveAt) {
+					c.leaveAt = due.At
+				}
 			}
 		}
 	}
-	return failing, next
 }
 
 // tellFailover tells of the clusters that the placement leaves, and of those that it is to leave and cannot.
 func tellFailover(c *cycle, d *Decision) {
-	d.LeaveAt = c.leaveAt
+	d.LeaveAt, d.Bars, d.Withdrawn = c.leaveAt, c.bars, c.withdrawn
 	if !c.leaveAt.IsZero() && (d.WakeAt.IsZero() || c.leaveAt.Before(d.WakeAt)) {
 		d.WakeAt = c.leaveAt
 	}
@@ -51,27 +150,50 @@ func tellFailover(c *cycle, d *Decision) {
 	if slices.Sort(stuck); len(stuck) > 0 {
 		d.Message += "; no other cluster can be picked in place of " + strings.Join(stuck, ", ") + ", so that what is placed there stays"
 	}
-	d.FailedOver = listFailedOver(c, d.Unschedule)
+	d.FailedOver, d.Ill = listFailedOver(c, d.Unschedule)
+	for _, binding := range c.facts.Bindings {
+		if d.Ill[binding.Name] && c.ill[binding.Cluster] {
+			d.Bars[binding.Cluster] = Bar{Since: c.facts.Now.UTC().Truncate(time.Second), Resources: c.facts.Resources}
+		}
+	}
+	forgetOldBars(d.Bars)
 }
 
-// listFailedOver says why bindings go; nothing if none of them goes because its cluster is to be left.
-func listFailedOver(c *cycle, unscheduled []string) map[string]string {
-	gone := map[string]string{}
-	left := ""
+// forgetOldBars keeps no more bars than can be noted.
+func forgetOldBars(bars map[string]Bar) {
+	if len(bars) <= maxBars {
+		return
+	}
+	clusters := slices.Collect(maps.Keys(bars))
+	slices.SortFunc(clusters, func(a, b string) int { return cmp.Or(bars[b].Since.Compare(bars[a].Since), strings.Compare(a, b)) })
+	for _, cluster := range clusters[maxBars:] {
+		delete(bars, cluster)
+	}
+}
+
+// listFailedOver says why bindings go, and of which it is because of how what is placed fares; nothing if none of them goes because its cluster is to be left.
+func listFailedOver(c *cycle, unscheduled []string) (gone map[string]string, ill map[string]bool) {
+	gone, ill = map[string]string{}, map[string]bool{}
+	left, leftIll := "", false
 	for _, binding := range c.facts.Bindings {
-		if _, goes := slices.BinarySearch(unscheduled, binding.Name); !goes || !slices.ContainsFunc(c.known.Fleet, func(m *clusterv1beta1.MemberCluster) bool { return m.Name == binding.Cluster }) {
+		_, goes := slices.BinarySearch(unscheduled, binding.Name)
+		if !goes || slices.Contains(c.withdrawn, binding.Name) || !slices.ContainsFunc(c.known.Fleet, func(m *clusterv1beta1.MemberCluster) bool { return m.Name == binding.Cluster }) {
 			continue
 		}
-		gone[binding.Name] = c.failing[binding.Cluster]
-		left = cmp.Or(left, gone[binding.Name])
+		if gone[binding.Name] = c.failing[binding.Cluster]; left == "" && gone[binding.Name] != "" {
+			left, leftIll = gone[binding.Name], c.ill[binding.Cluster]
+		}
+		ill[binding.Name] = c.ill[binding.Cluster]
 	}
 	if left == "" {
-		return nil
+		return nil, nil
 	}
 	for name, reason := range gone {
-		gone[name] = cmp.Or(reason, "the placement leaves its affinity group")
+		if reason == "" {
+			gone[name], ill[name] = "the placement leaves its affinity group", leftIll
+		}
 	}
-	return gone
+	return gone, ill
 }
 
 // atOnce is within what time clusters fall due at once.
@@ -98,7 +220,7 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 		if binding.holdsCluster() {
 			held++
 		}
-		if at := failover.DueOf(orEmpty(facts.Policy).Tolerations, facts.Failover, cluster, facts.Now).At; !at.IsZero() && !at.After(facts.Now.Add(atOnce)) {
+		if at := failover.DueOf(orEmpty(facts.Policy).Tolerations, facts.Failover, cluster, binding.Health, facts.Now).At; !at.IsZero() && !at.After(facts.Now.Add(atOnce)) {
 			due = append(due, at)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -153,7 +154,7 @@ func TestFailoverOfClusters(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			facts := scheduler.Facts{PolicySnapshot: "p-1", Policy: test.policy, Clusters: test.clusters, Bindings: test.bindings, Failover: &test.rule, Now: now}
+			facts := scheduler.Facts{PolicySnapshot: "p-1", Policy: test.policy, Clusters: test.clusters, Bindings: test.bindings, Failover: &placementv1beta1.FailoverStrategy{Cluster: &test.rule}, Now: now}
 			if test.off {
 				facts.Failover = nil
 			}
@@ -206,7 +207,7 @@ func TestFailoverOfTooManyClustersAtOnce(t *testing.T) {
 			}
 			facts := scheduler.Facts{
 				PolicySnapshot: "p-1", Policy: toleratingFor(pickN(int32(len(test.bindings))), test.tolerates), Clusters: test.clusters, Bindings: test.bindings,
-				Failover: &placementv1beta1.ClusterFailover{}, Now: now,
+				Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{}}, Now: now,
 			}
 			if len(test.bindings) == 7 {
 				facts.Policy.NumberOfClusters = new(int32(5))
@@ -218,5 +219,222 @@ func TestFailoverOfTooManyClustersAtOnce(t *testing.T) {
 			}
 			assert.Equal(t, test.held, held)
 		})
+	}
+}
+
+// ill is the health of what was available once, and has not been since some time.
+func ill(since time.Time) *placementv1beta1.BindingHealth {
+	at := metav1.NewTime(since)
+	return &placementv1beta1.BindingHealth{Revision: "r", HasBeenAvailable: true, UnhealthySince: &at}
+}
+
+func healthy() *placementv1beta1.BindingHealth {
+	return &placementv1beta1.BindingHealth{Revision: "r", HasBeenAvailable: true}
+}
+
+// sick is a binding of a cluster where what is placed is not available.
+func sick(cluster string, since time.Time) scheduler.Binding {
+	return with(bound(cluster), func(b *scheduler.Binding) { b.Placed, b.Health = true, ill(since) })
+}
+
+// leftIll is a binding of a cluster that the placement has left for that reason.
+func leftIll(cluster string, at time.Time, health *placementv1beta1.BindingHealth) scheduler.Binding {
+	return with(bound(cluster), func(b *scheduler.Binding) {
+		unscheduled(b)
+		b.Placed, b.Health, b.LeftAt, b.LeftBecause = true, health, at, placementv1beta1.CauseApplication
+		if health.IsWell() {
+			b.Available, b.AvailableSince = true, at
+		}
+	})
+}
+
+// picked is a binding to which nothing was written yet.
+func pickedAt(cluster string, at time.Time) scheduler.Binding {
+	return with(bound(cluster), func(b *scheduler.Binding) { scheduled(b); b.Created = at })
+}
+
+func TestFailoverOfApplications(t *testing.T) {
+	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
+	in := func(seconds int) time.Time { return ago(-seconds) }
+	bar := scheduler.Bar{Since: ago(100), Resources: "s-1"}
+	for sentence, test := range map[string]struct {
+		policy   *placementv1beta1.PlacementPolicy
+		clusters []clusterv1beta1.MemberCluster
+		bindings []scheduler.Binding
+		bars     map[string]scheduler.Bar
+		// cluster has the placement leave clusters that are ill, too.
+		cluster *placementv1beta1.ClusterFailover
+		off     bool
+		// want are the clusters that are selected, unschedule those that go, barred those that are barred then.
+		want, unschedule, withdrawn, barred []string
+		leaveAt                             time.Time
+		unsatisfied                         bool
+		message                             string
+	}{
+		"R13: not before the time is over": {
+			policy: pickN(1), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{sick("a", ago(20))}, want: []string{"a"}, leaveAt: in(40),
+		},
+		"R13: at 60 nothing is removed, as no other cluster is free": {
+			policy: pickN(1), clusters: fleet(cluster("a"), cluster("b", tainted)), bindings: []scheduler.Binding{sick("a", ago(60))}, want: []string{"a"}, unsatisfied: true,
+			message: "0 of 1 clusters found: TaintToleration keeps 1 out (could not find all clusters needed as specified by the scheduling policy, found 0 cluster(s) instead); no other cluster can be picked in place of " +
+				"a (what is placed there has not been available for longer than 60 s), so that what is placed there stays",
+		},
+		"R13: a cluster that is added at 90 gets a copy": {
+			policy: pickN(1), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{sick("a", ago(90))}, want: []string{"b"}, unschedule: []string{"b-a"}, barred: []string{"a"},
+		},
+		"without strategy.failover it stays": {
+			policy: pickN(1), off: true, clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{sick("a", ago(90))}, want: []string{"a"},
+		},
+		"taints are no reason if only applications are": {
+			policy: pickN(1), clusters: fleet(cluster("a", evictedSince(ago(10))), cluster("b")), bindings: []scheduler.Binding{bound("a")}, want: []string{"a"},
+		},
+		"of two reasons the one that is due first counts": {
+			policy: toleratingFor(pickN(1), 30), cluster: &placementv1beta1.ClusterFailover{}, clusters: fleet(cluster("a", evictedSince(ago(10))), cluster("b")),
+			bindings: []scheduler.Binding{sick("a", ago(5))}, want: []string{"a"}, leaveAt: in(20),
+		},
+		"a cluster that was left is not picked again": {
+			policy: pickN(1), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{sick("b", ago(60))}, bars: map[string]scheduler.Bar{"a": bar},
+			want: []string{"b"}, unsatisfied: true, barred: []string{"a"},
+		},
+		"nor while its copy is there": {
+			policy: pickN(2), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{leftIll("a", ago(10), ill(ago(90))), bound("b")}, bars: map[string]scheduler.Bar{"a": bar},
+			want: []string{"b"}, unsatisfied: true, barred: []string{"a"},
+		},
+		"it is with other resources": {
+			policy: pickN(1), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{sick("b", ago(60))}, bars: map[string]scheduler.Bar{"a": {Since: ago(100), Resources: "s-0"}},
+			want: []string{"a"}, unschedule: []string{"b-b"}, barred: []string{"b"},
+		},
+		"and when its copy has been available for the toleration": {
+			policy: pickN(2), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{leftIll("a", ago(60), healthy()), bound("b")}, bars: map[string]scheduler.Bar{"a": bar},
+			want: []string{"a", "b"},
+		},
+		"a cluster that recovers before its replacement is written is gone back to": {
+			policy: pickN(1), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{leftIll("a", ago(5), healthy()), pickedAt("b", ago(5))}, bars: map[string]scheduler.Bar{"a": bar},
+			want: []string{"a"}, unschedule: []string{"b-b"}, withdrawn: []string{"b-b"},
+		},
+		"but not once something is written": {
+			policy: pickN(1), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{leftIll("a", ago(5), healthy()), with(bound("b"), func(b *scheduler.Binding) { b.Placed = true })},
+			bars: map[string]scheduler.Bar{"a": bar}, want: []string{"b"}, barred: []string{"a"},
+		},
+		"a group whose cluster is ill is left": {
+			policy: localThenCloud(pickAll()), clusters: fleet(local("a"), cloud("c")),
+			bindings: []scheduler.Binding{with(from("local", "a"), func(b *scheduler.Binding) { b.Health = ill(ago(60)) })},
+			want:     []string{"c"}, unschedule: []string{"b-a"}, barred: []string{"a"},
+		},
+		"of PickN with all others of the group": {
+			policy: localThenCloud(pickN(2)), clusters: fleet(local("a"), local("b"), cloud("c"), cloud("d")),
+			bindings: []scheduler.Binding{with(from("local", "a"), func(b *scheduler.Binding) { b.Health = ill(ago(60)) }), from("local", "b")},
+			want:     []string{"c", "d"}, unschedule: []string{"b-a", "b-b"}, barred: []string{"a"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			rule := &placementv1beta1.FailoverStrategy{
+				Application: &placementv1beta1.ApplicationFailover{DecisionConditions: &placementv1beta1.FailoverDecisionConditions{TolerationSeconds: new(int32(60))}}, Cluster: test.cluster,
+			}
+			facts := scheduler.Facts{PolicySnapshot: "p-1", Policy: test.policy, Clusters: test.clusters, Bindings: test.bindings, Failover: rule, Bars: test.bars, Resources: "s-1", Now: now}
+			if test.off {
+				facts.Failover = nil
+			}
+			d := scheduler.Decide(facts)
+			var selected []string
+			for _, one := range d.Selected {
+				selected = append(selected, one.ClusterName)
+			}
+			assert.Equal(t, test.want, selected)
+			assert.Equal(t, test.unschedule, d.Unschedule)
+			assert.Equal(t, test.withdrawn, d.Withdrawn)
+			assert.Empty(t, scheduler.Unexplained(facts, d, false), "a user has asked for all that goes")
+			assert.Equal(t, test.barred, slices.Sorted(maps.Keys(d.Bars)))
+			for _, name := range test.unschedule {
+				assert.Equal(t, test.withdrawn == nil, d.Ill[name], name)
+			}
+			assert.Equal(t, test.leaveAt, d.LeaveAt)
+			assert.Equal(t, test.unsatisfied, !d.Satisfied, d.Message)
+			if test.message != "" {
+				assert.Equal(t, test.message, d.Message)
+			}
+			assert.Equal(t, d.Bars, scheduler.ReadBars(map[string]string{placementv1beta1.BarredAnnotation: orBraces(scheduler.EncodeBars(d.Bars))}), "they are read as they were noted")
+		})
+	}
+}
+
+func orBraces(text string) string {
+	if text == "" {
+		return "{}"
+	}
+	return text
+}
+
+func TestIllnessOfMostOfAPlacementIsHeld(t *testing.T) {
+	facts := scheduler.Facts{
+		PolicySnapshot: "p-1", Policy: pickN(4), Clusters: clustersNamed("a", "b", "c", "d", "w", "x", "y", "z"), Now: now,
+		Failover: &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{}},
+		Bindings: []scheduler.Binding{sick("a", now.Add(-330*time.Second)), sick("b", now.Add(-310*time.Second)), sick("c", now.Add(-300*time.Second)), bound("d")},
+	}
+	held := scheduler.TooManyAtOnce(facts, scheduler.Decide(facts))
+	assert.Len(t, held, 3)
+	assert.Equal(t, "the placement fails over: what is placed there has not been available for longer than 300 s", held[0].Why)
+	facts.Bindings[2].Health = healthy()
+	assert.Empty(t, scheduler.TooManyAtOnce(facts, scheduler.Decide(facts)), "two are not too many")
+}
+
+// Whatever falls ill: nothing goes without another cluster in its place, no cluster is picked that is barred, the order of the facts does
+// not matter, and the decision on what the decision has made changes nothing more.
+func TestFailoverNeverRemovesWithoutAReplacement(t *testing.T) {
+	for seed := range *fleets {
+		d := throw(seed)
+		n := 1 + d.IntN(5)
+		facts := scheduler.Facts{
+			PolicySnapshot: "p-1", Policy: pickN(int32(n)), Now: now, Resources: "s-1", Bars: map[string]scheduler.Bar{},
+			Failover: &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{}},
+		}
+		names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:1+d.IntN(8)]
+		facts.Clusters = clustersNamed(names...)
+		held := map[string]bool{}
+		for i, name := range names {
+			switch {
+			case len(held) < n && d.one(2):
+				b := bound(name)
+				if b.Placed = true; d.one(2) {
+					b.Health = ill(now.Add(-time.Duration(d.IntN(600)) * time.Second))
+				}
+				facts.Bindings, held[name] = append(facts.Bindings, b), true
+			case d.one(4):
+				facts.Bars[name] = scheduler.Bar{Since: now.Add(-time.Hour), Resources: oneOf(d, "s-0", "s-1")}
+			case d.one(4):
+				tainted(&facts.Clusters[i])
+			}
+		}
+		decision := scheduler.Decide(facts)
+		require.GreaterOrEqual(t, len(decision.Selected), len(held), "seed %d: clusters are given up for nothing", seed)
+		require.LessOrEqual(t, len(decision.Unschedule), len(decision.Create), "seed %d: something goes without another", seed)
+		for _, created := range decision.Create {
+			require.NotEqual(t, "s-1", facts.Bars[created.ClusterName].Resources, "seed %d: %s is barred", seed, created.ClusterName)
+		}
+		shuffled := facts
+		shuffled.Clusters, shuffled.Bindings = slices.Clone(facts.Clusters), slices.Clone(facts.Bindings)
+		d.Shuffle(len(shuffled.Clusters), func(i, j int) {
+			shuffled.Clusters[i], shuffled.Clusters[j] = shuffled.Clusters[j], shuffled.Clusters[i]
+		})
+		d.Shuffle(len(shuffled.Bindings), func(i, j int) {
+			shuffled.Bindings[i], shuffled.Bindings[j] = shuffled.Bindings[j], shuffled.Bindings[i]
+		})
+		require.Equal(t, decision, scheduler.Decide(shuffled), "seed %d", seed)
+
+		next := facts
+		next.Bindings, next.Bars = nil, decision.Bars
+		for _, b := range facts.Bindings {
+			if slices.Contains(decision.Unschedule, b.Name) {
+				b = leftIll(b.Cluster, now, b.Health)
+			}
+			next.Bindings = append(next.Bindings, b)
+		}
+		for _, created := range decision.Create {
+			next.Bindings = append(next.Bindings, with(pickedAt(created.ClusterName, now), func(b *scheduler.Binding) { b.Decision = created }))
+		}
+		settled := scheduler.Decide(next)
+		require.Empty(t, settled.Create, "seed %d", seed)
+		require.Empty(t, settled.Unschedule, "seed %d", seed)
+		require.Equal(t, decision.Bars, settled.Bars, "seed %d", seed)
 	}
 }

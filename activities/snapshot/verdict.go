@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // Verdict is the outcome of a selection, kept on the placement as an annotation:
@@ -97,6 +101,13 @@ func (v Verdict) Encode() string {
 	// Strings, integers and times always encode.
 	data, _ := json.Marshal(v)
 	return string(data)
+}
+
+// LatestOf is the master snapshot that holds what is selected of a placement; empty if that is not known.
+func LatestOf(placement metav1.Object) string {
+	// What cannot be read counts as not known.
+	verdict, _ := DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
+	return verdict.Snapshot
 }
 
 // DecodeVerdict reads the annotation. Without one the verdict is zero: its

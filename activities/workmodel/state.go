@@ -89,6 +89,24 @@ func (s ClusterState) withWork(work *placementv1beta1.Work, diffOnly bool) Clust
 	return s
 }
 
+// Observe says what is known of what a binding has placed.
+func Observe(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) placementv1beta1.Observation {
+	current, synced := currentWorks(binding, works)
+	if !synced || reportsDiff(binding.GetBindingSpec()) {
+		return placementv1beta1.ObservedNothing
+	}
+	if state := StateOf(binding, works); state.Available || state.Scaling {
+		return placementv1beta1.ObservedAvailable
+	}
+	for i := range current {
+		applied, available := currentCondition(&current[i], placementv1beta1.ConditionTypeApplied), currentCondition(&current[i], placementv1beta1.ConditionTypeAvailable)
+		if applied != nil && applied.Status == metav1.ConditionTrue && available != nil && available.Status == metav1.ConditionFalse {
+			return placementv1beta1.ObservedUnavailable
+		}
+	}
+	return placementv1beta1.ObservedNothing
+}
+
 // availableSince is the later of when the Work became available and when it was
 // brought to its revision: a Work that stays available through an update keeps
 // the older of the two in its condition.

@@ -12,6 +12,7 @@ func TestRulesOfFailover(t *testing.T) {
 		needs  = "strategy.failover needs clusters to go to: set policy.placementType to PickN, or policy.affinityGroups that do not overflow"
 		room   = "purgeMode Gracefully of strategy.failover needs room for the replacement: set rollingUpdate.maxSurge to at least 1"
 	)
+	application := func(fields string) string { return "failover: {application: {" + fields + "}}" }
 	cluster := func(fields string) string { return "failover: {cluster: {" + fields + "}}" }
 	run(t, "ResourcePlacement", map[string]ruleCase{
 		"PickN may fail over":                    {spec: placement(pickN, cluster(""))},
@@ -21,7 +22,20 @@ func TestRulesOfFailover(t *testing.T) {
 		"nor has PickFixed":                      {spec: placement("placementType: PickFixed, clusterNames: [a]", cluster("")), refusal: needs},
 		"nor has a placement without a policy":   {spec: "{resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: web}], strategy: {failover: {cluster: {}}}}", refusal: needs},
 		"External is not for failover":           {spec: placement(pickN, "type: External, "+cluster("")), refusal: "failover is not for type External"},
-		"a failover is one of something":         {spec: placement(pickN, "failover: {}"), refusal: "failover.cluster: Required value"},
+		"a failover is one of something":         {spec: placement(pickN, "failover: {}"), refusal: "failover says nothing without application or cluster"},
+		"applications may fail over":             {spec: placement(pickN, application("decisionConditions: {tolerationSeconds: 0, initialTolerationSeconds: 60}, purgeMode: Gracefully, gracePeriodSeconds: 60"))},
+		"and clusters as well":                   {spec: placement(groups, "failover: {application: {}, cluster: {}}")},
+		"applications of PickAll may not":        {spec: placement("placementType: PickAll", application("")), refusal: needs},
+		"nor under External":                     {spec: placement(pickN, "type: External, "+application("")), refusal: "failover is not for type External"},
+		"nor if only differences are reported":   {spec: placement(pickN, application("")+", applyStrategy: {type: ReportDiff}"), refusal: "failover.application is not for applyStrategy type ReportDiff"},
+		"clusters may then":                      {spec: placement(pickN, cluster("")+", applyStrategy: {type: ReportDiff}")},
+		"Gracefully needs room for applications": {spec: placement(pickN, application("")+", rollingUpdate: {maxSurge: 0, maxUnavailable: 1}"), refusal: room},
+		"also if that of clusters does not":      {spec: placement(pickN, "failover: {application: {}, cluster: {purgeMode: Directly}}, rollingUpdate: {maxSurge: 0%, maxUnavailable: 1}"), refusal: room},
+		"and the other way round":                {spec: placement(pickN, "failover: {application: {purgeMode: Never}, cluster: {}}, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}"), refusal: room},
+		"Never needs none":                       {spec: placement(pickN, application("purgeMode: Never")+", rollingUpdate: {maxSurge: 0, maxUnavailable: 1}")},
+		"nor does Directly of both":              {spec: placement(pickN, "failover: {application: {purgeMode: Directly}, cluster: {purgeMode: Directly}}, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}")},
+		"Never has no grace period":              {spec: placement(pickN, application("purgeMode: Never, gracePeriodSeconds: 5")), refusal: "gracePeriodSeconds is only for purgeMode Gracefully"},
+		"no toleration is negative":              {spec: placement(pickN, application("decisionConditions: {tolerationSeconds: -1}")), refusal: "tolerationSeconds"},
 		"Gracefully needs room":                  {spec: placement(pickN, cluster("")+", rollingUpdate: {maxSurge: 0, maxUnavailable: 1}"), refusal: room},
 		"as a percentage, too":                   {spec: placement(pickN, cluster("purgeMode: Gracefully")+", rollingUpdate: {maxSurge: 0%, maxUnavailable: 1}"), refusal: room},
 		"a surge of one is enough":               {spec: placement(pickN, cluster("")+", rollingUpdate: {maxSurge: 1, maxUnavailable: 0}")},

@@ -54,13 +54,19 @@ func (s *spec) scaleTo(replicas int32) {
 func (s *spec) awaitRunning(replicas ...int32) {
 	s.Helper()
 	for i, want := range replicas {
-		await(s, s.member(allMembers[i]), s.deployment(), fmt.Sprintf("to run %d replicas", want), func(d *appsv1.Deployment) error {
-			if *d.Spec.Replicas != want || d.Status.AvailableReplicas != want || d.Status.Replicas != want {
-				return fmt.Errorf("%d of %d are available", d.Status.AvailableReplicas, *d.Spec.Replicas)
-			}
-			return nil
-		})
+		s.awaitRunningOn(allMembers[i], want)
 	}
+}
+
+// awaitRunningOn waits until so many replicas are available on a member.
+func (s *spec) awaitRunningOn(name string, want int32) {
+	s.Helper()
+	await(s, s.member(name), s.deployment(), fmt.Sprintf("to run %d replicas", want), func(d *appsv1.Deployment) error {
+		if *d.Spec.Replicas != want || d.Status.AvailableReplicas != want || d.Status.Replicas != want {
+			return fmt.Errorf("%d of %d are available", d.Status.AvailableReplicas, *d.Spec.Replicas)
+		}
+		return nil
+	})
 }
 
 // requireScaledOnly asserts that, as was recorded, no cluster was given another version, and none was told to be unavailable.

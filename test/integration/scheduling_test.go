@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -378,6 +379,39 @@ func placementsFailOver(s *spec) {
 	s.awaitCleared("member-2")
 	s.taint("member-1", false)
 	s.taint("member-2", false)
+}
+
+// applicationsFailOver takes the pods of a Deployment away and lets no node have new ones: the placement leaves the cluster when the
+// toleration is over, and does not come back.
+func applicationsFailOver(s *spec) {
+	const tolerated = 4 * time.Second
+	s.divisible(2)
+	s.place(pickSome(1, nil), func(p *placementv1beta1.PlacementSpec) {
+		p.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{
+			DecisionConditions: &placementv1beta1.FailoverDecisionConditions{TolerationSeconds: new(int32(tolerated / time.Second))},
+		}}}
+	})
+	s.awaitAvailable("0")
+	s.cordon("member-3", true)
+	defer s.cordon("member-3", false)
+	began := time.Now()
+	require.NoError(s, s.member("member-3").DeleteAllOf(s.Context(), &corev1.Pod{}, client.InNamespace(s.name), client.GracePeriodSeconds(0)))
+	await(s, s.member("member-2"), s.deployment(), "to be there", func(*appsv1.Deployment) error { return nil })
+	placed := time.Since(began)
+	s.awaitRunningOn("member-2", 2)
+	s.Logf("placed elsewhere %s after the pods were gone, available there %s after; that is tolerated for %s",
+		placed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), tolerated)
+	require.Greater(s, placed, tolerated-time.Second, "times are kept in whole seconds")
+	awaitGone(s, s.member("member-3"), s.deployment())
+
+	s.cordon("member-3", false)
+	s.cordon("member-2", true)
+	defer s.cordon("member-2", false)
+	s.taint("member-1", true)
+	defer s.taint("member-1", false)
+	require.NoError(s, s.member("member-2").DeleteAllOf(s.Context(), &corev1.Pod{}, client.InNamespace(s.name), client.GracePeriodSeconds(0)))
+	s.awaitScheduled(metav1.ConditionFalse, "no other cluster can be picked in place of member-2 (what is placed there has not been available for longer than 4 s), so that what is placed there stays")
+	awaitGone(s, s.member("member-3"), s.deployment())
 }
 
 // awaitScheduled waits until the condition Scheduled ends with a message: what is counted before it changes with the fleet.

@@ -357,7 +357,7 @@ func (c *Checker) disruptions(available, total int) int {
 
 // up says whether a cluster is available, as stored.
 func (c *Checker) up(b *placementv1beta1.ClusterResourceBinding) bool {
-	return b.DeletionTimestamp.IsZero() && c.state(b).Available && placementv1beta1.LifecycleOf(c.placement).HoldsAvailable(b, c.now()) == nil
+	return b.DeletionTimestamp.IsZero() && !placementv1beta1.IsSuperseded(b) && c.state(b).Available && placementv1beta1.LifecycleOf(c.placement).HoldsAvailable(b, c.now()) == nil
 }
 
 // now is long after every grace period: those are not judged.
@@ -393,7 +393,7 @@ func (c *Checker) available() int {
 func (c *Checker) placed() int {
 	n := 0
 	for _, b := range c.bindings {
-		if b.Spec.ResourceSnapshotName != "" || !b.DeletionTimestamp.IsZero() {
+		if (b.Spec.ResourceSnapshotName != "" || !b.DeletionTimestamp.IsZero()) && !placementv1beta1.IsSuperseded(b) {
 			n++
 		}
 	}

@@ -187,7 +187,7 @@ func (p *planner) judgeEviction(e Eviction, targets []Cluster, policy EvictionPo
 		return Verdict{Code: ClusterSuspended}
 	case targets[0].Failed || targets[0].Expendable:
 		return Verdict{Code: PlacementFailed}
-	case policy.Budget == nil:
+	case policy.Budget == nil, targets[0].Superseded:
 		return Verdict{Code: NoBudget}
 	}
 	available := p.availableFor(targets[0])

@@ -16,6 +16,13 @@ func left(name string, how rollout.Leaving) rollout.Cluster {
 	return c
 }
 
+// superseded is a copy that stays until it is evicted.
+func superseded(name string) rollout.Cluster {
+	c := deselected(name)
+	c.Superseded = true
+	return c
+}
+
 func settled(c rollout.Cluster) rollout.Cluster {
 	c.Settled = true
 	return c
@@ -80,6 +87,13 @@ func TestCopiesMakePlaceForEachOther(t *testing.T) {
 			clusters: []rollout.Cluster{left("a", directly), fresh("m"), fresh("n")}, limits: limits(2, 2, 2),
 			want: []rollout.Step{{Cluster: "a", Op: rollout.Remove}, {Cluster: "m", Op: rollout.Add}}, blocked: 1,
 		},
+		"a superseded copy stays, takes no room of others and is not waited for": {
+			clusters: []rollout.Cluster{superseded("a"), fresh("n")}, limits: limits(1, 0, 0), want: []rollout.Step{{Cluster: "n", Op: rollout.Add}},
+		},
+		"it is not counted among those that are available": {
+			clusters: []rollout.Cluster{superseded("a"), outdated("m")}, limits: limits(1, 0, 1), blocked: 1,
+		},
+		"and nothing is left to do for it": {clusters: []rollout.Cluster{superseded("a"), current("n")}, limits: limits(1, 1, 1)},
 		"what is left on a cluster that cannot be reached takes no room": {
 			clusters: []rollout.Cluster{lost(left("a", gracefully)), left("b", gracefully), current("m"), fresh("n")}, limits: limits(2, 1, 1),
 			want: []rollout.Step{{Cluster: "n", Op: rollout.Add}}, blocked: 1,
@@ -93,4 +107,12 @@ func TestCopiesMakePlaceForEachOther(t *testing.T) {
 			assert.Equal(t, len(test.want) == 0 && test.blocked == 0, plan.Settled)
 		})
 	}
+}
+
+func TestASupersededCopyIsEvictedWhateverTheBudget(t *testing.T) {
+	plan := rollout.Decide(rollout.Facts{
+		Clusters: []rollout.Cluster{superseded("a"), current("n")}, Limits: limits(1, 1, 1),
+		Evictions: []rollout.Eviction{off("a")}, Policy: pickN(1, maxUnavailable("0")),
+	})
+	assert.Equal(t, map[string]rollout.Op{"a": rollout.Evict}, ops(plan))
 }

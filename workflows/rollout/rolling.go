@@ -89,6 +89,8 @@ type Cluster struct {
 	Closed Closed
 	// Leaving says how its copy makes place for that of another cluster, if the placement fails over.
 	Leaving Leaving
+	// Superseded says that its copy stays, though another cluster has taken its place, until it is evicted: it counts nowhere.
+	Superseded bool
 	// Lost says that its binding is on the way out, and that nothing can be heard of the cluster: what is left of the copy takes no
 	// room of others.
 	Lost bool
@@ -173,6 +175,9 @@ func Decide(facts Facts) Plan {
 	})
 	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{}, evicting: map[string]bool{}, inFlight: map[string]int{}}
 	for _, c := range ordered {
+		if c.Superseded {
+			p.total--
+		}
 		p.countCluster(c)
 		p.failover.countCluster(c)
 	}
@@ -284,8 +289,8 @@ func EarlierOf(a, b time.Time) time.Time {
 	return a
 }
 
-func isUp(c Cluster) bool           { return c.Available && !c.Deleting }
-func holdsResources(c Cluster) bool { return (c.Placed || c.Deleting) && !c.Lost }
+func isUp(c Cluster) bool           { return c.Available && !c.Deleting && !c.Superseded }
+func holdsResources(c Cluster) bool { return (c.Placed || c.Deleting) && !c.Lost && !c.Superseded }
 
 // availableFor is how many clusters are available when one is to be taken away. What was
 // claimed for itself is not reserved against it.
@@ -495,7 +500,7 @@ func (p *planner) releaseClaims(clusters []Cluster) {
 
 // WantsTakeAway says that the cluster must be rewritten or removed.
 func (c Cluster) WantsTakeAway() bool {
-	return c.State == Unscheduled || c.State == Bound && !c.Current
+	return c.State == Unscheduled && !c.Superseded || c.State == Bound && !c.Current
 }
 
 func takeAwayOp(c Cluster) Op {

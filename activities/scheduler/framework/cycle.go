@@ -24,7 +24,9 @@ type Cycle struct {
 	// Has tells by name of the cluster what the placement has there.
 	Has map[string]Hold
 	// Failover says when the placement leaves a cluster for another; nil if it stays.
-	Failover *placementv1beta1.ClusterFailover
+	Failover *placementv1beta1.FailoverStrategy
+	// Barred says why the placement keeps off clusters that it has left, by name.
+	Barred map[string]string
 	// Now is when the decision is made.
 	Now time.Time
 }

@@ -84,6 +84,26 @@ type ResourceBindingSpec struct {
 	ReplicaAssignments []ReplicaAssignment `json:"replicaAssignments,omitempty"`
 }
 
+// BindingHealth is what the hub remembers of how what is placed on a cluster fares, by its own clock.
+type BindingHealth struct {
+	// Revision of what is placed that this is about.
+	// +kubebuilder:validation:MaxLength=128
+	Revision string `json:"revision,omitempty"`
+
+	// HasBeenAvailable says that the cluster has been available, with this revision or an earlier one.
+	HasBeenAvailable bool `json:"hasBeenAvailable,omitempty"`
+
+	// ExcusedUntil is until when the revision may be unavailable without that counting, because it is new; absent once it has been
+	// available.
+	ExcusedUntil *metav1.Time `json:"excusedUntil,omitempty"`
+
+	// UnhealthySince is since when it is not available; absent if it is. It is put forward by any time in which that was not known.
+	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
+
+	// UnknownSince is since when it is not known whether it is still unavailable; absent if it is known.
+	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
+}
+
 // ResourceBindingStatus says how far a cluster is.
 type ResourceBindingStatus struct {
 	// FailedPlacements are the resources that could not be applied or are not available;
@@ -99,6 +119,11 @@ type ResourceBindingStatus struct {
 	// left alone; the first 100.
 	// +kubebuilder:validation:MaxItems=100
 	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
+
+	// Health is since when what is placed on the cluster is not available, if strategy.failover.application of the placement asks
+	// for it.
+	// An addition of fleetflow.
+	Health *BindingHealth `json:"health,omitempty"`
 
 	// Conditions: RolloutStarted, Overridden, WorkSynchronized, Applied, Available or
 	// DiffReported.

@@ -156,10 +156,12 @@ const (
 
 	// ReasonCleaningUp means that clusters are not clean yet that a placement no longer selects or
 	// that a deleted placement had, ReasonWaitingForRolloutStrategy that the strategy does not let
-	// their clean-up start yet, ReasonWaitingForSilentClusters that some have not been heard of.
+	// their clean-up start yet, ReasonWaitingForSilentClusters that some have not been heard of, ReasonSuperseded that
+	// what is placed there stays until it is evicted.
 	ReasonCleaningUp                = "CleaningUp"
 	ReasonWaitingForRolloutStrategy = "WaitingForRolloutStrategy"
 	ReasonWaitingForSilentClusters  = "WaitingForSilentClusters"
+	ReasonSuperseded                = "Superseded"
 
 	ReasonStatusSyncSucceeded = "StatusSyncSucceeded" // the copy in the namespace is as the status
 	ReasonStatusSyncFailed    = "StatusSyncFailed"    // the copy could not be written

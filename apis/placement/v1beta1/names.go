@@ -112,6 +112,16 @@ const (
 	// FailedOverAnnotation has, on an unscheduled binding, since when (RFC 3339) it is not picked because the placement has left the
 	// cluster for another.
 	FailedOverAnnotation = FleetPrefix + "failed-over"
+	// FailedOverBecauseAnnotation has, on such a binding, Application if what is placed there was not available.
+	FailedOverBecauseAnnotation = FleetPrefix + "failed-over-because"
+	// SupersededAnnotation has, on such a binding, since when (RFC 3339) what is placed there stays until it is evicted.
+	SupersededAnnotation = FleetPrefix + "superseded"
+	// OverdueAnnotation has, on a policy snapshot, which clusters were to be left when clusters were picked last because of how what is
+	// placed there fares, and which had recovered; see ApplicationFailover.Overdue.
+	OverdueAnnotation = FleetPrefix + "overdue"
+	// BarredAnnotation has, on a policy snapshot, the clusters that the placement has left because what is placed there was not
+	// available, as JSON: they are not picked again as long as that counts.
+	BarredAnnotation = FleetPrefix + "barred"
 	// LeaveAtAnnotation has, on a policy snapshot, when (RFC 3339) the placement is to leave a cluster for another if nothing changes.
 	LeaveAtAnnotation = FleetPrefix + "leave-at"
 	// PreviousBindingStateAnnotation has, on an unscheduled binding, the state it had before.

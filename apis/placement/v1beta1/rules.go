@@ -217,33 +217,23 @@ func FailbackAfter(policy *PlacementPolicy) (time.Duration, bool) {
 	return time.Duration(*policy.FailbackAfterSeconds) * time.Second, true
 }
 
+// unavailablePeriod is how long a cluster whose availability cannot be told does not count as available if a placement does not say.
+const unavailablePeriod = time.Minute
+
+// UnavailablePeriod is how long a cluster whose availability cannot be told does not count as available.
+func UnavailablePeriod(placement PlacementObject) time.Duration {
+	if seconds := RollingUpdateOf(placement).UnavailablePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return unavailablePeriod
+}
+
 // FailoverOf says when a placement leaves clusters for others; nil if it stays where it is.
-func FailoverOf(placement PlacementObject) *ClusterFailover {
-	if strategy := placement.GetPlacementSpec().Strategy; strategy != nil && strategy.Failover != nil && !IsExternal(placement) {
-		return strategy.Failover.Cluster
+func FailoverOf(placement PlacementObject) *FailoverStrategy {
+	if strategy := placement.GetPlacementSpec().Strategy; strategy != nil && !IsExternal(placement) {
+		return strategy.Failover
 	}
 	return nil
-}
-
-// gracePeriod is for how long a replacement that is applied may take to become available if a placement does not say.
-const gracePeriod = 10 * time.Minute
-
-// GracePeriod is for how long purge mode Gracefully waits for a replacement that is applied.
-func (f *ClusterFailover) GracePeriod() time.Duration {
-	if f.GracePeriodSeconds == nil {
-		return gracePeriod
-	}
-	return time.Duration(*f.GracePeriodSeconds) * time.Second
-}
-
-// LeftSince is since when a binding is not picked any more because its placement has left the cluster for another; false if it is
-// picked, or not picked for another reason.
-func LeftSince(binding BindingObject) (time.Time, bool) {
-	if binding.GetBindingSpec().State != BindingStateUnscheduled {
-		return time.Time{}, false
-	}
-	at, err := time.Parse(time.RFC3339, binding.GetAnnotations()[FailedOverAnnotation])
-	return at, err == nil
 }
 
 // NamespaceOfStatusCopy is the namespace into which the status of a placement is copied: the one that it selects by name, if

@@ -21,7 +21,8 @@ const (
 // +kubebuilder:validation:XValidation:rule=`!(has(self.type) && self.type == "External" && has(self.rollingUpdate))`,message="rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"
 // +kubebuilder:validation:XValidation:rule=`!has(self.lifecycle) || !has(self.applyStrategy) || !has(self.applyStrategy.type) || self.applyStrategy.type != "ReportDiff"`,message="lifecycle hooks are not for applyStrategy type ReportDiff, which changes nothing on a cluster: remove strategy.lifecycle, or take another type"
 // +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.type) || self.type != "External"`,message="failover is not for type External, under which update runs decide what is placed where: remove strategy.failover"
-// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || (has(self.failover.cluster.purgeMode) && self.failover.cluster.purgeMode == "Directly") || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !(type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge == 0 : self.rollingUpdate.maxSurge.matches("^0+%?$"))`,message="purgeMode Gracefully of strategy.failover needs room for the replacement: set rollingUpdate.maxSurge to at least 1, or purgeMode to Directly"
+// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !(type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge == 0 : self.rollingUpdate.maxSurge.matches("^0+%?$")) || ((!has(self.failover.cluster) || has(self.failover.cluster.purgeMode) && self.failover.cluster.purgeMode == "Directly") && (!has(self.failover.application) || has(self.failover.application.purgeMode) && self.failover.application.purgeMode != "Gracefully"))`,message="purgeMode Gracefully of strategy.failover needs room for the replacement: set rollingUpdate.maxSurge to at least 1, or purgeMode to Directly"
+// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.failover.application) || !has(self.applyStrategy) || !has(self.applyStrategy.type) || self.applyStrategy.type != "ReportDiff"`,message="failover.application is not for applyStrategy type ReportDiff, with which nothing is placed that could be ill: remove strategy.failover.application, or take another type"
 type RolloutStrategy struct {
 	// Type is RollingUpdate to update cluster by cluster, External to leave it to staged
 	// update runs. It cannot change back from External.
@@ -61,17 +62,58 @@ type RolloutStrategy struct {
 	Failover *FailoverStrategy `json:"failover,omitempty"`
 }
 
-// FailoverStrategy says when a placement leaves clusters for others.
+// FailoverStrategy says when a placement leaves clusters for others. Nothing is removed as long as no other cluster can be picked. If
+// three clusters or more, and over half of those of a placement, fall due within a minute, nothing is moved until a user accepts that.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.application) || has(self.cluster)`,message="failover says nothing without application or cluster: set one of them, or remove strategy.failover"
 type FailoverStrategy struct {
+	// Application says when a cluster is to be left because what is placed on it is not available.
+	Application *ApplicationFailover `json:"application,omitempty"`
+
 	// Cluster says when a cluster itself is to be left.
-	// +kubebuilder:validation:Required
 	Cluster *ClusterFailover `json:"cluster,omitempty"`
 }
 
+// ApplicationFailover says when a placement leaves a cluster for another because what is placed there is not available: it has been
+// applied, and the member says of a resource that it is not available. What is not known does not count: while the member does
+// not report, or has not yet looked at what was applied last, the time stands still. A cluster that was left for that reason is
+// picked again only when the resources or the policy change, or when a copy that stays there has been available for the time of toleration.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully"
+type ApplicationFailover struct {
+	// DecisionConditions are for how long it may be unavailable.
+	DecisionConditions *FailoverDecisionConditions `json:"decisionConditions,omitempty"`
+
+	// PurgeMode is Gracefully, also if it is absent, to keep what is placed on a cluster that is left until what replaces it is
+	// available; Directly to remove it first, and place it elsewhere once it is gone, or after 10 minutes; or Never to keep it
+	// there, as it is, until it is evicted: it does not count among the clusters of the placement. Limits and
+	// lifecycle hooks hold for all of them.
+	// +kubebuilder:validation:Enum=Gracefully;Directly;Never
+	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
+
+	// GracePeriodSeconds is for how long purge mode Gracefully waits for a replacement that is applied to become available; 600 if
+	// it is absent.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+}
+
+// FailoverDecisionConditions are for how long what is placed on a cluster may be unavailable before the cluster is left.
+type FailoverDecisionConditions struct {
+	// TolerationSeconds is for how long, where it has been available before; 300 if it is absent. A change of the resources
+	// begins it anew; it does not begin before the change has been available once, or rollingUpdate.unavailablePeriodSeconds are over.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
+
+	// InitialTolerationSeconds is for how long where it has never been available. Without it, such a cluster is not left.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	InitialTolerationSeconds *int32 `json:"initialTolerationSeconds,omitempty"`
+}
+
 // ClusterFailover says when a placement leaves a cluster for another: when the cluster has a taint with effect NoExecute that
-// the placement does not tolerate, or not any longer (tolerationSeconds), or when it has not been healthy for some time. Nothing
-// is removed as long as no other cluster can be picked. If three clusters or more, and over half of those of a placement, fall
-// due within a minute, nothing is moved until a user accepts that.
+// the placement does not tolerate, or not any longer (tolerationSeconds), or when it has not been healthy for some time.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully"
 type ClusterFailover struct {
@@ -102,6 +144,8 @@ const (
 	PurgeGracefully PurgeMode = "Gracefully"
 	// PurgeDirectly removes it before it is placed elsewhere.
 	PurgeDirectly PurgeMode = "Directly"
+	// PurgeNever keeps it until a user evicts it.
+	PurgeNever PurgeMode = "Never"
 )
 
 // Suspension says which clusters stay as they are. They keep their place among the picked clusters,

@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -102,7 +103,7 @@ func Clusters(facts Facts, names ...string) []Answer {
 		Demands: facts.Demands,
 	}
 	if strategy := facts.Placement.Spec.Strategy; strategy != nil && strategy.Failover != nil {
-		question.Failover = strategy.Failover.Cluster
+		question.Failover = strategy.Failover
 	}
 	scheduler.AddShort(question.Bindings, facts.Works)
 	if policy != nil {
@@ -111,6 +112,7 @@ func Clusters(facts Facts, names ...string) []Answer {
 			question.Policy, question.Undecided = placementv1beta1.PolicyInForce(facts.Placement.Object, snapshot), scheduler.WhyUndecided(facts.Placement.Object, snapshot)
 		}
 		question.PolicySnapshot, question.Groups = policy.GetName(), scheduler.ReadGroups(policy.GetAnnotations(), policy.Status)
+		question.Bars, question.Resources = scheduler.ReadBars(policy.GetAnnotations()), snapshot.LatestOf(facts.Placement.Object)
 	}
 	var answers []Answer
 	for _, said := range scheduler.Explain(question, names...) {
@@ -132,6 +134,7 @@ func bindings(stored []hub.Binding) []scheduler.Binding {
 			Terminating: placementv1beta1.IsDeleting(binding.Object), Marked: placementv1beta1.IsMarkedForDelete(binding.Object),
 			Available: placementv1beta1.SaysAvailable(binding.Object), DeletionCost: cost,
 		})
+		known[len(known)-1].AddHealth(binding.Object)
 	}
 	return known
 }
@@ -153,6 +156,9 @@ func answer(facts Facts, policy *hub.PolicySnapshot, said scheduler.Explanation)
 		if said.Last != nil {
 			a.LastPicked, a.LastPickedScore = said.Last.Cluster, scoreOf(said.Last.Score)
 		}
+	}
+	if said.Leaves != "" {
+		a.Notes = append(a.Notes, said.Leaves)
 	}
 	a.compare(facts, policy)
 	return a

@@ -298,6 +298,9 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	if hookErr != nil {
 		return ctrl.Result{}, hookErr
 	}
+	if err := r.projectHealth(ctx, binding, existing, &status, now.Time); err != nil {
+		return ctrl.Result{}, err
+	}
 	wait = shorterWait(wait, hooked)
 	held, err := r.storeBindingStatus(ctx, binding, status, interim)
 	if err != nil {

@@ -117,15 +117,22 @@ func onMemberChanged() predicate.Predicate {
 
 // onPlacementChanged passes the start and the end of the deletion of a placement: a binding whose deletion had
 // started before then waits for a silent member no longer than the others. And it passes changes of what the placement
-// suspends.
+// suspends, and of whether it leaves clusters because of how what is placed there fares.
 func onPlacementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) || !apiequality.Semantic.DeepEqual(suspensionOf(e.ObjectOld), suspensionOf(e.ObjectNew))
+			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) || !apiequality.Semantic.DeepEqual(suspensionOf(e.ObjectOld), suspensionOf(e.ObjectNew)) ||
+				asksForHealth(e.ObjectOld) != asksForHealth(e.ObjectNew)
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+}
+
+// asksForHealth says that a placement leaves clusters because of how what is placed there fares.
+func asksForHealth(object client.Object) bool {
+	placement, ok := object.(placementv1beta1.PlacementObject)
+	return ok && placementv1beta1.ApplicationFailoverOf(placement) != nil
 }
 
 // suspensionOf is what a placement suspends.

@@ -19,7 +19,7 @@ type Stake struct {
 	Bound, Terminating bool
 	// Held says that removals of the placement's bindings wait until a user accepts them.
 	Held bool
-	// FailsOver says that the placement leaves clusters for others.
+	// FailsOver says that the placement leaves clusters that are ill for others.
 	FailsOver bool
 	// Limited says that it was learnt that the cluster has no room for further replicas of a workload.
 	Limited bool

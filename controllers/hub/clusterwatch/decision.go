@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -56,6 +57,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		PolicySnapshot: policy.GetName(), Namespace: placement.GetNamespace(), Policy: inForce, Clusters: clusters,
 		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(), Failover: placementv1beta1.FailoverOf(placement),
 		Groups: scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
+		Bars:   scheduler.ReadBars(policy.GetAnnotations()), Resources: snapshot.LatestOf(placement),
 	}
 	decision := scheduler.Decide(facts)
 	anew := decision.Satisfied != asked.found || differsFromBindings(decision, facts.Bindings) ||

@@ -166,7 +166,7 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 		stake.Policy = placementv1beta1.PolicyInForce(placement, latest)
 		stake.Taker = scheduler.NewTaker(placement.GetNamespace(), stake.Policy)
 	}
-	stake.FailsOver = placementv1beta1.FailoverOf(placement) != nil
+	stake.FailsOver = placementv1beta1.LeavesIllClusters(placement)
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {
 		anew, err := r.wouldDecideAnew(ctx, placement)

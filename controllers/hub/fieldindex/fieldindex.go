@@ -141,7 +141,7 @@ func policyInterests(object client.Object) []string {
 		return nil
 	}
 	interests := scheduler.Interests(placement.GetNamespace(), placement.GetPlacementSpec().Policy)
-	if placementv1beta1.FailoverOf(placement) != nil {
+	if placementv1beta1.LeavesIllClusters(placement) {
 		interests = append(interests, framework.Taints, framework.Health)
 	}
 	names := make([]string, 0, len(interests))

@@ -64,6 +64,10 @@ type Facts struct {
 	Scalable []workmodel.AssignmentChange
 	// NoPriorityClass is the PriorityClass that the placement names, if it does not exist.
 	NoPriorityClass string
+	// Overdue identifies the clusters that are to be left because of how what is placed there fares, and those that were and have
+	// recovered; overdueAt is when the next one is to be left if nothing changes.
+	Overdue   string
+	overdueAt time.Time
 	// Unlearnt are the workloads and clusters of which members tell of pods that no node takes, which the scheduler does not know yet.
 	Unlearnt []string
 	// Eviction is the uid of the youngest eviction that waits for an outcome, of those that can be decided now.
@@ -135,6 +139,9 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	facts.Bindings = bindings.Objects()
 	if err := facts.findPriorityClass(ctx, cached); err != nil {
 		return nil, err
+	}
+	if rule := placementv1beta1.ApplicationFailoverOf(placement); rule != nil {
+		facts.Overdue, facts.overdueAt = rule.Overdue(facts.Bindings, gates.Clock.Now())
 	}
 	rivals, err := selection.Rivals(ctx, cached, placement)
 	if err != nil {

@@ -71,6 +71,9 @@ func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gate
 		case placementv1beta1.BindingStateScheduled:
 			start = fleetflowv1alpha1.StartFirstPlacements
 		case placementv1beta1.BindingStateUnscheduled:
+			if placementv1beta1.IsSuperseded(binding) {
+				continue
+			}
 			start = fleetflowv1alpha1.StartRemovals
 		}
 		closure, closed, err := f.closedFor(ctx, cached, gates, binding.GetBindingSpec().TargetCluster, start)

@@ -18,12 +18,14 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 	for i := range picked {
 		stays[picked[i].ClusterName] = true
 	}
-	var held, suspended, cleaned, hooked []string
+	var held, suspended, cleaned, hooked, superseded []string
 	var since time.Time
 	for _, binding := range facts.Bindings {
 		spec := binding.GetBindingSpec()
 		switch removal := binding.GetDeletionTimestamp(); {
 		case stays[spec.TargetCluster] || !isLeaving(binding):
+		case removal.IsZero() && placementv1beta1.IsSuperseded(binding):
+			superseded = append(superseded, spec.TargetCluster)
 		case placementv1beta1.IsSuspended(facts.Placement, spec.TargetCluster):
 			suspended = append(suspended, spec.TargetCluster)
 		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
@@ -45,6 +47,7 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 		{cleaned, "since " + formatTime(since), placementv1beta1.ReasonCleaningUp},
 		{hooked, "once lifecycle hooks are answered", placementv1beta1.ReasonWaitingForHook},
 		{held, "when the rollout strategy allows it", placementv1beta1.ReasonWaitingForRolloutStrategy},
+		{superseded, "once it is evicted, as strategy.failover.application has purgeMode Never,", placementv1beta1.ReasonSuperseded},
 		{suspended, "when strategy.suspension leaves them out", placementv1beta1.ReasonWaitingForRolloutStrategy},
 	} {
 		if len(group.clusters) > 0 {

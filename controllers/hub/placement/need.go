@@ -29,6 +29,9 @@ func NeedsWork(facts *Facts) waker.Need {
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.Held != nil && facts.Held.IsAccepted(facts.Placement):
 		need.Cause, need.Demand = wf.CauseSpec, "accepted "+facts.Held.Digest
+	case facts.isOverdue():
+		// Also while removals are held: those that have recovered need not be.
+		need.Cause, need.Demand = wf.CauseBindings, "overdue "+facts.Overdue
 	case facts.Held != nil:
 		// Only a user can accept what is held. There is no demand: it is looked at again after a start, when what was
 		// missing may be there again.
@@ -136,6 +139,20 @@ func (f *Facts) waitsForTime() bool {
 	return !f.Verdict.Due.IsZero() || f.Policy != nil && placementv1beta1.FailoverOf(f.Placement) != nil && f.Policy.GetAnnotations()[placementv1beta1.LeaveAtAnnotation] != ""
 }
 
+// isOverdue says that clusters are to be left because of how what is placed there fares, or have recovered, of which the last decision
+// did not know.
+func (f *Facts) isOverdue() bool {
+	return placementv1beta1.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() && f.Policy.GetAnnotations()[placementv1beta1.OverdueAnnotation] != f.Overdue
+}
+
+// untilOverdue is after how long a cluster is to be left if nothing changes; 0 if none is.
+func (f *Facts) untilOverdue(now time.Time) time.Duration {
+	if f.overdueAt.IsZero() {
+		return 0
+	}
+	return max(f.overdueAt.Sub(now), 0) + 10*time.Millisecond
+}
+
 // replicasChanged says that workloads ask for other replicas than those that were divided last.
 func (f *Facts) replicasChanged() bool {
 	return f.Verdict.Demand != "" && f.Policy != nil && f.Policy.GetAnnotations()[placementv1beta1.ReplicaDemandAnnotation] != f.Verdict.Demand
@@ -191,7 +208,7 @@ func rolloutPending(facts *Facts) bool {
 	}
 	held := facts.heldBack()
 	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
-		return binding.GetDeletionTimestamp().IsZero() && !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "" && !facts.waitsClosed(binding)
+		return binding.GetDeletionTimestamp().IsZero() && !placementv1beta1.IsSuperseded(binding) && !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "" && !facts.waitsClosed(binding)
 	})
 }
 
@@ -214,11 +231,7 @@ func untrackablePeriod(facts *Facts) time.Duration {
 	if !untrackable {
 		return 0
 	}
-	period := time.Minute
-	if s := facts.Placement.GetPlacementSpec().Strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
-		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
-	}
-	return period
+	return placementv1beta1.UnavailablePeriod(facts.Placement)
 }
 
 // hashProgress returns a number that changes with the spec of every binding and with its availability.

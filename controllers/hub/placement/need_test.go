@@ -150,6 +150,26 @@ func TestNeedsWork(t *testing.T) {
 			s.Placement.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
 			return s
 		}},
+		"what is placed on a cluster has not been available for too long": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.Overdue = "abc"
+			return s.failingOver()
+		}},
+		"and the last decision knew that": {change: func(s situation) situation {
+			s.Overdue = "abc"
+			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.OverdueAnnotation: "abc"})
+			return s.failingOver()
+		}},
+		"one has recovered that is held": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
+			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.OverdueAnnotation: "abc"})
+			return s.failingOver()
+		}},
+		"a copy that stays until it is evicted": {change: func(s situation) situation {
+			s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:1]
+			s.binding("member2").Spec.State = placementv1beta1.BindingStateUnscheduled
+			s.binding("member2").Annotations = map[string]string{placementv1beta1.SupersededAnnotation: "2026-01-02T03:04:05Z"}
+			return s
+		}},
 		"a cluster to be removed": {cause: wf.CauseAvailability, change: func(s situation) situation {
 			s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:1]
 			s.binding("member2").Spec.State = placementv1beta1.BindingStateUnscheduled
@@ -235,6 +255,12 @@ func TestNeedsWork(t *testing.T) {
 			assert.Equal(t, tc.cause != "" && tc.cause != wf.CauseAvailability && !tc.quiet, need.Demand != "")
 		})
 	}
+}
+
+// failingOver has the placement leave clusters because of what is placed there.
+func (s situation) failingOver() situation {
+	s.Placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{}}}
+	return s
 }
 
 func TestCollectedChangesNeedAWorkflowThatIsNotPoked(t *testing.T) {

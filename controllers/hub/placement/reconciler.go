@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := errors.Join(triggerErr, err); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: shorterWait(facts.untilOpen(r.clock.Now()), shorterWait(pokeWait, statusWait))}, nil
+	return ctrl.Result{RequeueAfter: shorterWait(shorterWait(facts.untilOpen(r.clock.Now()), facts.untilOverdue(r.clock.Now())), shorterWait(pokeWait, statusWait))}, nil
 }
 
 // projectStatus writes the status if it has changed and may be written now; otherwise it returns when to come back.

@@ -32,7 +32,10 @@ func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) 
 	if c.Holds(cluster.Name) {
 		return ""
 	}
-	return DueOf(c.Policy.Tolerations, c.Failover, cluster, c.Now).Against(c.Now)
+	if reason := c.Barred[cluster.Name]; reason != "" {
+		return reason
+	}
+	return DueOf(c.Policy.Tolerations, c.Failover, cluster, nil, c.Now).Against(c.Now)
 }
 
 // Due is when a placement leaves a cluster, if another can be picked.
@@ -41,6 +44,8 @@ type Due struct {
 	At time.Time
 	// Reason says, for people, why.
 	Reason string
+	// Ill says that it is because of how what is placed there fares.
+	Ill bool
 }
 
 // Against is the reason to leave the cluster; empty as long as there is none.
@@ -52,8 +57,24 @@ func (d Due) Against(now time.Time) string {
 }
 
 // DueOf says when a placement leaves a cluster: as soon as one of its taints is not tolerated any more, or it has not been healthy for
-// too long. An instant that is yet to come counts as now, so that no clock that is wrong puts the time off for ever.
-func DueOf(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.MemberCluster, now time.Time) Due {
+// too long, or what is placed there has not been available for too long, of which the health tells. An instant that is yet to come counts as now, so that no clock that is wrong puts the time off for ever.
+func DueOf(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.FailoverStrategy, cluster *clusterv1beta1.MemberCluster,
+	health *placementv1beta1.BindingHealth, now time.Time) Due {
+	due := Due{}
+	if rule.Cluster != nil {
+		due = dueCluster(tolerations, rule.Cluster, cluster, now)
+	}
+	if rule.Application == nil {
+		return due
+	}
+	if at, reason := rule.Application.LeaveAt(health, now); !at.IsZero() && (due.At.IsZero() || at.Before(due.At)) {
+		due = Due{At: at, Reason: reason, Ill: true}
+	}
+	return due
+}
+
+// dueCluster is when a cluster itself is to be left.
+func dueCluster(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.MemberCluster, now time.Time) Due {
 	due := dueUnready(rule, cluster, now)
 	for _, taint := range cluster.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectNoExecute {
@@ -72,11 +93,11 @@ func dueTaint(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1
 	toleration := tainttoleration.First(tolerations, taint)
 	switch {
 	case toleration == nil:
-		return Due{since, fmt.Sprintf("its taint %s is not tolerated", taint)}
+		return Due{At: since, Reason: fmt.Sprintf("its taint %s is not tolerated", taint)}
 	case toleration.TolerationSeconds == nil:
 		return Due{}
 	default:
-		return Due{after(since, *toleration.TolerationSeconds), fmt.Sprintf("its taint %s is not tolerated for longer than %d s", taint, *toleration.TolerationSeconds)}
+		return Due{At: after(since, *toleration.TolerationSeconds), Reason: fmt.Sprintf("its taint %s is not tolerated for longer than %d s", taint, *toleration.TolerationSeconds)}
 	}
 }
 
@@ -89,7 +110,7 @@ func dueUnready(rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.
 	if since.After(now) {
 		since = now
 	}
-	return Due{after(since, int64(*rule.NotReadySeconds)), fmt.Sprintf("it has not been healthy for longer than %d s", *rule.NotReadySeconds)}
+	return Due{At: after(since, int64(*rule.NotReadySeconds)), Reason: fmt.Sprintf("it has not been healthy for longer than %d s", *rule.NotReadySeconds)}
 }
 
 func after(since time.Time, seconds int64) time.Time {

@@ -1,0 +1,109 @@
+package binding
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+)
+
+// asksForHealth has the placement leave clusters because of what is placed there, or not.
+func (b *bench) asksForHealth(t *testing.T, asks bool) {
+	t.Helper()
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "app"}, placement))
+	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{}
+	if asks {
+		placement.Spec.Strategy.Failover = &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{}}
+	}
+	require.NoError(t, b.hub.Update(t.Context(), placement))
+}
+
+// hear has the member be silent, or heard of.
+func (b *bench) hear(t *testing.T, silent bool) {
+	t.Helper()
+	member := &clusterv1beta1.MemberCluster{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "member1"}, member))
+	member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionTrue, Reason: "Healthy"}}
+	if silent {
+		member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: membership.ReasonHeartbeatMissed}}
+	}
+	require.NoError(t, b.hub.Update(t.Context(), member))
+}
+
+// falls has the member say that what is placed is not available, until that is told.
+func (b *bench) falls(t *testing.T) {
+	t.Helper()
+	b.report(t, metav1.ConditionFalse)
+	b.reconcile(t)
+	b.later(interimAtLeast)
+	b.reconcile(t)
+}
+
+func TestSinceWhenSomethingIsNotAvailableIsKept(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.asksForHealth(t, true)
+	b.sync(t)
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	assert.Equal(t, 1, b.statusWrites, "it is told with everything else")
+	assert.True(t, b.binding(t).Status.Health.IsWell())
+
+	b.falls(t)
+	since := b.binding(t).Status.Health.UnhealthySince
+	require.NotNil(t, since)
+	assert.WithinDuration(t, b.clock.Now(), since.Time, time.Second)
+	writes := b.statusWrites
+	b.later(time.Hour)
+	b.Reconciler = NewReconciler(b.hub, b.hub, b.works, b.clock, b.options)
+	b.reconcile(t)
+	assert.Equal(t, writes, b.statusWrites)
+	assert.Equal(t, since, b.binding(t).Status.Health.UnhealthySince, "after a restart as well")
+
+	b.hear(t, true)
+	b.reconcile(t)
+	b.later(time.Second)
+	b.reconcile(t)
+	assert.NotNil(t, b.binding(t).Status.Health.UnknownSince, "what a silent member said long ago is not known to hold")
+	b.later(time.Minute)
+	b.hear(t, false)
+	b.reconcile(t)
+	b.later(time.Second)
+	b.reconcile(t)
+	health := b.binding(t).Status.Health
+	assert.Nil(t, health.UnknownSince)
+	assert.WithinDuration(t, since.Add(time.Minute), health.UnhealthySince.Time, 2*time.Second)
+
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	assert.True(t, b.binding(t).Status.Health.IsWell())
+}
+
+func TestHealthIsKeptOnlyIfThePlacementAsksForIt(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	assert.Nil(t, b.binding(t).Status.Health)
+	assert.Equal(t, 1, b.statusWrites)
+	b.asksForHealth(t, true)
+	b.reconcile(t)
+	assert.NotNil(t, b.binding(t).Status.Health)
+	b.asksForHealth(t, false)
+	b.reconcile(t)
+	assert.Nil(t, b.binding(t).Status.Health)
+
+	before := &placementv1beta1.ClusterResourcePlacement{}
+	after := before.DeepCopy()
+	after.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{}}}
+	assert.True(t, onPlacementChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	assert.False(t, onPlacementChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}))
+}
