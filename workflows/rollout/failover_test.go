@@ -114,5 +114,5 @@ func TestASupersededCopyIsEvictedWhateverTheBudget(t *testing.T) {
 		Clusters: []rollout.Cluster{superseded("a"), current("n")}, Limits: limits(1, 1, 1),
 		Evictions: []rollout.Eviction{off("a")}, Policy: pickN(1, maxUnavailable("0")),
 	})
-	assert.Equal(t, map[string]rollout.Op{"a": rollout.Evict}, ops(plan))
+	assert.Equal(t, map[string]rollout.Op{"off-a": rollout.Evict}, ops(plan))
 }
