@@ -72,6 +72,9 @@ func TestAClusterIsLeftWhenTheTimeIsOver(t *testing.T) {
 	assert.Equal(t, 1, h.schedule().Unscheduled)
 	assert.Equal(t, map[string]string{"member-0": "Scheduled crp-0", "member-1": "Unscheduled crp-0"}, h.bindings())
 	assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.LeaveAtAnnotation)
+	h.writes = 0
+	h.schedule()
+	assert.Zero(t, h.writes, "all that was decided is stored")
 	list := &placementv1beta1.ClusterResourceBindingList{}
 	require.NoError(t, h.List(t.Context(), list))
 	for i := range list.Items {

@@ -76,9 +76,19 @@ func standingBars(facts Facts) map[string]Bar {
 func tellBars(bars map[string]Bar) map[string]string {
 	told := make(map[string]string, len(bars))
 	for cluster, bar := range bars {
-		told[cluster] = fmt.Sprintf("the placement has left it at %s because what was placed there was not available; it counts again when the resources or the policy change", bar.Since.UTC().Format(time.RFC3339))
+		told[cluster] = bar.String()
 	}
 	return told
+}
+
+// String says it for people.
+func (b Bar) String() string {
+	return fmt.Sprintf("the placement has left it at %s because what was placed there was not available; it counts again when the resources or the policy change", b.Since.UTC().Format(time.RFC3339))
+}
+
+// newBar is that of a cluster that is left now.
+func newBar(facts Facts) Bar {
+	return Bar{Since: facts.Now.UTC().Truncate(time.Second), Resources: facts.Resources}
 }
 
 // withdrawReplacements goes back to clusters that have recovered before anything was written to the clusters that were picked in their
@@ -121,7 +131,9 @@ func findFailing(c *cycle) {
 		for name, binding := range bindings {
 			due := failover.DueOf(orEmpty(c.facts.Policy).Tolerations, c.facts.Failover, c.findCluster(name), binding.Health, c.facts.Now)
 			if reason := due.Against(c.facts.Now); reason != "" {
-				c.failing[name], c.ill[name] = reason, due.Ill
+				if c.failing[name], c.ill[name] = reason, due.Ill; due.Ill {
+					c.known.Barred[name] = newBar(c.facts).String() // it counts once the cluster is not held any more
+				}
 			} else if !due.At.IsZero() {
 				c.dueLater[name] = due
 				if c.leaveAt.IsZero() || due.At.Before(c.leaveAt) {
@@ -153,7 +165,7 @@ func tellFailover(c *cycle, d *Decision) {
 	d.FailedOver, d.Ill = listFailedOver(c, d.Unschedule)
 	for _, binding := range c.facts.Bindings {
 		if d.Ill[binding.Name] && c.ill[binding.Cluster] {
-			d.Bars[binding.Cluster] = Bar{Since: c.facts.Now.UTC().Truncate(time.Second), Resources: c.facts.Resources}
+			d.Bars[binding.Cluster] = newBar(c.facts)
 		}
 	}
 	forgetOldBars(d.Bars)

@@ -54,8 +54,19 @@ func (m marking) unscheduleReplaced() {
 			continue
 		}
 		m.cycle.unscheduleBinding(binding)
-		m.cycle.rejected.addRejection(rejection{cluster: binding.Cluster, by: byMark, reason: reason})
+		m.cycle.rejected.addRejection(m.rejectionOf(binding.Cluster, reason))
 	}
+}
+
+// rejectionOf tells why a cluster was replaced. Of one that the placement leaves it is what keeps it out from now on, so that the next
+// decision has nothing else to tell.
+func (m marking) rejectionOf(cluster, reason string) rejection {
+	if m.cycle.failing[cluster] != "" {
+		if now, by := m.cycle.run.filterCluster(m.cycle.findCluster(cluster)); now != "" {
+			return rejection{cluster: cluster, by: by, reason: now}
+		}
+	}
+	return rejection{cluster: cluster, by: byMark, reason: reason}
 }
 
 // filterAsHeld asks the filters about a cluster that the policy may not match any more. That it is failing is no reason to let go of
