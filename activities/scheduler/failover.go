@@ -91,59 +91,6 @@ func newBar(facts Facts) Bar {
 	return Bar{Since: facts.Now.UTC().Truncate(time.Second), Resources: facts.Resources}
 }
 
-// withdrawReplacements goes back to clusters that have recovered before anything was written to the clusters that were picked in their
-// place.
-func withdrawReplacements(c *cycle) {
-	if c.facts.Failover == nil || c.facts.Failover.Application == nil || typeOf(c.facts.Policy) != placementv1beta1.PickNPlacementType {
-		return
-	}
-	for _, cluster := range slices.Sorted(maps.Keys(c.unscheduled)) {
-		left := c.unscheduled[cluster]
-		recovered := left.LeftBecause == placementv1beta1.CauseApplication && left.Available && left.Health.IsWell() &&
-			left.Previous == placementv1beta1.BindingStateBound && left.PolicySnapshot == c.facts.PolicySnapshot
-		if !recovered {
-			continue
-		}
-		for _, other := range slices.Sorted(maps.Keys(c.current)) {
-			picked := c.current[other]
-			if picked.Placed || picked.State != placementv1beta1.BindingStateScheduled || picked.Created.Before(left.LeftAt) || picked.Decision.AffinityGroup != left.Decision.AffinityGroup {
-				continue
-			}
-			c.unscheduleBinding(picked)
-			c.withdrawn = append(c.withdrawn, picked.Name)
-			delete(c.current, other)
-			delete(c.unscheduled, cluster)
-			delete(c.bars, cluster)
-			left.State = left.Previous
-			c.current[cluster] = left
-			break
-		}
-	}
-}
-
-// findFailing finds out which of the clusters that the placement holds it is to leave, and why, and when the next one.
-func findFailing(c *cycle) {
-	if c.facts.Failover == nil || typeOf(c.facts.Policy) == placementv1beta1.PickFixedPlacementType {
-		return
-	}
-	c.failing, c.ill, c.dueLater = map[string]string{}, map[string]bool{}, map[string]failover.Due{}
-	for _, bindings := range []map[string]Binding{c.current, c.obsolete} {
-		for name, binding := range bindings {
-			due := failover.DueOf(orEmpty(c.facts.Policy).Tolerations, c.facts.Failover, c.findCluster(name), binding.Health, c.facts.Now)
-			if reason := due.Against(c.facts.Now); reason != "" {
-				if c.failing[name], c.ill[name] = reason, due.Ill; due.Ill {
-					c.known.Barred[name] = newBar(c.facts).String() // it counts once the cluster is not held any more
-				}
-			} else if !due.At.IsZero() {
-				c.dueLater[name] = due
-				if c.leaveAt.IsZero() || due.At.Before(c.leaveAt) {
-					c.leaveAt = due.At
-				}
-			}
-		}
-	}
-}
-
 // tellFailover tells of the clusters that the placement leaves, and of those that it is to leave and cannot.
 func tellFailover(c *cycle, d *Decision) {
 	d.LeaveAt, d.Bars, d.Withdrawn = c.leaveAt, c.bars, c.withdrawn

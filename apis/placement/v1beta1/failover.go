@@ -33,16 +33,6 @@ func ApplicationFailoverOf(placement PlacementObject) *ApplicationFailover {
 	return nil
 }
 
-// LeftSince is since when a binding is not picked any more because its placement has left the cluster for another; false if it is
-// picked, or not picked for another reason.
-func LeftSince(binding BindingObject) (time.Time, bool) {
-	if binding.GetBindingSpec().State != BindingStateUnscheduled {
-		return time.Time{}, false
-	}
-	at, err := time.Parse(time.RFC3339, binding.GetAnnotations()[FailedOverAnnotation])
-	return at, err == nil
-}
-
 // LeftBecauseOf says why a placement has left the cluster of a binding for another.
 func LeftBecauseOf(binding BindingObject) FailoverCause {
 	if cause := FailoverCause(binding.GetAnnotations()[FailedOverBecauseAnnotation]); cause == CauseApplication {

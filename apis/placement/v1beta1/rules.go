@@ -236,6 +236,16 @@ func FailoverOf(placement PlacementObject) *FailoverStrategy {
 	return nil
 }
 
+// LeftSince is since when a binding is not picked any more because its placement has left the cluster for another; false if it is
+// picked, or not picked for another reason.
+func LeftSince(binding BindingObject) (time.Time, bool) {
+	if binding.GetBindingSpec().State != BindingStateUnscheduled {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, binding.GetAnnotations()[FailedOverAnnotation])
+	return at, err == nil
+}
+
 // NamespaceOfStatusCopy is the namespace into which the status of a placement is copied: the one that it selects by name, if
 // it asks for that. A placement in a namespace has its status there already.
 func NamespaceOfStatusCopy(placement PlacementObject) string {
