@@ -137,14 +137,8 @@ func (o *options) checkFlags() error {
 	default:
 		return fmt.Errorf("--role is %q; it must be %s, %s or %s", o.role, roleAll, roleControllers, roleWorker)
 	}
-	if o.pace.MinimumInterval < 0 || o.pace.Collection < 0 {
-		return errors.New("--resource-snapshot-creation-minimum-interval and --resource-changes-collection-duration must not be negative; 0 takes up every change at once")
-	}
-	if o.pace.BytesPerSecond < 0 {
-		return fmt.Errorf("--%s must not be negative; 0 is no bound", selection.BytesPerSecondFlag)
-	}
-	if o.ceiling.Objects < 0 || o.ceiling.Bytes < 0 {
-		return fmt.Errorf("--%s and --%s must not be negative; 0 is no bound", selection.MaxObjectsFlag, selection.MaxBytesFlag)
+	if err := o.checkSelectionFlags(); err != nil {
+		return err
 	}
 	if o.configMapEnvelopes != configMapsHoldNamespaced && o.configMapEnvelopes != configMapsHoldAny {
 		return fmt.Errorf("--configmap-envelopes is %q; it must be %s or %s", o.configMapEnvelopes, configMapsHoldNamespaced, configMapsHoldAny)
@@ -167,6 +161,20 @@ func (o *options) checkFlags() error {
 	filter, err := snapshot.NewFilter(o.filterFlags)
 	o.filter = filter
 	return err
+}
+
+// checkSelectionFlags checks how fast and how much is selected.
+func (o *options) checkSelectionFlags() error {
+	if o.pace.MinimumInterval < 0 || o.pace.Collection < 0 {
+		return errors.New("--resource-snapshot-creation-minimum-interval and --resource-changes-collection-duration must not be negative; 0 takes up every change at once")
+	}
+	if o.pace.BytesPerSecond < 0 {
+		return fmt.Errorf("--%s must not be negative; 0 is no bound", selection.BytesPerSecondFlag)
+	}
+	if o.ceiling.Objects < 0 || o.ceiling.Bytes < 0 {
+		return fmt.Errorf("--%s and --%s must not be negative; 0 is no bound", selection.MaxObjectsFlag, selection.MaxBytesFlag)
+	}
+	return nil
 }
 
 // readAnalysisFlags reads what analyses may reach.

@@ -14,41 +14,18 @@ import (
 // conditionsOnLeaving returns the condition that names the clusters which are no longer picked and still have
 // resources; none if all are clean. picked are the entries of the clusters that are.
 func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now time.Time) []metav1.Condition {
-	stays := make(map[string]bool, len(picked))
-	for i := range picked {
-		stays[picked[i].ClusterName] = true
-	}
-	var held, suspended, cleaned, hooked, superseded []string
-	var since time.Time
-	for _, binding := range facts.Bindings {
-		spec := binding.GetBindingSpec()
-		switch removal := binding.GetDeletionTimestamp(); {
-		case stays[spec.TargetCluster] || !isLeaving(binding):
-		case removal.IsZero() && placementv1beta1.IsSuperseded(binding):
-			superseded = append(superseded, spec.TargetCluster)
-		case placementv1beta1.IsSuspended(facts.Placement, spec.TargetCluster):
-			suspended = append(suspended, spec.TargetCluster)
-		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
-			hooked = append(hooked, spec.TargetCluster+" "+hookWaitOf(facts, binding, now).Text())
-		case removal.IsZero():
-			held = append(held, spec.TargetCluster)
-		default:
-			if cleaned = append(cleaned, spec.TargetCluster); since.IsZero() || removal.Time.Before(since) {
-				since = removal.Time
-			}
-		}
-	}
+	leaving := clustersThatLeave(facts, picked, now)
 	var reason string
 	var parts []string
 	for _, group := range []struct {
 		clusters     []string
 		when, reason string
 	}{
-		{cleaned, "since " + formatTime(since), placementv1beta1.ReasonCleaningUp},
-		{hooked, "once lifecycle hooks are answered", placementv1beta1.ReasonWaitingForHook},
-		{held, "when the rollout strategy allows it", placementv1beta1.ReasonWaitingForRolloutStrategy},
-		{superseded, "once it is evicted, as strategy.failover.application has purgeMode Never,", placementv1beta1.ReasonSuperseded},
-		{suspended, "when strategy.suspension leaves them out", placementv1beta1.ReasonWaitingForRolloutStrategy},
+		{leaving.cleaned, "since " + formatTime(leaving.since), placementv1beta1.ReasonCleaningUp},
+		{leaving.hooked, "once lifecycle hooks are answered", placementv1beta1.ReasonWaitingForHook},
+		{leaving.held, "when the rollout strategy allows it", placementv1beta1.ReasonWaitingForRolloutStrategy},
+		{leaving.superseded, "once it is evicted, as strategy.failover.application has purgeMode Never,", placementv1beta1.ReasonSuperseded},
+		{leaving.suspended, "when strategy.suspension leaves them out", placementv1beta1.ReasonWaitingForRolloutStrategy},
 	} {
 		if len(group.clusters) > 0 {
 			reason = cmp.Or(reason, group.reason)
@@ -66,6 +43,41 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 		Type: placementv1beta1.ConditionTypeClustersLeaving, Status: metav1.ConditionTrue, Reason: reason,
 		Message: fate + strings.Join(parts, "; "),
 	}}
+}
+
+// leavingClusters are the clusters that are no longer picked and still have resources, by what happens to these.
+type leavingClusters struct {
+	// cleaned are removed, since the earliest of their deletions.
+	cleaned []string
+	since   time.Time
+	// The others wait: for lifecycle hooks, with the text of the wait; for limits; for an eviction; for the end of a suspension.
+	hooked, held, superseded, suspended []string
+}
+
+func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now time.Time) (leaving leavingClusters) {
+	stays := make(map[string]bool, len(picked))
+	for i := range picked {
+		stays[picked[i].ClusterName] = true
+	}
+	for _, binding := range facts.Bindings {
+		spec := binding.GetBindingSpec()
+		switch removal := binding.GetDeletionTimestamp(); {
+		case stays[spec.TargetCluster] || !isLeaving(binding):
+		case removal.IsZero() && placementv1beta1.IsSuperseded(binding):
+			leaving.superseded = append(leaving.superseded, spec.TargetCluster)
+		case placementv1beta1.IsSuspended(facts.Placement, spec.TargetCluster):
+			leaving.suspended = append(leaving.suspended, spec.TargetCluster)
+		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
+			leaving.hooked = append(leaving.hooked, spec.TargetCluster+" "+hookWaitOf(facts, binding, now).Text())
+		case removal.IsZero():
+			leaving.held = append(leaving.held, spec.TargetCluster)
+		default:
+			if leaving.cleaned = append(leaving.cleaned, spec.TargetCluster); leaving.since.IsZero() || removal.Time.Before(leaving.since) {
+				leaving.since = removal.Time
+			}
+		}
+	}
+	return leaving
 }
 
 // isLeaving says that a cluster which has resources is no longer picked.

@@ -38,7 +38,7 @@ func NeedsWork(facts *Facts) waker.Need {
 		need.Cause = wf.CauseSpec
 	case facts.Verdict.Error != "":
 		// Only the user can correct the selectors; what was placed before stays.
-	case !facts.isScheduled() && !facts.leftToScheduler():
+	case facts.awaitsDecision():
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case changed != "":
 		need.Cause, need.Demand = changed, demand
