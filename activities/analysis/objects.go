@@ -18,7 +18,7 @@ type HubKind struct {
 }
 
 // HubKinds are the kinds of which metrics may read objects of the hub. The hub agent reads everything, and an expression tells what
-// is in an object: whoever writes templates can so read the objects of these kinds, and no others.
+// is in an object. So a user who may write templates reads the objects of these kinds, and of no others.
 type HubKinds []HubKind
 
 // Reach is what the operator of the hub agent lets metrics reach on the hub.

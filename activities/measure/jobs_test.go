@@ -65,7 +65,7 @@ func TestAJobDecides(t *testing.T) {
 		"it succeeds twice":                {2, []batchv1.JobCondition{complete, complete}, false, []string{"jobs"}, "Succeeded", "2 of 2 good", 2},
 		"it fails":                         {1, []batchv1.JobCondition{failed}, false, []string{"jobs"}, "Failed", "BackoffLimitExceeded", 1},
 		"its deadline ends it":             {1, []batchv1.JobCondition{ended(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)}, false, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
-		"nobody ends it":                   {1, nil, false, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
+		"nothing ends it":                  {1, nil, false, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
 		"the CronJob runs by itself":       {1, nil, true, []string{"jobs"}, "Error", "is not suspended", 0},
 		"no Jobs may run in its namespace": {1, nil, false, []string{"others"}, "Error", "no Jobs for metrics run in namespace jobs", 0},
 	} {

@@ -25,7 +25,7 @@ const (
 	jobLookEvery = 5 * time.Second
 	// jobKept is for how long one that has ended is kept, for people who want to see its log.
 	jobKept = time.Hour
-	// jobSlack is how much longer than its timeout a Job may take, until it is seen that nobody ends it: a hub may have no
+	// jobSlack is how much longer than its timeout a Job may take, until it counts as one that is not ended: a hub may have no
 	// controller of Jobs.
 	jobSlack = time.Minute
 	// jobMetric is how much of a metric's name a Job has in its own.
@@ -51,7 +51,7 @@ func (j Jobs) Read(ctx context.Context, q Question) (reading analysis.Reading, l
 	err = j.Live.Get(ctx, key, &job)
 	switch {
 	case apierrors.IsNotFound(err):
-		return j.begin(ctx, q, key)
+		return j.createJob(ctx, q, key)
 	case err != nil:
 		return reading, 0, fmt.Errorf("reading Job %s of metric %s: %w", key, q.Metric.Name, err)
 	case !isOf(&job, q.Of):
@@ -75,8 +75,8 @@ func isOf(job *batchv1.Job, of *fleetflowv1alpha1.StageAnalysisRun) bool {
 	return false
 }
 
-// begin makes the Job, as kubectl create job --from does. It goes with its StageAnalysisRun.
-func (j Jobs) begin(ctx context.Context, q Question, key types.NamespacedName) (reading analysis.Reading, later time.Duration, err error) {
+// createJob makes the Job, as kubectl create job --from does. It goes with its StageAnalysisRun.
+func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedName) (reading analysis.Reading, later time.Duration, err error) {
 	wanted := q.Metric.Job
 	var cron batchv1.CronJob
 	err = j.Live.Get(ctx, types.NamespacedName{Namespace: wanted.Namespace, Name: wanted.FromCronJob}, &cron)

@@ -169,7 +169,7 @@ func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSour
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
-	credentials, problem, err := s.authorize(ctx, source, request, body)
+	credentials, problem, err := s.addCredentials(ctx, source, request, body)
 	if err != nil || problem != "" {
 		return nil, problem, err
 	}
@@ -182,7 +182,7 @@ func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSour
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
 	}
-	return got, redact(problem, credentials), nil
+	return got, redactCredentials(problem, credentials), nil
 }
 
 // keepRedirect follows none: a source that redirects could send the credentials, and the agent, anywhere.
@@ -221,9 +221,9 @@ func problemOf(err error, timeout time.Duration) string {
 	return "the source cannot be reached: " + err.Error()
 }
 
-// authorize says in a request who the hub agent is, and returns what must appear in no message. A certificate is shown by the
+// addCredentials says in a request who the hub agent is, and returns what must appear in no message. A certificate is shown by the
 // transport.
-func (s *Sources) authorize(ctx context.Context, source *fleetflowv1alpha1.MetricSource, request *http.Request, body []byte) (credentials []string, problem string, err error) {
+func (s *Sources) addCredentials(ctx context.Context, source *fleetflowv1alpha1.MetricSource, request *http.Request, body []byte) (credentials []string, problem string, err error) {
 	auth := source.Spec.Auth
 	if auth == nil || auth.Secret == nil || auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert {
 		return nil, "", nil
@@ -240,7 +240,7 @@ func (s *Sources) authorize(ctx context.Context, source *fleetflowv1alpha1.Metri
 		return []string{password}, "", nil
 	case fleetflowv1alpha1.MetricSourceAuthHMAC:
 		keys := strings.Fields(credential)
-		return keys, sign(request, body, keys, s.Clock.Now()), nil
+		return keys, signRequest(request, body, keys, s.Clock.Now()), nil
 	default:
 		request.Header.Set("Authorization", "Bearer "+credential)
 		return []string{credential}, "", nil
@@ -255,8 +255,8 @@ const (
 	webhookKeyPrefix       = "whsec_"
 )
 
-// sign signs a request as Standard Webhooks are signed, with each of the keys: while keys change, a receiver may know either.
-func sign(request *http.Request, body []byte, keys []string, now time.Time) (problem string) {
+// signRequest signs a request as Standard Webhooks are signed, with each of the keys: while keys change, a receiver may know either.
+func signRequest(request *http.Request, body []byte, keys []string, now time.Time) (problem string) {
 	id, at := request.Header.Get(headerID), strconv.FormatInt(now.Unix(), 10)
 	var signatures []string
 	for _, text := range keys {
@@ -300,7 +300,7 @@ func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.Metri
 		}
 	}
 	if auth := source.Spec.Auth; auth != nil && auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert && auth.Secret != nil && auth.PrivateKey != nil {
-		pair, problem, err := s.certificate(ctx, source.Name, auth)
+		pair, problem, err := s.readCertificate(ctx, source.Name, auth)
 		if err != nil || problem != "" {
 			return nil, problem, err
 		}
@@ -309,8 +309,8 @@ func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.Metri
 	return &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: security, ForceAttemptHTTP2: true, DisableKeepAlives: true}, "", nil
 }
 
-// certificate is what the hub agent shows to a source.
-func (s *Sources) certificate(ctx context.Context, source string, auth *fleetflowv1alpha1.MetricSourceAuth) (pair tls.Certificate, problem string, err error) {
+// readCertificate reads the certificate that the hub agent shows to a source.
+func (s *Sources) readCertificate(ctx context.Context, source string, auth *fleetflowv1alpha1.MetricSourceAuth) (pair tls.Certificate, problem string, err error) {
 	var pem [2][]byte
 	for i, needed := range []fleetflowv1alpha1.MetricSourceSecret{*auth.Secret, *auth.PrivateKey} {
 		value, refused, err := s.secret(ctx, source, needed)
@@ -328,8 +328,8 @@ func (s *Sources) certificate(ctx context.Context, source string, auth *fleetflo
 // shortest is the length from which on a credential is looked for in messages.
 const shortest = 6
 
-// redact takes credentials out of a text.
-func redact(text string, credentials []string) string {
+// redactCredentials takes credentials out of a text.
+func redactCredentials(text string, credentials []string) string {
 	for _, credential := range credentials {
 		if len(credential) >= shortest {
 			text = strings.ReplaceAll(text, credential, "[redacted]")

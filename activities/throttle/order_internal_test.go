@@ -21,7 +21,7 @@ func inLine(limit Limit) int {
 func waitInLine(ctx context.Context, t *testing.T, limit Limit, priority int, then func(error)) {
 	t.Helper()
 	before := inLine(limit)
-	go func() { then(limit.acquire(ctx, priority)) }()
+	go func() { then(limit.acquirePlace(ctx, priority)) }()
 	require.Eventually(t, func() bool { return inLine(limit) > before }, time.Minute, time.Millisecond)
 }
 
@@ -40,7 +40,7 @@ func TestTheMostUrgentOfWhatWaitsIsNext(t *testing.T) {
 			defer all.Done()
 			if assert.NoError(t, err) {
 				order = append(order, one.name) // one at a time: that is the limit
-				limit.release()
+				limit.releasePlace()
 			}
 		})
 	}

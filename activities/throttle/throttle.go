@@ -70,13 +70,13 @@ func Acquire(ctx context.Context, limit Limit) (release func(), err error) {
 	if activity.IsActivity(ctx) {
 		priority = cmp.Or(activity.GetInfo(ctx).Priority.PriorityKey, usualPriority)
 	}
-	if limit.acquire(ctx, priority) != nil {
+	if limit.acquirePlace(ctx, priority) != nil {
 		return nil, fmt.Errorf("waiting for its turn: %w", context.Cause(ctx))
 	}
-	return limit.release, nil
+	return limit.releasePlace, nil
 }
 
-func (l *Limiter) acquire(ctx context.Context, priority int) error {
+func (l *Limiter) acquirePlace(ctx context.Context, priority int) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -105,7 +105,7 @@ func (l *Limiter) acquire(ctx context.Context, priority int) error {
 	return ctx.Err()
 }
 
-func (l *Limiter) release() {
+func (l *Limiter) releasePlace() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.passOn()

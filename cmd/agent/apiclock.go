@@ -13,12 +13,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// MaxSkew is how far the clock of an agent may be from that of its API server without anybody being told.
+// MaxSkew is how far the clock of an agent may be from that of its API server before an event says so.
 const MaxSkew = 5 * time.Second
 
-// APIClock is the clock of an API server: that of this process, moved by as much as the answers of the server show at least
-// that the two differ. Windows open and holds expire by it, in whichever process that is looked at. The server says the
-// time in whole seconds; while the clocks agree but for that and for the time that an answer takes, this one is not moved.
+// APIClock is the clock of an API server: that of this process, corrected by the difference that the answers of the server prove.
+// Windows open and holds expire by it, so that every process sees it at the same time. An answer says the time in whole seconds and
+// takes time itself; a difference that this can explain is not corrected.
 type APIClock struct {
 	clock.WithTicker // of this process
 

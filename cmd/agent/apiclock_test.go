@@ -88,7 +88,7 @@ func TestAnAPIClockFollowsAClockThatIsSet(t *testing.T) {
 	s.ahead = time.Minute
 	s.ask(t)
 	assert.InDelta(t, 60, s.clock.Skew().Seconds(), 1)
-	s.ahead = 0 // somebody has set it
+	s.ahead = 0 // its clock was set
 	s.ask(t)
 	assert.Zero(t, s.clock.Skew())
 	s.ahead, s.dateless = time.Hour, true

@@ -51,7 +51,7 @@ func TestAnotherSchedulerPicksByName(t *testing.T) {
 	assert.False(t, WaitsForScheduler(placement, latest))
 	placement.Spec.Policy.SchedulerName = ""
 	latest.Status.ObservedCRPGeneration = 0
-	assert.False(t, WaitsForScheduler(placement, latest), "the built-in scheduler waits for nobody")
+	assert.False(t, WaitsForScheduler(placement, latest), "the built-in scheduler picks at once")
 }
 
 func TestARequestToRescheduleIsCarriedOutOnce(t *testing.T) {

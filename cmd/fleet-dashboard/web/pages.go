@@ -528,7 +528,7 @@ func isEvictionBlocked(eviction *placementv1beta1.ClusterResourcePlacementEvicti
 // linkAnnotation is what annotations of placements begin with that name pages elsewhere, such as fleetflow.io/link-runbook.
 const linkAnnotation = "fleetflow.io/link-"
 
-// link is a page elsewhere. Whoever may write a placement chooses it, so the user is shown the host.
+// link is a page elsewhere. The writer of the placement chooses it, so the user is shown the host.
 type link struct{ Name, URL, Host string }
 
 // linksOf are the links in annotations; what is no web page is none.

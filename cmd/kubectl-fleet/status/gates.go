@@ -202,7 +202,7 @@ func (g Gates) exemptionNode(exemption *fleetflowv1alpha1.RolloutExemption) tree
 // instant says when something is, in its own zone, and how far ahead.
 func (g Gates) instant(at time.Time) string {
 	if at.IsZero() {
-		return "somebody changes it"
+		return "it is changed"
 	}
 	return fmt.Sprintf("%s (in %s)", at.Format(time.RFC3339), tree.Elapsed(at.Sub(g.Now)))
 }

@@ -100,7 +100,7 @@ func (f *Facts) leftToScheduler() bool {
 		f.Policy.GetAnnotations()[placementv1beta1.CRPGenerationAnnotation] == strconv.FormatInt(f.Placement.GetGeneration(), 10)
 }
 
-// awaitsDecision says that clusters are to be picked by the placement as it is, and nobody else is to do so.
+// awaitsDecision says that clusters are to be picked by the placement as it is, by the built-in scheduler.
 func (f *Facts) awaitsDecision() bool { return !f.isScheduled() && !f.leftToScheduler() }
 
 // policyDue says that a policy has waited for a resource snapshot that there is by now.
