@@ -32,13 +32,13 @@ func ExplainMetric(metric fleetflowv1alpha1.AnalysisRunMetric, counted fleetflow
 	}
 	text += fmt.Sprintf(": %d of %d good", counted.Succeeded, counted.Measured)
 	if counted.Failed > 0 {
-		text += fmt.Sprintf(", %d bad, %d may be", counted.Failed, metric.FailureLimit)
+		text += fmt.Sprintf(", %d bad (at most %d)", counted.Failed, metric.FailureLimit)
 	}
 	if limit := metric.ConsecutiveFailureLimit; limit > 0 && counted.ConsecutiveFailures >= limit {
 		text += fmt.Sprintf(", %d bad in a row", counted.ConsecutiveFailures)
 	}
 	if counted.Inconclusive > 0 {
-		text += fmt.Sprintf(", %d inconclusive, %d may be", counted.Inconclusive, metric.InconclusiveLimit)
+		text += fmt.Sprintf(", %d inconclusive (at most %d)", counted.Inconclusive, metric.InconclusiveLimit)
 	}
 	if counted.Phase == fleetflowv1alpha1.AnalysisInconclusive && metric.ConsecutiveSuccess > 0 {
 		text += fmt.Sprintf(", not %d good ones in a row", metric.ConsecutiveSuccess)

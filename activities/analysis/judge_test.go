@@ -219,7 +219,7 @@ func TestASentenceShowsValuesAgainstBounds(t *testing.T) {
 	}
 	analysis.Note(&counted, analysis.Measurement{Outcome: bad, Value: "0.034"}, begin, "q", 1)
 	counted.Phase = fleetflowv1alpha1.AnalysisFailed
-	assert.Equal(t, `error-ratio 0.034 (want result <= double("0.01")): 0 of 3 good, 3 bad, 2 may be`,
+	assert.Equal(t, `error-ratio 0.034 (want result <= double("0.01")): 0 of 3 good, 3 bad (at most 2)`,
 		analysis.Explain(counted.Phase, 0, []fleetflowv1alpha1.AnalysisRunMetric{metric}, []fleetflowv1alpha1.AnalysisMetricStatus{counted}))
 }
 

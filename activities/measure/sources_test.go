@@ -286,7 +286,7 @@ func TestAWebhookDecides(t *testing.T) {
 	_, result, got := f.measure()
 	assert.Equal(t, act.MeasureResult{Phase: "Failed", Measured: 1, Worst: "smoke"}, result)
 	assert.Equal(t, 7*time.Second, f.clock.Since(begin), "it asked to be left alone, which counts as nothing")
-	assert.Equal(t, "smoke 2 of 9 checks: 0 of 1 good, 1 bad, 0 may be", got.Status.Message)
+	assert.Equal(t, "smoke 2 of 9 checks: 0 of 1 good, 1 bad (at most 0)", got.Status.Message)
 	assert.Contains(t, s.bodies[1], `"body":{"suite":"canary"}`)
 	assert.Contains(t, s.asked[1].Header.Get("Ce-Id"), "/1/smoke/1")
 }

@@ -111,7 +111,7 @@ func analysisDecides(s *spec) {
 	ended := s.awaitEnd(run)
 	failed := meta.FindStatusCondition(ended.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
 	require.Equal(s, metav1.ConditionFalse, failed.Status)
-	require.Contains(s, failed.Message, `error-ratio 0.034 (want result <= double("0.01")): 0 of 1 good, 1 bad, 0 may be`)
+	require.Contains(s, failed.Message, `error-ratio 0.034 (want result <= double("0.01")): 0 of 1 good, 1 bad (at most 0)`)
 	back := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-rollback"}}
 	s.awaitSucceeded(back)
 	s.awaitValue(value1, allMembers...)

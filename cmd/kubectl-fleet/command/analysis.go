@@ -271,7 +271,7 @@ func viewOfMetric(metric fleetflowv1alpha1.AnalysisRunMetric, counted fleetflowv
 	return view
 }
 
-func ofLimit(counted, limit int32) string { return fmt.Sprintf("%d, %d may be", counted, limit) }
+func ofLimit(counted, limit int32) string { return fmt.Sprintf("%d (at most %d)", counted, limit) }
 
 // lint checks the templates of manifests, all of them, and fails if one is wrong.
 func (o *analysisOptions) lint() error {

@@ -42,12 +42,12 @@ web-17        canary   during   2         Failed    error-ratio 0.034
 `, c.out.String())
 	require.NoError(t, c.run("analysis", "show", "web-17"))
 	assert.Equal(t, `after canary: Pending, attempt 3
-METRIC        STATE     VALUE   WANTED                     MEASURED   BAD           INCONCLUSIVE   ERRORS
-error-ratio   Pending   -       result <= double("0.01")   0 of 10    0, 2 may be   0, 0 may be    0
+METRIC        STATE     VALUE   WANTED                     MEASURED   BAD             INCONCLUSIVE    ERRORS
+error-ratio   Pending   -       result <= double("0.01")   0 of 10    0 (at most 2)   0 (at most 0)   0
 
 during canary: Failed, attempt 2
-METRIC        STATE    VALUE   WANTED                     MEASURED   BAD           INCONCLUSIVE   ERRORS
-error-ratio   Failed   0.034   result <= double("0.01")   4          3, 2 may be   0, 0 may be    1
+METRIC        STATE    VALUE   WANTED                     MEASURED   BAD             INCONCLUSIVE    ERRORS
+error-ratio   Failed   0.034   result <= double("0.01")   4          3 (at most 2)   0 (at most 0)   1
 `, c.out.String())
 	require.NoError(t, c.run("analysis", "show", "run/web-17", "-n", "team"))
 	assert.Contains(t, c.out.String(), "4 of 10")
