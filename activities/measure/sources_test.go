@@ -46,9 +46,28 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"100.100.100.200:80":    "metadata",
 		"[fd00:ec2::254]:80":    "metadata",
 		"10.0.0.1:10250":        "API server",
-		"10.0.0.2:443":          "",
-		"192.168.7.7:9090":      "",
-		"[2001:db8::1]:9090":    "",
+		// A zone says by which interface an address is reached, not which one it is.
+		"[::1%lo]:80":              "own machine",
+		"[fe80::1%eth0]:80":        "link-local",
+		"[fd00:ec2::254%eth0]:80":  "metadata",
+		"[::ffff:127.0.0.1%lo]:80": "own machine",
+		// NAT64 leads to the IPv4 address in it.
+		"[64:ff9b::127.0.0.1]:80":           "own machine",
+		"[64:ff9b::169.254.169.254]:80":     "link-local",
+		"[64:ff9b::169.254.169.254%a]:80":   "link-local",
+		"[64:ff9b::100.100.100.200]:80":     "metadata",
+		"[64:ff9b::10.0.0.1]:443":           "API server",
+		"[64:ff9b::192.168.7.7]:80":         "",
+		"[64:ff9b:1::169.254.169.254]:80":   "link-local",
+		"[64:ff9b:1:2::169.254.169.254]:80": "link-local",
+		"[64:ff9b:1:a9fe:a9:fe00::]:80":     "link-local",
+		"[64:ff9b:1:a9:fe:a9fe::]:80":       "link-local",
+		"[64:ff9b:1::a9:fea9:fe00:0]:80":    "link-local",
+		"[64:ff9b:1::]:80":                  "no address",
+		"[64:ff9b:1::192.168.7.7]:80":       "",
+		"10.0.0.2:443":                      "",
+		"192.168.7.7:9090":                  "",
+		"[2001:db8::1]:9090":                "",
 	} {
 		why := metricsource.Guard{Hub: []netip.AddrPort{hub}}.Refuse(netip.MustParseAddrPort(address))
 		assert.Equal(t, refused != "", why != "", address)

@@ -23,9 +23,28 @@ type Guard struct {
 // metadata are addresses at which clouds tell credentials to those who ask, and that are not link-local.
 var metadata = []netip.Addr{netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:ec2::254")}
 
-// Refuse says why an address is not called; empty if it may be.
+// Refuse says why an address is not called; empty if it may be. An address of NAT64 leads to an IPv4 address, and is judged by that.
 func (g Guard) Refuse(target netip.AddrPort) string {
-	addr := target.Addr().Unmap()
+	addr := bare(target.Addr())
+	behind := behindNAT64(addr)
+	if behind == nil {
+		return g.refuseAddress(addr, target.Port())
+	}
+	if within(g.Denied, addr) {
+		return deniedByOperator
+	}
+	for _, ipv4 := range behind {
+		if why := g.refuseAddress(ipv4, target.Port()); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+const deniedByOperator = "it is in a range that the hub agent's operator denies"
+
+// refuseAddress judges a bare address.
+func (g Guard) refuseAddress(addr netip.Addr, port uint16) string {
 	switch {
 	case addr.IsLoopback() && !g.AllowLoopback:
 		return "it is an address of the hub agent's own machine"
@@ -39,25 +58,73 @@ func (g Guard) Refuse(target netip.AddrPort) string {
 		return "it is the address of a cloud's metadata"
 	}
 	for _, hub := range g.Hub {
-		if hub.Addr().Unmap() == addr && (!addr.IsLoopback() || hub.Port() == target.Port()) {
+		if bare(hub.Addr()) == addr && (!addr.IsLoopback() || hub.Port() == port) {
 			return "it is the address of the hub's API server"
 		}
 	}
-	within := func(ranges netip.Prefix) bool { return ranges.Contains(addr) }
 	switch {
-	case slices.ContainsFunc(g.Denied, within):
-		return "it is in a range that the hub agent's operator denies"
-	case len(g.Allowed) > 0 && !slices.ContainsFunc(g.Allowed, within):
+	case within(g.Denied, addr):
+		return deniedByOperator
+	case len(g.Allowed) > 0 && !within(g.Allowed, addr):
 		return "it is in none of the ranges that the hub agent's operator allows"
 	}
 	return ""
 }
 
-// ParseRanges reads ranges of addresses like 10.0.0.0/8.
+// bare is an address as ranges are about it: IPv4 as such, and without the zone, which says by which interface it is reached. No
+// range contains an address with a zone.
+func bare(addr netip.Addr) netip.Addr { return addr.WithZone("").Unmap() }
+
+func within(ranges []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(addr) })
+}
+
+// The prefixes of NAT64: the well-known one, and the one for networks of one's own, in which networks choose a longer one.
+var (
+	nat64Known = netip.MustParsePrefix("64:ff9b::/96")
+	nat64Own   = netip.MustParsePrefix("64:ff9b:1::/48")
+	// noNetwork is where no server is: what is read in an address of which the IPv4 address stands elsewhere.
+	noNetwork = netip.MustParsePrefix("0.0.0.0/8")
+)
+
+// nat64Forms are where in an address of NAT64 the IPv4 address may stand, by the length of the network's prefix: 96, 64, 56, 48
+// (RFC 6052, 2.2).
+var nat64Forms = [][4]int{{12, 13, 14, 15}, {9, 10, 11, 12}, {7, 9, 10, 11}, {6, 7, 9, 10}}
+
+// behindNAT64 are the IPv4 addresses that an address of NAT64 may lead to; nil for any other. Which one it is, the prefix of the
+// network says, which is not known here: so none of them may be one that is refused.
+func behindNAT64(addr netip.Addr) (behind []netip.Addr) {
+	forms := nat64Forms
+	switch {
+	case nat64Known.Contains(addr):
+		forms = forms[:1]
+	case !nat64Own.Contains(addr):
+		return nil
+	}
+	octets := addr.As16()
+	for _, at := range forms {
+		ipv4 := netip.AddrFrom4([4]byte{octets[at[0]], octets[at[1]], octets[at[2]], octets[at[3]]})
+		if !noNetwork.Contains(ipv4) {
+			behind = append(behind, ipv4)
+		}
+	}
+	if behind == nil {
+		return []netip.Addr{netip.IPv4Unspecified()}
+	}
+	return behind
+}
+
+// ipv4Bits is how long the prefix of IPv4 addresses is that are written as IPv6, as in ::ffff:10.0.0.0.
+const ipv4Bits = 96
+
+// ParseRanges reads ranges of addresses like 10.0.0.0/8. IPv4 ranges that are written as IPv6 are read as what they are.
 func ParseRanges(texts []string) ([]netip.Prefix, error) {
 	var ranges []netip.Prefix
 	for _, text := range texts {
 		parsed, err := netip.ParsePrefix(text)
+		if err == nil && parsed.Addr().Is4In6() {
+			parsed, err = parsed.Addr().Unmap().Prefix(parsed.Bits() - ipv4Bits)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%q is no range of addresses: write it like 10.0.0.0/8 or fd00::/8", text)
 		}
