@@ -241,7 +241,9 @@ func (j *Judge) answersByCluster(reading Reading, clusters []string) (by map[str
 	label, named := cmp.Or(j.metric.PerCluster.Label, "cluster"), map[string]bool{}
 	observed := map[string]float64{}
 	for _, s := range reading.Observations {
-		observed[s.Labels[label]] += s.Value
+		if isNumber(s.Value) {
+			observed[s.Labels[label]] += s.Value
+		}
 	}
 	for _, s := range reading.Samples {
 		name := s.Labels[label]

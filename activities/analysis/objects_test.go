@@ -1,6 +1,7 @@
 package analysis_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -147,6 +148,15 @@ func TestFewObservationsAreNoData(t *testing.T) {
 	assert.Equal(t, neither, m.Outcome, "the bad cluster had too little traffic to say so")
 	assert.EqualValues(t, 2, m.Clusters.Missing)
 	assert.EqualValues(t, 1, m.Clusters.Passing)
+
+	for _, none := range []float64{math.NaN(), math.Inf(1)} {
+		reading.Observations[0].Value = none
+		m = byCluster.Judge(t.Context(), reading, clusters)
+		assert.EqualValues(t, 3, m.Clusters.Missing, "%v observations are no number of them", none)
+		whole := values(0.5)
+		whole.Observations = values(none).Samples
+		assert.Equal(t, neither, judge.Judge(t.Context(), whole, nil).Outcome, "%v observations of all", none)
+	}
 }
 
 func TestTheArgumentsOfAnObjectGiveAName(t *testing.T) {
