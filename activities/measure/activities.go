@@ -141,7 +141,9 @@ type measuring struct {
 	// worst is the metric that the phase of the analysis comes from.
 	worst          int
 	began, written time.Time
-	dirty          bool
+	// dirty says that there is something to write. That a measurement is put off is not worth a write, unless the next call needs to
+	// know: putOff says that one was.
+	dirty, putOff bool
 }
 
 // measure takes one measurement after the other.
@@ -169,6 +171,9 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 		now := m.Clock.Now()
 		wait := next.Sub(now)
 		leaves := wait >= waitsFor || next.Sub(m.began) > callLasts
+		if wait >= waitsFor && m.putOff {
+			m.dirty = true // otherwise the gates would ask to measure at once
+		}
 		if m.dirty && (leaves || m.written.Equal(m.began) || now.Sub(m.written) >= writeEvery) {
 			if err := m.write(ctx); err != nil {
 				return act.MeasureResult{}, err
@@ -276,7 +281,6 @@ func (m *measuring) takeDue(ctx context.Context) error {
 	for _, record := range results {
 		if record != nil {
 			record()
-			m.dirty = true
 		}
 	}
 	return nil
@@ -287,7 +291,7 @@ func (m *measuring) measureMetric(ctx context.Context, i int) (record func(), er
 	metric, of := m.run.Spec.Metrics[i], &m.run.Status.Metrics[i]
 	q := metricsource.Question{
 		Metric: metric, Of: m.run, Placement: m.subject.placement,
-		Clusters: m.subject.of(m.run.Spec.Position), Control: m.subject.control, Sequence: of.Measured + of.Errors + 1,
+		Clusters: m.subject.of(m.run.Spec.Position), Control: m.subject.control, Sequence: metricsource.NextSequence(of),
 	}
 	reading, later, err := m.answerQuestion(ctx, q)
 	if err != nil {
@@ -295,13 +299,14 @@ func (m *measuring) measureMetric(ctx context.Context, i int) (record func(), er
 	}
 	at := m.Clock.Now()
 	if later > 0 {
-		return func() { of.NextAt = microTime(at.Add(later)) }, nil
+		return func() { of.NextAt, m.putOff = microTime(at.Add(later)), true }, nil
 	}
 	taken := m.judges[i].Judge(ctx, reading, q.Clusters)
 	m.Metrics.countMeasurement(taken.Outcome, analysis.ProviderOf(metric.AnalysisMetric))
 	return func() {
 		analysis.Count(of, taken.Outcome, at)
 		analysis.Note(of, taken, at, q.Query(), len(m.judges))
+		m.dirty = true
 		m.assess(i)
 	}, nil
 }
@@ -362,7 +367,7 @@ func (m *measuring) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing StageAnalysisRun %s: %w", m.run.Name, err)
 	}
-	m.written, m.dirty = m.Clock.Now(), false
+	m.written, m.dirty, m.putOff = m.Clock.Now(), false, false
 	return nil
 }
 

@@ -2,6 +2,8 @@ package measure_test
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
@@ -23,6 +26,10 @@ type ending struct {
 	t       *testing.T
 	endings []batchv1.JobCondition
 	made    []*batchv1.Job
+	// only, if it is set, is how the names of the Jobs begin that are ended.
+	only  string
+	ended int
+	mu    sync.Mutex
 }
 
 func (e *ending) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
@@ -30,8 +37,11 @@ func (e *ending) Create(ctx context.Context, object client.Object, options ...cl
 	if !is {
 		return e.Client.Create(ctx, object, options...)
 	}
-	if n := len(e.made); n < len(e.endings) {
-		job.Status.Conditions = []batchv1.JobCondition{e.endings[n]}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended < len(e.endings) && strings.HasPrefix(job.Name, e.only) {
+		job.Status.Conditions = []batchv1.JobCondition{e.endings[e.ended]}
+		e.ended++
 	}
 	job.CreationTimestamp = metav1.NewTime(begin)
 	e.made = append(e.made, job.DeepCopy())
@@ -50,31 +60,43 @@ func runsJob(count int32) fleetflowv1alpha1.AnalysisMetric {
 	}
 }
 
+// cronJob is one that analyses may run.
+func cronJob() *batchv1.CronJob {
+	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "jobs", Name: "e2e", Annotations: map[string]string{fleetflowv1alpha1.AnalysesMayRunAnnotation: "true"},
+	}, Spec: batchv1.CronJobSpec{Suspend: new(true)}}
+	cron.Spec.JobTemplate.Labels = map[string]string{"app": "e2e"}
+	cron.Spec.JobTemplate.Spec.Template.Spec.Containers = []corev1.Container{{Name: "e2e", Image: "e2e:1"}}
+	return cron
+}
+
 func TestAJobDecides(t *testing.T) {
 	complete, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "BackoffLimitExceeded")
 	for sentence, test := range map[string]struct {
 		count      int32
 		endings    []batchv1.JobCondition
-		awake      bool
+		change     func(*batchv1.CronJob)
 		namespaces []string
 		phase      fleetflowv1alpha1.AnalysisPhase
 		message    string
 		jobs       int
 	}{
-		"it succeeds":                      {1, []batchv1.JobCondition{complete}, false, []string{"jobs"}, "Succeeded", "1 of 1 good", 1},
-		"it succeeds twice":                {2, []batchv1.JobCondition{complete, complete}, false, []string{"jobs"}, "Succeeded", "2 of 2 good", 2},
-		"it fails":                         {1, []batchv1.JobCondition{failed}, false, []string{"jobs"}, "Failed", "BackoffLimitExceeded", 1},
-		"its deadline ends it":             {1, []batchv1.JobCondition{ended(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)}, false, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
-		"nothing ends it":                  {1, nil, false, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
-		"the CronJob runs by itself":       {1, nil, true, []string{"jobs"}, "Error", "is not suspended", 0},
-		"no Jobs may run in its namespace": {1, nil, false, []string{"others"}, "Error", "no Jobs for metrics run in namespace jobs", 0},
+		"it succeeds":                {1, []batchv1.JobCondition{complete}, nil, []string{"jobs"}, "Succeeded", "1 of 1 good", 1},
+		"it succeeds twice":          {2, []batchv1.JobCondition{complete, complete}, nil, []string{"jobs"}, "Succeeded", "2 of 2 good", 2},
+		"it fails":                   {1, []batchv1.JobCondition{failed}, nil, []string{"jobs"}, "Failed", "BackoffLimitExceeded", 1},
+		"its deadline ends it":       {1, []batchv1.JobCondition{ended(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)}, nil, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
+		"nothing ends it":            {1, nil, nil, []string{"jobs"}, "Error", "has not ended within 2m0s", 1},
+		"the CronJob runs by itself": {1, nil, func(c *batchv1.CronJob) { c.Spec.Suspend = new(false) }, []string{"jobs"}, "Error", "is not suspended", 0},
+		"its owner has not said that analyses may run it": {1, nil, func(c *batchv1.CronJob) { c.Annotations = nil }, []string{"jobs"}, "Error", `its owner lets them run it by the annotation fleetflow.io/analyses-may-run: "true"`, 0},
+		"its owner has said that they may not":            {1, nil, func(c *batchv1.CronJob) { c.Annotations[fleetflowv1alpha1.AnalysesMayRunAnnotation] = "false" }, []string{"jobs"}, "Error", "is not for analyses", 0},
+		"no Jobs may run in its namespace":                {1, nil, nil, []string{"others"}, "Error", "no Jobs for metrics run in namespace jobs", 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), runsJob(test.count))
-			suspended := !test.awake
-			cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "e2e"}, Spec: batchv1.CronJobSpec{Suspend: &suspended}}
-			cron.Spec.JobTemplate.Labels = map[string]string{"app": "e2e"}
-			cron.Spec.JobTemplate.Spec.Template.Spec.Containers = []corev1.Container{{Name: "e2e", Image: "e2e:1"}}
+			cron := cronJob()
+			if test.change != nil {
+				test.change(cron)
+			}
 			require.NoError(t, f.Create(t.Context(), cron))
 			hub := &ending{Client: f.Client, t: t, endings: test.endings}
 			f.acts.Jobs = metricsource.Jobs{Client: hub, Live: f.Client, Reach: analysis.Reach{JobNamespaces: test.namespaces}, Clock: f.clock}
@@ -95,4 +117,56 @@ func TestAJobDecides(t *testing.T) {
 			assert.Equal(t, "web", job.Spec.Template.Annotations["fleetflow.io/placement"])
 		})
 	}
+}
+
+func TestTheTimeoutOfAJobIsTheOneThatEndsIt(t *testing.T) {
+	f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), runsJob(1))
+	cron := cronJob()
+	cron.Spec.JobTemplate.Spec.ActiveDeadlineSeconds = new(int64(30))
+	require.NoError(t, f.Create(t.Context(), cron))
+	hub := &ending{Client: f.Client, t: t, endings: []batchv1.JobCondition{ended(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)}}
+	f.acts.Jobs = metricsource.Jobs{Client: hub, Live: f.Client, Reach: analysis.Reach{JobNamespaces: []string{"jobs"}}, Clock: f.clock}
+	_, _, got := f.measure()
+	assert.Contains(t, got.Status.Message, "has not ended within 30s")
+}
+
+func TestAJobThatRunsIsLookedAtLessAndLessAndWritesNothing(t *testing.T) {
+	metric := runsJob(1)
+	metric.Job.Timeout = &metav1.Duration{Duration: time.Hour}
+	f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), metric)
+	require.NoError(t, f.Create(t.Context(), cronJob()))
+	hub := &ending{Client: f.Client, t: t}
+	looks, writes := 0, 0
+	watched := interceptor.NewClient(f.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*batchv1.Job); is {
+				looks++
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	f.onStatus(func(write func() error) error { writes++; return write() })
+	f.acts.Jobs = metricsource.Jobs{Client: hub, Live: watched, Reach: analysis.Reach{JobNamespaces: []string{"jobs"}}, Clock: f.clock}
+	_, _, got := f.measure()
+	assert.Contains(t, got.Status.Message, "has not ended within 1h0m0s")
+	assert.LessOrEqual(t, looks, 110, "once in 40 s")
+	assert.LessOrEqual(t, writes, 3, "when it begins, and when it ends")
+}
+
+func TestTheJobsOfAnAnalysisThatIsOverAreDeletedUnlessTheyHaveEnded(t *testing.T) {
+	quick, slow := runsJob(2), runsJob(1)
+	slow.Name = "slow"
+	f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), quick, slow)
+	require.NoError(t, f.Create(t.Context(), cronJob()))
+	hub := &ending{Client: f.Client, t: t, only: "e2e", endings: []batchv1.JobCondition{ended(batchv1.JobFailed, "BackoffLimitExceeded")}}
+	f.acts.Jobs = metricsource.Jobs{Client: hub, Live: f.Client, Reach: analysis.Reach{JobNamespaces: []string{"jobs"}}, Clock: f.clock}
+	_, _, got := f.measure()
+	require.Equal(t, fleetflowv1alpha1.AnalysisFailed, got.Status.Phase)
+	var left batchv1.JobList
+	require.NoError(t, f.List(t.Context(), &left))
+	require.Len(t, left.Items, 2)
+	require.NoError(t, f.acts.Jobs.DeleteUnended(t.Context(), got))
+	require.NoError(t, f.List(t.Context(), &left))
+	require.Len(t, left.Items, 1, "whose log people want to see")
+	assert.Contains(t, left.Items[0].Name, "e2e")
 }

@@ -36,6 +36,11 @@ type Question struct {
 	Sequence int32
 }
 
+// NextSequence is the number of the measurement of a metric that is under way, or comes next.
+func NextSequence(counted *fleetflowv1alpha1.AnalysisMetricStatus) int32 {
+	return counted.Measured + counted.Errors + 1
+}
+
 // Query is what is asked, as people read it: the query with the names of the clusters, a path, or what names an object.
 func (q Question) Query() string {
 	switch {

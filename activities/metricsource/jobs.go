@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -21,8 +22,12 @@ import (
 )
 
 const (
-	// jobLookEvery is after how long a Job is looked at again that has not ended.
-	jobLookEvery = 5 * time.Second
+	// jobLookFirst and jobLookLast are after how long a Job is looked at again that has not ended: one that has begun just now, and at
+	// the latest. It is less than a minute: within that, the activity waits itself.
+	jobLookFirst = 5 * time.Second
+	jobLookLast  = 40 * time.Second
+	// jobLookShare is after which part of the time that a Job has taken it is looked at again.
+	jobLookShare = 4
 	// jobKept is for how long one that has ended is kept, for people who want to see its log.
 	jobKept = time.Hour
 	// jobSlack is how much longer than its timeout a Job may take, until it counts as one that is not ended: a hub may have no
@@ -57,7 +62,7 @@ func (j Jobs) Read(ctx context.Context, q Question) (reading analysis.Reading, l
 	case !isOf(&job, q.Of):
 		return analysis.Reading{Problem: fmt.Sprintf("there is a Job %s that is not of this analysis", key)}, 0, nil
 	}
-	return j.readJob(ctx, &job, q.Metric.Job.EffectiveTimeout())
+	return j.readJob(ctx, &job, timeoutOf(&job, q.Metric.Job))
 }
 
 // nameOfJob is the name of the Job of a measurement: looking twice finds the same one.
@@ -86,13 +91,17 @@ func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedNam
 	if err != nil {
 		return reading, 0, fmt.Errorf("reading CronJob %s/%s of metric %s: %w", wanted.Namespace, wanted.FromCronJob, q.Metric.Name, err)
 	}
+	if cron.Annotations[fleetflowv1alpha1.AnalysesMayRunAnnotation] != "true" {
+		return analysis.Reading{Problem: fmt.Sprintf("CronJob %s/%s is not for analyses: its owner lets them run it by the annotation %s: \"true\"",
+			wanted.Namespace, wanted.FromCronJob, fleetflowv1alpha1.AnalysesMayRunAnnotation)}, 0, nil
+	}
 	if cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
 		return analysis.Reading{Problem: fmt.Sprintf("CronJob %s/%s is not suspended: it runs by itself, too", wanted.Namespace, wanted.FromCronJob)}, 0, nil
 	}
 	err = j.Client.Create(ctx, newJob(&cron, q, key))
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
-		return reading, jobLookEvery, nil
+		return reading, jobLookFirst, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		return analysis.Reading{Problem: fmt.Sprintf("the hub refuses the Job: %s", apierrors.ReasonForError(err))}, 0, nil
 	}
@@ -128,6 +137,14 @@ func newJob(cron *batchv1.CronJob, q Question, key types.NamespacedName) *batchv
 	return job
 }
 
+// timeoutOf is how long a Job may take: what the metric says, or the CronJob, if that is less.
+func timeoutOf(job *batchv1.Job, wanted *fleetflowv1alpha1.JobRun) time.Duration {
+	if of := job.Spec.ActiveDeadlineSeconds; of != nil {
+		return time.Duration(*of) * time.Second
+	}
+	return wanted.EffectiveTimeout()
+}
+
 // readJob says how a Job has ended, if it has.
 func (j Jobs) readJob(ctx context.Context, job *batchv1.Job, timeout time.Duration) (reading analysis.Reading, later time.Duration, err error) {
 	late := fmt.Sprintf("the Job %s/%s has not ended within %s", job.Namespace, job.Name, timeout)
@@ -142,12 +159,54 @@ func (j Jobs) readJob(ctx context.Context, job *batchv1.Job, timeout time.Durati
 			return analysis.Reading{Decided: fleetflowv1alpha1.OutcomeFailure, Message: fmt.Sprintf("Job %s: %s", job.Name, c.Reason)}, 0, nil
 		}
 	}
-	if j.Clock.Since(job.CreationTimestamp.Time) < timeout+jobSlack {
-		return reading, jobLookEvery, nil
+	if taken := j.Clock.Since(job.CreationTimestamp.Time); taken < timeout+jobSlack {
+		return reading, min(max(taken/jobLookShare, jobLookFirst), jobLookLast), nil
 	}
-	err = j.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
-	if client.IgnoreNotFound(err) != nil {
-		return reading, 0, fmt.Errorf("deleting Job %s/%s, which has not ended: %w", job.Namespace, job.Name, err)
+	if err := j.deleteJob(ctx, job); err != nil {
+		return reading, 0, err
 	}
 	return analysis.Reading{Problem: late}, 0, nil
+}
+
+// deleteJob deletes a Job that has not ended, with its pods.
+func (j Jobs) deleteJob(ctx context.Context, job *batchv1.Job) error {
+	err := j.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Job %s/%s, which has not ended: %w", job.Namespace, job.Name, err)
+	}
+	return nil
+}
+
+// DeleteUnended deletes the Jobs of an analysis that have not ended: nothing waits for them any more. Those that have ended stay, for
+// people who want to see their logs.
+func (j Jobs) DeleteUnended(ctx context.Context, run *fleetflowv1alpha1.StageAnalysisRun) error {
+	for i := range run.Status.Metrics {
+		if i >= len(run.Spec.Metrics) || run.Spec.Metrics[i].Job == nil || j.Reach.Refuse(run.Spec.Metrics[i].AnalysisMetric) != "" {
+			continue
+		}
+		counted := &run.Status.Metrics[i]
+		q := Question{Metric: run.Spec.Metrics[i], Of: run, Sequence: NextSequence(counted)}
+		key := types.NamespacedName{Namespace: q.Metric.Job.Namespace, Name: nameOfJob(q)}
+		var job batchv1.Job
+		err := j.Live.Get(ctx, key, &job)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("reading Job %s of metric %s: %w", key, q.Metric.Name, err)
+		case !isOf(&job, run) || hasEnded(&job):
+			continue
+		}
+		if err := j.deleteJob(ctx, &job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasEnded says that a Job is complete or has failed.
+func hasEnded(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+	})
 }

@@ -289,7 +289,8 @@ type JobRun struct {
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	Namespace string `json:"namespace"`
 
-	// FromCronJob is the name of a CronJob whose spec.suspend is true.
+	// FromCronJob is the name of a CronJob whose spec.suspend is true, and that has the annotation fleetflow.io/analyses-may-run:
+	// "true", by which its owner lets templates run it.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
@@ -301,6 +302,10 @@ type JobRun struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("24h")`,message="timeout must be 1s to 24h: write it like 15m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
+
+// AnalysesMayRunAnnotation, if it is "true" on a CronJob, lets metrics run its Job: the owner of the CronJob decides, as it runs with
+// the ServiceAccount and the Secrets of its pods.
+const AnalysesMayRunAnnotation = GroupName + "/analyses-may-run"
 
 // defaultJobTimeout is how long a Job may take that does not say.
 const defaultJobTimeout = 15 * time.Minute
