@@ -177,9 +177,11 @@ func (j Jobs) deleteJob(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// DeleteUnended deletes the Jobs of an analysis that have not ended: nothing waits for them any more. Those that have ended stay, for
-// people who want to see their logs.
+// DeleteUnended deletes the Jobs of the attempt of an analysis that its status is about, as far as they have not ended: nothing waits
+// for them any more. Those that have ended stay, for people who want to see their logs.
 func (j Jobs) DeleteUnended(ctx context.Context, run *fleetflowv1alpha1.StageAnalysisRun) error {
+	run = run.DeepCopy()
+	run.Spec.Attempt = run.Status.Attempt
 	for i := range run.Status.Metrics {
 		if i >= len(run.Spec.Metrics) || run.Spec.Metrics[i].Job == nil || j.Reach.Refuse(run.Spec.Metrics[i].AnalysisMetric) != "" {
 			continue

@@ -63,6 +63,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
 			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
 			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
+			Jobs: metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}

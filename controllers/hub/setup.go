@@ -61,6 +61,8 @@ type Options struct {
 	Catch *safetycatch.Catch
 	// Sources says which metric sources can be used.
 	Sources stageanalysis.SourceChecker
+	// Jobs deletes Jobs of analyses; with nil none are.
+	Jobs stageanalysis.JobDeleter
 	// Reach is what metrics may reach on the hub.
 	Reach analysis.Reach
 	// Exemptions says which exemptions count.
@@ -107,7 +109,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return rolloutexemption.NewReconciler(cached, recorder("rollout-exemption-controller"), clk, options.Exemptions).SetupWithManager(mgr)
 		}},
 		{"stage analysis", options.Sources == nil, func() error {
-			return stageanalysis.SetupWithManager(mgr, options.Sources, options.Reach, clk)
+			return stageanalysis.SetupWithManager(mgr, options.Sources, options.Jobs, options.Reach, clk)
 		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}

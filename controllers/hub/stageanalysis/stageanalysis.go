@@ -1,5 +1,5 @@
-// Package stageanalysis writes into the status of StageAnalyses whether they can be used, and into that of MetricSources. It measures
-// nothing: runs do that.
+// Package stageanalysis writes into the status of StageAnalyses whether they can be used, and into that of MetricSources, and deletes
+// Jobs that nothing waits for any more. It measures nothing: runs do that.
 package stageanalysis
 
 import (
@@ -97,9 +97,9 @@ func putInto(conditions *[]metav1.Condition, condition metav1.Condition, generat
 	return meta.SetStatusCondition(conditions, condition)
 }
 
-// SetupWithManager registers both, if the hub serves the kinds.
-func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, reach analysis.Reach, clk clock.PassiveClock) error {
-	for _, kind := range []string{"StageAnalysis", "MetricSource"} {
+// SetupWithManager registers all, if the hub serves the kinds; what looks after Jobs, if any namespace may have some.
+func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, deleter JobDeleter, reach analysis.Reach, clk clock.PassiveClock) error {
+	for _, kind := range []string{"StageAnalysis", "MetricSource", "StageAnalysisRun"} {
 		_, err := mgr.GetRESTMapper().RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
 			return nil
@@ -117,9 +117,13 @@ func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, reach analysis.Re
 	if err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named("metric-source").
+	err = ctrl.NewControllerManagedBy(mgr).Named("metric-source").
 		For(&fleetflowv1alpha1.MetricSource{}, changed).
 		Complete(&sources{mgr.GetClient(), checker, clk})
+	if err != nil || deleter == nil || len(reach.JobNamespaces) == 0 {
+		return err
+	}
+	return (&jobs{mgr.GetClient(), deleter, clk}).setUp(mgr)
 }
 
 // requestAll requests every template: a source that comes, goes or changes may make it valid or not.
