@@ -68,10 +68,21 @@ func ProviderOf(metric fleetflowv1alpha1.AnalysisMetric) string {
 	case metric.Objects != nil:
 		return string(metric.Objects.From)
 	case metric.Job != nil:
-		return "Job"
+		return providerJob
 	}
 	_, kind := SourceOf(metric)
 	return string(kind)
+}
+
+// providerJob is a metric that is measured by a Job.
+const providerJob = "Job"
+
+// Providers are all that ProviderOf can say.
+func Providers() []string {
+	return []string{
+		string(fleetflowv1alpha1.MetricSourcePrometheus), string(fleetflowv1alpha1.MetricSourceWebhook), providerJob,
+		string(fleetflowv1alpha1.ObjectsFromWorks), string(fleetflowv1alpha1.ObjectsFromHub),
+	}
 }
 
 // CheckTemplate says why no analysis can be made of a template; nil if one can.

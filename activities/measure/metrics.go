@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/analysis"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -16,9 +17,20 @@ type Metrics struct {
 	requests     *prometheus.HistogramVec
 }
 
-// NewMetrics makes them; they are yet to be registered.
+// outcomes are what a measurement can come to, and endings what an attempt can, once it has begun to measure.
+var (
+	outcomes = []fleetflowv1alpha1.AnalysisOutcome{
+		fleetflowv1alpha1.OutcomeSuccess, fleetflowv1alpha1.OutcomeFailure, fleetflowv1alpha1.OutcomeInconclusive, fleetflowv1alpha1.OutcomeError,
+	}
+	endings = []fleetflowv1alpha1.AnalysisPhase{
+		fleetflowv1alpha1.AnalysisSucceeded, fleetflowv1alpha1.AnalysisFailed, fleetflowv1alpha1.AnalysisInconclusive, fleetflowv1alpha1.AnalysisError,
+	}
+)
+
+// NewMetrics makes them; they are yet to be registered. What can be counted starts at zero: an alert on an increase would not
+// see the first of a series that begins with one.
 func NewMetrics() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		measurements: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleetflow_analysis_measurements_total", Help: "Measurements of analyses, by what they came to and by what was asked.",
 		}, []string{"outcome", "provider"}),
@@ -30,6 +42,15 @@ func NewMetrics() *Metrics {
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60},
 		}, []string{"source"}),
 	}
+	for _, outcome := range outcomes {
+		for _, provider := range analysis.Providers() {
+			m.measurements.WithLabelValues(string(outcome), provider)
+		}
+	}
+	for _, phase := range endings {
+		m.runs.WithLabelValues(string(phase))
+	}
+	return m
 }
 
 // Collectors are what to register.

@@ -85,7 +85,8 @@ type options struct {
 
 // parseOptions reads the flags; the error names what is wrong and what is allowed.
 func parseOptions(args []string, out io.Writer, lookup func(string) (string, bool)) (*options, error) {
-	o := &options{outages: &stagedupdate.APIServerOutages{Clock: clock.RealClock{}}, clock: agent.NewAPIClock(clock.RealClock{})}
+	clk := agent.NewAPIClock(clock.RealClock{})
+	o := &options{outages: &stagedupdate.APIServerOutages{Clock: clk}, clock: clk}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
 	o.Add(f, agent.Defaults{

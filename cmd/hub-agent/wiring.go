@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 	temporallog "go.temporal.io/sdk/log"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -40,12 +39,12 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	temporal.Priority = waker.Priorities{Cached: mgr.GetClient()}.KeyOf
 	checks := []agent.Check{hubAPI, agent.CachesAreFilled("caches", mgr.GetCache()), {Name: "temporal", Run: temporal.Check}}
 	// Controllers and activities share one, and what it remembers of snapshots.
-	kinds, err := servedkinds.NewCache(mgr.GetConfig(), mgr.GetAPIReader(), clock.RealClock{}, o.filter)
+	kinds, err := servedkinds.NewCache(mgr.GetConfig(), mgr.GetAPIReader(), o.clock, o.filter)
 	if err != nil {
 		return nil, err
 	}
 	kinds.ClusterScopedInConfigMaps = o.configMapEnvelopes == configMapsHoldAny
-	syncer := worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, kinds.EnvelopeRules)
+	syncer := worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), o.clock, kinds.EnvelopeRules)
 	catch, err := addSafetyCatch(mgr, o)
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ type Options struct {
 	Reach analysis.Reach
 	// Exemptions says which exemptions count.
 	Exemptions gateread.ExemptionRule
-	// Clock is that of the hub's API server: by it windows open, and holds and exemptions expire.
+	// Clock is that of the hub's API server: by it windows open, holds and exemptions expire, and everything waits.
 	Clock clock.WithTicker
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
@@ -90,7 +90,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"cluster profile", options.ProfileNamespace == "", func() error {
 			return clusterprofile.NewReconciler(cached, recorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
 		}},
-		{"resource watch", false, func() error { return resourcewatch.SetupWithManager(mgr, options.Temporal, options.Filter) }},
+		{"resource watch", false, func() error { return resourcewatch.SetupWithManager(mgr, options.Temporal, clk, options.Filter) }},
 		{"override", false, func() error {
 			var failed error
 			for _, r := range override.NewReconcilers(cached, live, recorder("override-controller"), clk) {
@@ -127,7 +127,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			}},
 			setUp{"placement", false, func() error { return placements.SetupWithManager(mgr, scope) }},
 			setUp{"staged update run", false, func() error { return runs.SetupWithManager(mgr, scope) }},
-			setUp{"cluster watch", false, func() error { return clusterwatch.SetupWithManager(mgr, options.Temporal, scope) }},
+			setUp{"cluster watch", false, func() error { return clusterwatch.SetupWithManager(mgr, options.Temporal, clk, scope) }},
 			setUp{"report back", false, func() error { return reportback.NewReconciler(cached, live).SetupWithManager(mgr, scope) }},
 		)
 	}

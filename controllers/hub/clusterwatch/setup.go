@@ -14,12 +14,12 @@ import (
 
 // SetupWithManager adds the watching of clusters to a manager; the poker wakes workflows. On start it checks every
 // cluster once, so that no change is missed that happened while no hub was running.
-func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, scope placementv1beta1.Scope) error {
-	debouncer := waker.NewDebouncer(poker, clock.RealClock{}, mgr.GetLogger().WithName("clusterwatch"))
+func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, clk clock.WithTicker, scope placementv1beta1.Scope) error {
+	debouncer := waker.NewDebouncer(poker, clk, mgr.GetLogger().WithName("clusterwatch"))
 	if err := mgr.Add(debouncer); err != nil {
 		return fmt.Errorf("adding the debouncer of changed clusters: %w", err)
 	}
-	reconciler := NewReconciler(mgr.GetClient(), debouncer, clock.RealClock{})
+	reconciler := NewReconciler(mgr.GetClient(), debouncer, clk)
 	reconciler.scope = scope
 	source := &source{Reconciler: reconciler, log: mgr.GetLogger().WithName("clusterwatch")}
 	return builder.TypedControllerManagedBy[Request](mgr).

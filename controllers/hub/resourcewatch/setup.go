@@ -16,7 +16,7 @@ import (
 
 // SetupWithManager adds the watcher to a manager; the poker wakes workflows, and the
 // filter is what the operator of the hub keeps from being placed.
-func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filter) error {
+func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, clk clock.WithTicker, filter snapshot.Filter) error {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandlerWithContext = rest.NoWarnings{} // the versions are not our choice
 	watches, err := metadata.NewForConfig(config)
@@ -27,12 +27,12 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 	if err != nil {
 		return fmt.Errorf("creating the client that watches the content of selected resources: %w", err)
 	}
-	kinds, err := servedkinds.NewCache(config, mgr.GetAPIReader(), clock.RealClock{}, filter)
+	kinds, err := servedkinds.NewCache(config, mgr.GetAPIReader(), clk, filter)
 	if err != nil {
 		return err
 	}
 	log := mgr.GetLogger().WithName("resourcewatch")
-	debouncer := waker.NewDebouncer(poker, clock.RealClock{}, log)
+	debouncer := waker.NewDebouncer(poker, clk, log)
 	if err := mgr.Add(debouncer); err != nil {
 		return fmt.Errorf("adding the debouncer of changed resources: %w", err)
 	}
@@ -46,7 +46,7 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 		Marker:     debouncer,
 		Reports:    mgr.GetClient(),
 		Events:     mgr.GetEventRecorder("resource-watch"),
-		Clock:      clock.RealClock{},
+		Clock:      clk,
 		Log:        log,
 	}
 	return mgr.Add(watcher)
