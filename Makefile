@@ -188,14 +188,16 @@ vulncheck: ## No code that is called has a known vulnerability; needs https://vu
 
 ##@ Test it
 
-# Unit tests use all cores. The specs and guides on the local fleet mostly wait: for soak times, restarts, members that
-# come and go. The other suites run beside them, and their output is printed at the end; but not the one in a browser, whose
-# pages are drawn by processes that give way to all others.
+# Unit tests use all cores. The specs and the guides on local fleets mostly wait: for soak times, restarts, members that
+# come and go. The guides, on a fleet of their own, and the other suites run beside the specs, and their output is printed at
+# the end; but not the suite in a browser, whose pages are drawn by processes that give way to all others.
 .PHONY: test
-test: test-unit compile-suites test-web ## All tests (about 35 min)
-	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; failed=0; \
+test: test-unit compile-suites test-web ## All tests (about 40 min)
+	@log=$$(mktemp); guides=$$(mktemp); trap 'rm -f "$$log" "$$guides"' EXIT; failed=0; \
 	$(MAKE) test-crds test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
-	$(MAKE) test-integration || failed=$$?; wait "$$beside" || failed=$$?; cat "$$log"; exit "$$failed"
+	$(MAKE) test-documents >"$$guides" 2>&1 & reading=$$!; \
+	$(MAKE) test-integration || failed=$$?; wait "$$reading" || failed=$$?; cat "$$guides"; \
+	wait "$$beside" || failed=$$?; cat "$$log"; exit "$$failed"
 
 # A compiler that uses all cores would take them from the local fleet: what the suites import, and the programs that they
 # run, are compiled before they start.
@@ -270,7 +272,12 @@ test-install: ## The charts on real API servers, their agents run as their Deplo
 .PHONY: test-integration
 test-integration: ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache (about 22 min)
 	@echo '== integration tests on a local fleet'
-	@go test -count=1 -tags integration -timeout 60m $(TESTFLAGS) ./test/integration/...
+	@go test -count=1 -tags integration -timeout 60m -skip '^TestDocuments$$' $(TESTFLAGS) ./test/integration
+
+.PHONY: test-documents
+test-documents: ## Every command that the guides print, on a local fleet of its own. Never from the test cache (about 20 min)
+	@echo '== guides, followed on a local fleet'
+	@FLEETFLOW_OWN_FLEET=.fleet-documents go test -count=1 -tags integration -timeout 60m -run '^TestDocuments$$' $(TESTFLAGS) ./test/integration
 
 .PHONY: test-crash
 test-crash: ## Every loss at every moment of a run, on a local fleet; takes a quarter of an hour

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -22,6 +23,8 @@ import (
 const (
 	// fleetEnv names the folder of a running fleet to use.
 	fleetEnv = "FLEETFLOW_FLEET"
+	// ownFleetEnv names the folder in the repository of the fleet that is brought up otherwise, so that two of them can be side by side.
+	ownFleetEnv = "FLEETFLOW_OWN_FLEET"
 	// root is the repository, as seen from this package.
 	root = "../.."
 	// members is how many the specs need: those of the staged update how-to.
@@ -57,7 +60,7 @@ func bringUp() (dir string, down func(), err error) {
 		dir, err = filepath.Abs(dir)
 		return dir, nothing, err
 	}
-	if dir, err = filepath.Abs(filepath.Join(root, ".fleet-test")); err != nil {
+	if dir, err = filepath.Abs(filepath.Join(root, cmp.Or(os.Getenv(ownFleetEnv), ".fleet-test"))); err != nil {
 		return "", nothing, err
 	}
 	down = func() {
