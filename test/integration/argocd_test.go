@@ -285,7 +285,8 @@ func (s *spec) asPrinted(object client.Object, file string) error {
 }
 
 // besidePrinted is the part of ours that is to be as printed. Ours may have more fields, but not conditions and times
-// where none are printed; it may have words where none are; and of times only that they are there counts.
+// where none are printed; it may have words where none are, and the cause before what is printed, which stands in parentheses then;
+// and of times only that they are there counts.
 func besidePrinted(ours, printed any) any {
 	switch o := ours.(type) {
 	case map[string]any:
@@ -312,6 +313,10 @@ func besidePrinted(ours, printed any) any {
 			out[i] = besidePrinted(out[i], beside)
 		}
 		return out
+	case string:
+		if p, _ := printed.(string); p != "" && strings.HasSuffix(o, " ("+p+")") {
+			return p
+		}
 	}
 	return ours
 }
