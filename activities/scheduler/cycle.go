@@ -88,7 +88,7 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 		c.sortBinding(binding)
 	}
 	c.bars = standingBars(facts)
-	withdrawReplacements(c)
+	withdrawReplacements(c, clearing)
 	c.known.Barred = tellBars(c.bars)
 	c.tellHolds(clearing)
 	findFailing(c)
@@ -96,16 +96,14 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 }
 
 // withdrawReplacements goes back to clusters that have recovered before anything was written to the clusters that were picked in their
-// place.
-func withdrawReplacements(c *cycle) {
+// place. These are clearing then: this decision picks them for no other place, as it takes their bindings away.
+func withdrawReplacements(c *cycle, clearing map[string]bool) {
 	if c.facts.Failover == nil || c.facts.Failover.Application == nil || typeOf(c.facts.Policy) != placementv1beta1.PickNPlacementType {
 		return
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(c.unscheduled)) {
 		left := c.unscheduled[cluster]
-		recovered := left.LeftBecause == placementv1beta1.CauseApplication && left.Available && left.Health.IsWell() &&
-			left.Previous == placementv1beta1.BindingStateBound && left.PolicySnapshot == c.facts.PolicySnapshot
-		if !recovered {
+		if !c.hasRecovered(left) {
 			continue
 		}
 		for _, other := range slices.Sorted(maps.Keys(c.current)) {
@@ -115,6 +113,7 @@ func withdrawReplacements(c *cycle) {
 			}
 			c.unscheduleBinding(picked)
 			c.withdrawn = append(c.withdrawn, picked.Name)
+			clearing[other] = true
 			delete(c.current, other)
 			delete(c.unscheduled, cluster)
 			delete(c.bars, cluster)
@@ -125,6 +124,19 @@ func withdrawReplacements(c *cycle) {
 	}
 }
 
+// hasRecovered says that what is placed on a cluster which the placement has left for that is available again, and that there is no other
+// reason to leave it.
+func (c *cycle) hasRecovered(left Binding) bool {
+	return left.LeftBecause == placementv1beta1.CauseApplication && left.Available && left.Health.IsWell() && !left.Marked &&
+		left.Previous == placementv1beta1.BindingStateBound && left.PolicySnapshot == c.facts.PolicySnapshot &&
+		c.dueOf(left).Against(c.facts.Now) == ""
+}
+
+// dueOf says when the placement leaves the cluster of a binding, which is in the fleet.
+func (c *cycle) dueOf(binding Binding) failover.Due {
+	return failover.DueOf(c.known.Policy.Tolerations, c.facts.Failover, c.findCluster(binding.Cluster), binding.Health, c.facts.Now)
+}
+
 // findFailing finds out which of the clusters that the placement holds it is to leave, and why, and when the next one.
 func findFailing(c *cycle) {
 	if c.facts.Failover == nil || typeOf(c.facts.Policy) == placementv1beta1.PickFixedPlacementType {
@@ -133,7 +145,7 @@ func findFailing(c *cycle) {
 	c.failing, c.ill, c.dueLater = map[string]string{}, map[string]bool{}, map[string]failover.Due{}
 	for _, bindings := range []map[string]Binding{c.current, c.obsolete} {
 		for name, binding := range bindings {
-			due := failover.DueOf(orEmpty(c.facts.Policy).Tolerations, c.facts.Failover, c.findCluster(name), binding.Health, c.facts.Now)
+			due := c.dueOf(binding)
 			if reason := due.Against(c.facts.Now); reason != "" {
 				if c.failing[name], c.ill[name] = reason, due.Ill; due.Ill {
 					c.known.Barred[name] = newBar(c.facts).String() // it counts once the cluster is not held any more

@@ -160,7 +160,7 @@ const atOnce = time.Minute
 
 // TooManyAtOnce are the bindings that a decision lets go because the placement fails over, if it would leave too many clusters at
 // once: three or more, and over half of those that it has, that fall due within a minute. Then the clusters are hardly at fault; a hub
-// that has lost its network sees the same.
+// that has lost its network sees the same. Those that it has left within the last minute count as well, whatever becomes of their copies.
 func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemoval {
 	if len(decision.FailedOver) == 0 {
 		return nil
@@ -173,7 +173,7 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 	held := 0
 	for _, binding := range facts.Bindings {
 		cluster := clusters[binding.Cluster]
-		if binding.Disputed || binding.Terminating || cluster == nil {
+		if binding.Disputed || binding.Terminating || cluster == nil || !binding.holdsCluster() && !binding.hasJustLeft(facts.Now) {
 			continue
 		}
 		if binding.holdsCluster() {
@@ -194,6 +194,11 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 	}
 	slices.SortFunc(removals, func(a, b placementv1beta1.HeldRemoval) int { return cmp.Compare(a.Binding, b.Binding) })
 	return removals
+}
+
+// hasJustLeft says that the placement has left the cluster within the time in which clusters are left at once.
+func (b Binding) hasJustLeft(now time.Time) bool {
+	return !b.LeftAt.IsZero() && now.Sub(b.LeftAt).Abs() <= atOnce
 }
 
 // mostWithin is how many instants at most are within some time of each other.

@@ -186,7 +186,14 @@ func TestFailoverOfTooManyClustersAtOnce(t *testing.T) {
 		return clusters
 	}
 	five := []scheduler.Binding{bound("a"), bound("b"), bound("c"), bound("d"), bound("e")}
-	left := func(b *scheduler.Binding) { b.State = placementv1beta1.BindingStateUnscheduled }
+	left := func(ago int) func(b *scheduler.Binding) {
+		return func(b *scheduler.Binding) {
+			b.State, b.LeftAt = placementv1beta1.BindingStateUnscheduled, now.Add(-time.Duration(ago)*time.Second)
+		}
+	}
+	replacing := func(ago int) []scheduler.Binding {
+		return []scheduler.Binding{with(bound("a"), left(ago)), with(bound("b"), left(ago)), bound("c"), bound("v"), bound("w"), bound("d"), bound("e")}
+	}
 	for sentence, test := range map[string]struct {
 		clusters  []clusterv1beta1.MemberCluster
 		bindings  []scheduler.Binding
@@ -195,11 +202,16 @@ func TestFailoverOfTooManyClustersAtOnce(t *testing.T) {
 	}{
 		"three of five within a minute are too many": {clusters: append(at(10, 20, 30), clustersNamed("d", "e")...), held: []string{"a", "b", "c"}},
 		"two are not": {clusters: append(at(10, 20), clustersNamed("c", "d", "e")...)},
-		"nor are three that do not fall due within a minute": {clusters: append(at(10, 20, 80), clustersNamed("d", "e")...)},
-		"those that fall due next count":                     {tolerates: 60, clusters: append(at(60, 30, 20), clustersNamed("d", "e")...), held: []string{"a"}},
-		"those that fall due later do not":                   {tolerates: 600, clusters: append(at(600, 550, 500), clustersNamed("d", "e")...)},
-		"those that are being replaced count":                {clusters: append(at(30, 20, 10), clustersNamed("d", "e")...), bindings: []scheduler.Binding{with(bound("a"), left), with(bound("b"), left), bound("c"), bound("v"), bound("w"), bound("d"), bound("e")}, held: []string{"c"}},
-		"three of six are half":                              {clusters: append(at(10, 20, 30), clustersNamed("d", "e")...), bindings: append(slices.Clone(five), bound("v"))},
+		"nor are three that do not fall due within a minute":                {clusters: append(at(10, 20, 80), clustersNamed("d", "e")...)},
+		"those that fall due next count":                                    {tolerates: 60, clusters: append(at(60, 30, 20), clustersNamed("d", "e")...), held: []string{"a"}},
+		"those that fall due later do not":                                  {tolerates: 600, clusters: append(at(600, 550, 500), clustersNamed("d", "e")...)},
+		"those that are being replaced count":                               {clusters: append(at(30, 20, 10), clustersNamed("d", "e")...), bindings: replacing(10), held: []string{"c"}},
+		"those that were left before do not, though their copies are there": {clusters: append(at(30, 20, 10), clustersNamed("d", "e")...), bindings: replacing(61)},
+		"nor those that are not picked any more for another reason": {
+			clusters: append(at(30, 20, 10), clustersNamed("d", "e")...),
+			bindings: append([]scheduler.Binding{with(bound("a"), unscheduled), with(bound("b"), unscheduled)}, replacing(10)[2:]...),
+		},
+		"three of six are half": {clusters: append(at(10, 20, 30), clustersNamed("d", "e")...), bindings: append(slices.Clone(five), bound("v"))},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if test.bindings == nil {
@@ -316,6 +328,14 @@ func TestFailoverOfApplications(t *testing.T) {
 			policy: pickN(1), clusters: clustersNamed("a", "b"), bindings: []scheduler.Binding{leftIll("a", ago(5), healthy()), with(bound("b"), func(b *scheduler.Binding) { b.Placed = true })},
 			bars: map[string]scheduler.Bar{"a": bar}, want: []string{"b"}, barred: []string{"a"},
 		},
+		"nor if the cluster is to be left for itself": {
+			policy: pickN(1), cluster: &placementv1beta1.ClusterFailover{}, clusters: fleet(cluster("a", evictedSince(ago(10))), cluster("b")),
+			bindings: []scheduler.Binding{leftIll("a", ago(5), healthy()), pickedAt("b", ago(5))}, bars: map[string]scheduler.Bar{"a": bar}, want: []string{"b"}, barred: []string{"a"},
+		},
+		"what is withdrawn takes no other place in the same decision": {
+			policy: pickN(2), clusters: clustersNamed("a", "b", "x"), bindings: []scheduler.Binding{leftIll("a", ago(5), healthy()), pickedAt("b", ago(5)), sick("x", ago(90))},
+			bars: map[string]scheduler.Bar{"a": bar}, want: []string{"a", "x"}, unschedule: []string{"b-b"}, withdrawn: []string{"b-b"}, unsatisfied: true,
+		},
 		"a group whose cluster is ill is left": {
 			policy: localThenCloud(pickAll()), clusters: fleet(local("a"), cloud("c")),
 			bindings: []scheduler.Binding{with(from("local", "a"), func(b *scheduler.Binding) { b.Health = ill(ago(60)) })},
@@ -343,6 +363,9 @@ func TestFailoverOfApplications(t *testing.T) {
 			assert.Equal(t, test.want, selected)
 			assert.Equal(t, test.unschedule, d.Unschedule)
 			assert.Equal(t, test.withdrawn, d.Withdrawn)
+			for _, created := range d.Create {
+				assert.NotContains(t, d.Unschedule, "b-"+created.ClusterName, "a binding is either made or taken away")
+			}
 			assert.Empty(t, scheduler.Unexplained(facts, d, false), "a user has asked for all that goes")
 			assert.Equal(t, test.barred, slices.Sorted(maps.Keys(d.Bars)))
 			for _, name := range test.unschedule {
