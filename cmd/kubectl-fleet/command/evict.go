@@ -39,6 +39,9 @@ func NewEvict(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 whether that may be. The scheduler picks another cluster, or the same one again unless that is tainted: see
 kubectl fleet cordon.
 
+From a namespaced placement, only what it has left behind can be taken off (strategy.failover.application with purgeMode
+Never): its binding is deleted, and nothing is waited for.
+
 Waits for the outcome; exits with 1 if the eviction is not allowed.
 
 With --replace, the placement has to pick another cluster, and the binding to this one is marked instead (label
@@ -119,7 +122,7 @@ func (s *steering) evict(ctx context.Context, arg, cluster string, timeout time.
 // evictFrom asks for an eviction, and waits for its outcome.
 func (s *steering) evictFrom(ctx context.Context, c client.WithWatch, placement hub.Placement, cluster string, timeout time.Duration) error {
 	if placement.Namespace != "" {
-		return fmt.Errorf("%s is namespaced: evictions are for ClusterResourcePlacements", placement.Ref)
+		return s.removeSuperseded(ctx, c, placement, cluster)
 	}
 	if err := s.Ask(s.streams, fmt.Sprintf("Take what %s has placed off %s?", placement.Ref, cluster)); err != nil {
 		return err
@@ -141,6 +144,34 @@ func (s *steering) evictFrom(ctx context.Context, c client.WithWatch, placement 
 	if !executed {
 		return &cli.Exit{Code: cli.CodeFailed}
 	}
+	return nil
+}
+
+// removeSuperseded removes the copy that a namespaced placement has left on a cluster, by its binding: there are no evictions from these
+// placements. What is not superseded stays.
+func (s *steering) removeSuperseded(ctx context.Context, c client.WithWatch, placement hub.Placement, cluster string) error {
+	bindings, err := hub.Reader{Reader: c}.BindingsOf(ctx, placement.Ref)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(bindings, func(b hub.Binding) bool {
+		return b.Spec.TargetCluster == cluster && placementv1beta1.IsSuperseded(b.Object) && !placementv1beta1.IsDeleting(b.Object)
+	})
+	if at < 0 {
+		return fmt.Errorf("%s is namespaced: evictions are for ClusterResourcePlacements, and for what a placement has left behind (annotation %s on the binding), which there is none of on %s",
+			placement.Ref, placementv1beta1.SupersededAnnotation, cluster)
+	}
+	if err := s.Ask(s.streams, fmt.Sprintf("Take what %s has placed off %s?", placement.Ref, cluster)); err != nil {
+		return err
+	}
+	if s.Sends() {
+		binding := bindings[at].Object
+		seen, version := binding.GetUID(), binding.GetResourceVersion() // nothing goes that is picked again meanwhile
+		if err := s.writer(c).Delete(ctx, placementv1beta1.DeepCopyOf(binding), client.Preconditions{UID: &seen, ResourceVersion: &version}); err != nil {
+			return fmt.Errorf("deleting binding %s/%s: %w", binding.GetNamespace(), binding.GetName(), err)
+		}
+	}
+	s.Done(s.streams, "what %s had left on %s is being removed", placement.Ref, cluster)
 	return nil
 }
 

@@ -174,6 +174,34 @@ func TestEvictAndReplace(t *testing.T) {
 	require.ErrorContains(t, c.run("evict", "web", "member-1", "--replace", "--yes"), "wants every matching cluster: use a taint, or an eviction without --replace")
 }
 
+func TestOfANamespacedPlacementWhatItHasLeftBehindCanBeEvicted(t *testing.T) {
+	placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1}}
+	of := func(cluster string) *placementv1beta1.ResourceBinding {
+		return &placementv1beta1.ResourceBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-" + cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"}},
+			Spec:       placementv1beta1.ResourceBindingSpec{State: placementv1beta1.BindingStateBound, TargetCluster: cluster},
+		}
+	}
+	left := of("member-1")
+	left.Spec.State, left.Annotations = placementv1beta1.BindingStateUnscheduled, map[string]string{placementv1beta1.SupersededAnnotation: "2026-01-31T12:00:00Z"}
+	c := newConsole(t, placement, left, of("member-2"))
+	there := func() (names []string) {
+		list := &placementv1beta1.ResourceBindingList{}
+		require.NoError(t, c.hub.List(t.Context(), list))
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+		return names
+	}
+	require.ErrorContains(t, c.run("evict", "-n", "shop", "web", "member-2", "--yes"), "is namespaced: evictions are for ClusterResourcePlacements, and for what a placement has left behind")
+	require.ErrorContains(t, c.run("evict", "-n", "shop", "web", "member-1"), "no terminal to ask on")
+	require.NoError(t, c.run("evict", "-n", "shop", "web", "member-1", "--dry-run"))
+	assert.Len(t, there(), 2)
+	require.NoError(t, c.run("evict", "-n", "shop", "web", "member-1", "--yes"))
+	assert.Equal(t, []string{"web-member-2"}, there())
+	assert.Equal(t, "what shop/placement/web had left on member-1 is being removed\n", c.out.String())
+}
+
 func TestSuspendAndUnsuspend(t *testing.T) {
 	for _, placement := range []*placementv1beta1.ClusterResourcePlacement{
 		{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web", Generation: 1}}, externalPlacement(),
