@@ -73,5 +73,9 @@ func (p Priorities) KeyOf(ctx context.Context, ref wf.Ref) int {
 	if err != nil || class == nil {
 		return keyUsual
 	}
-	return keyOfClass(class.Value)
+	// Who may only write in a namespace does not come before what the fleet itself depends on.
+	if key := keyOfClass(class.Value); key != keyCritical || ref.Namespace == "" {
+		return key
+	}
+	return keyUrgent
 }

@@ -47,7 +47,7 @@ func TestThePriorityOfAWorkflowIsThatOfThePriorityClassOfItsPlacement(t *testing
 		{Kind: wf.KindClusterResourcePlacement, Name: "of-"}:                  0,
 		{Kind: wf.KindClusterResourcePlacement, Name: "without-policy"}:       0,
 		{Kind: wf.KindClusterResourcePlacement, Name: "nowhere"}:              0,
-		{Kind: wf.KindResourcePlacement, Namespace: "shop", Name: "of-later"}: 1,
+		{Kind: wf.KindResourcePlacement, Namespace: "shop", Name: "of-later"}: 2,
 		{Kind: wf.KindClusterStagedUpdateRun, Name: "run"}:                    2,
 		{Kind: wf.KindClusterStagedUpdateRun, Name: "nowhere"}:                0,
 	} {
