@@ -65,8 +65,13 @@ func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (act.Selec
 	if placement == nil {
 		return act.SelectResult{Gone: true}, nil
 	}
+	// Noted before anything is selected: resources that have changed along with the policy are those that it waits for.
+	since, waits, err := a.noteWaiting(ctx, placement)
+	if err != nil {
+		return act.SelectResult{}, err
+	}
 	result, err := a.Selector.SelectAtPace(ctx, placement)
 	// A changed policy that waits for a resource snapshot acts with it, before anything of it is written.
-	result.Reschedule = result.Created && placementv1beta1.IsLazy(placement)
+	result.Reschedule = waits && result.Snapshot != "" && result.Index > since
 	return result, err
 }

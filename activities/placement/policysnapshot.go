@@ -87,6 +87,31 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 	return latest, nil
 }
 
+// noteWaiting notes that the policy of a placement waits for a resource snapshot, if it does, and returns since which one.
+func (a *Activities) noteWaiting(ctx context.Context, placement placementv1beta1.PlacementObject) (since int, waits bool, err error) {
+	if !placementv1beta1.IsLazy(placement) {
+		return 0, false, nil
+	}
+	policies, _, err := a.listPolicySnapshots(ctx, placement)
+	latest := newestPolicy(policies)
+	if err != nil || latest == nil {
+		return 0, false, err // the first policy acts at once
+	}
+	hash, err := hashPolicy(placement.GetPlacementSpec().Policy)
+	if err != nil {
+		return 0, false, err
+	}
+	same, err := holdsPolicy(latest, hash)
+	if err != nil {
+		return 0, false, err
+	}
+	if _, err := postponePolicy(ctx, a.Client, placement, latest, same); err != nil {
+		return 0, false, err
+	}
+	since, waits = placementv1beta1.PolicyWaits(latest)
+	return since, waits, nil
+}
+
 // postponePolicy says that a policy that the latest snapshot does not hold waits for the next resource snapshot, and notes on the latest
 // policy snapshot, which may be nil, since when.
 func postponePolicy(ctx context.Context, c client.Client, placement placementv1beta1.PlacementObject,

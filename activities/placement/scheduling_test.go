@@ -43,7 +43,7 @@ func TestALazyPolicyWaitsForTheNextChangeOfTheResources(t *testing.T) {
 		require.NoError(t, err)
 		return result.Reschedule
 	}
-	assert.True(t, selects())
+	assert.False(t, selects(), "nothing waits")
 	h.schedule()
 	assert.Equal(t, map[string]string{"a": "Scheduled crp-0"}, h.bindings(), "the first policy acts at once")
 	assert.Empty(t, h.policy("crp-0").Spec.Policy.Activation, "it is not part of the policy")
@@ -82,6 +82,32 @@ func TestALazyPolicyWaitsForTheNextChangeOfTheResources(t *testing.T) {
 	selects()
 	h.schedule()
 	assert.Equal(t, "Scheduled crp-2", h.bindings()["a"], "who is lazy no more does not wait")
+}
+
+func TestALazyPolicyThatChangesWithTheResourcesActsWithThem(t *testing.T) {
+	h := newHub(t, namespace("app"), configMap("a", "1"), member("a"), member("b"), crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{Affinity: requiringClusters("a"), Activation: placementv1beta1.ActivationLazy}
+	}))
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	h.schedule()
+	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Policy.Affinity = requiringClusters("b") })
+	h.change(configMap("a", "2"))
+	// Whichever write the process dies after, the next attempt knows that the policy acts with the snapshot.
+	for alive := 0; ; alive++ {
+		h.left = alive
+		result, err := h.activities().SelectResources(t.Context(), ref)
+		h.left = -1
+		if err == nil {
+			assert.Positive(t, alive, "something is written")
+			assert.True(t, result.Reschedule)
+			assert.Equal(t, 1, result.Index)
+			break
+		}
+		require.ErrorIs(t, err, errDied)
+	}
+	h.schedule()
+	assert.Equal(t, map[string]string{"a": "Unscheduled crp-0", "b": "Scheduled crp-1"}, h.bindings())
 }
 
 func TestAnotherSchedulerPicksTheClusters(t *testing.T) {
