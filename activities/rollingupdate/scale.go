@@ -14,6 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -29,6 +30,10 @@ func (a *Activities) ScaleReplicas(ctx context.Context, in act.ScaleRequest) (ac
 	}
 	if placement == nil || placementv1beta1.IsDeleting(placement) {
 		return act.ScaleResult{Gone: true}, nil
+	}
+	// What cannot be read was not selected: the next selection writes it anew.
+	if verdict, _ := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation]); verdict.OverridesLacking != nil {
+		return act.ScaleResult{}, nil // nothing is written to clusters; once they are there, the selection that finds them scales
 	}
 	list := placementv1beta1.ScopeOf(placement).NewBindingList()
 	err = a.Live.List(ctx, list, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -95,6 +96,20 @@ func TestASuspendedClusterIsNotScaled(t *testing.T) {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Suspension: &placementv1beta1.Suspension{ClusterNames: []string{"a"}}}
 	})
 	assert.Equal(t, []string{"a: 2"}, r.scale("a"))
+}
+
+func TestWithoutRequiredOverridesNothingIsScaled(t *testing.T) {
+	r := newScaling(t, dividing(bound("a", newSnapshot), 9, 2))
+	lack := func(overrides ...string) {
+		r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+			verdict := snapshot.Verdict{Generation: p.Generation, Snapshot: newSnapshot, OverridesLacking: overrides}
+			p.Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: verdict.Encode()}
+		})
+	}
+	lack("ClusterResourceOverride made")
+	assert.Equal(t, []string{"a: 2"}, r.scale("a"))
+	lack()
+	assert.Equal(t, []string{"a: 9"}, r.scale("a"))
 }
 
 func TestAClusterThatLeavesTheFleetIsNotScaled(t *testing.T) {

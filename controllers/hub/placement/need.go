@@ -65,6 +65,8 @@ func changeSinceSelection(facts *Facts) (cause, demand string) {
 	switch {
 	case facts.replicasChanged():
 		return wf.CauseBindings, "replicas " + facts.Verdict.Demand
+	case facts.pickedUntold():
+		return wf.CauseBindings, fmt.Sprintf("clusters picked for generation %d", facts.Placement.GetGeneration())
 	case facts.policyDue():
 		return wf.CauseBindings, fmt.Sprintf("policy due with resource snapshot %d", facts.Latest.Index)
 	case placementv1beta1.AsksToReschedule(facts.Placement, facts.Policy):
@@ -81,7 +83,7 @@ func changeSinceSelection(facts *Facts) (cause, demand string) {
 
 // addScaling adds to a need the clusters that can be given other replicas.
 func addScaling(need *waker.Need, facts *Facts) {
-	if len(facts.Scalable) == 0 {
+	if len(facts.Scalable) == 0 || facts.lacksOverrides() {
 		return
 	}
 	if need.Cause == "" || need.Cause == wf.CauseAvailability {

@@ -64,6 +64,20 @@ func TestNeedsWork(t *testing.T) {
 			s.Placement.Annotations = map[string]string{placementv1beta1.RescheduleAtAnnotation: "now"}
 			return s
 		}},
+		"another scheduler has picked by another policy, the same clusters": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.Facts.Policy.GetPolicySnapshotStatus().Conditions = nil
+			return s.delegated(2, 2, 2)
+		}},
+		"another scheduler has picked, and it is told": {change: func(s situation) situation { return s.delegated(2, 2, 2) }},
+		"replicas could be scaled": {cause: wf.CauseReplicas, change: func(s situation) situation {
+			s.Scalable = []workmodel.AssignmentChange{{Binding: s.Bindings[0]}}
+			return s
+		}},
+		"replicas could be scaled, and required overrides are missing": {change: func(s situation) situation {
+			s.Scalable = []workmodel.AssignmentChange{{Binding: s.Bindings[0]}}
+			s.Overrides.Lacking, s.Verdict.OverridesLacking = []string{"ClusterResourceOverride cro"}, []string{"ClusterResourceOverride cro"}
+			return s
+		}},
 		"a policy that waits for another snapshot": {change: func(s situation) situation {
 			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.PolicyWaitsAnnotation: "0"})
 			return s
