@@ -294,6 +294,18 @@ func TestAClusterWakesWhoWouldPickItByThePolicyInForce(t *testing.T) {
 	assert.ElementsMatch(t, marks{"lazy clusters", "picked clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Standing}))
 }
 
+func TestWhatThePolicyInForceLooksAtWakesAPlacementWhosePolicyWaits(t *testing.T) {
+	lazy := placement("lazy", requiring(&metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}, nil))
+	lazy.Spec.Policy.Activation = placementv1beta1.ActivationLazy
+	before := told(lazy, metav1.ConditionTrue).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+	before.Spec.Policy = requiring(&metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}, nil)
+	change := clusterwatch.Request{Cluster: "c", Changed: framework.Label("env")}
+	assert.Empty(t, newHub(t, cluster(), lazy, before).reconcile(t, change), "it is in force no more")
+	before.ResourceVersion, lazy.ResourceVersion = "", ""
+	before.Annotations = map[string]string{placementv1beta1.PolicyWaitsAnnotation: "0"}
+	assert.Equal(t, marks{"lazy clusters"}, newHub(t, cluster(), lazy, before).reconcile(t, change))
+}
+
 func TestWhoFailsOverIsWokenByTheHealthOfClusters(t *testing.T) {
 	moving, staying := placement("moving", pickN(1)), placement("staying", pickN(1))
 	moving.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{}}}

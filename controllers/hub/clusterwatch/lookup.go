@@ -29,6 +29,9 @@ func (r *Reconciler) listInterested(ctx context.Context, request Request, stakes
 		for _, placement := range placements {
 			found[client.ObjectKeyFromObject(placement)] = placement
 		}
+		if err := r.addWaiting(ctx, interest, found); err != nil {
+			return nil, err
+		}
 	}
 	if request.Changed == framework.Presence {
 		if err := r.addBound(ctx, found, stakes); err != nil {
@@ -62,6 +65,21 @@ func (r *Reconciler) addBound(ctx context.Context, found map[types.NamespacedNam
 	return nil
 }
 
+// addWaiting adds the placements whose policy waits, while that which is in force has an interest.
+func (r *Reconciler) addWaiting(ctx context.Context, interest framework.Interest, found map[types.NamespacedName]placementv1beta1.PlacementObject) error {
+	policies, err := r.listInForce(ctx, interest)
+	if err != nil {
+		return err
+	}
+	for _, policy := range policies {
+		key := placementv1beta1.ScopeOf(policy).Key(policy.GetLabels()[placementv1beta1.ParentPlacementLabel])
+		if err := r.addIfThere(ctx, key, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // addIfThere adds the placement with a key, if there is one.
 func (r *Reconciler) addIfThere(ctx context.Context, key types.NamespacedName, found map[types.NamespacedName]placementv1beta1.PlacementObject) error {
 	placement := placementv1beta1.Scope{Namespace: key.Namespace}.NewPlacement(key.Name)
@@ -83,4 +101,24 @@ func (r *Reconciler) listByInterest(ctx context.Context, interest framework.Inte
 		return nil, fmt.Errorf("listing the placements with an interest in %s: %w", interest, err)
 	}
 	return placements.Objects(), nil
+}
+
+// listInForce lists the policy snapshots with an interest that are in force while the policy of their placement waits.
+func (r *Reconciler) listInForce(ctx context.Context, interest framework.Interest) ([]placementv1beta1.PolicySnapshotObject, error) {
+	policies := r.scope.NewPolicySnapshotList()
+	err := r.client.List(ctx, policies, client.MatchingFields{fieldindex.ByInterest: string(interest)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the policies in force with an interest in %s: %w", interest, err)
+	}
+	return policies.Objects(), nil
+}
+
+// isWatched says that a placement has an interest, by the policy that it has or by the one in force, or that this is not known.
+func (r *Reconciler) isWatched(ctx context.Context, interest framework.Interest) (bool, error) {
+	placements, err := r.listByInterest(ctx, interest)
+	if err != nil || len(placements) > 0 {
+		return true, err
+	}
+	policies, err := r.listInForce(ctx, interest)
+	return err != nil || len(policies) > 0, err
 }

@@ -67,15 +67,16 @@ func (s *source) requestIfWatched(ctx context.Context, cluster string, changed f
 		q.Add(Request{Cluster: cluster, Changed: Time})
 	case framework.Presence: // always matters to those that have the cluster
 	case framework.Room: // which clusters are picked does not depend on it
-		if placements, err := s.listByInterest(ctx, changed); err != nil || len(placements) > 0 {
+		if watched, _ := s.isWatched(ctx, changed); watched {
 			q.Add(Request{Cluster: cluster, Changed: changed})
 		}
 		return
 	default:
-		placements, err := s.listByInterest(ctx, changed)
+		watched, err := s.isWatched(ctx, changed)
 		if err != nil {
 			s.log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", cluster)
-		} else if len(placements) == 0 {
+		}
+		if !watched {
 			return
 		}
 	}

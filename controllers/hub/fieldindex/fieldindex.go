@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -23,8 +24,12 @@ const (
 	ByPlacement = "hub.placement"
 	// ByCluster finds bindings by the name of their cluster.
 	ByCluster = "hub.cluster"
-	// ByInterest finds placements by what their policies ask of clusters, as the scheduler names it.
+	// ByInterest finds placements by what their policies ask of clusters, as the scheduler names it, and the policy snapshots that are
+	// in force while the policy of their placement waits.
 	ByInterest = "hub.interest"
+	// ByOverride finds placements by the overrides that they require, as Required names them, and by the override snapshots that were
+	// picked with their last selection, as Picked does.
+	ByOverride = "hub.override"
 	// BySelected finds overrides by the objects they select, as Selected names them.
 	BySelected = "hub.selected"
 	// ByOverrideSnapshot finds bindings by the snapshots of overrides that they name, such
@@ -57,6 +62,8 @@ func All() []Index {
 			Index{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},
 			Index{Object: scope.NewUpdateRun(""), Field: ByPlacement, Extract: rolledOutPlacement},
 			Index{Object: scope.NewPlacement(""), Field: ByInterest, Extract: policyInterests},
+			Index{Object: scope.NewPolicySnapshot(""), Field: ByInterest, Extract: interestsInForce},
+			Index{Object: scope.NewPlacement(""), Field: ByOverride, Extract: overridesOf},
 			Index{Object: scope.NewOverride(""), Field: BySelected, Extract: Selected},
 		)
 	}
@@ -144,11 +151,59 @@ func policyInterests(object client.Object) []string {
 	if placementv1beta1.LeavesIllClusters(placement) {
 		interests = append(interests, framework.Taints, framework.Health)
 	}
+	return namesOf(interests)
+}
+
+// interestsInForce are those of a policy snapshot by which clusters are picked, as long as the policy that its placement has by now waits.
+func interestsInForce(object client.Object) []string {
+	latest, ok := object.(placementv1beta1.PolicySnapshotObject)
+	if !ok || !placementv1beta1.IsLatestSnapshot(latest) {
+		return nil
+	}
+	if _, waits := placementv1beta1.PolicyWaits(latest); !waits {
+		return nil
+	}
+	return namesOf(scheduler.Interests(latest.GetNamespace(), latest.GetPolicySnapshotSpec().Policy))
+}
+
+func namesOf(interests []framework.Interest) []string {
 	names := make([]string, 0, len(interests))
 	for _, interest := range interests {
 		names = append(names, string(interest))
 	}
 	return names
+}
+
+// overridesOf names the overrides that a placement requires, and the override snapshots that were picked with its last selection.
+func overridesOf(object client.Object) []string {
+	placement, ok := object.(placementv1beta1.PlacementObject)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, one := range placement.GetPlacementSpec().RequiredOverrides {
+		names = append(names, Required(one))
+	}
+	// What cannot be read was not picked: the next selection writes it anew.
+	verdict, _ := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
+	for _, ref := range verdict.Overrides {
+		names = append(names, Picked(ref))
+	}
+	if len(verdict.Overrides) > 0 {
+		names = append(names, AnyPicked)
+	}
+	return names
+}
+
+// AnyPicked is common to all placements that have picked override snapshots.
+const AnyPicked = "picked"
+
+// Picked names an override snapshot that was picked, as an override's source names it.
+func Picked(ref string) string { return AnyPicked + " " + ref }
+
+// Required names an override that is required.
+func Required(override placementv1beta1.RequiredOverride) string {
+	return "required " + placementv1beta1.Scope{Namespace: override.Namespace}.String() + override.Name
 }
 
 // Selected names the objects that an override selects, in the order of its

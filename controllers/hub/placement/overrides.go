@@ -14,8 +14,8 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
-	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // Overrides are what is known of the overrides of a placement.
@@ -107,12 +107,12 @@ func (f *Facts) hasApplicableOverrides(binding placementv1beta1.BindingObject) b
 // requestOverridden requests the placement that an override is for, and all placements that have picked its snapshot.
 func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object) []reconcile.Request {
 	source := override.Source{Name: object.GetName(), Namespace: object.GetNamespace()}
-	requests := r.requestByOverrides(ctx, func(refs []string) bool { return slices.Contains(refs, source.Ref()) })
+	requests := r.requestByOverride(ctx, fieldindex.Picked(source.Ref()))
 	taken, ok := object.(placementv1beta1.OverrideSnapshotObject)
 	if !ok {
 		return requests
 	}
-	requests = append(requests, r.requestRequiring(ctx, overridesource.RequiredOf(taken))...)
+	requests = append(requests, r.requestByOverride(ctx, fieldindex.Required(overridesource.RequiredOf(taken)))...)
 	made := taken.GetOverridePlacement()
 	if made == nil || (made.Scope == placementv1beta1.NamespaceScoped) != r.scope.Namespaced() {
 		return requests
@@ -124,40 +124,21 @@ func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object
 	return append(requests, reconcile.Request{NamespacedName: of.Key(made.Name)})
 }
 
-// requestRequiring requests the placements that require an override.
-func (r *Reconciler) requestRequiring(ctx context.Context, override placementv1beta1.RequiredOverride) []reconcile.Request {
-	placements := r.scope.NewPlacementList()
-	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the cache always answers once it has started
-	}
-	var requests []reconcile.Request
-	for _, placement := range placements.Objects() {
-		if slices.Contains(placement.GetPlacementSpec().RequiredOverrides, override) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
-		}
-	}
-	return requests
-}
-
 // requestAllOverridden requests the placements with overrides: which of them apply to a cluster can change with its
 // labels.
 func (r *Reconciler) requestAllOverridden(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.requestByOverrides(ctx, func(refs []string) bool { return len(refs) > 0 })
+	return r.requestByOverride(ctx, fieldindex.AnyPicked)
 }
 
-// requestByOverrides requests placements by the overrides picked with their last selection. Overrides and labels of
-// clusters change rarely, so it goes through every placement.
-func (r *Reconciler) requestByOverrides(ctx context.Context, picked func(refs []string) bool) []reconcile.Request {
+// requestByOverride requests the placements that the index has under the name of an override.
+func (r *Reconciler) requestByOverride(ctx context.Context, name string) []reconcile.Request {
 	placements := r.scope.NewPlacementList()
-	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, placements, client.MatchingFields{fieldindex.ByOverride: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started
 	}
-	var requests []reconcile.Request
+	requests := make([]reconcile.Request, 0, len(placements.Objects()))
 	for _, placement := range placements.Objects() {
-		verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
-		if err == nil && picked(verdict.Overrides) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
-		}
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
 	}
 	return requests
 }
