@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,10 +23,10 @@ import (
 // parallelBindings bounds how many bindings of a placement are written at a time.
 const parallelBindings = 16
 
-// writeBindings stores a decision, several bindings at a time, and returns how
+// writeBindings stores a decision of now, several bindings at a time, and returns how
 // many are new.
 func (a *Activities) writeBindings(ctx context.Context, placement placementv1beta1.PlacementObject, policy string,
-	existing []placementv1beta1.BindingObject, decision scheduler.Decision) (int, error) {
+	existing []placementv1beta1.BindingObject, decision scheduler.Decision, now time.Time) (int, error) {
 	byName := make(map[string]placementv1beta1.BindingObject, len(existing))
 	for _, binding := range existing {
 		byName[binding.GetName()] = binding
@@ -47,7 +48,7 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 	}
 	for _, name := range decision.Unschedule {
 		group.Go(func() error {
-			return a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, name, formatInstant(a.Clock.Now())))
+			return a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, byName[name], now))
 		})
 	}
 	err := group.Wait()
@@ -124,17 +125,18 @@ func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.B
 	return a.patchBinding(ctx, binding, operations)
 }
 
-// noteLeaving is what the annotations of a binding that goes say of why it does; what is empty is taken off.
-func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.Decision, name, now string) map[string]string {
+// noteLeaving is what the annotations of a binding that goes say of why it does; what is empty is taken off. The time is that of the
+// decision, so that what is picked in its place is younger.
+func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.Decision, binding placementv1beta1.BindingObject, now time.Time) map[string]string {
 	notes := map[string]string{placementv1beta1.FailedOverAnnotation: "", placementv1beta1.FailedOverBecauseAnnotation: "", placementv1beta1.SupersededAnnotation: ""}
-	if decision.FailedOver[name] == "" {
+	if decision.FailedOver[binding.GetName()] == "" {
 		return notes
 	}
-	notes[placementv1beta1.FailedOverAnnotation] = now
-	if decision.Ill[name] {
+	notes[placementv1beta1.FailedOverAnnotation] = formatInstant(now)
+	if decision.Ill[binding.GetName()] {
 		notes[placementv1beta1.FailedOverBecauseAnnotation] = string(placementv1beta1.CauseApplication)
-		if placementv1beta1.ApplicationFailoverOf(placement).PurgeMode == placementv1beta1.PurgeNever {
-			notes[placementv1beta1.SupersededAnnotation] = now
+		if placementv1beta1.ApplicationFailoverOf(placement).Supersedes(binding, now) {
+			notes[placementv1beta1.SupersededAnnotation] = formatInstant(now)
 		}
 	}
 	return notes

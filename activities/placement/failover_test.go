@@ -1,7 +1,9 @@
 package placement_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -136,6 +138,7 @@ func (h *hub) fallIll(cluster string) {
 	h.t.Helper()
 	h.editBindingOf(cluster, func(b *placementv1beta1.ClusterResourceBinding) {
 		since := metav1.NewTime(h.clock.Now())
+		b.Spec.ResourceSnapshotName = "crp-0-snapshot"
 		b.Status.Health = &placementv1beta1.BindingHealth{Revision: "r", HasBeenAvailable: true, UnhealthySince: &since}
 	})
 }
@@ -190,6 +193,38 @@ func TestAClusterIsLeftBecauseOfWhatIsPlacedThere(t *testing.T) {
 		h.schedule()
 		assert.Zero(t, h.writes, "all that was decided is stored")
 	}
+}
+
+func TestOnlyCopiesThatAreIllAreSuperseded(t *testing.T) {
+	h := leavingIll(t, 2, placementv1beta1.PurgeNever)
+	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		for group, clusters := range map[string][]string{"local": {"member-3", "member-2"}, "remote": {"member-1", "member-0"}} {
+			p.Spec.Policy.AffinityGroups = append(p.Spec.Policy.AffinityGroups, placementv1beta1.AffinityGroup{Name: group, ClusterSelector: placementv1beta1.ClusterSelector{
+				ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: clusters}}},
+			}})
+		}
+		slices.SortFunc(p.Spec.Policy.AffinityGroups, func(a, b placementv1beta1.AffinityGroup) int { return cmp.Compare(a.Name, b.Name) })
+	})
+	h.schedule()
+	assert.Equal(t, map[string]string{"member-3": "Scheduled crp-1", "member-2": "Scheduled crp-1"}, h.bindings())
+	h.fallIll("member-3")
+	h.clock.Step(time.Minute)
+	assert.Equal(t, 2, h.schedule().Unscheduled, "the group is left")
+	for cluster, superseded := range map[string]bool{"member-3": true, "member-2": false} {
+		h.editBindingOf(cluster, func(b *placementv1beta1.ClusterResourceBinding) {
+			assert.Equal(t, placementv1beta1.CauseApplication, placementv1beta1.LeftBecauseOf(b))
+			assert.Equal(t, superseded, placementv1beta1.IsSuperseded(b), cluster)
+		})
+	}
+
+	h = leavingIll(t, 1, placementv1beta1.PurgeNever)
+	h.fallIll("member-1")
+	h.editBindingOf("member-1", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "" })
+	h.clock.Step(time.Minute)
+	h.schedule()
+	h.editBindingOf("member-1", func(b *placementv1beta1.ClusterResourceBinding) {
+		assert.False(t, placementv1beta1.IsSuperseded(b), "there is no copy that could stay, nor be evicted")
+	})
 }
 
 func TestIllnessOfManyIsLeftOnlyIfAUserAccepts(t *testing.T) {

@@ -65,7 +65,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 			return act.ScheduleResult{}, err
 		}
 	}
-	created, err := a.writeBindings(ctx, placement, policy.GetName(), decided.bindings, decision)
+	created, err := a.writeBindings(ctx, placement, policy.GetName(), decided.bindings, decision, now)
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
@@ -78,7 +78,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
 		placementv1beta1.ReplicaDemandAnnotation: placementv1beta1.HashReplicaDemands(decided.demands), placementv1beta1.ReplicaRequestsAnnotation: decided.requests,
-		placementv1beta1.LeaveAtAnnotation: formatInstant(decision.LeaveAt), placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, decision, now),
+		placementv1beta1.LeaveAtAnnotation: formatInstant(decision.LeaveAt), placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, decision, decision.Bars, now),
 		placementv1beta1.RescheduleAtAnnotation: carriedOut(placement, policy), placementv1beta1.ClustersNotFoundAnnotation: listNotFound(placement, policy, decision),
 	})
 	if err != nil {
@@ -116,13 +116,14 @@ func holdOrBar(ctx context.Context, a *Activities, placement placementv1beta1.Pl
 	}
 	note := map[string]string{placementv1beta1.BarredAnnotation: scheduler.EncodeBars(decided.decision.Bars)}
 	if held {
-		note = map[string]string{placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, scheduler.Decision{}, now)}
+		note = map[string]string{placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, scheduler.Decision{}, scheduler.ReadBars(policy.GetAnnotations()), now)}
 	}
 	return held, noteOnPolicy(ctx, a.Client, policy, note)
 }
 
 // listOverdue identifies the clusters that are to be left, once a decision is carried out, because of how what is placed there fares.
-func listOverdue(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, decision scheduler.Decision, now time.Time) string {
+// The bars are those that are noted then.
+func listOverdue(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, decision scheduler.Decision, bars map[string]scheduler.Bar, now time.Time) string {
 	rule := placementv1beta1.ApplicationFailoverOf(placement)
 	if rule == nil {
 		return ""
@@ -134,9 +135,10 @@ func listOverdue(placement placementv1beta1.PlacementObject, bindings []placemen
 	for _, kept := range decision.Keep {
 		changes[kept.Name] = true
 	}
+	barred := func(cluster string) bool { _, is := bars[cluster]; return is }
 	overdue, _ := rule.Overdue(slices.DeleteFunc(slices.Clone(bindings), func(b placementv1beta1.BindingObject) bool {
 		return changes[b.GetName()] && placementv1beta1.IsLiveBinding(b) == slices.Contains(decision.Unschedule, b.GetName())
-	}), now)
+	}), barred, now)
 	return overdue
 }
 

@@ -161,6 +161,13 @@ func TestThePurgeModeIsThatOfTheReason(t *testing.T) {
 	assert.Equal(t, []string{"remove a"}, steps(r.advance(act.AdvanceRequest{})))
 }
 
+// A cluster is left along with its affinity group though what is placed there is well.
+func TestWhatIsLeftAndNotSupersededGoesGracefully(t *testing.T) {
+	r := newRollout(t, leftIll("a", now), scheduledTo("n"))
+	r.leavesIll(placementv1beta1.PurgeNever, nil)
+	assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})))
+}
+
 func TestASupersededCopyStays(t *testing.T) {
 	stays := leftIll("a", now)
 	stays.Annotations[placementv1beta1.SupersededAnnotation] = now.Format(time.RFC3339)

@@ -107,9 +107,5 @@ func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
 
 // readyAt is when a cluster whose objects cannot be tracked counts as available.
 func (g *goal) readyAt(state workmodel.ClusterState) time.Time {
-	period := 60 * time.Second
-	if s := g.strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
-		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
-	}
-	return state.AvailableSince.Add(period)
+	return state.AvailableSince.Add(g.strategy.UnavailablePeriod())
 }

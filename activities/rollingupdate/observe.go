@@ -210,7 +210,7 @@ func (o observer) observeFailover(ctx context.Context, c *rollout.Cluster, b pla
 	}
 	if since, left := placementv1beta1.LeftSince(b); left {
 		switch mode, gone := rule.PurgeModeFor(placementv1beta1.LeftBecauseOf(b)), since.Add(longestDeparture); {
-		case mode == placementv1beta1.PurgeGracefully:
+		case mode == placementv1beta1.PurgeGracefully, mode == placementv1beta1.PurgeNever: // of the latter what is well, as the rest is superseded
 			c.Leaving = rollout.LeavingGracefully
 		case mode == placementv1beta1.PurgeDirectly && now.Before(gone):
 			c.Leaving, c.ReadyAt = rollout.LeavingDirectly, rollout.EarlierOf(c.ReadyAt, gone)

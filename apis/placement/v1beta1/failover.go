@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// toleration is for how long what is placed on a cluster may be unavailable, gracePeriod for how long a replacement that is applied
-	// may take to become available, if a placement does not say.
-	toleration  = 5 * time.Minute
-	gracePeriod = 10 * time.Minute
+	// defaultToleration is for how long what is placed on a cluster may be unavailable, defaultGracePeriod for how long a replacement that
+	// is applied may take to become available, if a placement does not say.
+	defaultToleration  = 5 * time.Minute
+	defaultGracePeriod = 10 * time.Minute
 )
 
 // LeavesIllClusters says that a placement leaves clusters that are ill themselves.
@@ -57,6 +57,16 @@ func IsSuperseded(binding BindingObject) bool {
 	return binding.GetBindingSpec().State == BindingStateUnscheduled && binding.GetAnnotations()[SupersededAnnotation] != ""
 }
 
+// Supersedes says that the copy of a binding stays on its cluster, which is left now for how that copy fares. What was never placed
+// cannot stay; what is well goes along with its affinity group.
+func (a *ApplicationFailover) Supersedes(binding BindingObject, now time.Time) bool {
+	if a.PurgeMode != PurgeNever || binding.GetBindingSpec().ResourceSnapshotName == "" {
+		return false
+	}
+	at, _ := a.LeaveAt(binding.GetBindingStatus().Health, now)
+	return !at.IsZero() && !at.After(now)
+}
+
 // PurgeModeFor is when what is placed on a cluster goes that is left for a reason; empty if the placement does not leave clusters for
 // that reason any more.
 func (f *FailoverStrategy) PurgeModeFor(cause FailoverCause) PurgeMode {
@@ -79,7 +89,7 @@ func (f *FailoverStrategy) PurgeModeFor(cause FailoverCause) PurgeMode {
 func (f *FailoverStrategy) GracePeriod() time.Duration {
 	longest := time.Duration(0)
 	given := func(seconds *int32) {
-		period := gracePeriod
+		period := defaultGracePeriod
 		if seconds != nil {
 			period = time.Duration(*seconds) * time.Second
 		}
@@ -97,7 +107,7 @@ func (f *FailoverStrategy) GracePeriod() time.Duration {
 // Toleration is for how long what is placed may be unavailable where it has been available before.
 func (a *ApplicationFailover) Toleration() time.Duration {
 	if a.DecisionConditions == nil || a.DecisionConditions.TolerationSeconds == nil {
-		return toleration
+		return defaultToleration
 	}
 	return time.Duration(*a.DecisionConditions.TolerationSeconds) * time.Second
 }
@@ -109,7 +119,7 @@ func (a *ApplicationFailover) LeaveAt(health *BindingHealth, now time.Time) (tim
 		return time.Time{}, ""
 	}
 	tolerated := a.Toleration()
-	from := notAfter(health.UnhealthySince.Time, now)
+	from := NotAfter(health.UnhealthySince.Time, now)
 	switch {
 	case !health.HasBeenAvailable && (a.DecisionConditions == nil || a.DecisionConditions.InitialTolerationSeconds == nil):
 		return time.Time{}, ""
@@ -125,7 +135,8 @@ func (a *ApplicationFailover) LeaveAt(health *BindingHealth, now time.Time) (tim
 	return at, fmt.Sprintf("what is placed there has not been available for longer than %d s", int64(tolerated/time.Second))
 }
 
-func notAfter(at, now time.Time) time.Time {
+// NotAfter is an instant, or now if it is yet to come: then a clock is wrong.
+func NotAfter(at, now time.Time) time.Time {
 	if at.After(now) {
 		return now
 	}
@@ -195,23 +206,41 @@ func AvailableSince(b BindingObject) time.Time {
 	return time.Time{}
 }
 
+// reconsiderAt is when to think again of a cluster that was left at a time and where what is placed is available: at once as long as nothing was
+// written to what was picked since, which may be withdrawn, else when it is barred no more; zero if nothing would come of it. It says which of these.
+func (a *ApplicationFailover) reconsiderAt(b BindingObject, left time.Time, bindings []BindingObject, barred func(cluster string) bool) (time.Time, string) {
+	since := AvailableSince(b)
+	switch {
+	case since.IsZero():
+	case slices.ContainsFunc(bindings, func(picked BindingObject) bool {
+		return IsLiveBinding(picked) && picked.GetBindingSpec().ResourceSnapshotName == "" && !picked.GetCreationTimestamp().Time.Before(left)
+	}):
+		return since, "well"
+	case barred(b.GetBindingSpec().TargetCluster):
+		return since.Add(a.Toleration()), "barred no more"
+	}
+	return time.Time{}, ""
+}
+
 // Overdue identifies, in few characters, the bindings whose clusters are to be left by now because of how what is placed there fares,
-// and those that were left for that reason and have recovered; it is empty if there are none. next is when the next one is to be left if nothing
-// changes; zero if none is.
-func (a *ApplicationFailover) Overdue(bindings []BindingObject, now time.Time) (overdue string, next time.Time) {
+// and those that were left for that reason and are to be thought of again; it is empty if there are none. next is when the next one is, if
+// nothing changes; zero if none is. barred says which clusters the placement keeps off: once it does not, it does not matter how a copy fares
+// that is still there.
+func (a *ApplicationFailover) Overdue(bindings []BindingObject, barred func(cluster string) bool, now time.Time) (overdue string, next time.Time) {
 	var told []string
 	for _, b := range bindings {
-		health := b.GetBindingStatus().Health
-		if _, left := LeftSince(b); left && !IsDeleting(b) && LeftBecauseOf(b) == CauseApplication && health.IsWell() {
-			told = append(told, b.GetName()+" well")
+		at, what := time.Time{}, ""
+		switch since, left := LeftSince(b); {
+		case IsLiveBinding(b):
+			at, _ = a.LeaveAt(b.GetBindingStatus().Health, now)
+			what = at.UTC().Format(time.RFC3339)
+		case left && !IsDeleting(b) && LeftBecauseOf(b) == CauseApplication && b.GetBindingStatus().Health.IsWell():
+			at, what = a.reconsiderAt(b, since, bindings, barred)
 		}
-		if !IsLiveBinding(b) {
-			continue
-		}
-		switch at, _ := a.LeaveAt(health, now); {
+		switch {
 		case at.IsZero():
 		case !at.After(now):
-			told = append(told, b.GetName()+" "+at.UTC().Format(time.RFC3339))
+			told = append(told, b.GetName()+" "+what)
 		case next.IsZero() || at.Before(next):
 			next = at
 		}

@@ -136,8 +136,16 @@ func TestWhatIsOverdue(t *testing.T) {
 		return b
 	}
 	well, ill := seen{0, available, ""}, seen{10, unavailable, ""}
+	// recovered is a copy on a cluster that was left, where what is placed is available again since 90.
+	recovered := func() *placementv1beta1.ClusterResourceBinding {
+		b := left(on("a", well, ill, seen{90, available, ""}))
+		b.Spec.TargetCluster = "c-a"
+		b.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(start.Add(90 * time.Second))}}
+		return b
+	}
+	barred := "c-a"
 	ask := func(now int, bindings ...placementv1beta1.BindingObject) (string, time.Time) {
-		return rule.Overdue(bindings, start.Add(time.Duration(now)*time.Second))
+		return rule.Overdue(bindings, func(cluster string) bool { return cluster == barred }, start.Add(time.Duration(now)*time.Second))
 	}
 	overdue, next := ask(20, on("a", well, ill), on("b", well))
 	assert.Empty(t, overdue)
@@ -151,8 +159,25 @@ func TestWhatIsOverdue(t *testing.T) {
 	assert.NotEqual(t, first, both)
 	gone, _ := ask(1000, left(on("a", well, ill)))
 	assert.Empty(t, gone, "it has been left")
-	recovered, _ := ask(1000, left(on("a", well, ill, seen{90, available, ""})))
-	assert.NotEmpty(t, recovered, "the placement may go back to it")
+
+	flapped, next := ask(100, recovered())
+	assert.Empty(t, flapped, "it is barred for the toleration")
+	assert.Equal(t, start.Add(150*time.Second), next.UTC())
+	over, next := ask(150, recovered())
+	assert.NotEmpty(t, over, "the placement may pick it again")
+	assert.Zero(t, next)
+	replacement := on("n")
+	replacement.CreationTimestamp = metav1.NewTime(start)
+	at, next := ask(91, recovered(), replacement)
+	assert.NotEmpty(t, at, "the placement may go back to it before anything is written to the other")
+	assert.Zero(t, next)
+	replacement.Spec.ResourceSnapshotName = "crp-0-snapshot"
+	written, _ := ask(91, recovered(), replacement)
+	assert.Empty(t, written)
+	barred = ""
+	free, next := ask(1000, recovered())
+	assert.Empty(t, free, "how a copy fares that keeps nothing off does not matter")
+	assert.Zero(t, next)
 }
 
 func TestPurgeModes(t *testing.T) {

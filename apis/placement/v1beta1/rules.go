@@ -222,10 +222,15 @@ const unavailablePeriod = time.Minute
 
 // UnavailablePeriod is how long a cluster whose availability cannot be told does not count as available.
 func UnavailablePeriod(placement PlacementObject) time.Duration {
-	if seconds := RollingUpdateOf(placement).UnavailablePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
+	return placement.GetPlacementSpec().Strategy.UnavailablePeriod()
+}
+
+// UnavailablePeriod is how long a cluster whose availability cannot be told does not count as available; the strategy may be nil.
+func (s *RolloutStrategy) UnavailablePeriod() time.Duration {
+	if s == nil || s.RollingUpdate == nil || s.RollingUpdate.UnavailablePeriodSeconds == nil {
+		return unavailablePeriod
 	}
-	return unavailablePeriod
+	return time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 }
 
 // FailoverOf says when a placement leaves clusters for others; nil if it stays where it is.

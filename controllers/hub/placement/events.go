@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,9 +67,15 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 func (r *Reconciler) emitSchedulingEvents(facts *Facts, status placementv1beta1.PlacementStatus) {
 	placement, scope := facts.Placement, placementv1beta1.ScopeOf(facts.Placement)
 	scheduled := scope.PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
+	inForce := "" // as long as it stays in force, it is the same wait
+	if generation, waits := facts.generationInForce(); waits {
+		inForce = strconv.FormatInt(generation, 10)
+	}
 	if said := newlyTold(placement, status, scheduled); said != "" {
-		if _, waits := facts.generationInForce(); waits {
-			r.events.Eventf(placement, nil, "Normal", "PlacementPolicyWaits", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
+		if inForce != "" {
+			if r.waiting.recordIfChanged(keyOf(placement), inForce) {
+				r.events.Eventf(placement, nil, "Normal", "PlacementPolicyWaits", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
+			}
 		} else if meta.FindStatusCondition(status.Conditions, scheduled).Reason == placementv1beta1.ReasonWaitingForScheduler {
 			r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForScheduler", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
 		}

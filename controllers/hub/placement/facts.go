@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,8 +65,8 @@ type Facts struct {
 	Scalable []workmodel.AssignmentChange
 	// NoPriorityClass is the PriorityClass that the placement names, if it does not exist.
 	NoPriorityClass string
-	// Overdue identifies the clusters that are to be left because of how what is placed there fares, and those that were and have
-	// recovered; overdueAt is when the next one is to be left if nothing changes.
+	// Overdue identifies the clusters that are to be left because of how what is placed there fares, and those that were and are to be
+	// thought of again; overdueAt is when the next one is, if nothing changes.
 	Overdue   string
 	overdueAt time.Time
 	// Unlearnt are the workloads and clusters of which members tell of pods that no node takes, which the scheduler does not know yet.
@@ -98,6 +99,12 @@ func (f *Facts) policyInForce() *placementv1beta1.PlacementPolicy {
 func (f *Facts) leftToScheduler() bool {
 	return placementv1beta1.WaitsForScheduler(f.Placement, f.Policy) && f.Policy != nil &&
 		f.Policy.GetAnnotations()[placementv1beta1.CRPGenerationAnnotation] == strconv.FormatInt(f.Placement.GetGeneration(), 10)
+}
+
+// pickedUntold says that another scheduler has picked clusters, and the policy snapshot does not tell yet what has become of them.
+func (f *Facts) pickedUntold() bool {
+	return placementv1beta1.SchedulerOf(f.Placement) != "" && f.isScheduled() &&
+		meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled) == nil
 }
 
 // awaitsDecision says that clusters are to be picked by the placement as it is, by the built-in scheduler.
@@ -144,7 +151,7 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 		return nil, err
 	}
 	if rule := placementv1beta1.ApplicationFailoverOf(placement); rule != nil {
-		facts.Overdue, facts.overdueAt = rule.Overdue(facts.Bindings, gates.Clock.Now())
+		facts.Overdue, facts.overdueAt = rule.Overdue(facts.Bindings, facts.barsCluster(), gates.Clock.Now())
 	}
 	rivals, err := selection.Rivals(ctx, cached, placement)
 	if err != nil {
@@ -170,6 +177,18 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.GetName(), err)
 	}
 	return facts, facts.findClosed(ctx, cached, gates)
+}
+
+// barsCluster makes what says that the placement keeps off a cluster that it has left, as the latest policy snapshot notes.
+func (f *Facts) barsCluster() func(cluster string) bool {
+	var bars map[string]scheduler.Bar
+	if f.Policy != nil {
+		bars = scheduler.ReadBars(f.Policy.GetAnnotations())
+	}
+	return func(cluster string) bool {
+		_, barred := bars[cluster]
+		return barred
+	}
 }
 
 // findPriorityClass finds out whether the PriorityClass exists that the placement names.

@@ -43,9 +43,10 @@ type Reconciler struct {
 	Vocabulary placementv1beta1.Vocabulary
 	// Gates says how what closes clusters is read.
 	Gates Gates
-	stuck *stuckReports
-	// rescheduled are the requests to reschedule of which an event was emitted.
-	rescheduled *stuckReports
+	stuck *lastReports
+	// rescheduled are the requests to reschedule of which an event was emitted, waiting the generations that are in force while a changed
+	// policy waits.
+	rescheduled, waiting *lastReports
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
@@ -53,7 +54,7 @@ type Reconciler struct {
 func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
 		client: c, live: live, events: recorder, clock: clk,
-		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: &stuckReports{last: map[string]string{}}, rescheduled: &stuckReports{last: map[string]string{}},
+		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: newLastReports(), rescheduled: newLastReports(), waiting: newLastReports(),
 		Gates: Gates{Served: true, Clock: clk},
 	}
 }
@@ -150,6 +151,7 @@ func (r *Reconciler) forgetPlacement(placement placementv1beta1.PlacementObject)
 	r.waker.Forget(waker.PlacementRef(placement))
 	r.stuck.recordIfChanged(keyOf(placement), "")
 	r.rescheduled.recordIfChanged(keyOf(placement), "")
+	r.waiting.recordIfChanged(keyOf(placement), "")
 }
 
 // keyOf is the key of a placement in the reconciler's memory.

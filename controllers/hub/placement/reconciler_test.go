@@ -122,6 +122,56 @@ func stored(s situation) []client.Object {
 	return objects
 }
 
+func TestAPolicyThatWaitsIsToldOfOnce(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	s.Placement.Generation, s.Verdict.Generation, s.Policy.Status.ObservedCRPGeneration = 2, 2, 2
+	s.Policy.Annotations = map[string]string{placementv1beta1.PolicyWaitsAnnotation: "0", placementv1beta1.CRPGenerationAnnotation: "1"}
+	b := newBench(t, stored(s)...)
+	b.reconcile(t)
+	assert.Contains(t, b.told(), "PlacementPolicyWaits")
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "crp-0"}, policy))
+	policy.Status.Conditions[0].Message = "found all cluster needed as specified by the scheduling policy, found 1 cluster(s), and something else"
+	require.NoError(t, b.hub.Status().Update(t.Context(), policy))
+	b.clock.SetTime(now.Add(time.Minute))
+	b.reconcile(t)
+	said := meta.FindStatusCondition(b.placement(t).Status.Conditions, "ClusterResourcePlacementScheduled")
+	require.Contains(t, said.Message, "something else")
+	assert.NotContains(t, b.told(), "PlacementPolicyWaits", "it is the same wait")
+}
+
+func TestAnOverrideSnapshotWakesWhoRequiresOrHasPickedIt(t *testing.T) {
+	var objects []client.Object
+	for name, change := range map[string]func(p *placementv1beta1.ClusterResourcePlacement){
+		"requires": func(p *placementv1beta1.ClusterResourcePlacement) {
+			p.Spec.RequiredOverrides = []placementv1beta1.RequiredOverride{{Name: "image"}}
+		},
+		"requires-other": func(p *placementv1beta1.ClusterResourcePlacement) {
+			p.Spec.RequiredOverrides = []placementv1beta1.RequiredOverride{{Name: "image", Namespace: "web"}}
+		},
+		"picked": func(p *placementv1beta1.ClusterResourcePlacement) {
+			p.Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: snapshot.Verdict{Overrides: []string{"image-0"}}.Encode()}
+		},
+		"picked-other": func(p *placementv1beta1.ClusterResourcePlacement) {
+			p.Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: snapshot.Verdict{Overrides: []string{"web/image-0"}}.Encode()}
+		},
+		"without": func(*placementv1beta1.ClusterResourcePlacement) {},
+	} {
+		p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		change(p)
+		objects = append(objects, p)
+	}
+	b := newBench(t, objects...)
+	named := func(requests []ctrl.Request) (names []string) {
+		for _, request := range requests {
+			names = append(names, request.Name)
+		}
+		return names
+	}
+	assert.ElementsMatch(t, []string{"requires", "picked", "made-for"}, named(b.requestOverridden(t.Context(), fixture.OverrideSnapshot("image", "image-0", "made-for"))))
+	assert.ElementsMatch(t, []string{"picked", "picked-other"}, named(b.requestAllOverridden(t.Context(), nil)))
+}
+
 func TestReconcileProjectsAndTellsOfEachStep(t *testing.T) {
 	b := newBench(t, stored(newSituation("member1").bound(0, up, "member1"))...)
 	b.reconcile(t)

@@ -165,16 +165,18 @@ func waitUntilStuck(scope placementv1beta1.Scope, status placementv1beta1.Placem
 	return next
 }
 
-// stuckReports remembers what was last reported of each placement, such as what it is stuck on. It lives in memory only: after a
+// lastReports remembers what was last reported of each placement, such as what it is stuck on. It lives in memory only: after a
 // restart the report is repeated.
-type stuckReports struct {
+type lastReports struct {
 	mu   sync.Mutex
 	last map[string]string
 }
 
+func newLastReports() *lastReports { return &lastReports{last: map[string]string{}} }
+
 // recordIfChanged says that there is something else to report of a placement than was last reported, and records it. Nothing to
 // report is empty.
-func (t *stuckReports) recordIfChanged(placement, on string) bool {
+func (t *lastReports) recordIfChanged(placement, on string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.last[placement] == on {

@@ -106,10 +106,7 @@ func dueUnready(rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.
 	if rule.NotReadySeconds == nil || healthy == nil || healthy.Status == metav1.ConditionTrue {
 		return Due{}
 	}
-	since := healthy.LastTransitionTime.Time
-	if since.After(now) {
-		since = now
-	}
+	since := placementv1beta1.NotAfter(healthy.LastTransitionTime.Time, now)
 	return Due{At: after(since, int64(*rule.NotReadySeconds)), Reason: fmt.Sprintf("it has not been healthy for longer than %d s", *rule.NotReadySeconds)}
 }
 
