@@ -199,7 +199,7 @@ func TestOfANamespacedPlacementWhatItHasLeftBehindCanBeEvicted(t *testing.T) {
 	assert.Len(t, there(), 2)
 	require.NoError(t, c.run("evict", "-n", "shop", "web", "member-1", "--yes"))
 	assert.Equal(t, []string{"web-member-2"}, there())
-	assert.Equal(t, "what shop/placement/web had left on member-1 is being removed\n", c.out.String())
+	assert.Equal(t, "what placement/shop/web had left on member-1 is being removed\n", c.out.String())
 }
 
 func TestSuspendAndUnsuspend(t *testing.T) {
