@@ -66,7 +66,7 @@ func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (act.Selec
 		return act.SelectResult{Gone: true}, nil
 	}
 	// Noted before anything is selected: resources that have changed along with the policy are those that it waits for.
-	since, waits, err := a.noteWaiting(ctx, placement)
+	since, waits, err := noteWaiting(ctx, a, placement)
 	if err != nil {
 		return act.SelectResult{}, err
 	}

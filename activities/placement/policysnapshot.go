@@ -88,7 +88,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 }
 
 // noteWaiting notes that the policy of a placement waits for a resource snapshot, if it does, and returns since which one.
-func (a *Activities) noteWaiting(ctx context.Context, placement placementv1beta1.PlacementObject) (since int, waits bool, err error) {
+func noteWaiting(ctx context.Context, a *Activities, placement placementv1beta1.PlacementObject) (since int, waits bool, err error) {
 	if !placementv1beta1.IsLazy(placement) {
 		return 0, false, nil
 	}

@@ -103,7 +103,7 @@ func withdrawReplacements(c *cycle, clearing map[string]bool) {
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(c.unscheduled)) {
 		left := c.unscheduled[cluster]
-		if !c.hasRecovered(left) {
+		if !hasRecovered(c, left) {
 			continue
 		}
 		for _, other := range slices.Sorted(maps.Keys(c.current)) {
@@ -126,14 +126,14 @@ func withdrawReplacements(c *cycle, clearing map[string]bool) {
 
 // hasRecovered says that what is placed on a cluster which the placement has left for that is available again, and that there is no other
 // reason to leave it.
-func (c *cycle) hasRecovered(left Binding) bool {
+func hasRecovered(c *cycle, left Binding) bool {
 	return left.LeftBecause == placementv1beta1.CauseApplication && left.Available && left.Health.IsWell() && !left.Marked &&
 		left.Previous == placementv1beta1.BindingStateBound && left.PolicySnapshot == c.facts.PolicySnapshot &&
-		c.dueOf(left).Against(c.facts.Now) == ""
+		dueOf(c, left).Against(c.facts.Now) == ""
 }
 
 // dueOf says when the placement leaves the cluster of a binding, which is in the fleet.
-func (c *cycle) dueOf(binding Binding) failover.Due {
+func dueOf(c *cycle, binding Binding) failover.Due {
 	return failover.DueOf(c.known.Policy.Tolerations, c.facts.Failover, c.findCluster(binding.Cluster), binding.Health, c.facts.Now)
 }
 
@@ -145,7 +145,7 @@ func findFailing(c *cycle) {
 	c.failing, c.ill, c.dueLater = map[string]string{}, map[string]bool{}, map[string]failover.Due{}
 	for _, bindings := range []map[string]Binding{c.current, c.obsolete} {
 		for name, binding := range bindings {
-			due := c.dueOf(binding)
+			due := dueOf(c, binding)
 			if reason := due.Against(c.facts.Now); reason != "" {
 				if c.failing[name], c.ill[name] = reason, due.Ill; due.Ill {
 					c.known.Barred[name] = newBar(c.facts).String() // it counts once the cluster is not held any more
