@@ -118,6 +118,7 @@ func TestObjectsOfTheHubAreMeasured(t *testing.T) {
 		"it says no":                   {looks(hub, "v1", "ConfigMap", `object.data.approved == "no"`), allowed, "Failed", "1 bad"},
 		"one that is not there":        {looks(hub, "v1", "ConfigMap", `object.data.approved == "yes"`), allowed, "Inconclusive", "the object is not there"},
 		"not allowed any more":         {looks(hub, "v1", "ConfigMap", `object.data.approved == "yes"`), nil, "Error", "are not for metrics"},
+		"an envelope":                  {looks(hub, "v1", "ConfigMap", `object.data.approved == "yes"`), allowed, "Error", "it is an envelope, which may hold Secrets"},
 		"a Secret, allowed by a trick": {looks(hub, "v1", "Secret", `object.data.approved == "yes"`), analysis.Anywhere.HubKinds, "Error", "no metric reads a Secret"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -126,7 +127,11 @@ func TestObjectsOfTheHubAreMeasured(t *testing.T) {
 			}
 			f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), test.metric)
 			f.acts.Objects = metricsource.Objects{Live: f.Client, Reach: analysis.Reach{HubKinds: test.kinds}}
-			require.NoError(t, f.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "web"}, Data: map[string]string{"approved": "yes"}}))
+			read := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "web"}, Data: map[string]string{"approved": "yes"}}
+			if sentence == "an envelope" {
+				read.Annotations = map[string]string{placementv1beta1.EnvelopeConfigMapAnnotation: "true"}
+			}
+			require.NoError(t, f.Create(t.Context(), read))
 			_, _, got := f.measure()
 			assert.Equal(t, test.phase, got.Status.Phase, got.Status.Message)
 			assert.Contains(t, got.Status.Message, test.message)

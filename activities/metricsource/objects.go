@@ -56,6 +56,9 @@ func (o Objects) readHub(ctx context.Context, wanted *fleetflowv1alpha1.ObjectRe
 	case err != nil:
 		return analysis.Reading{}, fmt.Errorf("reading %s %s for a metric: %w", wanted.Kind, wanted.Name, err)
 	}
+	if _, is := found.GetAnnotations()[placementv1beta1.EnvelopeConfigMapAnnotation]; is {
+		return analysis.Reading{Problem: fmt.Sprintf("no metric reads a %s with the annotation %s: it is an envelope, which may hold Secrets", wanted.Kind, placementv1beta1.EnvelopeConfigMapAnnotation)}, nil
+	}
 	found.SetManagedFields(nil)
 	unstructured.RemoveNestedField(found.Object, "metadata", "annotations")
 	return analysis.Reading{Object: &analysis.Object{Fields: found.Object}}, nil
