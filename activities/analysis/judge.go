@@ -294,20 +294,27 @@ func (j *Judge) judgeClusters(ctx context.Context, reading Reading, clusters []s
 
 // weighClusters says whether enough clusters are good. Failure is certain as soon as too many are bad, whatever the others are.
 func (j *Judge) weighClusters(counts *fleetflowv1alpha1.AnalysisClusters, total int) Measurement {
+	if int(counts.Missing) == total && j.decidesWithoutData() {
+		m := j.withoutData(noData)
+		m.Clusters = counts
+		return m
+	}
 	m := Measurement{Outcome: fleetflowv1alpha1.OutcomeInconclusive, Clusters: counts, Message: fmt.Sprintf("%d of %d pass", counts.Passing, total)}
 	switch needed := passingNeeded(j.metric.PerCluster.MinPassing, total); {
-	case int(counts.Missing) == total && j.metric.Objects == nil:
-		m.Outcome, m.Message = cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive), noData
 	case int(counts.Passing) >= needed:
 		m.Outcome = fleetflowv1alpha1.OutcomeSuccess
 	case total-int(counts.Failing) < needed:
 		m.Outcome = fleetflowv1alpha1.OutcomeFailure
 	}
-	if names := worstNames(counts); names != "" && m.Outcome != fleetflowv1alpha1.OutcomeSuccess && m.Message != noData {
+	if names := worstNames(counts); names != "" && m.Outcome != fleetflowv1alpha1.OutcomeSuccess {
 		m.Message = "on " + names + " (" + m.Message + ")"
 	}
 	return m
 }
+
+// decidesWithoutData says that noData decides where no cluster has an answer. Of objects, which no cluster may have for a good reason,
+// the missing of each cluster does, unless the metric says noData.
+func (j *Judge) decidesWithoutData() bool { return j.metric.Objects == nil || j.metric.NoData != "" }
 
 // passingNeeded is how many clusters have to be good: a percentage is rounded up.
 func passingNeeded(minPassing *intstr.IntOrString, total int) int {

@@ -2,6 +2,8 @@ package analysis_test
 
 import (
 	"math"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -105,12 +107,38 @@ func TestObjectsOnClustersAreJudged(t *testing.T) {
 
 	m = judge.Judge(t.Context(), analysis.Reading{}, clusters)
 	assert.Equal(t, bad, m.Outcome, "the object is nowhere, and missing says that this is bad")
+	assert.Equal(t, "on a, b, c (0 of 3 pass)", m.Message)
+
+	nowhere := metric
+	nowhere.NoData = neither
+	m = judgeOf(t, nowhere, nil).Judge(t.Context(), analysis.Reading{}, clusters)
+	assert.Equal(t, neither, m.Outcome, "unless noData says what it is if no cluster has it")
+	assert.Equal(t, "no data", m.Message)
+	assert.EqualValues(t, 3, m.Clusters.Missing)
 
 	good3["a"] = analysis.Object{Fields: map[string]any{"spec": map[string]any{}}, Conditions: map[string]string{}}
 	m = judge.Judge(t.Context(), analysis.Reading{Objects: good3}, clusters)
 	assert.Equal(t, broken, m.Outcome)
 	assert.Contains(t, m.Message, "cluster a: ")
 	assert.Contains(t, m.Message, "no such key: status")
+}
+
+// TestTheExampleOfTheGuideIsNoError has the expression of deploy/docs/analysis.md judge an object of which nothing is reported yet.
+func TestTheExampleOfTheGuideIsNoError(t *testing.T) {
+	metric := objectOf(fleetflowv1alpha1.ObjectsFromWorks, "apps/v1", "Deployment")
+	metric.PerCluster = &fleetflowv1alpha1.PerCluster{Missing: bad}
+	guide, err := os.ReadFile("../../deploy/docs/analysis.md")
+	require.NoError(t, err)
+	_, example, found := strings.Cut(string(guide), "  success: object.status.")
+	require.True(t, found)
+	example, _, _ = strings.Cut("object.status."+example, "\n")
+	metric.Success = example
+	judge := judgeOf(t, metric, nil)
+	fresh := analysis.Object{Fields: map[string]any{"spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{}}, Conditions: map[string]string{}}
+	m := judge.Judge(t.Context(), analysis.Reading{Objects: map[string]analysis.Object{"a": fresh}}, []string{"a"})
+	assert.Equal(t, bad, m.Outcome, m.Message)
+	m = judge.Judge(t.Context(), analysis.Reading{Objects: map[string]analysis.Object{"a": deployment(1, 1, "True")}}, []string{"a"})
+	assert.Equal(t, good, m.Outcome, m.Message)
 }
 
 func TestAnObjectOfTheHubIsJudged(t *testing.T) {

@@ -105,8 +105,9 @@ type AnalysisMetric struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Failure string `json:"failure,omitempty"`
 
-	// NoData is what an answer without a sample counts as, one that is no number, and an object that is not there: Success, Failure, or Inconclusive, which it is
-	// without it.
+	// NoData is what an answer without a sample counts as, one that is no number, and an object that is not there: Success, Failure, or
+	// Inconclusive, which it is without it. Of objects from Works it decides where no cluster has the object, if it is set: without it,
+	// missing of perCluster does.
 	// +kubebuilder:validation:Enum=Inconclusive;Success;Failure
 	NoData AnalysisOutcome `json:"noData,omitempty"`
 
