@@ -3,6 +3,7 @@ package analysis_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -174,13 +175,13 @@ func TestTemplatesAndArgumentsArePutTogether(t *testing.T) {
 	hook := fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{Source: "smoke", Path: "/$(args.app)", Body: map[string]string{"stage": "$(stage)"}}}
 	of := analysis.Subject{Run: "web-17", Placement: "web", Stage: "canary", Position: "after", Snapshot: "4", Clusters: []string{"a.b", "c"}}
 
-	spec, problem := analysis.Resolve(of, []analysis.Template{templateOf("errors", errors, hook)}, map[string]string{"app": "$(run)"}, false)
+	spec, problem := analysis.Resolve(of, []analysis.Template{templateOf("errors", errors, hook)}, map[string]string{"app": "shop"}, false)
 	require.Nil(t, problem)
-	assert.Equal(t, `x{app="$(run)",run="web-17",s="4",cluster=~"$(clusters)"}`, spec.Metrics[0].Prometheus.Query, "what is put in is not looked at again")
-	assert.Equal(t, `x{app="$(run)",run="web-17",s="4",cluster=~"a\\.b|c"}`, analysis.Query(spec.Metrics[0].Prometheus.Query, of.Clusters, nil))
+	assert.Equal(t, `x{app="shop",run="web-17",s="4",cluster=~"$(clusters)"}`, spec.Metrics[0].Prometheus.Query)
+	assert.Equal(t, `x{app="shop",run="web-17",s="4",cluster=~"a\\.b|c"}`, analysis.Query(spec.Metrics[0].Prometheus.Query, of.Clusters, nil))
 	assert.Equal(t, `x{cluster=~"a"}/x{cluster=~"b|c"}`, analysis.Query(`x{cluster=~"$(clusters)"}/x{cluster=~"$(control)"}`, []string{"a"}, []string{"b", "c"}))
 	assert.Equal(t, map[string]string{"stage": "canary"}, spec.Metrics[1].Webhook.Body)
-	assert.Equal(t, map[string]string{"app": "$(run)", "max": "0.01"}, spec.Metrics[0].Args)
+	assert.Equal(t, map[string]string{"app": "shop", "max": "0.01"}, spec.Metrics[0].Args)
 	assert.Equal(t, []fleetflowv1alpha1.AnalysisTemplateUsed{{Name: "errors", Generation: 3}}, spec.Templates)
 	assert.Equal(t, `result <= double("0.01")`, analysis.FilledBound(spec.Metrics[0]))
 
@@ -189,10 +190,13 @@ func TestTemplatesAndArgumentsArePutTogether(t *testing.T) {
 		given     map[string]string
 		want      string
 	}{
-		"an argument is missing":      {[]analysis.Template{templateOf("errors", errors)}, nil, "StageAnalysis errors needs an argument app"},
-		"an argument that none takes": {[]analysis.Template{templateOf("errors", errors)}, map[string]string{"app": "a", "ap": "b"}, "no template of the analysis takes an argument ap"},
-		"two metrics of one name":     {[]analysis.Template{templateOf("errors", errors), templateOf("more", errors)}, map[string]string{"app": "a"}, "StageAnalyses errors and more both have a metric errors"},
-		"a way out of the path":       {[]analysis.Template{templateOf("errors", hook)}, map[string]string{"app": "../admin"}, "has .. in it"},
+		"an argument is missing":       {[]analysis.Template{templateOf("errors", errors)}, nil, "StageAnalysis errors needs an argument app"},
+		"an argument that none takes":  {[]analysis.Template{templateOf("errors", errors)}, map[string]string{"app": "a", "ap": "b"}, "no template of the analysis takes an argument ap"},
+		"a variable in an argument":    {[]analysis.Template{templateOf("errors", errors)}, map[string]string{"app": "$(control)"}, `the value "$(control)" of argument app is none`},
+		"an argument that ends a text": {[]analysis.Template{templateOf("errors", errors)}, map[string]string{"app": `a"} or vector(0)`}, "of argument app is none"},
+		"a long argument":              {[]analysis.Template{templateOf("errors", errors)}, map[string]string{"app": strings.Repeat("a", 257)}, "up to 256 letters"},
+		"two metrics of one name":      {[]analysis.Template{templateOf("errors", errors), templateOf("more", errors)}, map[string]string{"app": "a"}, "StageAnalyses errors and more both have a metric errors"},
+		"a way out of the path":        {[]analysis.Template{templateOf("errors", hook)}, map[string]string{"app": "../admin"}, "has .. in it"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, problem := analysis.Resolve(of, test.templates, test.given, false)

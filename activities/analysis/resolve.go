@@ -28,12 +28,16 @@ const (
 const (
 	maxSpec    = 32 << 10
 	maxMetrics = 20
+	// maxShown is how much is shown of a value that is refused.
+	maxShown = 60
 	// MaxQuery is how long a query may be with all variables replaced.
 	MaxQuery = 64 << 10
 )
 
 var (
-	variableInText       = regexp.MustCompile(`\$\(([^()]*)\)`)
+	variableInText = regexp.MustCompile(`\$\(([^()]*)\)`)
+	// valueOfArgument is what the API server takes for the value of an argument. It cannot end a text in a query, nor name a variable.
+	valueOfArgument      = regexp.MustCompile(`^[A-Za-z0-9._:/@ -]{0,256}$`)
 	argumentInExpression = regexp.MustCompile(`\bargs\.([a-zA-Z][a-zA-Z0-9_]*)`)
 )
 
@@ -238,6 +242,9 @@ func arguments(template *fleetflowv1alpha1.StageAnalysis, given map[string]strin
 		}
 		if !is {
 			value = *parameter.Default
+		}
+		if !valueOfArgument.MatchString(value) {
+			return nil, invalid(fleetflowv1alpha1.ReasonUnknownArgument, "StageAnalysis %s: the value %q of argument %s is none: up to 256 letters, digits, spaces and ._:/@-", template.Name, Shorten(value, maxShown), parameter.Name)
 		}
 		if args == nil {
 			args = map[string]string{}

@@ -80,21 +80,17 @@ func analysisNamed(name string) *fleetflowv1alpha1.StageAnalysisRun {
 
 // subject is what is measured.
 type subject struct {
-	// clusters are those of the stage, without those that the run goes on without; begun are those of which the update has begun,
-	// and control those of all stages that the run has not come to.
-	clusters, begun, control []string
-	// updated says that all clusters of the stage are.
-	updated bool
+	updaterun.Measured
 	// placement is that of the run.
 	placement string
 }
 
 // of are the clusters that an analysis in a position is about. While a stage is updated, the others still have the old version.
 func (s subject) of(position string) []string {
-	if position == fleetflowv1alpha1.PositionDuring && len(s.begun) > 0 {
-		return s.begun
+	if position == fleetflowv1alpha1.PositionDuring && len(s.Begun) > 0 {
+		return s.Begun
 	}
-	return s.clusters
+	return s.Clusters
 }
 
 // readSubject reads what is measured; found is false if the run is over or gone.
@@ -104,31 +100,8 @@ func (a *Activities) readSubject(ctx context.Context, from client.Reader, in act
 		return subject{}, false, err
 	}
 	s.placement = run.GetUpdateRunSpec().PlacementName
-	stages := run.GetUpdateRunStatus().StagesStatus
-	for i := range stages {
-		stage := &stages[i]
-		for j := range stage.Clusters {
-			s.add(&stage.Clusters[j], stage.StageName == in.Stage)
-		}
-		if stage.StageName == in.Stage {
-			found, s.updated = true, updaterun.StageUpdated(stage)
-		}
-	}
+	s.Measured, found = updaterun.MeasuredIn(run.GetUpdateRunStatus(), in.Stage)
 	return s, found, nil
-}
-
-func (s *subject) add(cluster *placementv1beta1.ClusterUpdatingStatus, inStage bool) {
-	phase := updaterun.ClusterPhase(cluster)
-	if phase == updaterun.PhasePending {
-		s.control = append(s.control, cluster.ClusterName)
-	}
-	if !inStage || phase == updaterun.PhaseSkipped {
-		return
-	}
-	s.clusters = append(s.clusters, cluster.ClusterName)
-	if phase != updaterun.PhasePending {
-		s.begun = append(s.begun, cluster.ClusterName)
-	}
 }
 
 // measuring is one call.
@@ -210,7 +183,7 @@ func (m *measuring) prepare() (problem string) {
 		}
 	}
 	for i := range status.Metrics {
-		if of := &status.Metrics[i]; of.NextAt == nil || m.isDuring() && m.subject.updated {
+		if of := &status.Metrics[i]; of.NextAt == nil || m.isDuring() && m.subject.Updated {
 			m.assess(i)
 		}
 	}
@@ -229,7 +202,7 @@ func (m *measuring) refresh(ctx context.Context) error {
 	if err != nil || !found {
 		return err
 	}
-	s.updated = m.subject.updated
+	s.Updated = m.subject.Updated
 	m.subject = s
 	return nil
 }
@@ -237,7 +210,7 @@ func (m *measuring) refresh(ctx context.Context) error {
 func (m *measuring) assess(i int) {
 	of, metric := &m.run.Status.Metrics[i], m.run.Spec.Metrics[i].AnalysisMetric
 	if m.isDuring() {
-		metric = analysis.During(metric, m.subject.updated)
+		metric = analysis.During(metric, m.subject.Updated)
 	}
 	phase, next := analysis.Assess(metric, *of, m.run.Status.StartedAt.Time)
 	if of.Phase = phase; phase.IsOver() != (of.NextAt == nil) || !next.IsZero() && !next.Equal(of.NextAt.Time) {
@@ -291,7 +264,7 @@ func (m *measuring) measureMetric(ctx context.Context, i int) (record func(), er
 	metric, of := m.run.Spec.Metrics[i], &m.run.Status.Metrics[i]
 	q := metricsource.Question{
 		Metric: metric, Of: m.run, Placement: m.subject.placement,
-		Clusters: m.subject.of(m.run.Spec.Position), Control: m.subject.control, Sequence: metricsource.NextSequence(of),
+		Clusters: m.subject.of(m.run.Spec.Position), Control: m.subject.Control, Sequence: metricsource.NextSequence(of),
 	}
 	reading, later, err := m.answerQuestion(ctx, q)
 	if err != nil {

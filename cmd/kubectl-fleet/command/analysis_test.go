@@ -6,14 +6,21 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/metricsource"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // anAnalysis is one that has failed, of run web-17 in a namespace.
@@ -133,10 +140,79 @@ func TestATrialSendsTheCredentialOfTheSource(t *testing.T) {
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{
 		{Name: "ratio", Success: "result <= 0.01", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "errors"}},
 	}
+	source.Spec.TLS = &fleetflowv1alpha1.MetricSourceTLS{CASecret: &fleetflowv1alpha1.MetricSourceSecret{Name: "none", Key: "ca.crt"}}
 	c := newConsole(t, append(smallFleet(), template, source, secret)...)
-	require.NoError(t, c.run("analysis", "try", "errors"), "no data is inconclusive, which is not bad")
+	require.NoError(t, c.run("analysis", "try", "errors", "--url", prometheus.URL), "no data is inconclusive, which is not bad; plain text needs no certificate")
 	assert.Contains(t, c.out.String(), "Inconclusive")
-	assert.Equal(t, "Bearer s3cr3t-t0ken", sent)
-	require.NoError(t, c.run("analysis", "try", "errors", "--url", prometheus.URL))
 	assert.Empty(t, sent, "another address gets no credential")
+	plain := &fleetflowv1alpha1.MetricSource{}
+	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(source), plain))
+	plain.Spec.TLS = nil
+	require.NoError(t, c.hub.Update(t.Context(), plain))
+	assert.Error(t, c.run("analysis", "try", "errors"))
+	assert.Contains(t, c.out.String(), "is refused", "a source does not get at what listens on the user's machine")
+	assert.Empty(t, sent)
+
+	source.Spec.TLS = nil
+	asks := asker{sources: metricsource.NewSources(c.hub, "fleet-system", metricsource.Guard{AllowLoopback: true}), by: map[string]*fleetflowv1alpha1.MetricSource{"central": source}}
+	_, err := asks.ask(t.Context(), metricsource.Question{Metric: fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: template.Spec.Metrics[0]}})
+	require.NoError(t, err)
+	assert.Equal(t, "Bearer s3cr3t-t0ken", sent)
+}
+
+func TestATrialIsAboutTheClustersThatARolloutWouldMeasure(t *testing.T) {
+	var asked string
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		asked = r.Form.Get("query")
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	t.Cleanup(prometheus.Close)
+	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "errors"}}
+	template.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "app", Default: new("shop")}}
+	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{Name: "ratio", Success: "result <= 0.01", Prometheus: &fleetflowv1alpha1.PrometheusQuery{
+		Source: "central", Query: `$(args.app) $(placement) $(clusters) / $(control)`,
+	}}}
+	run := &placementv1beta1.StagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web-17"}}
+	run.Spec.PlacementName = "web"
+	began, succeeded := ago(time.Minute), condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, "", time.Minute)
+	started := condition(placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue, "", time.Minute)
+	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{
+		{StageName: "canary", StartTime: &began, Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "a", Conditions: []metav1.Condition{started, succeeded}}}},
+		{StageName: "prod", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "b"}, {ClusterName: "c"}}},
+	}
+	objects := []client.Object{template, run}
+	for _, name := range []string{"a", "b", "c"} {
+		objects = append(objects, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	c := newConsole(t, objects...)
+	for arguments, want := range map[string]string{
+		"-n team --run web-17 --stage canary": "shop web a / b|c",
+		"-n team --run web-17 --stage prod":   "shop web b|c / b|c",
+		"--placement db --clusters b":         "shop db b / a|c",
+		"--arg app=web":                       "web  a|b|c / ",
+	} {
+		require.NoError(t, c.run(append([]string{"analysis", "try", "errors", "--url", prometheus.URL}, strings.Fields(arguments)...)...), arguments)
+		assert.Equal(t, want, asked, arguments)
+	}
+	assert.ErrorContains(t, c.run("analysis", "try", "errors", "--url", prometheus.URL, "--arg", "app=$(control)"), `the value "$(control)" of argument app is none`)
+}
+
+func TestATrialReadsTheWorksOfAPlacementInANamespace(t *testing.T) {
+	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "ready"}}
+	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{Name: "ready", Success: "object.spec.replicas == 3", PerCluster: &fleetflowv1alpha1.PerCluster{},
+		Objects: &fleetflowv1alpha1.ObjectReading{From: fleetflowv1alpha1.ObjectsFromWorks, APIVersion: "apps/v1", Kind: "Deployment", Namespace: "team", Name: "web"}}}
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: placementv1beta1.MemberNamespace("a"), Name: "web-work", Labels: map[string]string{
+		placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.ParentNamespaceLabel: "team",
+	}}}
+	work.Spec.Workload.Manifests = []placementv1beta1.Manifest{{RawExtension: k8sruntime.RawExtension{
+		Raw: []byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "team"}, "spec": {"replicas": 3}}`),
+	}}}
+	work.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue}}
+	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 0}}}
+	c := newConsole(t, template, work)
+	require.NoError(t, c.run("analysis", "try", "ready", "-n", "team", "--placement", "web", "--clusters", "a"))
+	assert.Contains(t, c.out.String(), "1 of 1 pass")
+	require.NoError(t, c.run("analysis", "try", "ready", "--placement", "web", "--clusters", "a"))
+	assert.NotContains(t, c.out.String(), "1 of 1 pass", "that would be another placement")
 }

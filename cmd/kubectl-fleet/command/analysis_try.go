@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,7 +49,8 @@ bound, and whether the measurement would be good. Nothing is written, and no rol
 The template is on the hub, or in a manifest. It is measured for the clusters of a run's stage, for those of --clusters, or for
 all members. A source is asked at its own address, with the credential in its Secret, which you have to be allowed to read; with
 --url another address is asked without credentials, such as that of kubectl port-forward, and the source need not be on the hub
-yet. Webhooks are called with --webhooks only, for what they do is theirs; Jobs are not run.`,
+yet; only so is something asked that is on this machine. $(control) are the clusters that the run has not updated yet or, without
+a run, all members but those that are measured. Webhooks are called with --webhooks only, for what they do is theirs; Jobs are not run.`,
 		Example: `  # A template on the hub, for all members
   kubectl fleet analysis try error-ratio --arg app=web
 
@@ -73,7 +75,7 @@ yet. Webhooks are called with --webhooks only, for what they do is theirs; Jobs 
 	flags.StringSliceVar(&o.clusters, "clusters", nil, "The clusters to measure; all members without it.")
 	flags.StringVar(&o.run, "run", "", "Measure for this update run: its placement, snapshot and clusters.")
 	flags.StringVar(&o.stage, "stage", "", "With --run: for this stage of it.")
-	flags.StringVar(&o.placement, "placement", "", "Measure for this placement, where there is no run yet.")
+	flags.StringVar(&o.placement, "placement", "", "Measure for this placement, which is in the namespace of -n if that is given, where there is no run yet.")
 	flags.StringVar(&o.url, "url", "", "Ask this address in place of the sources' own, without credentials.")
 	flags.StringVar(&o.secrets, "source-namespace", "fleet-system", "The namespace of the sources' Secrets: that of the hub agent.")
 	flags.BoolVar(&o.webhooks, "webhooks", false, "Call webhooks, too.")
@@ -130,50 +132,62 @@ func (o *tryOptions) readTemplates(ctx context.Context, c client.Client, args []
 	return []*fleetflowv1alpha1.StageAnalysis{template}, nil
 }
 
-// readSubject says what is measured: what --run or --placement say, for the clusters of --clusters, of the run, or of the fleet.
-func (o *tryOptions) readSubject(ctx context.Context, c client.Client) (analysis.Subject, error) {
-	subject := analysis.Subject{Run: "try", Placement: o.placement, Stage: "try", Position: fleetflowv1alpha1.PositionAfter, Snapshot: "0", Clusters: o.clusters}
-	if o.run != "" {
-		if err := o.readRun(ctx, c, &subject); err != nil {
-			return subject, err
-		}
-	}
-	if len(subject.Clusters) > 0 {
-		return subject, nil
-	}
-	var members clusterv1beta1.MemberClusterList
-	if err := c.List(ctx, &members); err != nil {
-		return subject, fmt.Errorf("listing the members: %w", err)
-	}
-	for i := range members.Items {
-		subject.Clusters = append(subject.Clusters, members.Items[i].Name)
-	}
-	return subject, nil
+// tried is what is measured; control are the clusters to compare with, nil if no run says which.
+type tried struct {
+	analysis.Subject
+	control []string
 }
 
-func (o *tryOptions) readRun(ctx context.Context, c client.Client, subject *analysis.Subject) error {
+// readSubject says what is measured: what --run or --placement say, for the clusters of --clusters, of the run, or of the fleet.
+func (o *tryOptions) readSubject(ctx context.Context, c client.Client) (tried, error) {
+	of := tried{Subject: analysis.Subject{Run: "try", Placement: o.placement, Stage: "try", Position: fleetflowv1alpha1.PositionAfter, Snapshot: "0", Clusters: o.clusters}}
 	namespace, named, err := o.factory.Namespace()
 	if err != nil {
-		return err
+		return of, err
 	}
-	if !named {
-		namespace = ""
+	if named {
+		of.Namespace = namespace
 	}
-	run := placementv1beta1.Scope{Namespace: namespace}.NewUpdateRun(o.run)
+	if o.run != "" {
+		return of, o.readRun(ctx, c, &of)
+	}
+	if len(of.Clusters) == 0 {
+		of.Clusters, err = listMembers(ctx, c)
+	}
+	return of, err
+}
+
+// listMembers lists the names of the members.
+func listMembers(ctx context.Context, c client.Client) ([]string, error) {
+	var members clusterv1beta1.MemberClusterList
+	if err := c.List(ctx, &members); err != nil {
+		return nil, fmt.Errorf("listing the members: %w", err)
+	}
+	var names []string
+	for i := range members.Items {
+		names = append(names, members.Items[i].Name)
+	}
+	return names, nil
+}
+
+// readRun reads what the analysis of a stage of the run is about, or of all its stages.
+func (o *tryOptions) readRun(ctx context.Context, c client.Client, of *tried) error {
+	run := placementv1beta1.Scope{Namespace: of.Namespace}.NewUpdateRun(o.run)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(run), run); err != nil {
 		return fmt.Errorf("reading run %s: %w", o.run, err)
 	}
 	status := run.GetUpdateRunStatus()
-	subject.Namespace, subject.Run, subject.Placement, subject.Snapshot = namespace, o.run, run.GetUpdateRunSpec().PlacementName, status.ResourceSnapshotIndexUsed
+	of.Run, of.Placement, of.Snapshot = o.run, run.GetUpdateRunSpec().PlacementName, status.ResourceSnapshotIndexUsed
 	found := o.stage == ""
 	for i := range status.StagesStatus {
-		stage := &status.StagesStatus[i]
-		if o.stage != "" && stage.StageName != o.stage {
+		stage := status.StagesStatus[i].StageName
+		if o.stage != "" && stage != o.stage {
 			continue
 		}
-		found, subject.Stage = true, stage.StageName
+		measured, _ := updaterun.MeasuredIn(status, stage)
+		found, of.Stage, of.control = true, stage, measured.Control
 		if len(o.clusters) == 0 {
-			subject.Clusters = append(subject.Clusters, updaterun.ClusterNames(stage)...)
+			of.Clusters = append(of.Clusters, measured.Clusters...)
 		}
 	}
 	if !found {
@@ -182,8 +196,18 @@ func (o *tryOptions) readRun(ctx context.Context, c client.Client, subject *anal
 	return nil
 }
 
+// controlOf are the clusters to compare with: those that the run has not come to or, without a run, all members but those that are
+// measured.
+func (o *tryOptions) controlOf(ctx context.Context, c client.Client, of tried, metrics []fleetflowv1alpha1.AnalysisRunMetric) ([]string, error) {
+	if o.run != "" || !analysis.NeedsControl(metrics) {
+		return of.control, nil
+	}
+	members, err := listMembers(ctx, c)
+	return slices.DeleteFunc(members, func(name string) bool { return slices.Contains(of.Clusters, name) }), err
+}
+
 // measure measures the metrics of one template.
-func (o *tryOptions) measure(ctx context.Context, c client.Client, template *fleetflowv1alpha1.StageAnalysis, subject analysis.Subject) ([]trial, error) {
+func (o *tryOptions) measure(ctx context.Context, c client.Client, template *fleetflowv1alpha1.StageAnalysis, of tried) ([]trial, error) {
 	sources, err := o.readSources(ctx, c, template)
 	if err != nil {
 		return nil, err
@@ -192,18 +216,23 @@ func (o *tryOptions) measure(ctx context.Context, c client.Client, template *fle
 	if problem := analysis.CheckTemplate(checked); problem != nil {
 		return nil, fmt.Errorf("%s: %s: %s", template.Name, problem.Reason, problem.Text)
 	}
-	spec, problem := analysis.Resolve(subject, []analysis.Template{checked}, o.args, false)
+	spec, problem := analysis.Resolve(of.Subject, []analysis.Template{checked}, o.args, false)
 	if problem != nil {
 		return nil, fmt.Errorf("%s: %s: %s", template.Name, problem.Reason, problem.Text)
 	}
+	control, err := o.controlOf(ctx, c, of, spec.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	// Who has written a source does not get at what listens on the user's machine.
 	asks := asker{
-		sources: metricsource.NewSources(c, o.secrets, metricsource.Guard{AllowLoopback: true}),
+		sources: metricsource.NewSources(c, o.secrets, metricsource.Guard{AllowLoopback: o.url != ""}),
 		objects: metricsource.Objects{Live: c, Reach: analysis.Anywhere}, by: sources, webhooks: o.webhooks,
 	}
 	var trials []trial
 	for i := range spec.Metrics {
 		q := metricsource.Question{
-			Metric: spec.Metrics[i], Of: &fleetflowv1alpha1.StageAnalysisRun{Spec: spec}, Placement: subject.Placement, Clusters: subject.Clusters, Sequence: 1,
+			Metric: spec.Metrics[i], Of: &fleetflowv1alpha1.StageAnalysisRun{Spec: spec}, Placement: of.Placement, Clusters: of.Clusters, Control: control, Sequence: 1,
 		}
 		q.Of.Name = "try"
 		t, err := asks.ask(ctx, q)
@@ -233,6 +262,9 @@ func (o *tryOptions) readSources(ctx context.Context, c client.Client, template 
 		}
 		if o.url != "" {
 			source.Spec.URL, source.Spec.Auth = o.url, nil
+			if !strings.HasPrefix(strings.ToLower(o.url), "https://") {
+				source.Spec.TLS = nil // the user need not be allowed to read a Secret for nothing
+			}
 		}
 		sources[name] = source
 	}
