@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -74,14 +75,27 @@ func (s *Server) historyFile(r *http.Request, format string) (file, error) {
 	return file{}, errNoFormat
 }
 
-// cells are texts that a spreadsheet takes for nothing but text.
+// cells are texts that a spreadsheet takes for nothing but text: it would carry out what looks like a formula, also after white space.
 func cells(texts ...string) []string {
 	for i, text := range texts {
-		if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-			texts[i] = "'" + text
+		text = strings.Map(printed, text)
+		if trimmed := strings.TrimSpace(text); trimmed != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(trimmed)[0]) {
+			text = "'" + text
 		}
+		texts[i] = text
 	}
 	return texts
+}
+
+// printed is a character as a cell has it: white space is a space or the end of a line, and what cannot be seen is left out.
+func printed(r rune) rune {
+	switch {
+	case r == '\n', unicode.IsPrint(r):
+		return r
+	case unicode.IsSpace(r):
+		return ' '
+	}
+	return -1
 }
 
 func (s *Server) planPage(r *http.Request) (page, error) {
