@@ -305,6 +305,9 @@ func (m *measuring) answerQuestion(ctx context.Context, q metricsource.Question)
 	asked := m.Clock.Now()
 	if reading, later, err = m.Sources.Ask(ctx, &source, q); err == nil {
 		m.Metrics.observeRequest(name, m.Clock.Since(asked))
+		if later > 0 {
+			m.Metrics.countPutOff(name)
+		}
 	}
 	return reading, later, err
 }

@@ -15,6 +15,7 @@ type Metrics struct {
 	measurements *prometheus.CounterVec
 	runs         *prometheus.CounterVec
 	requests     *prometheus.HistogramVec
+	putOff       *prometheus.CounterVec
 }
 
 // outcomes are what a measurement can come to, and endings what an attempt can, once it has begun to measure.
@@ -41,6 +42,9 @@ func NewMetrics() *Metrics {
 			Name: "fleetflow_analysis_request_seconds", Help: "How long requests to metric sources take, with the wait for their turn.",
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60},
 		}, []string{"source"}),
+		putOff: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetflow_analysis_put_off_total", Help: "Requests to metric sources that asked to be left alone for a while (429 or 503 with Retry-After), by source.",
+		}, []string{"source"}),
 	}
 	for _, outcome := range outcomes {
 		for _, provider := range analysis.Providers() {
@@ -55,7 +59,7 @@ func NewMetrics() *Metrics {
 
 // Collectors are what to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.measurements, m.runs, m.requests}
+	return []prometheus.Collector{m.measurements, m.runs, m.requests, m.putOff}
 }
 
 func (m *Metrics) countMeasurement(outcome fleetflowv1alpha1.AnalysisOutcome, provider string) {
@@ -73,6 +77,12 @@ func (m *Metrics) countRun(phase fleetflowv1alpha1.AnalysisPhase) {
 func (m *Metrics) observeRequest(source string, took time.Duration) {
 	if m != nil {
 		m.requests.WithLabelValues(source).Observe(took.Seconds())
+	}
+}
+
+func (m *Metrics) countPutOff(source string) {
+	if m != nil {
+		m.putOff.WithLabelValues(source).Inc()
 	}
 }
 

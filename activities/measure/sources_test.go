@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
@@ -308,6 +310,25 @@ func TestAWebhookDecides(t *testing.T) {
 	assert.Equal(t, "smoke 2 of 9 checks: 0 of 1 good, 1 bad (at most 0)", got.Status.Message)
 	assert.Contains(t, s.bodies[1], `"body":{"suite":"canary"}`)
 	assert.Contains(t, s.asked[1].Header.Get("Ce-Id"), "/1/smoke/1")
+}
+
+func TestASourceThatPutsMeasurementsOffIsCountedAndLeftAlone(t *testing.T) {
+	s := newServer(t, func(_ int, w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "120")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	source := sourceAt(s.URL)
+	source.Spec.Type = fleetflowv1alpha1.MetricSourceWebhook
+	f := newFleet(t, local, source, fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{Source: "central"}})
+	_, result, got := f.measure()
+	assert.Equal(t, act.MeasureResult{Phase: "Running"}, result)
+	require.NotNil(t, got.Status.NextAt, "until then the gates do not ask to measure")
+	assert.Equal(t, begin.Add(2*time.Minute), got.Status.NextAt.UTC())
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(f.acts.Metrics.Collectors()...)
+	count, err := testutil.GatherAndCount(registry, "fleetflow_analysis_put_off_total")
+	require.NoError(t, err)
+	assert.Equal(t, 1, count)
 }
 
 func TestARunThatIsGoneIsNotMeasured(t *testing.T) {
