@@ -413,13 +413,33 @@ type groupView struct {
 
 type objectView struct {
 	Object, Change string
-	Lines          []lineView
+	Blocks         []blockView
 	// More is how many lines are left out; New says that all of the object is new there.
 	More int
 	New  bool
 }
 
+// blockView are lines of a difference that follow one another: Swap are those that go, and those that come in their place. Where there is
+// room for it, these stand side by side.
+type blockView struct {
+	Swap  bool
+	Lines []lineView
+}
+
 type lineView struct{ Class, Text string }
+
+// blocksOf are the lines of a difference as pages show them.
+func blocksOf(lines []string) (blocks []blockView) {
+	for _, line := range lines {
+		swap := line[0] == '+' || line[0] == '-'
+		if len(blocks) == 0 || blocks[len(blocks)-1].Swap != swap {
+			blocks = append(blocks, blockView{Swap: swap})
+		}
+		last := &blocks[len(blocks)-1]
+		last.Lines = append(last.Lines, lineView{map[byte]string{'+': "added", '-': "removed", '@': "place"}[line[0]], line})
+	}
+	return blocks
+}
 
 // maxLines is how many lines of the difference of an object are shown, and maxAllLines of all together.
 const (
@@ -448,9 +468,7 @@ func planViewOf(made plan.Plan, hash string) *planView {
 			}
 			left -= number
 			one.More = len(object.Lines) - number
-			for _, line := range object.Lines[:number] {
-				one.Lines = append(one.Lines, lineView{map[byte]string{'+': "added", '-': "removed", '@': "place"}[line[0]], line})
-			}
+			one.Blocks = blocksOf(object.Lines[:number])
 			shown.Shown = append(shown.Shown, one)
 		}
 		view.Groups = append(view.Groups, shown)

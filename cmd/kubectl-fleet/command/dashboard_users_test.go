@@ -186,6 +186,34 @@ func TestAUserLogsInAndActsAsThemself(t *testing.T) {
 	assert.Equal(t, http.StatusSeeOther, b.get("/me").Code)
 }
 
+// TestTwoReplicasServeOneSession has a user begin to log in at one replica, come back from the provider to the other, and act at both:
+// they share nothing but the key.
+func TestTwoReplicasServeOneSession(t *testing.T) {
+	hub, clock := inMemory(approvalFleet()...), testingclock.NewFakeClock(now)
+	var provider session.Provider
+	one, p := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) { provider = session.Provider{Issuer: access.Provider.Issuer, HTTP: access.Provider.HTTP} })
+	other, _ := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) {
+		access.Provider.Issuer, access.Provider.HTTP = provider.Issuer, provider.HTTP
+	})
+	p.LogIn(now, "jane@example.com", "fleet-admins")
+	begun := one.send(http.MethodPost, "/login", url.Values{"next": {"/"}})
+	require.Equal(t, http.StatusSeeOther, begun.Code, begun.Body.String())
+	other.keepCookies(begun)
+	other.keepCookies(other.get(p.Answer(t, begun.Header().Get("Location"))))
+	require.NotEmpty(t, other.cookies)
+	one.cookies = other.cookies
+	for _, replica := range []*browser{one, other} {
+		assert.Contains(t, replica.get("/me").Body.String(), "jane@example.com")
+	}
+	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	require.Equal(t, http.StatusSeeOther, one.send(http.MethodPost, "/runs/web-5/stop", url.Values{"uid": {"run-uid"}}).Code)
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "web-5"}, run))
+	assert.Equal(t, placementv1beta1.StateStop, run.Spec.State)
+	require.Equal(t, http.StatusSeeOther, other.send(http.MethodPost, "/runs/web-5/resume", url.Values{"uid": {"run-uid"}}).Code)
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "web-5"}, run))
+	assert.Equal(t, placementv1beta1.StateRun, run.Spec.State)
+}
+
 func TestASessionEndsAndIsRenewedWithoutAQuestion(t *testing.T) {
 	clock := testingclock.NewFakeClock(now)
 	b, p := newSite(t, inMemory(approvalFleet()...), clock, nil)
