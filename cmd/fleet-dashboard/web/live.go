@@ -32,10 +32,14 @@ const (
 
 // live sends what changes on a page for as long as the browser shows it: at most as often as there are new pictures of the
 // fleet, and of the page only the parts that are different.
-func (s *Server) live(w http.ResponseWriter, r *http.Request, pages http.Handler) {
+func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeMux) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil || target.Scheme != "" || target.Host != "" || !strings.HasPrefix(target.Path, "/") {
 		http.Error(w, "There is no such page.", http.StatusBadRequest)
+		return
+	}
+	if _, pattern := pages.Handler(requestOf(r.Context(), target)); pattern == "" {
+		http.Error(w, "This page does not change by itself.", http.StatusNotFound)
 		return
 	}
 	if !s.streams.enter(maxStreams) {

@@ -109,9 +109,13 @@ type collected struct {
 // collect makes the page of a URL.
 func collect(ctx context.Context, pages http.Handler, target *url.URL) (page, error) {
 	into := &collected{err: errors.New("this is no page")}
-	request := (&http.Request{Method: http.MethodGet, URL: target, Host: "localhost"}).WithContext(context.WithValue(ctx, collecting{}, into))
-	pages.ServeHTTP(nowhere{}, request)
+	pages.ServeHTTP(nowhere{}, requestOf(context.WithValue(ctx, collecting{}, into), target))
 	return into.page, into.err
+}
+
+// requestOf asks for the page of a URL.
+func requestOf(ctx context.Context, target *url.URL) *http.Request {
+	return (&http.Request{Method: http.MethodGet, URL: target, Host: "localhost"}).WithContext(ctx)
 }
 
 // nowhere is where redirects of pages go that are only collected.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -195,6 +197,16 @@ func (s *Server) startForm() form {
 			if r.PostFormValue("shown") != chosenFor(strategy, index) {
 				return "", fmt.Errorf("you have chosen another strategy or snapshot since you looked at the plan (%w): look at the plan of these first", errStale)
 			}
+			is, err := personOf(ctx).Reading.Strategy(ctx, p.Namespace, strategy)
+			if apierrors.IsNotFound(err) {
+				return "", fmt.Errorf("there is no strategy %s any more (%w): choose another one", strategy, errStale)
+			}
+			if err != nil {
+				return "", err
+			}
+			if r.PostFormValue("as") != is {
+				return "", fmt.Errorf("strategy %s was changed, or deleted and created anew, since you looked at the plan (%w): look at the plan below, which is made with what it is now", strategy, errStale)
+			}
 			return personOf(ctx).Steering.Start(ctx, p, strategy, index, r.PostFormValue("state") == string(placementv1beta1.StateInitialize))
 		}}
 }
@@ -231,14 +243,17 @@ func (s *Server) showStart(r *http.Request) (formView, error) {
 	if strategy == "" || view.Refusal != "" {
 		return view, nil
 	}
+	// What it is like is read first: a change after that makes the form stale.
+	is, failed := reading.Strategy(ctx, p.Namespace, strategy)
 	made, err := reading.Preview(ctx, p.Placement, strategy, index)
-	if err != nil {
+	if err = cmpErr(failed, err); err != nil {
 		view.Notes = append(view.Notes, "The plan cannot be shown: "+err.Error())
 		return view, nil //nolint:nilerr // the page shows what there is, and says what it cannot
 	}
 	// The run is to roll out what is shown, whatever is the latest by then.
 	index = strconv.Itoa(made.Snapshot)
 	view.Fields[1].Value, view.Hidden["shown"] = index, chosenFor(strategy, index)
+	view.Hidden["as"] = is
 	view.Notes = append(view.Notes, slices.Concat(made.Problems, made.Notes)...)
 	view.Plan, view.Button = planViewOf(made, ""), fmt.Sprintf("Create a run of %s to snapshot %d", p.Name, made.Snapshot)
 	return view, nil

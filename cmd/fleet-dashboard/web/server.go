@@ -47,6 +47,8 @@ type Reading interface {
 	// Preview is the plan of a run that is not there yet, and Strategies what it can be made with.
 	Preview(ctx context.Context, placement hub.Placement, strategy, index string) (plan.Plan, error)
 	Strategies(ctx context.Context, namespace string) ([]string, error)
+	// Strategy names a strategy as it is: another one of its name, or one that was changed, is called otherwise.
+	Strategy(ctx context.Context, namespace, name string) (string, error)
 	// Snapshots are those of the objects of a placement, the latest first, and Diff is what differs between two.
 	Snapshots(ctx context.Context, placement hub.Ref) ([]hub.ResourceSnapshot, error)
 	Diff(ctx context.Context, placement hub.Ref, from, to int) ([]objectdiff.Change, error)
@@ -83,46 +85,53 @@ func (s *Server) Handler() http.Handler {
 	files, _ := fs.Sub(static, "static") // the folder is embedded
 	mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(files))))
 	s.Access.Open(s, mux)
-	pages := s.pages()
-	mux.Handle("GET /live", s.inside(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.live(w, r, pages) })))
+	pages, living := s.pages()
+	mux.Handle("GET /live", s.inside(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.live(w, r, living) })))
 	mux.Handle("/", s.inside(pages))
 	return s.guard(mux)
 }
 
-// pages are the routes of pages and forms.
-func (s *Server) pages() *http.ServeMux {
-	mux := http.NewServeMux()
-	show := func(pattern string, make func(*http.Request) (page, error)) { mux.Handle("GET "+pattern, s.page(make)) }
-	show("/{$}", s.fleetPage)
-	show("/waiting", s.waitingPage)
-	show("/placements", s.placementsPage)
-	show("/runs", s.runsPage)
-	show("/clusters", s.clustersPage)
-	show("/clusters/{name}", s.clusterPage)
-	show("/holds", s.holdsPage)
+// pages are the routes of pages and forms; living has those alone that stay up to date. The others read what no watch brings, and are
+// made when a user asks for them.
+func (s *Server) pages() (pages, living *http.ServeMux) {
+	pages, living = http.NewServeMux(), http.NewServeMux()
+	show := func(pattern string, make func(*http.Request) (page, error)) {
+		pages.Handle("GET "+pattern, s.page(make))
+	}
+	follow := func(pattern string, make func(*http.Request) (page, error)) {
+		show(pattern, make)
+		living.Handle("GET "+pattern, s.page(make))
+	}
+	follow("/{$}", s.fleetPage)
+	follow("/waiting", s.waitingPage)
+	follow("/placements", s.placementsPage)
+	follow("/runs", s.runsPage)
+	follow("/clusters", s.clustersPage)
+	follow("/clusters/{name}", s.clusterPage)
+	follow("/holds", s.holdsPage)
 	show("/search", s.searchPage)
 	show("/me", s.mePage)
 	show("/", s.unknownPage)
 	for _, prefix := range []string{"", "/ns/{namespace}"} {
-		show(prefix+"/placements/{name}", s.placementPage)
-		mux.Handle("GET "+prefix+"/placements/{name}/history", s.download(s.page(s.historyPage), s.historyFile))
-		mux.Handle("GET "+prefix+"/placements/{name}/diff", s.download(s.page(s.diffPage), s.diffFile))
-		s.handleForm(mux, prefix+"/placements/{name}/run", s.startForm())
-		s.handleForm(mux, prefix+"/placements/{name}/exempt", s.exemptForm(hub.KindPlacement))
-		show(prefix+"/runs/{name}", s.runPage)
+		follow(prefix+"/placements/{name}", s.placementPage)
+		pages.Handle("GET "+prefix+"/placements/{name}/history", s.download(s.page(s.historyPage), s.historyFile))
+		pages.Handle("GET "+prefix+"/placements/{name}/diff", s.download(s.page(s.diffPage), s.diffFile))
+		s.handleForm(pages, prefix+"/placements/{name}/run", s.startForm())
+		s.handleForm(pages, prefix+"/placements/{name}/exempt", s.exemptForm(hub.KindPlacement))
+		follow(prefix+"/runs/{name}", s.runPage)
 		show(prefix+"/runs/{name}/plan", s.planPage)
-		show(prefix+"/runs/{name}/clusters", s.runClustersPage)
+		follow(prefix+"/runs/{name}/clusters", s.runClustersPage)
 		for _, form := range s.runForms() {
-			s.handleForm(mux, prefix+"/runs/{name}/"+form.verb, form)
+			s.handleForm(pages, prefix+"/runs/{name}/"+form.verb, form)
 		}
 	}
 	for path, of := range map[string]string{"/history": "/history", "/diff": "/diff", "/runs/new": "/run"} {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.toPlacement(w, r, of) })
+		pages.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.toPlacement(w, r, of) })
 	}
-	s.handleForm(mux, "/placements/{name}/evict", s.evictForm())
-	s.handleForm(mux, "/hold", s.holdForm())
-	s.handleForm(mux, "/holds/{name}/release", s.releaseForm())
-	return mux
+	s.handleForm(pages, "/placements/{name}/evict", s.evictForm())
+	s.handleForm(pages, "/hold", s.holdForm())
+	s.handleForm(pages, "/holds/{name}/release", s.releaseForm())
+	return pages, living
 }
 
 // refOf is the object that the path of a request names.

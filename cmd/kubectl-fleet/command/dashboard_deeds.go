@@ -89,6 +89,15 @@ func (w *webReading) Strategies(ctx context.Context, namespace string) ([]string
 	return names, nil
 }
 
+// Strategy names a strategy as it is, by its UID and its generation.
+func (w *webReading) Strategy(ctx context.Context, namespace, name string) (string, error) {
+	strategy := placementv1beta1.Scope{Namespace: namespace}.NewUpdateStrategy(name)
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(strategy), strategy); err != nil {
+		return "", fmt.Errorf("reading strategy %s: %w", name, err)
+	}
+	return fmt.Sprintf("%s/%d", strategy.GetUID(), strategy.GetGeneration()), nil
+}
+
 // Snapshots are the masters of the resource snapshots of a placement, the latest first, without what is in them.
 func (w *webReading) Snapshots(ctx context.Context, placement hub.Ref) ([]hub.ResourceSnapshot, error) {
 	all, err := hub.Reader{Reader: w.client}.ResourceSnapshotIndexes(ctx, placement)

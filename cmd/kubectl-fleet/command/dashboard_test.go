@@ -431,6 +431,18 @@ func TestWhoMayOnlyLookIsTold(t *testing.T) {
 	assert.Contains(t, b.get("/waiting?may=1").Body.String(), "Nothing waits for a person.")
 }
 
+func TestPagesThatDoNotChangeByThemselvesAreNotFollowed(t *testing.T) {
+	b := newBrowser(t, inMemory(approvalFleet()...), testingclock.NewFakeClock(now))
+	for _, path := range []string{
+		"/runs/web-5/plan", "/runs/web-5/approve", "/placements/web/diff?from=4&to=5", "/placements/web/history", "/placements/web/run", "/search?q=a", "/me", "/hold",
+		"/nowhere", "/static/app.css", "/live?page=/",
+	} {
+		got := b.get("/live?page=" + url.QueryEscape(path))
+		assert.Equal(t, http.StatusNotFound, got.Code, path)
+		assert.Contains(t, got.Body.String(), "does not change by itself", path)
+	}
+}
+
 // stream keeps a page up to date, for a browser that has a frame already, and returns what waits for the next frame.
 func (b *browser) stream(t *testing.T, page, has string) (next func() string) {
 	t.Helper()
