@@ -191,7 +191,9 @@ func TestAUserLogsInAndActsAsThemself(t *testing.T) {
 func TestTwoReplicasServeOneSession(t *testing.T) {
 	hub, clock := inMemory(approvalFleet()...), testingclock.NewFakeClock(now)
 	var provider session.Provider
-	one, p := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) { provider = session.Provider{Issuer: access.Provider.Issuer, HTTP: access.Provider.HTTP} })
+	one, p := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) {
+		provider = session.Provider{Issuer: access.Provider.Issuer, HTTP: access.Provider.HTTP}
+	})
 	other, _ := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) {
 		access.Provider.Issuer, access.Provider.HTTP = provider.Issuer, provider.HTTP
 	})
