@@ -39,7 +39,9 @@ type Target struct {
 // RevisionAt is the revision of a binding once it is brought to the target.
 func (t *Target) RevisionAt(b placementv1beta1.BindingObject) string {
 	bound := placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
-	bound.SetAnnotations(t.Annotations)
+	annotations := map[string]string{placementv1beta1.PreservedStateAnnotation: b.GetAnnotations()[placementv1beta1.PreservedStateAnnotation]}
+	maps.Copy(annotations, t.Annotations)
+	bound.SetAnnotations(annotations)
 	spec := bound.GetBindingSpec()
 	*spec = *b.GetBindingSpec()
 	spec.ResourceSnapshotName = t.Snapshot

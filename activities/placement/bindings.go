@@ -31,18 +31,12 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 	for _, binding := range existing {
 		byName[binding.GetName()] = binding
 	}
-	var created atomic.Int64
+	created, err := a.createBindings(ctx, placement, policy, existing, decision)
+	if err != nil {
+		return created, err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelBindings)
-	for _, cluster := range decision.Create {
-		group.Go(func() error {
-			isNew, err := a.createBinding(ctx, placement, policy, cluster)
-			if isNew {
-				created.Add(1)
-			}
-			return err
-		})
-	}
 	for _, kept := range decision.Keep {
 		group.Go(func() error { return a.keepBinding(ctx, byName[kept.Name], policy, kept) })
 	}
@@ -51,7 +45,30 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 			return a.unscheduleBinding(ctx, byName[name], noteLeaving(placement, decision, byName[name], now))
 		})
 	}
-	err := group.Wait()
+	return created, group.Wait()
+}
+
+// createBindings writes the new bindings of a decision and returns how many there are. They are there before any other is let go of:
+// what goes along from a cluster that is left is never nowhere.
+func (a *Activities) createBindings(ctx context.Context, placement placementv1beta1.PlacementObject, policy string,
+	existing []placementv1beta1.BindingObject, decision scheduler.Decision) (int, error) {
+	state, err := a.takeState(ctx, placement, existing, decision)
+	if err != nil {
+		return 0, err
+	}
+	var created atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelBindings)
+	for _, cluster := range decision.Create {
+		group.Go(func() error {
+			isNew, err := a.createBinding(ctx, placement, policy, state, cluster)
+			if isNew {
+				created.Add(1)
+			}
+			return err
+		})
+	}
+	err = group.Wait()
 	return int(created.Load()), err
 }
 
@@ -86,12 +103,15 @@ func checkLabels(ctx context.Context, cache client.Reader, placement placementv1
 
 // createBinding writes a new binding. Its name follows from placement and cluster,
 // so that an attempt that overlaps with this one writes the same object.
-func (a *Activities) createBinding(ctx context.Context, placement placementv1beta1.PlacementObject, policy string,
+func (a *Activities) createBinding(ctx context.Context, placement placementv1beta1.PlacementObject, policy, state string,
 	decision placementv1beta1.ClusterDecision) (bool, error) {
 	name := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), decision.ClusterName)
 	binding := placementv1beta1.ScopeOf(placement).NewBinding(name)
 	binding.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: placement.GetName()})
 	binding.SetFinalizers([]string{placementv1beta1.WorkFinalizer})
+	if state != "" {
+		binding.SetAnnotations(map[string]string{placementv1beta1.PreservedStateAnnotation: state})
+	}
 	*binding.GetBindingSpec() = placementv1beta1.ResourceBindingSpec{
 		State:                        placementv1beta1.BindingStateScheduled,
 		SchedulingPolicySnapshotName: policy,

@@ -18,6 +18,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/preservedstate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -220,7 +221,9 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 	epoch := map[string]string{placementv1beta1.RolloutEpochAnnotation: w.claim.epochText()}
 	switch change.Op {
 	case act.OpRemove:
-		err = bindingwrite.Remove(ctx, w.acts.Client, binding)
+		if err = preservedstate.HandOver(ctx, w.acts.Client, w.acts.Live, w.placement, binding); err == nil {
+			err = bindingwrite.Remove(ctx, w.acts.Client, binding)
+		}
 	case act.OpPrepareUpdate, act.OpPrepareRemove, act.OpGiveUpChange:
 		return w.enterState(ctx, change, binding, epoch)
 	default:

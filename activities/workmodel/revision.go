@@ -26,11 +26,13 @@ func Revision(binding placementv1beta1.BindingObject) string {
 		Overrides        []placementv1beta1.NamespacedName `json:",omitempty"`
 		OverrideInputs   string                            `json:",omitempty"`
 		ApplyStrategy    *placementv1beta1.ApplyStrategy   `json:",omitempty"`
+		PreservedState   string                            `json:",omitempty"`
 	}{
 		Snapshot:         spec.ResourceSnapshotName,
 		ClusterOverrides: spec.ClusterResourceOverrideSnapshots,
 		Overrides:        spec.ResourceOverrideSnapshots,
 		ApplyStrategy:    spec.ApplyStrategy,
+		PreservedState:   binding.GetAnnotations()[placementv1beta1.PreservedStateAnnotation],
 	}
 	if len(content.ClusterOverrides)+len(content.Overrides) > 0 {
 		content.OverrideInputs = binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]

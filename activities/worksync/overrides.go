@@ -31,10 +31,13 @@ func newOverrider(cached, live client.Reader) *overrider {
 	return &overrider{cached: cached, live: live, kept: lru.New(keptOverrides)}
 }
 
-// applyOverrides returns the content as the cluster of a binding is to have it: with the replicas that are in force there, then
-// with overrides, which have the last word. A *workmodel.OverrideError is for people to mend.
+// applyOverrides returns the content as the cluster of a binding is to have it: with the replicas that are in force there and the
+// labels that came from where it was before, then with overrides, which have the last word. A *workmodel.OverrideError is for people to mend.
 func (o *overrider) applyOverrides(ctx context.Context, binding placementv1beta1.BindingObject, content *workmodel.Content) (*workmodel.Content, error) {
 	content, err := content.Divide(binding.GetBindingSpec().ReplicaAssignments)
+	if err == nil {
+		content, err = content.Label(placementv1beta1.PreservedStateOf(binding))
+	}
 	refs := overridesource.RefsOf(*binding.GetBindingSpec())
 	if err != nil || len(refs) == 0 {
 		return content, err

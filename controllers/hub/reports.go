@@ -50,6 +50,7 @@ func summarizeReport(status placementv1beta1.WorkStatus) placementv1beta1.WorkSt
 			_, _ = mirrored.Write(reported.ObservedStatus.Raw)
 			manifest.BackReportedStatus = nil
 		}
+		manifest.StateValues = nil // they are read live, when a placement leaves the cluster
 		counted := manifest.ReplicaStatus != nil && counts < keptCounts
 		if counted {
 			counts++

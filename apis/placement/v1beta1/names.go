@@ -116,6 +116,9 @@ const (
 	FailedOverBecauseAnnotation = FleetPrefix + "failed-over-because"
 	// SupersededAnnotation has, on such a binding, since when (RFC 3339) what is placed there stays until it is evicted.
 	SupersededAnnotation = FleetPrefix + "superseded"
+	// PreservedStateAnnotation has, on a binding that replaces one that the placement has left, which labels the objects get there, as
+	// JSON; see PreservedState.
+	PreservedStateAnnotation = FleetPrefix + "preserved-state"
 	// OverdueAnnotation has, on a policy snapshot, which clusters were to be left when clusters were picked last because of how what is
 	// placed there fares, and which had recovered; see ApplicationFailover.Overdue.
 	OverdueAnnotation = FleetPrefix + "overdue"

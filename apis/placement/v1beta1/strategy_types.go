@@ -80,6 +80,7 @@ type FailoverStrategy struct {
 // picked again only when the resources or the policy change, or when a copy that stays there has been available for the time of toleration.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully"
+// +kubebuilder:validation:XValidation:rule=`!has(self.statePreservation) || (has(self.purgeMode) && self.purgeMode == "Directly")`,message="statePreservation is only for purgeMode Directly, with which what is left is gone before its replacement is there: set purgeMode to Directly, or remove statePreservation"
 type ApplicationFailover struct {
 	// DecisionConditions are for how long it may be unavailable.
 	DecisionConditions *FailoverDecisionConditions `json:"decisionConditions,omitempty"`
@@ -96,6 +97,10 @@ type ApplicationFailover struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+
+	// StatePreservation says what of the status of what is left goes along to its replacement. Only for purgeMode Directly and a
+	// policy that picks one cluster (PickN with numberOfClusters 1).
+	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
 // FailoverDecisionConditions are for how long what is placed on a cluster may be unavailable before the cluster is left.
@@ -116,6 +121,7 @@ type FailoverDecisionConditions struct {
 // the placement does not tolerate, or not any longer (tolerationSeconds), or when it has not been healthy for some time.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully"
+// +kubebuilder:validation:XValidation:rule=`!has(self.statePreservation) || (has(self.purgeMode) && self.purgeMode == "Directly")`,message="statePreservation is only for purgeMode Directly, with which what is left is gone before its replacement is there: set purgeMode to Directly, or remove statePreservation"
 type ClusterFailover struct {
 	// NotReadySeconds is for how long a cluster may be unhealthy, or not report, before it is left. It counts from when
 	// the condition Healthy of the MemberCluster ceased to be True. Without it, only taints count.
@@ -134,6 +140,10 @@ type ClusterFailover struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+
+	// StatePreservation says what of the status of what is left goes along to its replacement. Only for purgeMode Directly and a
+	// policy that picks one cluster (PickN with numberOfClusters 1).
+	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
 // PurgeMode says when what is placed on a cluster goes that a placement leaves for another.
@@ -147,6 +157,36 @@ const (
 	// PurgeNever keeps it until a user evicts it.
 	PurgeNever PurgeMode = "Never"
 )
+
+// StatePreservation says what of the status of what a placement leaves goes along to its replacement, as labels.
+type StatePreservation struct {
+	// Rules say which values of the status become which labels of the same object on the other cluster. An object whose status does
+	// not have a value gets no label of it.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=aliasLabelName
+	Rules []StatePreservationRule `json:"rules"`
+}
+
+// StatePreservationRule says which value of the status of an object becomes which label.
+type StatePreservationRule struct {
+	// AliasLabelName is the name of the label.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="aliasLabelName is not the name of a label: write it like state.example.com/job-id"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("^([^/]*[.])?(kubernetes-fleet[.]io|fleetflow[.]io|fleet[.]azure[.]com|kubernetes[.]io|k8s[.]io)/")`,message="aliasLabelName has a prefix that is reserved for the fleet or for Kubernetes: use one of your own, like state.example.com/job-id"
+	AliasLabelName string `json:"aliasLabelName"`
+
+	// JSONPath is where the value is below the status of the object, as kubectl takes it, such as {.jobStatus.jobID}. It has to yield
+	// one text, number or boolean that can be the value of a label; nothing else is taken.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^[{] *[$@]?[.\\[][^{},]*[}]$") && !self.contains("..")`,message="jsonPath is not one path in braces, without .. and commas: write where the value is below the status, like {.jobStatus.jobID}"
+	JSONPath string `json:"jsonPath"`
+}
 
 // Suspension says which clusters stay as they are. They keep their place among the picked clusters,
 // and count as available or not as they are; their agents go on repairing drifts. Evictions from them

@@ -40,6 +40,11 @@ type WorkSpec struct {
 	// ReportReplicas are the ordinals of the manifests whose pods the member counts.
 	// +kubebuilder:validation:MaxItems=1000
 	ReportReplicas []int32 `json:"reportReplicas,omitempty"`
+
+	// ReportState are JSONPaths below the status of an object: the member reports what they yield for each object.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=256
+	ReportState []string `json:"reportState,omitempty"`
 }
 
 // WorkloadTemplate has the manifests of a Work.
@@ -126,6 +131,25 @@ type ManifestCondition struct {
 
 	// ReplicaStatus counts the pods of the object, if the Work asks for them.
 	ReplicaStatus *ReplicaStatus `json:"replicaStatus,omitempty"`
+
+	// StateValues are what the JSONPaths of the Work yield in the status of the object. A path that yields nothing is not listed.
+	// +kubebuilder:validation:MaxItems=20
+	StateValues []StateValue `json:"stateValues,omitempty"`
+}
+
+// StateValue is what a JSONPath of a Work yields in the status of an object.
+type StateValue struct {
+	// JSONPath is that of the Work.
+	// +kubebuilder:validation:MaxLength=256
+	JSONPath string `json:"jsonPath"`
+
+	// Value is what it yields, if that can be the value of a label.
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value,omitempty"`
+
+	// Message says why there is no value.
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // DriftDetails says what was changed on the cluster after an object was applied.

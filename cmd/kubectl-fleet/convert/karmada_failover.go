@@ -1,6 +1,10 @@
 package convert
 
 import (
+	"fmt"
+
+	"k8s.io/utils/ptr"
+
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -18,6 +22,9 @@ func (p *propagation) readFailover(in Input, spec fields, made placing) error {
 	failover, err := spec.sub("failover")
 	if err != nil {
 		return err
+	}
+	if preservesState(failover) {
+		pickOne(made.policy)
 	}
 	application, err := p.readApplicationFailover(in, spec, failover, made)
 	if err != nil {
@@ -58,6 +65,9 @@ func (p *propagation) readApplicationFailover(in Input, spec, failover fields, m
 	} else {
 		rule.PurgeMode = p.readPurgeMode(in, "application", mode)
 	}
+	if rule.StatePreservation, err = p.readState(in, application, rule.PurgeMode, made); err != nil {
+		return nil, err
+	}
 	if dependencies, _ := spec.content["propagateDeps"].(bool); !dependencies {
 		p.note(in, "spec.failover.application", Changed, "Karmada ignored it without propagateDeps; here it acts")
 	}
@@ -77,7 +87,9 @@ func (p *propagation) readClusterFailover(in Input, failover fields, made placin
 	if err != nil || !canGo {
 		return nil, err
 	}
-	return &placementv1beta1.ClusterFailover{PurgeMode: p.readPurgeMode(in, "cluster", mode)}, nil
+	rule := &placementv1beta1.ClusterFailover{PurgeMode: p.readPurgeMode(in, "cluster", mode)}
+	rule.StatePreservation, err = p.readState(in, cluster, rule.PurgeMode, made)
+	return rule, err
 }
 
 // readPurge reads what both kinds of failover have in common; canGo is false if there is no cluster to go to.
@@ -85,13 +97,69 @@ func (p *propagation) readPurge(in Input, of fields, name string, made placing) 
 	if mode, err = of.text("purgeMode"); err != nil {
 		return "", false, err
 	}
-	if of.take("statePreservation") != nil {
-		p.note(in, "spec.failover."+name+".statePreservation", Unsupported, "nothing of the status of what is left goes along")
-	}
 	if canGo = canFailOver(made.policy); !canGo {
+		of.take("statePreservation") // what is not left has nothing to go along
 		p.note(in, "spec.failover."+name, Unsupported, "every cluster that fits is placed on, so that there is none to go to: pick a number of clusters, or use affinityGroups")
 	}
 	return mode, canGo, nil
+}
+
+// preservesState says that state of what is left goes along in Karmada, if there is one cluster.
+func preservesState(failover fields) bool {
+	for _, name := range []string{"application", "cluster"} {
+		of, _ := failover.content[name].(map[string]any)
+		mode, _ := of["purgeMode"].(string)
+		if of["statePreservation"] != nil && purgeModes[mode] == placementv1beta1.PurgeDirectly {
+			return true
+		}
+	}
+	return false
+}
+
+// pickOne has a policy that picks one cluster by a constraint pick it by number, which is the same.
+func pickOne(policy *placementv1beta1.PlacementPolicy) {
+	if policy.PlacementType != placementv1beta1.PickAllPlacementType || len(policy.SpreadConstraints) != 1 || len(policy.ReplicaScheduling) > 0 {
+		return
+	}
+	if only := policy.SpreadConstraints[0]; only.SpreadBy == placementv1beta1.SpreadByCluster && only.MaxGroups != nil && *only.MaxGroups == 1 {
+		policy.PlacementType, policy.NumberOfClusters, policy.SpreadConstraints = placementv1beta1.PickNPlacementType, ptr.To[int32](1), nil
+	}
+}
+
+// readState reads what of the status goes along; nil if nothing does, or can here.
+func (p *propagation) readState(in Input, of fields, mode placementv1beta1.PurgeMode, made placing) (*placementv1beta1.StatePreservation, error) {
+	if !of.has("statePreservation") {
+		return nil, nil
+	}
+	path, read := of.pathOf("statePreservation"), &placementv1beta1.StatePreservation{}
+	if _, err := of.decode("statePreservation", read); err != nil {
+		return nil, err
+	}
+	policy := made.policy
+	switch {
+	case mode != placementv1beta1.PurgeDirectly:
+		p.note(in, path, Ignored, "Karmada took it for purgeMode Directly only")
+		return nil, nil
+	case policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil || *policy.NumberOfClusters != 1:
+		p.note(in, path, Unsupported, "nothing of the status goes along unless exactly one cluster is picked: set placementType to PickN and numberOfClusters to 1 in the policy of a new placement")
+		return nil, nil
+	}
+	taken := &placementv1beta1.StatePreservation{}
+	for i, rule := range read.Rules {
+		problem := rule.Problem()
+		if len(taken.Rules) == maxStateRules {
+			problem = fmt.Sprintf("there are more than %d rules", maxStateRules)
+		}
+		if problem != "" {
+			p.note(in, fmt.Sprintf("%s.rules[%d]", path, i), Unsupported, "%s", problem)
+			continue
+		}
+		taken.Rules = append(taken.Rules, rule)
+	}
+	if len(taken.Rules) == 0 {
+		return nil, nil
+	}
+	return taken, nil
 }
 
 // readPurgeMode is Karmada's purge mode here.

@@ -24,6 +24,8 @@ const (
 	maxPatches   = 20
 	maxDivisions = 20
 	maxName      = 63
+	// maxStateRules is of how many values of a status a failover has labels.
+	maxStateRules = 10
 )
 
 // targets are the clusters that KubeFed places an object on: those of the names, if there are any, that all selectors match.

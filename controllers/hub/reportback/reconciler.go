@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,8 +85,8 @@ func toOriginal(work *placementv1beta1.Work) bool {
 		work.Labels[placementv1beta1.EnvelopeTypeLabel] == ""
 }
 
-// changesOf are those that a Work needs for its member to know what the placement says by now of reports, and of which placement
-// has an object.
+// changesOf are those that a Work needs for its member to know what the placement says by now of reports, of values in the status that
+// may go along to another cluster, and of which placement has an object.
 func (r *Reconciler) changesOf(work *placementv1beta1.Work, placement placementv1beta1.PlacementObject) []fence.Op {
 	var changes []fence.Op
 	if wanted := workmodel.ReportBack(placement); !apiequality.Semantic.DeepEqual(wanted, work.Spec.ReportBackStrategy) {
@@ -93,6 +94,13 @@ func (r *Reconciler) changesOf(work *placementv1beta1.Work, placement placementv
 		if wanted != nil {
 			changes[0] = fence.Add("/spec/reportBackStrategy", wanted)
 		}
+	}
+	if wanted := placementv1beta1.StatePathsOf(placement); !slices.Equal(wanted, work.Spec.ReportState) {
+		change := fence.Remove("/spec/reportState")
+		if len(wanted) > 0 {
+			change = fence.Add("/spec/reportState", wanted)
+		}
+		changes = append(changes, change)
 	}
 	said := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Labels: work.Labels, Annotations: map[string]string{}}}
 	workmodel.AnnotateRank(said, placement)

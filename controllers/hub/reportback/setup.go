@@ -2,6 +2,7 @@ package reportback
 
 import (
 	"context"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -69,6 +70,7 @@ func onReportBackChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
 	after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
 	return ok && also && (!apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after)) || rankChanged(before, after) ||
+		!slices.Equal(placementv1beta1.StatePathsOf(before), placementv1beta1.StatePathsOf(after)) ||
 		!apiequality.Semantic.DeepEqual(placementv1beta1.StrategyOf(before).Suspension, placementv1beta1.StrategyOf(after).Suspension))
 }
 

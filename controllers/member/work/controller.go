@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -286,11 +287,10 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	if r.isAheadOfWatch(mem.outcomes) {
 		wait = min(wait, catchUpDelay)
 	}
-	if mem.mirroring.owed {
-		wait = min(wait, max(time.Millisecond, mem.mirroring.nextReport().Sub(r.Clock.Now())))
-	}
-	if mem.counting.owed {
-		wait = min(wait, max(time.Millisecond, mem.counting.nextReport().Sub(r.Clock.Now())))
+	for _, reports := range mem.limiters() {
+		if reports.owed {
+			wait = min(wait, max(time.Millisecond, reports.nextReport().Sub(r.Clock.Now())))
+		}
 	}
 	if look := earliestLook(mem.outcomes); !look.IsZero() {
 		wait = min(wait, max(time.Millisecond, look.Sub(r.Clock.Now())))
@@ -310,7 +310,8 @@ func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 	if !mem.complete || mem.hasStaleObjects || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resyncPeriod {
 		return false
 	}
-	if mem.mirroring.isDue(r.Clock.Now()) || mem.counting.isDue(r.Clock.Now()) || mem.applied != nil && !r.isAppliedWorkCurrent(mem.applied) {
+	isDue := func(reports *mirroring) bool { return reports.isDue(r.Clock.Now()) }
+	if slices.ContainsFunc(mem.limiters(), isDue) || mem.applied != nil && !r.isAppliedWorkCurrent(mem.applied) {
 		return false
 	}
 	for _, o := range mem.outcomes {

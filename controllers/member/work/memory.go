@@ -1,6 +1,7 @@
 package work
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,8 @@ type outcome struct {
 	availabilityError string    // why availability is unknown
 	objectStatus      []byte    // the object's own status, if it is to be reported
 	pods              *podCount // its pods, if they are to be counted
+	// stateValues are the values of its status that are to be reported.
+	stateValues []placementv1beta1.StateValue
 }
 
 func (o outcome) ref() objectRef {
@@ -68,6 +71,8 @@ type memory struct {
 	mirroring mirroring
 	// counting limits how often other numbers of pods are reported.
 	counting mirroring
+	// preserving limits how often other values of the status of objects are reported.
+	preserving mirroring
 	// pruning is how far the removal of objects that left that generation is.
 	pruning pruningProgress
 	// outcomes by ordinal.
@@ -88,10 +93,11 @@ type memory struct {
 type applySettings struct {
 	strategy     placementv1beta1.ApplyStrategy
 	mirrorStatus bool
+	statePaths   []string
 }
 
 func (w applySettings) isEqual(other applySettings) bool {
-	return w.mirrorStatus == other.mirrorStatus && equality.Semantic.DeepEqual(w.strategy, other.strategy)
+	return w.mirrorStatus == other.mirrorStatus && slices.Equal(w.statePaths, other.statePaths) && equality.Semantic.DeepEqual(w.strategy, other.strategy)
 }
 
 // lastOutcomes returns the outcomes of the last pass that still apply to these manifests, by
@@ -135,6 +141,11 @@ type memories struct {
 	// vanished has the names of Works that are gone although the agent never saw them being
 	// deleted.
 	vanished map[string]bool
+}
+
+// limiters are what limits how often further reports are made.
+func (m *memory) limiters() []*mirroring {
+	return []*mirroring{&m.mirroring, &m.counting, &m.preserving}
 }
 
 func newMemories() *memories {

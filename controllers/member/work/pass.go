@@ -26,7 +26,7 @@ func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, m
 	strategy := placementv1beta1.EffectiveApplyStrategy(work.Spec.ApplyStrategy)
 	manifests := apply.Decode(work.Spec.Workload.Manifests)
 	r.engine.MarkRefused(manifests)
-	settings := applySettings{strategy: strategy, mirrorStatus: mirrorsStatus(work)}
+	settings := applySettings{strategy: strategy, mirrorStatus: mirrorsStatus(work), statePaths: work.Spec.ReportState}
 	full := r.Clock.Since(mem.checked) >= resyncPeriod || !settings.isEqual(mem.settings)
 	last := map[int]outcome{}
 	if !full {
@@ -37,7 +37,7 @@ func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, m
 		return err
 	}
 	for _, s := range steps {
-		s.mirrorStatus = settings.mirrorStatus
+		s.mirrorStatus, s.statePaths = settings.mirrorStatus, settings.statePaths
 	}
 	countPodsOf(work, steps, mem.outcomes)
 	applyOrDiff := r.applyAndReport
@@ -102,6 +102,7 @@ func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Wor
 		mem.mirroring.addObjectStatuses(&status, outcomes, previous, r.currentTime())
 	}
 	mem.counting.addPodCounts(&status, outcomes, previous, r.currentTime())
+	mem.preserving.addStateValues(&status, work.Spec.ReportState, outcomes, previous, r.currentTime())
 	return r.writeStatus(ctx, work, mem, status)
 }
 
@@ -116,6 +117,8 @@ type step struct {
 	backingOff bool
 	// mirrorStatus is whether the object's own status is to be reported.
 	mirrorStatus bool
+	// statePaths are the JSONPaths below the object's own status whose values are to be reported.
+	statePaths []string
 	// countPods is whether the pods of the object are to be counted, countedBefore what the last pass found of the object.
 	countPods     bool
 	countedBefore outcome
@@ -251,6 +254,7 @@ func (r *Reconciler) applyManifest(
 	if s.countPods {
 		s.outcome.pods = r.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
 	}
+	s.outcome.stateValues = readStateValues(result.Object, s.statePaths)
 	if s.mirrorStatus {
 		if s.outcome.objectStatus, err = encodeObjectStatus(result.Object); err != nil {
 			return err

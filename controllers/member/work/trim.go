@@ -35,7 +35,8 @@ func maxStatusSize(work *placementv1beta1.Work) (int, error) {
 }
 
 // trimStatus cuts a status until it fits, and says so in a condition. The summary conditions always
-// stay. Manifests without problems are dropped first, because they ask for no action. It is pure.
+// stay. Manifests without problems are dropped first, because they ask for no action; those with pods or values that the hub goes by stay
+// as long as there is room. It is pure.
 func trimStatus(status, previous placementv1beta1.WorkStatus, limit int, generation int64, now metav1.Time) placementv1beta1.WorkStatus {
 	if encodedSize(status) <= limit {
 		return status
@@ -69,7 +70,7 @@ func trimStatus(status, previous placementv1beta1.WorkStatus, limit int, generat
 		return status
 	}
 	status.ManifestConditions = slices.DeleteFunc(status.ManifestConditions, func(m placementv1beta1.ManifestCondition) bool {
-		return m.ReplicaStatus == nil && isWell(m)
+		return m.ReplicaStatus == nil && len(m.StateValues) == 0 && isWell(m)
 	})
 	setTrimmed(fmt.Sprintf("The status is too large; %d of %d manifests are listed, all of which have problems or differ", len(status.ManifestConditions), all))
 	if encodedSize(status) <= limit {
