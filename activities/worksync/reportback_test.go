@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -32,4 +33,26 @@ func TestWorksSayWhatIsToBeReportedBack(t *testing.T) {
 			assert.Equal(t, tc.want, h.work(t, "app-work").Spec.ReportBackStrategy)
 		})
 	}
+}
+
+func TestWorksSayWhichValuesGoAlongAndBringThoseThatCame(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "app", UID: placementUID}}
+	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{
+		PurgeMode:         placementv1beta1.PurgeDirectly,
+		StatePreservation: &placementv1beta1.StatePreservation{Rules: []placementv1beta1.StatePreservationRule{{AliasLabelName: "job", JSONPath: "{.job}"}}},
+	}}}
+	parts := snapshot(0, 1)
+	parts[0].(*placementv1beta1.ClusterResourceSnapshot).Spec.SelectedResources[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"m"}}`)
+	h := newHub(t, append(parts, placement)...)
+	syncer, b := newSyncer(h), newBinding(0, 1)
+	require.NoError(t, syncer.Sync(t.Context(), b))
+	work := h.work(t, "app-work")
+	assert.Equal(t, []string{"{.job}"}, work.Spec.ReportState)
+
+	state := placementv1beta1.PreservedState{{Kind: "ConfigMap", Namespace: "n", Name: "m"}: {"job": "7"}}
+	metav1.SetMetaDataAnnotation(&b.ObjectMeta, placementv1beta1.PreservedStateAnnotation, state.Encode())
+	require.NoError(t, syncer.Sync(t.Context(), b))
+	object := &unstructured.Unstructured{}
+	require.NoError(t, object.UnmarshalJSON(h.work(t, "app-work").Spec.Workload.Manifests[0].Raw))
+	assert.Equal(t, "7", object.GetLabels()["job"])
 }

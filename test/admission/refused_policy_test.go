@@ -57,6 +57,10 @@ var pickAllTable = table{
 			edit:    "spec: {policy: {schedulerName: theirs, affinityGroups: [{name: a, clusterSelector: {clusterSelectorTerms: []}}]}, strategy: {failover: {cluster: {}}}}",
 			fine:    "spec: {policy: {affinityGroups: [{name: a, clusterSelector: {clusterSelectorTerms: []}}]}, strategy: {failover: {cluster: {}}}}",
 			message: "strategy.failover is carried out by the built-in scheduler: remove strategy.failover, or policy.schedulerName"},
+		"state goes along from one cluster only": {
+			edit:    "spec: {policy: {placementType: PickN, numberOfClusters: 2}, strategy: {failover: {cluster: {purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: job, jsonPath: '{.job}'}]}}}}}",
+			fine:    "spec: {policy: {placementType: PickN, numberOfClusters: 1}, strategy: {failover: {cluster: {purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: job, jsonPath: '{.job}'}]}}}}}",
+			message: "statePreservation of strategy.failover needs exactly one cluster whose values count: set policy.placementType to PickN and policy.numberOfClusters to 1, or remove statePreservation"},
 		"PickAll names no clusters": {
 			edit:    policy("clusterNames: [a]"),
 			message: "cluster names needs to be empty for policy type PickAll, only valid for PickFixed: remove policy.clusterNames"},

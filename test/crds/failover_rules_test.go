@@ -1,6 +1,10 @@
 package crds
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestRulesOfFailover(t *testing.T) {
 	placement := func(policy, strategy string) string {
@@ -51,9 +55,49 @@ func TestRulesOfFailover(t *testing.T) {
 		"the seconds may change":                 {old: placement(pickN+", tolerations: [{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]", ""), spec: placement(pickN+", tolerations: [{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 50}]", "")},
 		"the rest of a toleration may not":       {old: placement(pickN+", tolerations: [{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]", ""), spec: placement(pickN+", tolerations: [{key: b, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]", ""), refusal: "only additions to tolerations are allowed"},
 	})
+	const job = "{aliasLabelName: state.example.com/job, jsonPath: '{.jobStatus.jobID}'}"
+	preserve := func(rules string) string { return "purgeMode: Directly, statePreservation: {rules: [" + rules + "]}" }
+	rule := func(alias, path string) string { return "{aliasLabelName: '" + alias + "', jsonPath: '" + path + "'}" }
+	const (
+		direct   = "statePreservation is only for purgeMode Directly, with which what is left is gone before its replacement is there: set purgeMode to Directly, or remove statePreservation"
+		one      = "statePreservation of strategy.failover needs exactly one cluster whose values count: set policy.placementType to PickN and policy.numberOfClusters to 1, or remove statePreservation"
+		noLabel  = "aliasLabelName is not the name of a label"
+		reserved = "aliasLabelName has a prefix that is reserved for the fleet or for Kubernetes"
+		noPath   = "jsonPath is not one path in braces, without .. and commas"
+	)
+	eleven := strings.Repeat(job+", ", 10) + job
+	for i := range 11 {
+		eleven = strings.Replace(eleven, "/job,", fmt.Sprintf("/job%d,", i), 1)
+	}
+	run(t, "ResourcePlacement", map[string]ruleCase{
+		"state may be preserved":                {spec: placement(pickN, cluster(preserve(job)))},
+		"that of applications, too":             {spec: placement(pickN, "failover: {application: {"+preserve(job)+"}, cluster: {"+preserve(job)+"}}")},
+		"in groups as well":                     {spec: placement(pickN+", "+groups, application(preserve(job)))},
+		"by what Karmada has":                   {spec: placement(pickN, application(preserve(rule("application.karmada.io/failover-jobid", "{ .jobStatus.jobID }"))))},
+		"from an element of a list":             {spec: placement(pickN, application(preserve(rule("ready", `{.conditions[?(@.type=="Ready")].status}`))))},
+		"Gracefully both copies are there":      {spec: placement(pickN, cluster("purgeMode: Gracefully, statePreservation: {rules: ["+job+"]}")), refusal: direct},
+		"which is so by default":                {spec: placement(pickN, application("statePreservation: {rules: ["+job+"]}")), refusal: direct},
+		"with Never, too":                       {spec: placement(pickN, application("purgeMode: Never, statePreservation: {rules: ["+job+"]}")), refusal: direct},
+		"two clusters may say different things": {spec: placement("placementType: PickN, numberOfClusters: 2", cluster(preserve(job))), refusal: one},
+		"as may all of a group":                 {spec: placement(groups, application(preserve(job))), refusal: one},
+		"rules are some":                        {spec: placement(pickN, cluster(preserve(""))), refusal: "should have at least 1 items"},
+		"at most ten":                           {spec: placement(pickN, cluster(preserve(eleven))), refusal: "must have at most 10 items"},
+		"each for another label":                {spec: placement(pickN, cluster(preserve(job+", "+job))), refusal: "Duplicate value"},
+		"a label has a name":                    {spec: placement(pickN, cluster(preserve(rule("a b", "{.a}")))), refusal: noLabel},
+		"of at most 63 characters":              {spec: placement(pickN, cluster(preserve(rule(strings.Repeat("a", 64), "{.a}")))), refusal: noLabel},
+		"none of the fleet":                     {spec: placement(pickN, cluster(preserve(rule("kubernetes-fleet.io/parent-CRP", "{.a}")))), refusal: reserved},
+		"nor of Kubernetes":                     {spec: placement(pickN, cluster(preserve(rule("pod-security.kubernetes.io/enforce", "{.a}")))), refusal: reserved},
+		"a path has braces":                     {spec: placement(pickN, cluster(preserve(rule("a", ".a")))), refusal: noPath},
+		"and nothing beside them":               {spec: placement(pickN, cluster(preserve(rule("a", "id {.a}")))), refusal: noPath},
+		"there is one":                          {spec: placement(pickN, cluster(preserve(rule("a", "{.a}{.b}")))), refusal: noPath},
+		"which goes down step by step":          {spec: placement(pickN, cluster(preserve(rule("a", "{..a}")))), refusal: noPath},
+		"to one value":                          {spec: placement(pickN, cluster(preserve(`{aliasLabelName: a, jsonPath: "{[0,1]}"}`))), refusal: noPath},
+	})
 	run(t, "ClusterResourcePlacement", map[string]ruleCase{
-		"PickN may fail over":       {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {" + pickN + "}, strategy: {failover: {cluster: {notReadySeconds: 60}}}}"},
-		"PickAll has nowhere to go": {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], strategy: {failover: {cluster: {}}}}", refusal: needs},
+		"state of one cluster may be preserved": {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {" + pickN + "}, strategy: {failover: {cluster: {" + preserve(job) + "}}}}"},
+		"that of two may not":                   {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {placementType: PickN, numberOfClusters: 2}, strategy: {failover: {cluster: {" + preserve(job) + "}}}}", refusal: one},
+		"PickN may fail over":                   {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: {" + pickN + "}, strategy: {failover: {cluster: {notReadySeconds: 60}}}}"},
+		"PickAll has nowhere to go":             {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], strategy: {failover: {cluster: {}}}}", refusal: needs},
 	})
 	run(t, "MemberCluster", map[string]ruleCase{
 		"a taint may say since when it is there": {spec: "{identity: {kind: User, name: a}, taints: [{key: a, effect: NoExecute, timeAdded: '2026-01-02T03:04:05Z'}]}"},

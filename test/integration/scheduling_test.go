@@ -414,6 +414,60 @@ func applicationsFailOver(s *spec) {
 	awaitGone(s, s.member("member-3"), s.deployment())
 }
 
+// valuesOfTheStatusGoAlong has the status of a Deployment say how many pods there are: that is a label of the Deployment wherever the
+// placement goes next. The cluster is left twice, and scaled in between.
+func valuesOfTheStatusGoAlong(s *spec) {
+	const alias = "state.example.com/replicas"
+	s.divisible(2)
+	s.place(pickSome(1, nil), func(p *placementv1beta1.PlacementSpec) {
+		p.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{
+			PurgeMode: placementv1beta1.PurgeDirectly,
+			StatePreservation: &placementv1beta1.StatePreservation{Rules: []placementv1beta1.StatePreservationRule{
+				{AliasLabelName: alias, JSONPath: "{ .replicas }"}, {AliasLabelName: "state.example.com/conditions", JSONPath: "{.conditions}"},
+			}},
+		}}}
+	})
+	labelled := func(member, value string) *appsv1.Deployment {
+		s.Helper()
+		return await(s, s.member(member), s.deployment(), "to have the label "+value, func(d *appsv1.Deployment) error {
+			if has := d.Labels[alias]; has != value {
+				return fmt.Errorf("it is %q", has)
+			}
+			return nil
+		})
+	}
+	reported := func(member, value string) {
+		s.Helper()
+		awaitAll(s, s.hub, "to say "+value, func(all []*placementv1beta1.Work) error {
+			for _, work := range all {
+				for _, said := range work.Status.ManifestConditions {
+					if slices.ContainsFunc(said.StateValues, func(v placementv1beta1.StateValue) bool { return v.Value == value }) {
+						return nil
+					}
+				}
+			}
+			return fmt.Errorf("%d Works do not", len(all))
+		}, client.InNamespace(placementv1beta1.MemberNamespace(member)), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: s.name})
+	}
+	s.awaitAvailable("0")
+	labelled("member-3", "")
+	reported("member-3", "2")
+	s.taintWith("member-3", corev1.TaintEffectNoExecute)
+	defer s.taint("member-3", false)
+	labelled("member-2", "2")
+	awaitGone(s, s.member("member-3"), s.deployment())
+	s.awaitRunningOn("member-2", 2)
+
+	s.scaleTo(3)
+	s.awaitRunningOn("member-2", 3)
+	labelled("member-2", "2")
+	reported("member-2", "3")
+	s.taintWith("member-2", corev1.TaintEffectNoExecute)
+	defer s.taint("member-2", false)
+	require.NotContains(s, labelled("member-1", "3").Labels, "state.example.com/conditions", "a list is no label")
+	awaitGone(s, s.member("member-2"), s.deployment())
+}
+
 // awaitScheduled waits until the condition Scheduled ends with a message: what is counted before it changes with the fleet.
 func (s *spec) awaitScheduled(status metav1.ConditionStatus, message string) {
 	s.Helper()

@@ -135,6 +135,34 @@ func TestAWorkSaysWhatItsPlacementWantsReported(t *testing.T) {
 	}
 }
 
+func TestAWorkSaysWhichValuesItsPlacementTakesAlong(t *testing.T) {
+	b := newBench(t, preserving("{.b}", "{.a}"), work(nil))
+	assert.Equal(t, []string{"patch app-work"}, b.look(t))
+	got := &placementv1beta1.Work{}
+	require.NoError(t, b.hub.Get(t.Context(), types.NamespacedName{Namespace: memberNS, Name: "app-work"}, got))
+	assert.Equal(t, []string{"{.a}", "{.b}"}, got.Spec.ReportState)
+	assert.Empty(t, b.look(t), "a second look writes nothing")
+
+	b = newBench(t, placement(nil), work(nil, func(w *placementv1beta1.Work) { w.Spec.ReportState = []string{"{.a}"} }))
+	assert.Equal(t, []string{"patch app-work"}, b.look(t), "what is not wanted any more is removed")
+	assert.Empty(t, b.look(t))
+
+	assert.True(t, onReportBackChanged(event.UpdateEvent{ObjectOld: placement(nil), ObjectNew: preserving("{.a}")}))
+	assert.False(t, onReportBackChanged(event.UpdateEvent{ObjectOld: preserving("{.a}"), ObjectNew: preserving("{.a}")}))
+}
+
+// preserving is the placement if it takes values of the status along.
+func preserving(paths ...string) *placementv1beta1.ClusterResourcePlacement {
+	p, rules := placement(nil), &placementv1beta1.StatePreservation{}
+	for _, path := range paths {
+		rules.Rules = append(rules.Rules, placementv1beta1.StatePreservationRule{AliasLabelName: "label", JSONPath: path})
+	}
+	p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{
+		PurgeMode: placementv1beta1.PurgeDirectly, StatePreservation: rules,
+	}}}
+	return p
+}
+
 func TestTheOriginalGetsTheStatusOfTheOnlyCluster(t *testing.T) {
 	original := mirror(placementv1beta1.ReportBackDestinationOriginalResource)
 	b := newBench(t, placement(original), work(original), bindingTo("one"), deployment("d"))
