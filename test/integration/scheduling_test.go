@@ -447,7 +447,7 @@ func valuesOfTheStatusGoAlong(s *spec) {
 				}
 			}
 			return fmt.Errorf("%d Works do not", len(all))
-		}, client.InNamespace(placementv1beta1.MemberNamespace(member)), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: s.name})
+		}, client.InNamespace(placementv1beta1.MemberNamespace(member)), s.mine())
 	}
 	s.awaitAvailable("0")
 	labelled("member-3", "")
