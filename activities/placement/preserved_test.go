@@ -107,11 +107,11 @@ func TestStateThatIsOnItsWayGoesOn(t *testing.T) {
 		second func(*hub)
 		want   string
 	}{
-		"the replacement has not been given anything":        {second: func(*hub) {}, want: "one"},
-		"it has, and reports nothing":                        {second: func(h *hub) { h.runs("member-2", "") }, want: "one"},
-		"it reports its own":                                 {second: func(h *hub) { h.runs("member-2", "two") }, want: "two"},
-		"it has something that can be no label":              {second: func(h *hub) { h.runs("member-2", "a b") }, want: "one"},
-		"it has not been given anything, and is not failing": {second: func(h *hub) { h.noSchedule("member-2") }, want: "one"},
+		"the replacement has not been given anything":                  {second: func(h *hub) { h.leave("member-2") }, want: "one"},
+		"it has, and reports nothing":                                  {second: func(h *hub) { h.runs("member-2", ""); h.leave("member-2") }, want: "one"},
+		"it reports its own":                                           {second: func(h *hub) { h.runs("member-2", "two"); h.leave("member-2") }, want: "two"},
+		"it has something that can be no label":                        {second: func(h *hub) { h.runs("member-2", "a b"); h.leave("member-2") }, want: "one"},
+		"it has not been given anything, and a user wants it replaced": {second: func(h *hub) { h.mark("member-2") }, want: "one"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := preserving(t)
@@ -119,18 +119,18 @@ func TestStateThatIsOnItsWayGoesOn(t *testing.T) {
 			h.leave("member-1")
 			h.removed("member-1")
 			tc.second(h)
-			h.leave("member-2")
 			assert.Equal(t, tc.want, h.given("member-0"))
 		})
 	}
 }
 
-// noSchedule marks the binding of a cluster to be replaced.
-func (h *hub) noSchedule(cluster string) {
+// mark has a user want a cluster replaced, and schedules.
+func (h *hub) mark(cluster string) {
 	h.t.Helper()
 	h.editBindingOf(cluster, func(b *placementv1beta1.ClusterResourceBinding) {
 		b.Labels[placementv1beta1.SpecifiedDeleteLabel] = "true"
 	})
+	require.Equal(h.t, 1, h.schedule().Unscheduled)
 }
 
 func TestStateStaysWhereItIs(t *testing.T) {
@@ -143,10 +143,7 @@ func TestStateStaysWhereItIs(t *testing.T) {
 			f.Application = &placementv1beta1.ApplicationFailover{PurgeMode: placementv1beta1.PurgeDirectly, StatePreservation: f.Cluster.StatePreservation}
 			f.Cluster.StatePreservation = nil
 		}, leave: func(h *hub) { h.leave("member-1") }},
-		"if a user wants the cluster replaced": {change: func(*placementv1beta1.FailoverStrategy) {}, leave: func(h *hub) {
-			h.noSchedule("member-1")
-			require.Equal(h.t, 1, h.schedule().Unscheduled)
-		}},
+		"if a user wants the cluster replaced": {change: func(*placementv1beta1.FailoverStrategy) {}, leave: func(h *hub) { h.mark("member-1") }},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := preserving(t, tc.change)

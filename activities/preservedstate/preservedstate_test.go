@@ -1,19 +1,20 @@
 package preservedstate_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"context"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/preservedstate"
@@ -121,10 +122,15 @@ func TestAReplacementThatIsBeingWrittenIsLeftAlone(t *testing.T) {
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 				if !written {
 					written = true
-					bound := binding("new", placementv1beta1.BindingStateBound, "crp-0-snapshot", carrying("1"))
+					bound := &placementv1beta1.ClusterResourceBinding{}
+					require.NoError(t, c.Get(ctx, client.ObjectKey{Name: "crp-new"}, bound))
+					bound.Spec.State, bound.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, "crp-0-snapshot"
 					require.NoError(t, c.Update(ctx, bound))
 				}
-				return c.Patch(ctx, o, patch, options...)
+				if err := c.Patch(ctx, o, patch, options...); err != nil { // as an API server says that a test has failed
+					return apierrors.NewInvalid(schema.GroupKind{}, o.GetName(), nil)
+				}
+				return nil
 			},
 		}).Build()
 	err := preservedstate.HandOver(t.Context(), hub, hub, placement(), left())

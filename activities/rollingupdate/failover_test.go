@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -108,6 +109,31 @@ func TestDirectlyTheCopyGoesFirst(t *testing.T) {
 	r = newRollout(t, leftAt("a", now.Add(-10*time.Minute)), scheduledTo("n"))
 	r.failsOver(directly)
 	assert.ElementsMatch(t, []string{"remove a", "add n"}, steps(r.advance(act.AdvanceRequest{})), "but is not waited for longer than 10 minutes")
+}
+
+func TestWhatTheCopyHasReportedIsHandedOverBeforeItGoes(t *testing.T) {
+	r := newRollout(t, leftAt("a", now), scheduledTo("n"))
+	r.failsOver(placementv1beta1.ClusterFailover{
+		PurgeMode:         placementv1beta1.PurgeDirectly,
+		StatePreservation: &placementv1beta1.StatePreservation{Rules: []placementv1beta1.StatePreservationRule{{AliasLabelName: "job", JSONPath: "{.job}"}}},
+	})
+	work := &placementv1beta1.Work{}
+	require.NoError(t, r.Get(t.Context(), client.ObjectKey{Namespace: "fleet-member-a", Name: "crp-work"}, work))
+	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
+		Identifier:  placementv1beta1.WorkResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "web", Name: "front"},
+		StateValues: []placementv1beta1.StateValue{{JSONPath: "{.job}", Value: "7"}},
+	}}
+	require.NoError(t, r.Status().Update(t.Context(), work))
+	result := r.advance(act.AdvanceRequest{})
+	require.Equal(t, []string{"remove a"}, steps(result))
+	assert.Empty(t, r.binding("n").Annotations)
+	result = r.advance(act.AdvanceRequest{Batch: result.Next})
+	front := placementv1beta1.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}
+	assert.Equal(t, placementv1beta1.PreservedState{front: {"job": "7"}}, placementv1beta1.PreservedStateOf(r.binding("n")))
+	require.Equal(t, []string{"add n"}, steps(result), "the other is gone")
+	r.advance(act.AdvanceRequest{Batch: result.Next, WakeAt: now.Add(time.Second)})
+	assert.Equal(t, newSnapshot, r.binding("n").Spec.ResourceSnapshotName)
+	assert.Contains(t, r.binding("n").Annotations, placementv1beta1.PreservedStateAnnotation)
 }
 
 func TestWhatIsLeftOnALostClusterTakesNoRoom(t *testing.T) {
