@@ -31,7 +31,7 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 	for _, binding := range existing {
 		byName[binding.GetName()] = binding
 	}
-	created, err := a.createBindings(ctx, placement, policy, existing, decision)
+	created, err := createBindings(ctx, a, placement, policy, existing, decision)
 	if err != nil {
 		return created, err
 	}
@@ -50,9 +50,9 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 
 // createBindings writes the new bindings of a decision and returns how many there are. They are there before any other is let go of:
 // what goes along from a cluster that is left is never nowhere.
-func (a *Activities) createBindings(ctx context.Context, placement placementv1beta1.PlacementObject, policy string,
+func createBindings(ctx context.Context, a *Activities, placement placementv1beta1.PlacementObject, policy string,
 	existing []placementv1beta1.BindingObject, decision scheduler.Decision) (int, error) {
-	state, err := a.takeState(ctx, placement, existing, decision)
+	state, err := takeState(ctx, a.Live, placement, existing, decision)
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fleetflow/fleetflow/activities/preservedstate"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -12,14 +14,14 @@ import (
 // takeState is the state that goes along to the one cluster that a decision picks anew, encoded; empty if nothing does. It is that of
 // the cluster that the placement leaves for it, or what was on its way to one that has not been given anything yet. A cluster that is
 // picked again before it was cleared needs none: its copy is still there.
-func (a *Activities) takeState(ctx context.Context, placement placementv1beta1.PlacementObject, existing []placementv1beta1.BindingObject,
+func takeState(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject, existing []placementv1beta1.BindingObject,
 	decision scheduler.Decision) (string, error) {
 	if len(decision.Create) != 1 || len(decision.Selected) != 1 || len(placementv1beta1.StatePathsOf(placement)) == 0 {
 		return "", nil
 	}
 	state := placementv1beta1.PreservedState{}
 	for _, left := range leavingOf(placement, existing, decision) {
-		taken, err := preservedstate.Take(ctx, a.Live, left)
+		taken, err := preservedstate.Take(ctx, live, left)
 		if err != nil {
 			return "", err
 		}
