@@ -101,6 +101,7 @@ var together = []promise{
 	{"Temporal shows where a run stands", temporalShowsWhereARunStands},
 	{"an approval before a stage holds the stage", gateBeforeAStageHoldsIt},
 	{"a stage passes, waits or is taken back by what is measured", analysisDecides},
+	{"a stage passes or is taken back by what its clusters report of an object", analysisLooksAtObjects},
 	{"a stage waits for its window, and goes on when the clock says so", runWaitsForItsWindow},
 	{"a stage that skips closed clusters goes on with those that are open", stageGoesOnWithTheOpenClusters},
 	{"a rollback goes in spite of a freeze, waits for a hold, and goes by an exemption", rollbackPassesAFreeze},
