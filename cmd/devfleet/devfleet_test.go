@@ -105,7 +105,7 @@ func TestLastLines(t *testing.T) {
 func TestPrintReport(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 15, 0, time.UTC)
 	r := &report{
-		Kubeconfig: "/f/kubeconfig", Temporal: "127.0.0.1:1", TemporalUI: "http://127.0.0.1:2", Dashboard: "http://127.0.0.1:3/open?t=4",
+		Kubeconfig: "/f/kubeconfig", Temporal: "127.0.0.1:1", TemporalUI: "http://127.0.0.1:2", Dashboard: "http://127.0.0.1:3/open?t=4", Prometheus: "http://127.0.0.1:5",
 		Components: []control.Component{
 			{Name: "hub/etcd", State: control.Ready, PID: 7, Started: now.Add(-time.Minute), Memory: 50 << 20},
 			{Name: "hub-agent", State: control.BackOff, Restarts: 2, Reason: "ended by itself: exit status 1"},
@@ -118,4 +118,5 @@ func TestPrintReport(t *testing.T) {
 	assert.Regexp(t, `hub-agent +back-off +- +- +2 +- +ended by itself: exit status 1`, out.String())
 	assert.Regexp(t, `member-1 +True +Unknown +2\.0s ago`, out.String())
 	assert.Regexp(t, `dashboard +http://127\.0\.0\.1:3/open\?t=4`, out.String())
+	assert.Regexp(t, `prometheus +http://127\.0\.0\.1:5`, out.String())
 }

@@ -26,6 +26,7 @@ const help = `devfleet runs a whole fleet on this machine, with nothing but the 
   member-N   the same, kube-scheduler, and KWOK with two nodes, so that Deployments become available
   temporal   a Temporal server with its web UI and its data in a file
   hub-agent, member-N/agent   this repository's programs, built at every "up"
+  prometheus, traffic   a Prometheus, and the requests to the members' Deployments that it measures, with "up --with-prometheus"
 
 The first "up" builds the Kubernetes, etcd, KWOK and Temporal programs from the Go module proxy into a cache
 (FLEETFLOW_TOOLS, else the user's cache folder), which takes about ten minutes on two cores; later ones take seconds.
@@ -57,6 +58,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return dir.resolve() },
 		Example: `  go run ./cmd/devfleet up                     # hub and three members
+  go run ./cmd/devfleet up --with-prometheus   # also a Prometheus
   go run ./cmd/devfleet demo                   # staged rollouts, checked step by step
   go run ./cmd/devfleet status
   go run ./cmd/devfleet logs hub-agent -f

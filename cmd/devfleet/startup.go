@@ -129,6 +129,18 @@ func (s *startup) startOurs(ctx context.Context, changed []string, names ...stri
 	return s.release(ctx, names, func(name string) bool { return slices.Contains(changed, binaryOf(name)) })
 }
 
+// startPrometheus starts what plays the traffic, and the Prometheus that measures it and the agents.
+func (s *startup) startPrometheus(ctx context.Context, changed []string) error {
+	step := s.display.Step("prometheus")
+	if err := controlplane.WritePrometheusConfig(s.fleet, s.root); err != nil {
+		return step.End(err)
+	}
+	if err := s.startOurs(ctx, changed, controlplane.Traffic, controlplane.Prometheus); err != nil {
+		return step.End(err)
+	}
+	return step.End(s.await(ctx, step, agentTimeout, controlplane.Traffic, controlplane.Prometheus))
+}
+
 // binaryOf returns the program that one of our components runs.
 func binaryOf(component string) string {
 	switch component {
@@ -136,6 +148,8 @@ func binaryOf(component string) string {
 		return "hub-agent"
 	case controlplane.Dashboard:
 		return "kubectl-fleet"
+	case controlplane.Traffic, controlplane.Prometheus:
+		return component
 	}
 	return "member-agent"
 }

@@ -27,6 +27,7 @@ type report struct {
 	Temporal   string                    `json:"temporal"`
 	TemporalUI string                    `json:"temporalUI"`
 	Dashboard  string                    `json:"dashboard,omitempty"`
+	Prometheus string                    `json:"prometheus,omitempty"`
 	Components []control.Component       `json:"components"`
 	Members    []controlplane.Membership `json:"members,omitempty"`
 	// MembersError says why the members are not listed.
@@ -74,6 +75,9 @@ func collect(ctx context.Context, dir string) (*report, error) {
 		Dir: dir, Kubeconfig: fleet.Kubeconfig(), Temporal: fleet.Address("temporal"),
 		TemporalUI: fleet.TemporalUI(), Dashboard: fleet.DashboardLink(), Components: status.Components,
 	}
+	if fleet.Prometheus {
+		r.Prometheus = fleet.PrometheusURL()
+	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	hub, err := controlplane.Client(fleet, state.Hub)
@@ -115,6 +119,9 @@ func printReport(out io.Writer, r *report, now time.Time) error {
 	fmt.Fprintf(table, "\nkubeconfig\t%s\ntemporal\t%s, UI %s\n", r.Kubeconfig, r.Temporal, r.TemporalUI)
 	if r.Dashboard != "" {
 		fmt.Fprintf(table, "dashboard\t%s\n", r.Dashboard)
+	}
+	if r.Prometheus != "" {
+		fmt.Fprintf(table, "prometheus\t%s\n", r.Prometheus)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the status: %w", err)

@@ -34,6 +34,8 @@ type upOptions struct {
 	hubAgentArgs []string
 	// withoutAgents leaves this repository's agents unbuilt and stopped.
 	withoutAgents bool
+	// withPrometheus starts a Prometheus, and traffic for it to measure.
+	withPrometheus bool
 }
 
 func upCommand(dir *fleetDir) *cobra.Command {
@@ -58,23 +60,37 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 	cmd.Flags().BoolVar(&options.withoutMembers, "without-members", false, "start a hub without members, for a program that plays them, as test/bench does")
 	cmd.MarkFlagsMutuallyExclusive("members", "without-members")
 	cmd.Flags().StringArrayVar(&options.hubAgentArgs, "hub-agent-arg", nil, "a further flag of the hub agent, as in --hub-agent-arg=--resource-snapshot-bytes-per-second=2Mi; the fleet keeps it until up is given others")
+	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "also start a Prometheus, which measures the agents, and the requests that are played to the members' Deployments; the fleet keeps it. The first time builds it")
 	cmd.Flags().BoolVar(&options.withoutAgents, "without-agents", false, "start the clusters and Temporal only")
 	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
+	cmd.MarkFlagsMutuallyExclusive("with-prometheus", "without-agents")
 	return cmd
 }
 
 func toolsCommand() *cobra.Command {
-	return &cobra.Command{
+	withPrometheus := false
+	cmd := &cobra.Command{
 		Use: "tools", Short: "Build the programs of Kubernetes, etcd, KWOK and Temporal that are missing, as the first up does", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := toolchain.FindRoot(".")
 			if err != nil {
 				return err
 			}
-			_, err = toolchain.Ensure(cmd.Context(), root, progress.New(os.Stdout))
+			_, err = ensureTools(cmd.Context(), root, progress.New(os.Stdout), withPrometheus)
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&withPrometheus, "with-prometheus", false, "build Prometheus, too")
+	return cmd
+}
+
+// ensureTools returns the paths of all tools, and builds those that are missing; Prometheus only if that is wanted.
+func ensureTools(ctx context.Context, root string, display *progress.Display, withPrometheus bool) (map[string]string, error) {
+	tools, err := toolchain.Ensure(ctx, root, display)
+	if err == nil && withPrometheus {
+		_, err = toolchain.Ensure(ctx, root, display, toolchain.Prometheus)
+	}
+	return tools, err
 }
 
 // up brings the fleet up and returns it; it is the way in for every verb that needs a running fleet.
@@ -135,19 +151,18 @@ func checkMembers(ctx context.Context, client *control.Client, options upOptions
 // bringUp starts a fleet, or, given the client of a running one, brings that up to date.
 func bringUp(ctx context.Context, options upOptions, root string, client *control.Client, display *progress.Display) (*state.Fleet, error) {
 	running := client != nil
-	tools, err := toolchain.Ensure(ctx, root, display)
+	options.withPrometheus = options.withPrometheus || !options.withoutAgents && hasPrometheus(options.dir)
+	tools, err := ensureTools(ctx, root, display, options.withPrometheus)
 	if err != nil {
 		return nil, err
 	}
-	var changed []string
-	if !options.withoutAgents {
-		if changed, err = toolchain.BuildAgents(ctx, root, filepath.Join(options.dir, "bin"), display); err != nil {
-			return nil, err
-		}
+	changed, err := buildPrograms(ctx, options, root, display)
+	if err != nil {
+		return nil, err
 	}
 	var fleet *state.Fleet
 	if running {
-		fleet, err = state.Load(options.dir)
+		fleet, err = keepState(options)
 	} else {
 		fleet, client, err = launch(ctx, options, tools)
 	}
@@ -155,10 +170,42 @@ func bringUp(ctx context.Context, options upOptions, root string, client *contro
 		return nil, err
 	}
 	s := &startup{fleet: fleet, client: client, root: root, display: display}
-	if err := s.run(ctx, changed, !options.withoutAgents); err != nil {
+	err = s.run(ctx, changed, !options.withoutAgents)
+	if err == nil && options.withPrometheus {
+		err = s.startPrometheus(ctx, changed)
+	}
+	if err != nil {
 		return nil, s.abandon(ctx, running, err)
 	}
 	return fleet, nil
+}
+
+// hasPrometheus says that the fleet of a folder was given a Prometheus before.
+func hasPrometheus(dir string) bool {
+	fleet, err := state.Load(dir)
+	return err == nil && fleet.Prometheus // what is wrong with the state is said by what needs it
+}
+
+// buildPrograms builds the programs of this repository that the fleet runs, and returns the names of those that changed.
+func buildPrograms(ctx context.Context, options upOptions, root string, display *progress.Display) ([]string, error) {
+	var further []string
+	if options.withPrometheus {
+		further = append(further, toolchain.TrafficPackage)
+	}
+	if options.withoutAgents {
+		return nil, nil
+	}
+	return toolchain.BuildAgents(ctx, root, filepath.Join(options.dir, "bin"), display, further...)
+}
+
+// keepState returns the state of a fleet that runs, with what it is to have from now on.
+func keepState(options upOptions) (*state.Fleet, error) {
+	fleet, err := state.Load(options.dir)
+	if err != nil || fleet.Prometheus || !options.withPrometheus {
+		return fleet, err
+	}
+	fleet.Prometheus = true
+	return fleet, fleet.Save()
 }
 
 // launch prepares the fleet's folder and starts its supervisor.
@@ -189,6 +236,7 @@ func prepareState(options upOptions, tools map[string]string) (*state.Fleet, err
 	if len(options.hubAgentArgs) > 0 {
 		fleet.HubAgentArgs = options.hubAgentArgs
 	}
+	fleet.Prometheus = fleet.Prometheus || options.withPrometheus
 	if fleet.Members, err = memberCount(fleet.Members, options); err != nil {
 		return nil, fmt.Errorf("%w; to start afresh: %s down --purge", err, callOf(options.dir))
 	}
@@ -278,6 +326,9 @@ Next          kubectl get memberclusters
               %s down
 `, strings.Join(fleet.Environment(), "\n  export "), fleet.Path("bin"), contexts,
 		aboutDashboard(fleet, program, "NAME"), fleet.TemporalUI(), fleet.Address("temporal"), wf.DefaultNamespace, fleet.LogDir(), program, program, program)
+	if fleet.Prometheus {
+		fmt.Fprintf(out, "\nPrometheus answers queries at %s, and also reads the targets that files in %s name.\n", fleet.PrometheusURL(), controlplane.PrometheusTargets(fleet))
+	}
 }
 
 // aboutDashboard says how the dashboard is opened, and where it shows a run then.

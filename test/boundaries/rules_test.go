@@ -71,7 +71,7 @@ func rules() map[string]rule {
 		},
 		"servers of the local fleet stay in modules of their own": {
 			of:    []string{"..."},
-			never: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "go.etcd.io", "sigs.k8s.io/kwok", "go.temporal.io/server", "github.com/temporalio/cli"},
+			never: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "go.etcd.io", "sigs.k8s.io/kwok", "go.temporal.io/server", "github.com/temporalio/cli", "github.com/prometheus/prometheus"},
 		},
 	}
 }

@@ -35,7 +35,7 @@ func AgentNames(fleet *state.Fleet) []string {
 }
 
 // Components returns everything the fleet runs, each after what it needs. The agents and the dashboard are held: they start
-// when the clusters are set up.
+// when the clusters are set up. So are Prometheus and its traffic, which start in fleets that have them.
 func Components(fleet *state.Fleet) []supervisor.Spec {
 	var specs []supervisor.Spec
 	for _, cluster := range fleet.Clusters() {
@@ -48,7 +48,7 @@ func Components(fleet *state.Fleet) []supervisor.Spec {
 	for _, member := range fleet.MemberNames() {
 		specs = append(specs, memberAgent(fleet, member))
 	}
-	specs = append(specs, dashboard(fleet))
+	specs = append(specs, dashboard(fleet), traffic(fleet), prometheus(fleet))
 	for i := range specs {
 		specs[i].LogFile = fleet.LogFile(specs[i].Name)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
@@ -24,7 +26,7 @@ func testFleet(t *testing.T, members int) *state.Fleet {
 	t.Helper()
 	fleet := &state.Fleet{Dir: "/fleet", Members: members, Tools: map[string]string{
 		"etcd": "/t/etcd", "kube-apiserver": "/t/kube-apiserver", "kube-controller-manager": "/t/kcm",
-		"kube-scheduler": "/t/scheduler", "kwok": "/t/kwok", "temporal": "/t/temporal",
+		"kube-scheduler": "/t/scheduler", "kwok": "/t/kwok", "temporal": "/t/temporal", "prometheus": "/t/prometheus",
 	}}
 	var err error
 	fleet.Ports, err = state.AssignPorts(fleet.Dir, state.Listeners(members), nil, func(int) bool { return true })
@@ -38,7 +40,7 @@ func TestComponentsFormAFleetThatCanStart(t *testing.T) {
 	specs := Components(fleet)
 	_, err := supervisor.New(fleet.Members, specs)
 	require.NoError(t, err, "names are unique and needs come first")
-	assert.Len(t, specs, 3+3*5+1+1+3+1)
+	assert.Len(t, specs, 3+3*5+1+1+3+1+2)
 
 	owners := map[int]string{}
 	for _, spec := range specs {
@@ -53,7 +55,7 @@ func TestComponentsFormAFleetThatCanStart(t *testing.T) {
 	assert.Len(t, owners, len(state.Listeners(fleet.Members)), "every listener belongs to a component")
 }
 
-func TestOnlyOurProgramsAreHeld(t *testing.T) {
+func TestOnlyWhatIsStartedLaterIsHeld(t *testing.T) {
 	fleet := testFleet(t, 2)
 	var held []string
 	for _, spec := range Components(fleet) {
@@ -61,7 +63,48 @@ func TestOnlyOurProgramsAreHeld(t *testing.T) {
 			held = append(held, spec.Name)
 		}
 	}
-	assert.Equal(t, append(AgentNames(fleet), Dashboard), held)
+	assert.Equal(t, append(AgentNames(fleet), Dashboard, Traffic, Prometheus), held)
+}
+
+func TestPrometheusReadsWhatTheFleetServes(t *testing.T) {
+	fleet := testFleet(t, 2)
+	fleet.Dir = t.TempDir()
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	require.NoError(t, WritePrometheusConfig(fleet, root))
+	content, err := os.ReadFile(prometheusConfig(fleet))
+	require.NoError(t, err)
+	var config struct {
+		RuleFiles     []string `json:"rule_files"`
+		ScrapeConfigs []struct {
+			Job    string `json:"job_name"`
+			Static []struct {
+				Targets []string          `json:"targets"`
+				Labels  map[string]string `json:"labels"`
+			} `json:"static_configs"`
+			Files []struct {
+				Files []string `json:"files"`
+			} `json:"file_sd_configs"`
+		} `json:"scrape_configs"`
+	}
+	require.NoError(t, yaml.Unmarshal(content, &config))
+	require.Len(t, config.RuleFiles, 2)
+	for _, rules := range config.RuleFiles {
+		assert.FileExists(t, rules)
+	}
+	read := map[string]string{}
+	for _, job := range config.ScrapeConfigs {
+		for _, static := range job.Static {
+			read[job.Job+" "+static.Labels["cluster"]] = strings.Join(static.Targets, ",")
+		}
+		for _, further := range job.Files {
+			assert.DirExists(t, filepath.Dir(further.Files[0]), "a guide adds a file here")
+		}
+	}
+	assert.Equal(t, map[string]string{
+		"hub-agent hub": fleet.Address("hub-agent/metrics"), "temporal hub": fleet.Address("temporal/metrics"), "traffic ": fleet.Address("traffic"),
+		"member-agent member-1": fleet.Address("member-1/agent/metrics"), "member-agent member-2": fleet.Address("member-2/agent/metrics"),
+	}, read)
 }
 
 func TestAMemberMeetsTheHubWithoutAnyGroup(t *testing.T) {

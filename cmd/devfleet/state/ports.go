@@ -24,7 +24,7 @@ func Listeners(members int) []string {
 		listeners = append(listeners, controlPlaneListeners(member)...)
 		listeners = append(listeners, member+"/agent/metrics", member+"/agent/health")
 	}
-	return append(listeners, "dashboard")
+	return append(listeners, "dashboard", "prometheus", "traffic")
 }
 
 func controlPlaneListeners(cluster string) []string {

@@ -32,6 +32,8 @@ type Fleet struct {
 	Members int `json:"members"`
 	// HubAgentArgs are further flags of the hub agent.
 	HubAgentArgs []string `json:"hubAgentArgs,omitempty"`
+	// Prometheus says that the fleet has a Prometheus, and traffic for it to measure.
+	Prometheus bool `json:"prometheus,omitempty"`
 	// Ports maps a listener, such as "hub/apiserver", to its port on 127.0.0.1.
 	Ports map[string]int `json:"ports"`
 	// Tokens maps "<cluster>/<user>" to the static bearer token of that user on that cluster.
@@ -108,12 +110,20 @@ func (f *Fleet) Path(elements ...string) string {
 // Kubeconfig is the file with one admin context per cluster.
 func (f *Fleet) Kubeconfig() string { return f.Path("kubeconfig") }
 
-// Environment points kubectl and the temporal command line at the fleet: variables for a shell or a process.
+// Environment points kubectl and the temporal command line at the fleet: variables for a shell or a process. Of a fleet with a
+// Prometheus, they say where that is, too.
 func (f *Fleet) Environment() []string {
-	return []string{
+	variables := []string{
 		"KUBECONFIG=" + f.Kubeconfig(), "TEMPORAL_ADDRESS=" + f.Address("temporal"), "TEMPORAL_NAMESPACE=" + wf.DefaultNamespace,
 	}
+	if f.Prometheus {
+		variables = append(variables, "PROMETHEUS_URL="+f.PrometheusURL())
+	}
+	return variables
 }
+
+// PrometheusURL is where the fleet's Prometheus answers, if it has one.
+func (f *Fleet) PrometheusURL() string { return "http://" + f.Address("prometheus") }
 
 // TemporalUI is the page with the fleet's workflows.
 func (f *Fleet) TemporalUI() string {

@@ -45,6 +45,13 @@ func TestNamesAndPaths(t *testing.T) {
 	assert.Equal(t, "/f/logs/member-1.etcd.log", fleet.LogFile("member-1/etcd"))
 }
 
+func TestTheEnvironmentOfAFleetWithAPrometheusSaysWhereThatIs(t *testing.T) {
+	fleet := &Fleet{Dir: "/f", Ports: map[string]int{"prometheus": 20012}}
+	assert.NotContains(t, fleet.Environment(), "PROMETHEUS_URL=http://127.0.0.1:20012")
+	fleet.Prometheus = true
+	assert.Contains(t, fleet.Environment(), "PROMETHEUS_URL=http://127.0.0.1:20012")
+}
+
 func TestTheLinkOfTheDashboardIsTheLatestThatItHasPrinted(t *testing.T) {
 	fleet := &Fleet{Dir: t.TempDir(), Ports: map[string]int{"dashboard": 8080}}
 	assert.Empty(t, fleet.DashboardLink())
@@ -105,7 +112,7 @@ func TestListenersAreUniqueAndGrowWithTheMembers(t *testing.T) {
 			assert.False(t, seen[listener], "listener %s twice", listener)
 			seen[listener] = true
 		}
-		assert.Len(t, seen, 11+5*members)
+		assert.Len(t, seen, 13+5*members)
 	}
 	assert.Less(t, len(Listeners(MaxMembers)), portsPerDir, "a fleet fits its block of ports")
 }

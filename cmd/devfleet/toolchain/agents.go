@@ -9,7 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 )
@@ -21,33 +24,43 @@ const (
 	completion = "kubectl_complete-fleet"
 )
 
-// programs are those of this repository that the fleet runs.
-var programs = []string{"hub-agent", "member-agent", plugin}
+// programs are the packages of those programs of this repository that every fleet runs.
+var programs = []string{"./cmd/hub-agent", "./cmd/member-agent", "./cmd/" + plugin}
 
-// BuildAgents builds this repository's agents and its command line into a folder and returns the names of those whose binary
-// changed, so that only these are restarted.
-func BuildAgents(ctx context.Context, root, into string, display *progress.Display) ([]string, error) {
-	step := display.Step("building hub-agent, member-agent and kubectl-fleet")
-	changed, err := buildAgents(ctx, root, into, step)
+// TrafficPackage is the program of this repository that a fleet with a Prometheus runs, too.
+const TrafficPackage = "./test/traffic"
+
+// BuildAgents builds this repository's agents, its command line and further packages into a folder and returns the names of
+// those whose binary changed, so that only these are restarted.
+func BuildAgents(ctx context.Context, root, into string, display *progress.Display, further ...string) ([]string, error) {
+	packages := slices.Concat(programs, further)
+	step := display.Step("building %s", strings.Join(binariesOf(packages), ", "))
+	changed, err := buildAgents(ctx, root, into, packages, step)
 	return changed, step.End(err)
 }
 
-func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([]string, error) {
+// binariesOf are the names of the programs that packages are built to.
+func binariesOf(packages []string) []string {
+	names := make([]string, len(packages))
+	for i, folder := range packages {
+		names[i] = path.Base(folder)
+	}
+	return names
+}
+
+func buildAgents(ctx context.Context, root, into string, packages []string, step *progress.Step) ([]string, error) {
 	// A running binary must not be written to: build aside, then put what differs in its place.
 	fresh := filepath.Join(into, ".fresh")
 	if err := os.MkdirAll(fresh, 0o755); err != nil {
 		return nil, fmt.Errorf("making %s: %w", fresh, err)
 	}
-	args := []string{"-o", fresh + string(filepath.Separator)}
-	for _, program := range programs {
-		args = append(args, "./cmd/"+program)
-	}
+	args := append([]string{"-o", fresh + string(filepath.Separator)}, packages...)
 	// The same flags as `go test`, so that both share what is compiled.
 	if err := goBuild(ctx, root, step, nil, args...); err != nil {
 		return nil, fmt.Errorf("building the agents: %w", err)
 	}
 	var changed []string
-	for _, program := range programs {
+	for _, program := range binariesOf(packages) {
 		differs, err := install(filepath.Join(fresh, program), filepath.Join(into, program))
 		if err != nil {
 			return nil, err

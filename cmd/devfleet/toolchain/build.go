@@ -22,7 +22,7 @@ import (
 const buildLanes = 2
 
 // Ensure returns the path of every tool in the catalogue, or of the named ones only, building the missing ones into the
-// cache. Of several processes that miss tools one builds at a time, and the next takes what it has built: two Go commands
+// cache; those on demand only if they are named, though a path they have without that, too. Of several processes that miss tools one builds at a time, and the next takes what it has built: two Go commands
 // would both compile all of Kubernetes.
 func Ensure(ctx context.Context, root string, display *progress.Display, only ...string) (map[string]string, error) {
 	cache, err := CacheDir()
@@ -49,6 +49,16 @@ func Ensure(ctx context.Context, root string, display *progress.Display, only ..
 	return paths, nil
 }
 
+// IsBuilt says whether a tool of the catalogue is there, so that nothing has to be built for it.
+func IsBuilt(ctx context.Context, root, tool string) (bool, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return false, err
+	}
+	_, missing, err := locateAll(ctx, root, cache, []string{tool})
+	return err == nil && len(missing) == 0, err
+}
+
 // locateAll returns the path that each of the tools has or is to have, and the tools that have to be built.
 func locateAll(ctx context.Context, root, cache string, only []string) (paths map[string]string, missing []pinned, err error) {
 	paths = make(map[string]string)
@@ -65,8 +75,10 @@ func locateAll(ctx context.Context, root, cache string, only []string) (paths ma
 			return nil, nil, err
 		}
 		if path == "" {
-			missing = append(missing, p)
 			path = p.cached
+			if !tool.OnDemand || len(only) > 0 {
+				missing = append(missing, p)
+			}
 		}
 		paths[tool.Binary] = path
 	}
@@ -146,7 +158,7 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) err
 	partial := fmt.Sprintf("%s.partial-%d", p.cached, os.Getpid())
 	defer func() { _ = os.Remove(partial) }() // there is none after the rename
 	err := goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step, []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="},
-		"-trimpath", "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package)
+		"-trimpath", "-tags", strings.Join(p.tags, ","), "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package)
 	if err != nil {
 		return fmt.Errorf("building %s %s: %w", p.Binary, p.version, err)
 	}

@@ -1,9 +1,13 @@
 // Package toolchain finds or builds the programs the local fleet runs: the Kubernetes control plane, etcd, KWOK,
-// the Temporal CLI and this repository's own agents. Everything is built from the Go module proxy; nothing is
+// the Temporal CLI, Prometheus and this repository's own agents. Everything is built from the Go module proxy; nothing is
 // downloaded as a binary. The catalogue and the version rules are pure; Ensure and BuildAgents run the Go command.
 package toolchain
 
-import "strings"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // Tool describes one program: where its source is pinned, how it is built, and how to tell its version.
 type Tool struct {
@@ -19,6 +23,12 @@ type Tool struct {
 	VersionArgs []string
 	// AnyVersion accepts whatever version is found on PATH: true for programs only people run.
 	AnyVersion bool
+	// OnDemand leaves the program unbuilt until it is asked for by name: true for those that few fleets run.
+	OnDemand bool
+	// tags are the build tags.
+	tags []string
+	// released is the number of the release that a version of the module is; nil where they are the same.
+	released func(version string) string
 	// stamps are the linker variables that receive the version, by the form of it they want.
 	stamps []stamp
 }
@@ -29,7 +39,11 @@ type stamp struct {
 	value    func(version string) string
 }
 
-const kubernetesModule = "k8s.io/kubernetes"
+const (
+	kubernetesModule = "k8s.io/kubernetes"
+	// Prometheus is the name of the program that only fleets with a Prometheus have built.
+	Prometheus = "prometheus"
+)
 
 // Catalogue lists every program of the local fleet, the slowest build first.
 func Catalogue() []Tool {
@@ -50,6 +64,13 @@ func Catalogue() []Tool {
 		{
 			Binary: "kwok", Folder: "kwok", Module: "sigs.k8s.io/kwok",
 			Package: "sigs.k8s.io/kwok/cmd/kwok", VersionArgs: []string{"--version"},
+		},
+		{
+			Binary: Prometheus, Folder: "prometheus", Module: "github.com/prometheus/prometheus",
+			Package: "github.com/prometheus/prometheus/cmd/prometheus", VersionArgs: []string{"--version"}, OnDemand: true,
+			// Without those that find targets in clouds, which are most of it; files name the targets here.
+			tags: []string{"remove_all_sd"}, released: prometheusRelease,
+			stamps: []stamp{{"github.com/prometheus/common/version.Version", func(v string) string { return withoutV(prometheusRelease(v)) }}},
 		},
 	}
 }
@@ -85,6 +106,15 @@ func (t Tool) LinkerFlags(version string) string {
 		flags = append(flags, "-X", s.variable+"="+s.value(version))
 	}
 	return strings.Join(flags, " ")
+}
+
+// prometheusRelease is the release that a version of Prometheus' module is: v0.316.1 is release 3.16.1.
+func prometheusRelease(version string) string {
+	minor, err := strconv.Atoi(versionPart(version, 1))
+	if err != nil {
+		return version
+	}
+	return fmt.Sprintf("v%d.%d.%s", minor/100, minor%100, versionPart(version, 2))
 }
 
 func withoutV(version string) string { return strings.TrimPrefix(version, "v") }

@@ -95,7 +95,11 @@ func (p pinned) accepts(ctx context.Context, path string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, path, p.VersionArgs...).CombinedOutput()
-	return err == nil && (p.AnyVersion || ReportsVersion(string(output), p.version))
+	want := p.version
+	if p.released != nil {
+		want = p.released(want)
+	}
+	return err == nil && (p.AnyVersion || ReportsVersion(string(output), want))
 }
 
 func isExecutable(path string) bool {

@@ -81,6 +81,55 @@ func TestEveryToolIsPinnedByItsModule(t *testing.T) {
 	}
 }
 
+func TestAToolOnDemandIsBuiltForThoseWhoNameIt(t *testing.T) {
+	t.Setenv("PATH", "")
+	t.Setenv(AssetsEnv, "")
+	root, err := FindRoot(mustGetwd(t))
+	require.NoError(t, err)
+	missing := func(only ...string) []string {
+		paths, tools, err := locateAll(t.Context(), root, "/cache", only)
+		require.NoError(t, err)
+		assert.Regexp(t, `^/cache/prometheus-v[0-9.]+/prometheus$`, paths[Prometheus], "where it is once it is built")
+		var names []string
+		for _, tool := range tools {
+			names = append(names, tool.Binary)
+		}
+		return names
+	}
+	assert.NotContains(t, missing(), Prometheus)
+	assert.Contains(t, missing(), "etcd")
+	assert.Equal(t, []string{Prometheus}, missing(Prometheus))
+	t.Setenv(CacheEnv, t.TempDir())
+	built, err := IsBuilt(t.Context(), root, Prometheus)
+	require.NoError(t, err)
+	assert.False(t, built)
+	folder := filepath.Dir(missingPath(t, root))
+	require.NoError(t, os.MkdirAll(folder, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, Prometheus), nil, 0o755))
+	built, err = IsBuilt(t.Context(), root, Prometheus)
+	require.NoError(t, err)
+	assert.True(t, built)
+}
+
+// missingPath is where Prometheus is to be built.
+func missingPath(t *testing.T, root string) string {
+	t.Helper()
+	cache, err := CacheDir()
+	require.NoError(t, err)
+	paths, _, err := locateAll(t.Context(), root, cache, []string{Prometheus})
+	require.NoError(t, err)
+	return paths[Prometheus]
+}
+
+func TestPrometheusRelease(t *testing.T) {
+	for version, want := range map[string]string{"v0.316.0": "v3.16.0", "v0.302.1": "v3.2.1", "v0.55.0": "v0.55.0", "v1": "v1"} {
+		assert.Equal(t, want, prometheusRelease(version), version)
+	}
+	tool := Catalogue()[len(Catalogue())-1]
+	assert.Equal(t, "-s -w -X github.com/prometheus/common/version.Version=3.16.0", tool.LinkerFlags("v0.316.0"))
+	assert.True(t, ReportsVersion("prometheus, version 3.16.0 (branch: , revision: unknown)", tool.released("v0.316.0")))
+}
+
 func TestFindRootOutsideOfTheRepositorySaysWhereToRun(t *testing.T) {
 	_, err := FindRoot(t.TempDir())
 	assert.ErrorContains(t, err, "inside a clone")
@@ -124,7 +173,7 @@ func TestToolsOfOneModuleAreBuiltOneAfterTheOther(t *testing.T) {
 		lanes = append(lanes, names)
 	}
 	assert.Equal(t, [][]string{
-		{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}, {"temporal"}, {"etcd"}, {"kwok"},
+		{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}, {"temporal"}, {"etcd"}, {"kwok"}, {"prometheus"},
 	}, lanes)
 }
 
