@@ -204,7 +204,7 @@ test: test-unit compile-suites test-web ## All tests (about 40 min)
 .PHONY: compile-suites
 compile-suites:
 	@echo '== compiling the suites'
-	@go run ./cmd/devfleet tools
+	@go run ./cmd/devfleet tools --with-prometheus
 	@for module in . test/crds test/charts test/gitops test/web; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
 
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
@@ -278,6 +278,12 @@ test-integration: ## The whole thing on a local fleet; the first time builds its
 test-documents: ## Every command that the guides print, on a local fleet of its own. Never from the test cache (about 20 min)
 	@echo '== guides, followed on a local fleet'
 	@FLEETFLOW_OWN_FLEET=.fleet-documents go test -count=1 -tags integration -timeout 60m -run '^TestDocuments$$' $(TESTFLAGS) ./test/integration
+
+.PHONY: test-prometheus
+test-prometheus: ## The guide with a real Prometheus, alone; make test-documents leaves it out where Prometheus has not been built (about 3 min, the first time 5)
+	@echo '== a canary that watches Prometheus'
+	@go run ./cmd/devfleet tools --with-prometheus
+	@FLEETFLOW_OWN_FLEET=.fleet-documents go test -count=1 -tags integration -timeout 30m $(TESTFLAGS) -run TestDocuments/analysis-prometheus ./test/integration
 
 .PHONY: test-crash
 test-crash: ## Every loss at every moment of a run, on a local fleet; takes a quarter of an hour

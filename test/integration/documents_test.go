@@ -10,12 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
 	"github.com/fleetflow/fleetflow/test/docs"
 )
 
@@ -25,6 +28,8 @@ const (
 	fillEnv = "FILL_DOCUMENTS"
 	// commandPatience is how long a command of a document may take, and how long its output may take to be as printed.
 	commandPatience = 2 * time.Minute
+	// withPrometheus is the flag by which a document has a Prometheus.
+	withPrometheus = "--with-prometheus"
 	// againEvery is the pause between two looks.
 	againEvery = 500 * time.Millisecond
 )
@@ -49,6 +54,7 @@ func TestDocuments(t *testing.T) {
 			require.NoError(t, err)
 			steps, err := docs.Parse(string(content))
 			require.NoError(t, err)
+			skipWithoutPrometheus(t, steps)
 			s := &session{T: t, fleet: shared, variables: filepath.Join(t.TempDir(), "variables")}
 			defer s.cleanUpIfFailed(string(content), steps)
 			actual, began := map[int]string{}, time.Now()
@@ -62,6 +68,19 @@ func TestDocuments(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(docs.Fill(string(content), actual)), 0o644))
 			}
 		})
+	}
+}
+
+// skipWithoutPrometheus skips a document that needs a Prometheus if none has been built: that takes minutes.
+func skipWithoutPrometheus(t *testing.T, steps []docs.Step) {
+	t.Helper()
+	if !slices.ContainsFunc(steps, func(step docs.Step) bool { return step.Skipped == "" && strings.Contains(step.Command, withPrometheus) }) {
+		return
+	}
+	built, err := toolchain.IsBuilt(t.Context(), root, toolchain.Prometheus)
+	require.NoError(t, err)
+	if !built {
+		t.Skip("Prometheus has not been built: make test-prometheus builds it and follows this guide")
 	}
 }
 
@@ -128,10 +147,14 @@ func (s *session) shell(text string) (string, error) {
 	script := fmt.Sprintf("[ ! -f %[1]s ] || . %[1]s\n%[2]s\nresult=$?\nexport -p > %[1]s\nexit $result\n", s.variables, text)
 	command := exec.CommandContext(ctx, "bash", "-c", script)
 	command.Dir = root
-	command.Env = append(append(os.Environ(), s.Fleet.Environment()...),
-		"PATH="+s.Fleet.Path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	fleet, err := state.Load(s.Fleet.Dir) // a document may give the fleet more than it began with
+	if err != nil {
+		return "", err
+	}
+	command.Env = append(append(os.Environ(), fleet.Environment()...), fleetEnv+"="+fleet.Dir,
+		"PATH="+fleet.Path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
-	err := command.Run()
+	err = command.Run()
 	return out.String(), err
 }
