@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -103,8 +104,21 @@ func (f *Facts) leftToScheduler() bool {
 
 // pickedUntold says that another scheduler has picked clusters, and the policy snapshot does not tell yet what has become of them.
 func (f *Facts) pickedUntold() bool {
-	return placementv1beta1.SchedulerOf(f.Placement) != "" && f.isScheduled() &&
-		meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled) == nil
+	if placementv1beta1.SchedulerOf(f.Placement) == "" || !f.isScheduled() {
+		return false
+	}
+	picked := f.policyInForce().ClusterNames
+	return meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled) == nil ||
+		slices.ContainsFunc(f.notFound(), func(name string) bool { return !slices.Contains(picked, name) })
+}
+
+// notFound are the clusters that another scheduler has picked and that are told to be missing.
+func (f *Facts) notFound() []string {
+	names := f.Policy.GetAnnotations()[placementv1beta1.ClustersNotFoundAnnotation]
+	if names == "" {
+		return nil
+	}
+	return strings.Split(names, ",")
 }
 
 // awaitsDecision says that clusters are to be picked by the placement as it is, by the built-in scheduler.

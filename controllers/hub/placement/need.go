@@ -118,7 +118,7 @@ func lostClusters(facts *Facts) []string {
 	if facts.Policy == nil || facts.leftToScheduler() {
 		return nil
 	}
-	notFound := strings.Split(facts.Policy.GetAnnotations()[placementv1beta1.ClustersNotFoundAnnotation], ",")
+	notFound := facts.notFound()
 	bound := map[string]bool{}
 	for _, binding := range facts.Bindings {
 		if placementv1beta1.IsLiveBinding(binding) {

@@ -68,6 +68,17 @@ func TestNeedsWork(t *testing.T) {
 			s.Facts.Policy.GetPolicySnapshotStatus().Conditions = nil
 			return s.delegated(2, 2, 2)
 		}},
+		"another scheduler picks no more what is told to be missing": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s = s.delegated(2, 2, 2)
+			s.Policy.Annotations[placementv1beta1.ClustersNotFoundAnnotation] = "nowhere"
+			return s
+		}},
+		"another scheduler has picked a cluster that is missing, and it is told": {change: func(s situation) situation {
+			s = s.delegated(2, 2, 2)
+			s.Policy.Annotations[placementv1beta1.ClustersNotFoundAnnotation] = "nowhere"
+			s.Policy.Status.ClusterDecisions = append(s.Policy.Status.ClusterDecisions, placementv1beta1.ClusterDecision{ClusterName: "nowhere", Selected: true})
+			return s
+		}},
 		"another scheduler has picked, and it is told": {change: func(s situation) situation { return s.delegated(2, 2, 2) }},
 		"replicas could be scaled": {cause: wf.CauseReplicas, change: func(s situation) situation {
 			s.Scalable = []workmodel.AssignmentChange{{Binding: s.Bindings[0]}}
