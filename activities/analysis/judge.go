@@ -22,8 +22,10 @@ type Sample struct {
 
 // Reading is what a source has answered.
 type Reading struct {
-	// Problem says why there is no answer.
+	// Problem says why there is no answer, or none that can be read.
 	Problem string
+	// Answered says that a source has answered, whatever it was; Silent that it was asked, and has not.
+	Answered, Silent bool
 	// Samples are those of an answer of Prometheus.
 	Samples []Sample
 	// Observations are how many observations are behind the samples, as samples too; nil if that was not asked.

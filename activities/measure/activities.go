@@ -305,11 +305,21 @@ func (m *measuring) answerQuestion(ctx context.Context, q metricsource.Question)
 	asked := m.Clock.Now()
 	if reading, later, err = m.Sources.Ask(ctx, &source, q); err == nil {
 		m.Metrics.observeRequest(name, m.Clock.Since(asked))
+		m.noteContact(ctx, &source, reading)
 		if later > 0 {
 			m.Metrics.countPutOff(name)
 		}
 	}
 	return reading, later, err
+}
+
+// noteContact keeps the status of a source current. Nothing that is measured depends on it: what cannot be written, or was written by
+// another in the meantime, is written with a later measurement.
+func (m *measuring) noteContact(ctx context.Context, source *fleetflowv1alpha1.MetricSource, reading analysis.Reading) {
+	before, now := source.DeepCopy(), m.Clock.Now()
+	if reading.Answered && source.NoteAnswer(now) || reading.Silent && source.NoteSilence(reading.Problem, now) {
+		_ = m.Client.Status().Patch(ctx, source, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
 }
 
 // conclude ends the attempt.

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	k8sclock "k8s.io/utils/clock"
@@ -153,7 +154,7 @@ func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.
 	stranger := secret.DeepCopy()
 	stranger.Name, stranger.Labels = "stranger", nil
 	c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(run, analysis, source, secret, stranger).
-		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.StageAnalysisRun{}).Build()
+		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.StageAnalysisRun{}, &fleetflowv1alpha1.MetricSource{}).Build()
 	require.NoError(t, c.Status().Update(t.Context(), run))
 	f := &fleet{t: t, Client: c, clock: clocktesting.NewFakeClock(begin)}
 	f.acts = &measure.Activities{Client: c, Live: c, Sources: metricsource.NewSources(c, "fleet-system", guard), Objects: metricsource.Objects{Live: c}, Clock: eager{f.clock}, Metrics: measure.NewMetrics()}
@@ -329,6 +330,45 @@ func TestASourceThatPutsMeasurementsOffIsCountedAndLeftAlone(t *testing.T) {
 	count, err := testutil.GatherAndCount(registry, "fleetflow_analysis_put_off_total")
 	require.NoError(t, err)
 	assert.Equal(t, 1, count)
+}
+
+func TestASourceSaysWhetherItHasAnswered(t *testing.T) {
+	s := newServer(t, vector("0.002"))
+	source := sourceAt(s.URL)
+	hangsUp := newServer(t, func(_ int, w http.ResponseWriter) {
+		if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = connection.Close()
+		}
+	})
+	f := newFleet(t, local, sourceAt(hangsUp.URL), errors(1))
+	ready := func() (*metav1.Condition, *metav1.Time) {
+		got := &fleetflowv1alpha1.MetricSource{}
+		require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "central"}, got))
+		return meta.FindStatusCondition(got.Status.Conditions, fleetflowv1alpha1.ConditionTypeReady), got.Status.LastContact
+	}
+	_, result, _ := f.measure()
+	assert.Equal(t, "Error", result.Phase)
+	condition, contact := ready()
+	require.NotNil(t, condition)
+	assert.Equal(t, metav1.ConditionFalse, condition.Status)
+	assert.Equal(t, fleetflowv1alpha1.ReasonUnreachable, condition.Reason)
+	assert.Contains(t, condition.Message, "When it was asked last: the source cannot be reached")
+	assert.Nil(t, contact)
+
+	again := &fleetflowv1alpha1.MetricSource{}
+	require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "central"}, again))
+	again.Spec.URL = source.Spec.URL // as if it were back
+	require.NoError(t, f.Update(t.Context(), again))
+	run := &fleetflowv1alpha1.StageAnalysisRun{}
+	require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "web-17-canary-after"}, run))
+	run.Spec.Attempt = 2
+	require.NoError(t, f.Update(t.Context(), run))
+	_, result, _ = f.measure()
+	assert.Equal(t, "Succeeded", result.Phase)
+	condition, contact = ready()
+	assert.Equal(t, metav1.ConditionTrue, condition.Status)
+	require.NotNil(t, contact)
+	assert.WithinDuration(t, f.clock.Now(), contact.Time, time.Minute)
 }
 
 func TestARunThatIsGoneIsNotMeasured(t *testing.T) {

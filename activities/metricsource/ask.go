@@ -77,7 +77,7 @@ func (s *Sources) countObservations(ctx context.Context, source *fleetflowv1alph
 		return err
 	}
 	if counted.Problem != "" {
-		*reading = analysis.Reading{Problem: "the samplesQuery: " + counted.Problem}
+		*reading = analysis.Reading{Problem: "the samplesQuery: " + counted.Problem, Answered: counted.Answered, Silent: counted.Silent}
 		return nil
 	}
 	reading.Observations = counted.Samples
@@ -89,11 +89,13 @@ func (s *Sources) queryPrometheus(ctx context.Context, source *fleetflowv1alpha1
 		return analysis.Reading{Problem: "QueryTooLong: the query is longer than 64 KiB with the names of all clusters: use by (cluster) and no $(clusters)"}, nil
 	}
 	form := url.Values{"query": {query}}.Encode()
-	got, problem, err := s.send(ctx, source, "/api/v1/query", "application/x-www-form-urlencoded", []byte(form), nil)
-	if err != nil || problem != "" {
-		return analysis.Reading{Problem: problem}, err
+	got, none, err := s.send(ctx, source, "/api/v1/query", "application/x-www-form-urlencoded", []byte(form), nil)
+	if err != nil || got == nil {
+		return none, err
 	}
-	return readPrometheus(got), nil
+	reading := readPrometheus(got)
+	reading.Answered = true
+	return reading, nil
 }
 
 // compare adds to a reading the number to compare it with, if there is one.
@@ -103,7 +105,7 @@ func (s *Sources) compare(ctx context.Context, source *fleetflowv1alpha1.MetricS
 	case err != nil:
 		return err
 	case baseline.Problem != "":
-		*reading = analysis.Reading{Problem: "the baselineQuery: " + baseline.Problem}
+		*reading = analysis.Reading{Problem: "the baselineQuery: " + baseline.Problem, Answered: baseline.Answered, Silent: baseline.Silent}
 	case len(baseline.Samples) > 1:
 		*reading = analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the baselineQuery gives %d samples, not one: use sum or avg", len(baseline.Samples))}
 	case len(baseline.Samples) == 1:
@@ -190,17 +192,19 @@ func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.Met
 	if err != nil {
 		return reading, 0, fmt.Errorf("writing the request of metric %s: %w", q.Metric.Name, err)
 	}
-	got, problem, err := s.send(ctx, source, q.Metric.Webhook.Path, "application/json", body, map[string]string{
+	got, none, err := s.send(ctx, source, q.Metric.Webhook.Path, "application/json", body, map[string]string{
 		"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.Of.Name,
 		headerID: fmt.Sprintf("%s/%d/%s/%d", q.Of.UID, spec.Attempt, q.Metric.Name, q.Sequence),
 	})
-	if err != nil || problem != "" {
-		return analysis.Reading{Problem: problem}, 0, err
+	if err != nil || got == nil {
+		return none, 0, err
 	}
-	if wait := retryAfter(got); wait > 0 {
-		return reading, wait, nil
+	wait := retryAfter(got)
+	if wait == 0 {
+		reading = readWebhook(got)
 	}
-	return readWebhook(got), 0, nil
+	reading.Answered = true
+	return reading, wait, nil
 }
 
 // retryAfter is for how long a source asks to be left alone; 0 if it does not.

@@ -144,25 +144,25 @@ type answer struct {
 	body   []byte
 }
 
-// send sends a request to a source. A problem is a sentence about an endpoint; an error is trouble with the hub, or the end of the
-// context.
-func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSource, path, contentType string, body []byte, header map[string]string) (*answer, string, error) {
+// send sends a request to a source. Without an answer there is a reading that says why; an error is trouble with the hub, or the end of
+// the context.
+func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSource, path, contentType string, body []byte, header map[string]string) (got *answer, none analysis.Reading, err error) {
 	limit := s.limitOf(source)
 	release, err := limit.takeTurn(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, none, err
 	}
 	defer release()
 	target, err := url.JoinPath(source.Spec.URL, path)
 	if err != nil {
-		return nil, "the url cannot be read", nil
+		return nil, analysis.Reading{Problem: "the url cannot be read"}, nil
 	}
 	bounds := source.EffectiveLimits()
 	inTime, cancel := context.WithTimeout(ctx, bounds.Timeout.Duration)
 	defer cancel()
 	request, err := http.NewRequestWithContext(inTime, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
-		return nil, "the url cannot be read", nil
+		return nil, analysis.Reading{Problem: "the url cannot be read"}, nil
 	}
 	request.Header.Set("Content-Type", contentType)
 	request.Header.Set("User-Agent", "fleetflow-hub-agent")
@@ -171,40 +171,42 @@ func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSour
 	}
 	credentials, problem, err := s.addCredentials(ctx, source, request, body)
 	if err != nil || problem != "" {
-		return nil, problem, err
+		return nil, analysis.Reading{Problem: problem}, err
 	}
 	transport, problem, err := s.transport(ctx, source)
 	if err != nil || problem != "" {
-		return nil, problem, err
+		return nil, analysis.Reading{Problem: problem}, err
 	}
 	defer transport.CloseIdleConnections()
-	got, problem := exchange(&http.Client{Transport: transport, CheckRedirect: keepRedirect}, request, bounds)
+	got, none = exchange(&http.Client{Transport: transport, CheckRedirect: keepRedirect}, request, bounds)
 	if ctx.Err() != nil {
-		return nil, "", ctx.Err()
+		return nil, analysis.Reading{}, ctx.Err()
 	}
-	return got, redactCredentials(problem, credentials), nil
+	none.Problem = redactCredentials(none.Problem, credentials)
+	return got, none, nil
 }
 
 // keepRedirect follows none: a source that redirects could send the credentials, and the agent, anywhere.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-func exchange(c *http.Client, request *http.Request, bounds fleetflowv1alpha1.MetricSourceLimits) (got *answer, problem string) {
+func exchange(c *http.Client, request *http.Request, bounds fleetflowv1alpha1.MetricSourceLimits) (got *answer, none analysis.Reading) {
 	response, err := c.Do(request)
 	if err != nil {
-		return nil, problemOf(err, bounds.Timeout.Duration)
+		_, refused := errors.AsType[*refusedAddress](err)
+		return nil, analysis.Reading{Problem: problemOf(err, bounds.Timeout.Duration), Silent: !refused}
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		return nil, fmt.Sprintf("the source answers with a redirect (%d), which is not followed", response.StatusCode)
+		return nil, analysis.Reading{Problem: fmt.Sprintf("the source answers with a redirect (%d), which is not followed", response.StatusCode), Answered: true}
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, bounds.MaxResponseBytes+1))
 	if err != nil {
-		return nil, problemOf(err, bounds.Timeout.Duration)
+		return nil, analysis.Reading{Problem: problemOf(err, bounds.Timeout.Duration), Silent: true}
 	}
 	if int64(len(body)) > bounds.MaxResponseBytes {
-		return nil, fmt.Sprintf("the answer is longer than %d bytes: see maxResponseBytes", bounds.MaxResponseBytes)
+		return nil, analysis.Reading{Problem: fmt.Sprintf("the answer is longer than %d bytes: see maxResponseBytes", bounds.MaxResponseBytes), Answered: true}
 	}
-	return &answer{response.StatusCode, response.Header, body}, ""
+	return &answer{response.StatusCode, response.Header, body}, none
 }
 
 // problemOf is an error of a request as a sentence, without the url.

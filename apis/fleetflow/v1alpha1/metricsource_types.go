@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -167,10 +168,13 @@ type MetricSourceLimits struct {
 
 // MetricSourceStatus says whether a source can be used.
 type MetricSourceStatus struct {
-	// Conditions: Ready is False if the source cannot be used, and says why.
+	// Conditions: Ready is False if the source cannot be used, or has not answered when it was asked last, and says why.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// LastContact is when the source has answered, to the minute. It is asked by analyses alone.
+	LastContact *metav1.Time `json:"lastContact,omitempty"`
 }
 
 // MetricSources is what MetricSources are in URLs.
@@ -188,6 +192,7 @@ const (
 	ReasonSecretNotFound    = "SecretNotFound"    // there is no such Secret, or it has no such key
 	ReasonSecretNotLabelled = "SecretNotLabelled" // the Secret is not labelled for this source
 	ReasonAddressRefused    = "AddressRefused"    // its address is one that the hub agent does not call
+	ReasonUnreachable       = "Unreachable"       // it has not answered when it was asked last
 )
 
 // The limits of a source that sets none.
@@ -235,4 +240,40 @@ func (s *MetricSource) Allows(template map[string]string) bool {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s.Spec.AllowedTemplates)
 	return err == nil && selector.Matches(labels.Set(template))
+}
+
+// contactEvery is how exact LastContact is: no measurement is worth a write.
+const contactEvery = time.Minute
+
+// IsUnreachable says that the source, as it is now, has not answered when it was asked last.
+func (s *MetricSource) IsUnreachable() bool {
+	ready := meta.FindStatusCondition(s.Status.Conditions, ConditionTypeReady)
+	return ready != nil && ready.Reason == ReasonUnreachable && ready.ObservedGeneration == s.Generation
+}
+
+// NoteAnswer writes into the status that the source has answered; changed is false if that is known well enough.
+func (s *MetricSource) NoteAnswer(at time.Time) (changed bool) {
+	if last := s.Status.LastContact; last == nil || at.Sub(last.Time) >= contactEvery {
+		s.Status.LastContact, changed = &metav1.Time{Time: at}, true
+	}
+	if s.IsUnreachable() {
+		meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{
+			Type: ConditionTypeReady, Status: metav1.ConditionTrue, Reason: ReasonSourceReady, Message: "The source answers",
+			ObservedGeneration: s.Generation, LastTransitionTime: metav1.NewTime(at),
+		})
+		return true
+	}
+	return changed
+}
+
+// NoteSilence writes into the status that the source has not answered, and why. What else is wrong with it says more.
+func (s *MetricSource) NoteSilence(why string, at time.Time) (changed bool) {
+	ready := meta.FindStatusCondition(s.Status.Conditions, ConditionTypeReady)
+	if s.IsUnreachable() || ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason != ReasonUnreachable {
+		return false
+	}
+	return meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{
+		Type: ConditionTypeReady, Status: metav1.ConditionFalse, Reason: ReasonUnreachable, Message: "When it was asked last: " + why,
+		ObservedGeneration: s.Generation, LastTransitionTime: metav1.NewTime(at),
+	})
 }

@@ -77,6 +77,9 @@ func (r *sources) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("checking metric source %s: %w", source.Name, err)
 	}
+	if problem == nil && source.IsUnreachable() {
+		return ctrl.Result{RequeueAfter: lookAgain}, nil // who asks it next says when that has changed
+	}
 	condition := conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonSourceReady, "The source can be used; whether it answers is known when it is asked", problem)
 	status := *source.Status.DeepCopy()
 	if !putInto(&status.Conditions, condition, source.Generation, r.clock.Now()) {
