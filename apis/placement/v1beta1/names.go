@@ -196,6 +196,9 @@ const (
 	// CreatorAnnotation has, on a run, the user who has created it, as the API server knows the
 	// user.
 	CreatorAnnotation = FleetPrefix + "creator"
+	// ReasonAnnotation has why a user wanted what an object asks for, or what was done to it: on a run that rolls another back, an
+	// eviction, a run of which clusters are skipped, and one that is deleted.
+	ReasonAnnotation = "fleetflow.io/reason"
 	// RolledBackByAnnotation has, on a run, the name of the one that rolls it back: it ends
 	// then, if it has not ended before.
 	RolledBackByAnnotation = FleetPrefix + "rolled-back-by"

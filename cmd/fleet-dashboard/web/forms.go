@@ -71,6 +71,26 @@ type choice struct {
 	Chosen      bool
 }
 
+// maxReason is how long a reason may be, in bytes.
+const maxReason = 1024
+
+// reasonField asks why: what the form does takes something away from somebody.
+func reasonField(r *http.Request) field {
+	return field{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true, Hint: "It is kept on record."}
+}
+
+// reasonOf is why the user wants what a form does.
+func reasonOf(r *http.Request) (string, error) {
+	reason := strings.TrimSpace(r.PostFormValue("reason"))
+	switch {
+	case reason == "":
+		return "", errors.New("say why: the reason is kept on record")
+	case len(reason) > maxReason:
+		return "", fmt.Errorf("the reason has %d bytes: up to %d are kept on record", len(reason), maxReason)
+	}
+	return reason, nil
+}
+
 // errStale means that what the user has looked at is not what there is.
 var errStale = errors.New("stale")
 
@@ -265,6 +285,9 @@ func (s *Server) clustersForm(verb string, action placementv1beta1.ClusterAction
 			Title: word + " clusters of " + run.Name, Section: "runs", Lead: lead, Button: word + " these clusters",
 			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
 		}
+		if action == placementv1beta1.ClusterActionSkip {
+			view.Fields = []field{reasonField(r)}
+		}
 		view.Choices, view.More = choicesOf(run.State, r.Form["cluster"], r.URL.Query()["cluster"])
 		if len(view.Choices) == 0 {
 			view.Refusal = cmpText(view.Refusal, fmt.Sprintf("There is no cluster to %s: all are updated, or their stages are over.", verb))
@@ -279,7 +302,13 @@ func (s *Server) clustersForm(verb string, action placementv1beta1.ClusterAction
 		if len(clusters) == 0 || len(clusters) > maxClusters {
 			return "", fmt.Errorf("choose from 1 to %d clusters: there were %d", maxClusters, len(clusters))
 		}
-		return personOf(ctx).Steering.Act(ctx, run, clusters, action)
+		reason := ""
+		if action == placementv1beta1.ClusterActionSkip {
+			if reason, err = reasonOf(r); err != nil {
+				return "", err
+			}
+		}
+		return personOf(ctx).Steering.Act(ctx, run, clusters, action, reason)
 	}}
 }
 
@@ -332,7 +361,7 @@ func (s *Server) evictForm() form {
 			Title: "Evict " + p.Name, Section: "placements", Button: "Evict", Hidden: map[string]string{"uid": string(p.Object.GetUID())},
 			Lead:    "What the placement has placed is taken off the cluster. Its disruption budget decides whether that may be. The scheduler picks another cluster, or the same one again unless that is tainted.",
 			Refusal: s.refusal(r.Context(), s.right(r.Context(), "create", &placementv1beta1.ClusterResourcePlacementEviction{}, "")),
-			Fields:  []field{{Name: "cluster", Label: "Cluster", Value: cluster, Required: true}},
+			Fields:  []field{{Name: "cluster", Label: "Cluster", Value: cluster, Required: true}, reasonField(r)},
 		}, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
 		p, err := personOf(ctx).Reading.Placement(ctx, refOf(r, hub.KindPlacement))
@@ -346,7 +375,11 @@ func (s *Server) evictForm() form {
 		if cluster == "" {
 			return "", errors.New("name the cluster")
 		}
-		return personOf(ctx).Steering.Evict(ctx, p, cluster)
+		reason, err := reasonOf(r)
+		if err != nil {
+			return "", err
+		}
+		return personOf(ctx).Steering.Evict(ctx, p, cluster, reason)
 	}}
 }
 

@@ -49,6 +49,7 @@ func (s *Server) rollbackForm() form {
 			Title: "Roll back " + run.Name, Section: "runs", Button: "Roll back " + run.Name,
 			Lead:    "Each cluster that the run has updated goes back to the snapshot it had before, the last stage first. That is a run of its own, without soak time and approvals.",
 			Refusal: s.refusal(r.Context(), s.createRight(r.Context(), run.Object)), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
+			Fields: []field{reasonField(r)},
 		}
 		if run.Outcome() == "" {
 			view.Notes = append(view.Notes, fmt.Sprintf("%s has not ended, and ends by this.", run.Ref))
@@ -62,7 +63,11 @@ func (s *Server) rollbackForm() form {
 		if err != nil {
 			return "", err
 		}
-		return personOf(ctx).Steering.Rollback(ctx, run)
+		reason, err := reasonOf(r)
+		if err != nil {
+			return "", err
+		}
+		return personOf(ctx).Steering.Rollback(ctx, run, reason)
 	}}
 }
 
@@ -81,8 +86,8 @@ func (s *Server) deleteForm() form {
 		view := formView{
 			Title: "Delete " + run.Name, Section: "runs", Button: "Delete " + run.Name,
 			Lead:    "The run is given up on at once, and its record goes. Its clusters stay as they are: those that it has updated are not taken back.",
-			Refusal: s.refusal(r.Context(), s.right(r.Context(), "delete", run.Object, "")), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
-			Fields: []field{{Name: "name", Label: "Name of the run", Value: r.PostFormValue("name"), Required: true, Hint: "Type " + run.Name + ", so that no other is deleted by mistake."}},
+			Refusal: cmpText(s.refusal(r.Context(), s.right(r.Context(), "delete", run.Object, "")), s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, ""))), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
+			Fields: []field{{Name: "name", Label: "Name of the run", Value: r.PostFormValue("name"), Required: true, Hint: "Type " + run.Name + ", so that no other is deleted by mistake."}, reasonField(r)},
 		}
 		if run.Outcome() == "" {
 			view.Notes = append(view.Notes, fmt.Sprintf("%s has not ended: %d of %d clusters are done.", run.Ref, run.State.Done, run.State.Total))
@@ -96,7 +101,11 @@ func (s *Server) deleteForm() form {
 		if typed := strings.TrimSpace(r.PostFormValue("name")); typed != run.Name {
 			return "", fmt.Errorf("the name %q is not %q, so nothing was deleted", typed, run.Name)
 		}
-		return personOf(ctx).Steering.Delete(ctx, run)
+		reason, err := reasonOf(r)
+		if err != nil {
+			return "", err
+		}
+		return personOf(ctx).Steering.Delete(ctx, run, reason)
 	}}
 }
 

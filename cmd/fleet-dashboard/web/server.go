@@ -23,17 +23,18 @@ import (
 //go:embed static
 var static embed.FS
 
-// Steering does what forms ask for, as the user, and says in a sentence what was done.
+// Steering does what forms ask for, as the user, and says in a sentence what was done. A reason is kept on the object that is changed or
+// made.
 type Steering interface {
 	Approve(ctx context.Context, run hub.Run, stage, comment string) (string, error)
 	SetState(ctx context.Context, run hub.Run, state placementv1beta1.UpdateRunState) (string, error)
-	Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) (string, error)
+	Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType, reason string) (string, error)
 	// Start creates a run of a placement; an empty index is that of the latest snapshot.
 	Start(ctx context.Context, placement hub.Placement, strategy, index string, initialize bool) (string, error)
-	Rollback(ctx context.Context, run hub.Run) (string, error)
-	Delete(ctx context.Context, run hub.Run) (string, error)
+	Rollback(ctx context.Context, run hub.Run, reason string) (string, error)
+	Delete(ctx context.Context, run hub.Run, reason string) (string, error)
 	Exempt(ctx context.Context, what hub.Found, from []string, reason, ticket string, lasts time.Duration) (string, error)
-	Evict(ctx context.Context, placement hub.Placement, cluster string) (string, error)
+	Evict(ctx context.Context, placement hub.Placement, cluster, reason string) (string, error)
 	Hold(ctx context.Context, reason string, lasts time.Duration, clusters, placements string) (string, error)
 	Release(ctx context.Context, name string) (string, error)
 }

@@ -202,6 +202,14 @@ func (w *webSteering) by(verb func(*steering) error) (string, error) {
 	return text, err
 }
 
+// because runs a verb for a reason, which is kept on the object that it changes or makes.
+func (w *webSteering) because(reason string, verb func(*steering) error) (string, error) {
+	return w.by(func(s *steering) error {
+		s.reason = reason
+		return verb(s)
+	})
+}
+
 // Approve approves a stage.
 func (w *webSteering) Approve(ctx context.Context, run hub.Run, stage, comment string) (string, error) {
 	return w.by(func(s *steering) error { return s.approve(ctx, w.client, run, stage, comment) })
@@ -218,13 +226,13 @@ func (w *webSteering) SetState(ctx context.Context, run hub.Run, state placement
 }
 
 // Act has a run skip or retry clusters.
-func (w *webSteering) Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) (string, error) {
-	return w.by(func(s *steering) error { return s.act(ctx, w.client, run, clusters, action, "") })
+func (w *webSteering) Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType, reason string) (string, error) {
+	return w.because(reason, func(s *steering) error { return s.act(ctx, w.client, run, clusters, action, "") })
 }
 
 // Evict asks for an eviction.
-func (w *webSteering) Evict(ctx context.Context, placement hub.Placement, cluster string) (string, error) {
-	return w.by(func(s *steering) error { return s.evictFrom(ctx, w.client, placement, cluster, evictionTimeout) })
+func (w *webSteering) Evict(ctx context.Context, placement hub.Placement, cluster, reason string) (string, error) {
+	return w.because(reason, func(s *steering) error { return s.evictFrom(ctx, w.client, placement, cluster, evictionTimeout) })
 }
 
 // Hold stops the line.

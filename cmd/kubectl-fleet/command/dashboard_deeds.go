@@ -24,13 +24,16 @@ func (w *webSteering) Start(ctx context.Context, placement hub.Placement, strate
 }
 
 // Rollback takes the clusters that a run has updated back.
-func (w *webSteering) Rollback(ctx context.Context, run hub.Run) (string, error) {
-	return w.by(func(s *steering) error { return s.rollback(ctx, w.client, run, "") })
+func (w *webSteering) Rollback(ctx context.Context, run hub.Run, reason string) (string, error) {
+	return w.because(reason, func(s *steering) error { return s.rollback(ctx, w.client, run, "") })
 }
 
 // Delete deletes the run that was looked at, and no other of its name.
-func (w *webSteering) Delete(ctx context.Context, run hub.Run) (string, error) {
-	return w.by(func(s *steering) error {
+func (w *webSteering) Delete(ctx context.Context, run hub.Run, reason string) (string, error) {
+	return w.because(reason, func(s *steering) error {
+		if err := s.keepReason(ctx, w.client, run.Object); err != nil {
+			return err
+		}
 		uid := run.Object.GetUID()
 		if err := s.writer(w.client).Delete(ctx, run.Object, client.Preconditions{UID: &uid}); err != nil {
 			return fmt.Errorf("deleting %s: %w", run.Ref, err)

@@ -83,19 +83,21 @@ func TestARunIsRolledBackAndDeletedFromItsPage(t *testing.T) {
 	b := newBrowser(t, inMemory(approvalFleet()...), testingclock.NewFakeClock(now))
 	goldenPage(t, "rollback", b.get("/runs/web-5/rollback").Body.String())
 	goldenPage(t, "delete", b.get("/runs/web-5/delete").Body.String())
-	require.Equal(t, http.StatusSeeOther, b.send(http.MethodPost, "/runs/web-5/rollback", url.Values{"uid": {"run-uid"}, "key": {"a"}}).Code)
+	require.Equal(t, http.StatusSeeOther, b.send(http.MethodPost, "/runs/web-5/rollback", url.Values{"uid": {"run-uid"}, "reason": {"errors"}, "key": {"a"}}).Code)
 	back := &placementv1beta1.ClusterStagedUpdateRun{}
 	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "web-5-rollback"}, back))
 	assert.Equal(t, "web-5", back.Spec.RollbackOf)
+	assert.Equal(t, "errors", back.Annotations[placementv1beta1.ReasonAnnotation])
 
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
 	for name, wrong := range map[string]url.Values{
-		"another name": {"uid": {"run-uid"}, "name": {"web-4"}}, "no name": {"uid": {"run-uid"}}, "another run": {"uid": {"other"}, "name": {"web-5"}},
+		"another name": {"uid": {"run-uid"}, "name": {"web-4"}, "reason": {"x"}}, "no name": {"uid": {"run-uid"}, "reason": {"x"}}, "another run": {"uid": {"other"}, "name": {"web-5"}, "reason": {"x"}},
+		"no reason": {"uid": {"run-uid"}, "name": {"web-5"}}, "a long reason": {"uid": {"run-uid"}, "name": {"web-5"}, "reason": {strings.Repeat("x", 1025)}},
 	} {
 		assert.Equal(t, http.StatusConflict, b.send(http.MethodPost, "/runs/web-5/delete", wrong).Code, name)
 		require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "web-5"}, run), name)
 	}
-	deleted := b.send(http.MethodPost, "/runs/web-5/delete", url.Values{"uid": {"run-uid"}, "name": {"web-5"}, "key": {"b"}})
+	deleted := b.send(http.MethodPost, "/runs/web-5/delete", url.Values{"uid": {"run-uid"}, "name": {"web-5"}, "reason": {"a typing error"}, "key": {"b"}})
 	require.Equal(t, http.StatusSeeOther, deleted.Code, deleted.Body.String())
 	assert.True(t, apierrors.IsNotFound(b.hub.Get(t.Context(), client.ObjectKey{Name: "web-5"}, run)))
 }
@@ -380,7 +382,7 @@ func TestAHubWithoutTheNewerKinds(t *testing.T) {
 	}
 	assert.Contains(t, b.get("/holds").Body.String(), "Nothing is held.")
 	for path, form := range map[string]url.Values{
-		"/hold": {"reason": {"storm"}}, "/runs/web-5/exempt": {"uid": {"run-uid"}, "from": {"window"}, "reason": {"x"}, "for": {"1h"}}, "/placements/web/evict": {"uid": {"web-uid"}, "cluster": {"member-1"}},
+		"/hold": {"reason": {"storm"}}, "/runs/web-5/exempt": {"uid": {"run-uid"}, "from": {"window"}, "reason": {"x"}, "for": {"1h"}}, "/placements/web/evict": {"uid": {"web-uid"}, "cluster": {"member-1"}, "reason": {"x"}},
 	} {
 		answer := b.send(http.MethodPost, path, form)
 		assert.True(t, answer.Code >= 400 && answer.Code < 500, "%s: %d", path, answer.Code)

@@ -186,6 +186,7 @@ func (s *steering) createEviction(ctx context.Context, c client.WithWatch, place
 	if !s.Sends() {
 		return eviction, nil
 	}
+	s.annotate(eviction)
 	if err := s.writer(c).Create(ctx, eviction); err != nil {
 		return nil, fmt.Errorf("creating eviction %q: %w", name, err)
 	}

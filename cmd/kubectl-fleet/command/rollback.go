@@ -92,6 +92,7 @@ func (s *steering) createRun(ctx context.Context, c client.WithWatch, ref hub.Re
 	if who.Username != "" { // the API server checks it, or writes it itself where it can
 		run.SetAnnotations(map[string]string{placementv1beta1.CreatorAnnotation: who.Username})
 	}
+	s.annotate(run)
 	err = s.writer(c).Create(ctx, run)
 	if hub.Unserved(err) {
 		return errors.New("this hub has no staged update runs: it does not serve their kind")

@@ -76,6 +76,9 @@ func (s *steering) act(ctx context.Context, c client.WithWatch, run hub.Run, clu
 			return err
 		}
 	}
+	if err := s.keepReason(ctx, c, run.Object); err != nil {
+		return err
+	}
 	actions := withActions(run.Spec.ClusterActions, clusters, action)
 	if err := s.patchRun(ctx, c, run, fence.Add("/spec/clusterActions", actions)); err != nil {
 		return err

@@ -2,10 +2,13 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +26,43 @@ type steering struct {
 	cli.Consent
 	factory *cli.Factory
 	streams genericiooptions.IOStreams
+	// reason is why, as the user says; empty if the user has not been asked.
+	reason string
+}
+
+// annotate keeps the reason on an object that is yet to be created.
+func (s *steering) annotate(object client.Object) {
+	if s.reason == "" {
+		return
+	}
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[placementv1beta1.ReasonAnnotation] = s.reason
+	object.SetAnnotations(annotations)
+}
+
+// keepReason keeps the reason on the very object that was looked at, before something is done to it: who reads the hub's audit log finds
+// it there even if the object is deleted then.
+func (s *steering) keepReason(ctx context.Context, c client.WithWatch, object client.Object) error {
+	if s.reason == "" || !s.Sends() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": object.GetUID(), "annotations": map[string]string{placementv1beta1.ReasonAnnotation: s.reason},
+	}})
+	if err != nil {
+		return fmt.Errorf("writing the reason: %w", err)
+	}
+	changed, is := object.DeepCopyObject().(client.Object)
+	if !is {
+		return nil
+	}
+	if err := s.writer(c).Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("keeping the reason on %s: %w", object.GetName(), err)
+	}
+	return nil
 }
 
 // writer returns the client for writes. A field that the hub does not know is an error, not dropped: a rollback, say,
