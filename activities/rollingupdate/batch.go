@@ -221,9 +221,7 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 	epoch := map[string]string{placementv1beta1.RolloutEpochAnnotation: w.claim.epochText()}
 	switch change.Op {
 	case act.OpRemove:
-		if err = preservedstate.HandOver(ctx, w.acts.Client, w.acts.Live, w.placement, binding); err == nil {
-			err = bindingwrite.Remove(ctx, w.acts.Client, binding)
-		}
+		err = w.removeBinding(ctx, binding)
 	case act.OpPrepareUpdate, act.OpPrepareRemove, act.OpGiveUpChange:
 		return w.enterState(ctx, change, binding, epoch)
 	default:
@@ -240,6 +238,14 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 		return nil
 	}
 	return w.syncWorks(ctx, change, binding)
+}
+
+// removeBinding deletes a binding, once what its member has reported is handed over to what replaces it.
+func (w batchWriter) removeBinding(ctx context.Context, binding placementv1beta1.BindingObject) error {
+	if err := preservedstate.HandOver(ctx, w.acts.Client, w.acts.Live, w.placement, binding); err != nil {
+		return err
+	}
+	return bindingwrite.Remove(ctx, w.acts.Client, binding)
 }
 
 // newTarget is what a change makes of a binding, with further annotations.
