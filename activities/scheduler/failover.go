@@ -173,7 +173,7 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 	held := 0
 	for _, binding := range facts.Bindings {
 		cluster := clusters[binding.Cluster]
-		if binding.Disputed || binding.Terminating || cluster == nil || !binding.holdsCluster() && !binding.hasJustLeft(facts.Now) {
+		if cluster == nil || !binding.countsAtOnce(facts.Now) {
 			continue
 		}
 		if binding.holdsCluster() {
@@ -196,9 +196,12 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 	return removals
 }
 
-// hasJustLeft says that the placement has left the cluster within the time in which clusters are left at once.
-func (b Binding) hasJustLeft(now time.Time) bool {
-	return !b.LeftAt.IsZero() && now.Sub(b.LeftAt).Abs() <= atOnce
+// countsAtOnce says that the placement has the cluster, or has left it within the time in which clusters are left at once.
+func (b Binding) countsAtOnce(now time.Time) bool {
+	if b.Disputed || b.Terminating {
+		return false
+	}
+	return b.holdsCluster() || !b.LeftAt.IsZero() && now.Sub(b.LeftAt).Abs() <= atOnce
 }
 
 // mostWithin is how many instants at most are within some time of each other.
