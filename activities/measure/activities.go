@@ -144,10 +144,7 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 		now := m.Clock.Now()
 		wait := next.Sub(now)
 		leaves := wait >= waitsFor || next.Sub(m.began) > callLasts
-		if wait >= waitsFor && m.putOff {
-			m.dirty = true // otherwise the gates would ask to measure at once
-		}
-		if m.dirty && (leaves || m.written.Equal(m.began) || now.Sub(m.written) >= writeEvery) {
+		if m.isToWrite(now, wait, leaves) {
 			if err := m.write(ctx); err != nil {
 				return act.MeasureResult{}, err
 			}
@@ -161,6 +158,14 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 			return act.MeasureResult{}, err
 		}
 	}
+}
+
+// isToWrite says whether the status is written now, where the next measurement is due after wait, and the call may leave that to the next.
+func (m *measuring) isToWrite(now time.Time, wait time.Duration, leaves bool) bool {
+	if wait >= waitsFor && m.putOff {
+		return true // otherwise the gates would ask to measure at once
+	}
+	return m.dirty && (leaves || m.written.Equal(m.began) || now.Sub(m.written) >= writeEvery)
 }
 
 // prepare compiles the expressions, and begins an attempt that has not begun.

@@ -304,7 +304,7 @@ type JobRun struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// AnalysesMayRunAnnotation, if it is "true" on a CronJob, lets metrics run its Job: the owner of the CronJob decides, as it runs with
+// AnalysesMayRunAnnotation lets metrics run the Job of a CronJob on which it is "true": the owner of the CronJob decides, as it runs with
 // the ServiceAccount and the Secrets of its pods.
 const AnalysesMayRunAnnotation = GroupName + "/analyses-may-run"
 

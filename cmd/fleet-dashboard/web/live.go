@@ -33,13 +33,9 @@ const (
 // live sends what changes on a page for as long as the browser shows it: at most as often as there are new pictures of the
 // fleet, and of the page only the parts that are different.
 func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeMux) {
-	target, err := url.Parse(r.URL.Query().Get("page"))
-	if err != nil || target.Scheme != "" || target.Host != "" || !strings.HasPrefix(target.Path, "/") {
-		http.Error(w, "There is no such page.", http.StatusBadRequest)
-		return
-	}
-	if _, pattern := pages.Handler(requestOf(r.Context(), target)); pattern == "" {
-		http.Error(w, "This page does not change by itself.", http.StatusNotFound)
+	target, refused, status := targetOf(r, pages)
+	if refused != "" {
+		http.Error(w, refused, status)
 		return
 	}
 	if !s.streams.enter(maxStreams) {
@@ -88,6 +84,18 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 			}
 		}
 	}
+}
+
+// targetOf is the page that a request wants to be kept up to date, or why it is not.
+func targetOf(r *http.Request, pages *http.ServeMux) (target *url.URL, refused string, status int) {
+	target, err := url.Parse(r.URL.Query().Get("page"))
+	if err != nil || target.Scheme != "" || target.Host != "" || !strings.HasPrefix(target.Path, "/") {
+		return nil, "There is no such page.", http.StatusBadRequest
+	}
+	if _, pattern := pages.Handler(requestOf(r.Context(), target)); pattern == "" {
+		return nil, "This page does not change by itself.", http.StatusNotFound
+	}
+	return target, "", http.StatusOK
 }
 
 // stream is a page that is kept up to date.
