@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -32,9 +35,19 @@ type watcherTest struct {
 	*Watcher
 	cluster *metadatafake.FakeMetadataClient
 	noticed chan string
+	// watches are how many watches the cluster has begun. It does not tell of changes before that.
+	watches atomic.Int32
 }
 
 func newWatcherTest(t *testing.T, objects ...*metav1.PartialObjectMetadata) *watcherTest {
+	t.Helper()
+	w := newIdleWatcherTest(t, objects...)
+	w.start(t)
+	return w
+}
+
+// newIdleWatcherTest has a Watcher that is yet to be started.
+func newIdleWatcherTest(t *testing.T, objects ...*metav1.PartialObjectMetadata) *watcherTest {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
@@ -43,12 +56,21 @@ func newWatcherTest(t *testing.T, objects ...*metav1.PartialObjectMetadata) *wat
 	for _, o := range objects {
 		require.NoError(t, w.cluster.Tracker().Create(configMaps, o, o.Namespace))
 	}
+	w.cluster.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		begun, err := w.cluster.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		w.watches.Add(1)
+		return true, begun, err
+	})
 	w.Watcher = NewWatcher(w.cluster, false, logr.Discard(), func(work string, _ objectRef) { w.noticed <- work })
+	return w
+}
+
+func (w *watcherTest) start(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = w.Start(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	return w
 }
 
 func TestAnAgentForSomeNamespacesWatchesThese(t *testing.T) {
@@ -56,9 +78,11 @@ func TestAnAgentForSomeNamespacesWatchesThese(t *testing.T) {
 	w.namespaced = true
 	w.SetInterest("work", []objectRef{configMapRef("a")})
 	w.expectNotices(t, "work")
+	w.expectVersion(t, versionCurrent, "1")
+	w.watching(t)
 	require.NoError(t, w.cluster.Tracker().Update(configMaps, partialConfigMap("a", "2"), "n"))
 	w.expectNotices(t, "work")
-	assert.Equal(t, versionCurrent, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}))
+	w.expectVersion(t, versionCurrent, "2")
 	assert.False(t, w.HasSynced(configMaps), "not in all namespaces")
 	for _, action := range w.cluster.Actions() {
 		assert.Equal(t, "n", action.GetNamespace(), action)
@@ -84,9 +108,25 @@ func (w *watcherTest) expectNotices(t *testing.T, works ...string) {
 	}
 }
 
+// expectVersion waits until ConfigMap a, at a version, compares as it should with what the watch has seen. A notice does not say that:
+// it may be of an earlier change.
+func (w *watcherTest) expectVersion(t *testing.T, want versionState, version string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: version}) == want
+	}, 2*time.Minute, time.Millisecond)
+}
+
+// watching waits until the cluster tells of changes.
+func (w *watcherTest) watching(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return w.watches.Load() > 0 }, 2*time.Minute, time.Millisecond)
+}
+
 func (w *watcherTest) synced(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return w.HasSynced(configMaps) }, 2*time.Minute, time.Millisecond)
+	w.watching(t)
 }
 
 // dropNotices drops all notices so far.
@@ -112,19 +152,21 @@ func TestWatcherNoticesChangesOfWhatAWorkWants(t *testing.T) {
 	w.dropNotices()
 	require.NoError(t, w.cluster.Tracker().Update(configMaps, partialConfigMap("a", "2"), "n"))
 	w.expectNotices(t, "work-a")
-	assert.Equal(t, versionChanged, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: "1"}))
+	w.expectVersion(t, versionChanged, "1")
 	w.dropNotices()
 	require.NoError(t, w.cluster.Tracker().Delete(configMaps, "n", "a"))
 	w.expectNotices(t, "work-a")
-	assert.Equal(t, versionChanged, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}))
+	w.expectVersion(t, versionChanged, "2")
 }
 
 func TestWatcherTellsEveryWorkThatWantsAnObjectAndNoOther(t *testing.T) {
-	w := newWatcherTest(t)
+	w := newIdleWatcherTest(t)
 	w.SetInterest("owner", []objectRef{configMapRef("a")})
 	w.SetInterest("rival", []objectRef{configMapRef("a")})
 	w.SetInterest("stranger", []objectRef{configMapRef("b")})
+	w.start(t)
 	w.expectNotices(t, "owner", "rival", "stranger") // the first list is news to all
+	w.synced(t)
 	w.dropNotices()
 	require.NoError(t, w.cluster.Tracker().Create(configMaps, partialConfigMap("a", "1"), "n"))
 	w.expectNotices(t, "owner", "rival")
