@@ -77,6 +77,7 @@ func (m *Metrics) countRun(phase fleetflowv1alpha1.AnalysisPhase) {
 func (m *Metrics) observeRequest(source string, took time.Duration) {
 	if m != nil {
 		m.requests.WithLabelValues(source).Observe(took.Seconds())
+		m.putOff.WithLabelValues(source) // starts at zero
 	}
 }
 

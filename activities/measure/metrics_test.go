@@ -2,6 +2,7 @@ package measure
 
 import (
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,8 @@ func TestWhatCanBeCountedStartsAtZero(t *testing.T) {
 	assert.Equal(t, 4*5, testutil.CollectAndCount(m.measurements), "outcomes by what is asked")
 	assert.Equal(t, 4, testutil.CollectAndCount(m.runs), "phases that end an attempt")
 	assert.Zero(t, testutil.ToFloat64(m.runs.WithLabelValues("Failed")))
+	m.observeRequest("central", time.Second)
+	assert.Equal(t, 1, testutil.CollectAndCount(m.putOff), "of a source that has been asked")
 	m.countMeasurement("Error", "Job")
 	assert.Equal(t, 4*5, testutil.CollectAndCount(m.measurements), "a count has its series already")
 }

@@ -39,7 +39,7 @@ func (s *spec) served(listener string) map[string]bool {
 var afterFailures = []string{"temporal_workflow_task_execution_failed_total", "temporal_activity_execution_failed_total"}
 
 // afterQuestions are metrics by metric source: they are served from the first question to one on.
-var afterQuestions = []string{"fleetflow_analysis_request_seconds_bucket", "fleetflow_analysis_request_seconds"}
+var afterQuestions = []string{"fleetflow_analysis_request_seconds", "fleetflow_analysis_put_off_total"}
 
 // whileItRuns are metrics that are served only while a run is under way.
 var whileItRuns = []string{"fleetflow_gate_waiting_seconds", "fleetflow_clusters_in_flight"}
