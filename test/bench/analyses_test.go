@@ -97,7 +97,10 @@ func (f *fleet) startSource(t *testing.T) *atomic.Int64 {
 	for _, object := range []client.Object{
 		&fleetflowv1alpha1.MetricSource{
 			ObjectMeta: metav1.ObjectMeta{Name: sourceName},
-			Spec:       fleetflowv1alpha1.MetricSourceSpec{Type: fleetflowv1alpha1.MetricSourcePrometheus, URL: server.URL, AllowPlainText: true},
+			Spec: fleetflowv1alpha1.MetricSourceSpec{
+				Type: fleetflowv1alpha1.MetricSourcePrometheus, URL: server.URL, AllowPlainText: true,
+				Limits: &fleetflowv1alpha1.MetricSourceLimits{PerSecond: 50}, // without them, 5
+			},
 		}, template,
 	} {
 		require.NoError(t, f.hub.Create(t.Context(), object))
