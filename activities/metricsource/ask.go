@@ -89,7 +89,7 @@ func (s *Sources) queryPrometheus(ctx context.Context, source *fleetflowv1alpha1
 		return analysis.Reading{Problem: "QueryTooLong: the query is longer than 64 KiB with the names of all clusters: use by (cluster) and no $(clusters)"}, nil
 	}
 	form := url.Values{"query": {query}}.Encode()
-	got, none, err := s.send(ctx, source, "/api/v1/query", "application/x-www-form-urlencoded", []byte(form), nil)
+	got, none, err := s.callSource(ctx, source, "/api/v1/query", "application/x-www-form-urlencoded", []byte(form), nil)
 	if err != nil || got == nil {
 		return none, err
 	}
@@ -192,7 +192,7 @@ func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.Met
 	if err != nil {
 		return reading, 0, fmt.Errorf("writing the request of metric %s: %w", q.Metric.Name, err)
 	}
-	got, none, err := s.send(ctx, source, q.Metric.Webhook.Path, "application/json", body, map[string]string{
+	got, none, err := s.callSource(ctx, source, q.Metric.Webhook.Path, "application/json", body, map[string]string{
 		"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.Of.Name,
 		headerID: fmt.Sprintf("%s/%d/%s/%d", q.Of.UID, spec.Attempt, q.Metric.Name, q.Sequence),
 	})

@@ -25,12 +25,12 @@ var metadata = []netip.Addr{netip.MustParseAddr("100.100.100.200"), netip.MustPa
 
 // Refuse says why an address is not called; empty if it may be. An address of NAT64 leads to an IPv4 address, and is judged by that.
 func (g Guard) Refuse(target netip.AddrPort) string {
-	addr := bare(target.Addr())
+	addr := plainAddress(target.Addr())
 	behind := behindNAT64(addr)
 	if behind == nil {
 		return g.refuseAddress(addr, target.Port())
 	}
-	if within(g.Denied, addr) {
+	if anyContains(g.Denied, addr) {
 		return deniedByOperator
 	}
 	for _, ipv4 := range behind {
@@ -43,7 +43,7 @@ func (g Guard) Refuse(target netip.AddrPort) string {
 
 const deniedByOperator = "it is in a range that the hub agent's operator denies"
 
-// refuseAddress judges a bare address.
+// refuseAddress judges a plain address.
 func (g Guard) refuseAddress(addr netip.Addr, port uint16) string {
 	switch {
 	case addr.IsLoopback() && !g.AllowLoopback:
@@ -58,24 +58,24 @@ func (g Guard) refuseAddress(addr netip.Addr, port uint16) string {
 		return "it is the address of a cloud's metadata"
 	}
 	for _, hub := range g.Hub {
-		if bare(hub.Addr()) == addr && (!addr.IsLoopback() || hub.Port() == port) {
+		if plainAddress(hub.Addr()) == addr && (!addr.IsLoopback() || hub.Port() == port) {
 			return "it is the address of the hub's API server"
 		}
 	}
 	switch {
-	case within(g.Denied, addr):
+	case anyContains(g.Denied, addr):
 		return deniedByOperator
-	case len(g.Allowed) > 0 && !within(g.Allowed, addr):
+	case len(g.Allowed) > 0 && !anyContains(g.Allowed, addr):
 		return "it is in none of the ranges that the hub agent's operator allows"
 	}
 	return ""
 }
 
-// bare is an address as ranges are about it: IPv4 as such, and without the zone, which says by which interface it is reached. No
+// plainAddress is an address as ranges are about it: IPv4 as such, and without the zone, which says by which interface it is reached. No
 // range contains an address with a zone.
-func bare(addr netip.Addr) netip.Addr { return addr.WithZone("").Unmap() }
+func plainAddress(addr netip.Addr) netip.Addr { return addr.WithZone("").Unmap() }
 
-func within(ranges []netip.Prefix, addr netip.Addr) bool {
+func anyContains(ranges []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(addr) })
 }
 

@@ -144,9 +144,9 @@ type answer struct {
 	body   []byte
 }
 
-// send sends a request to a source. Without an answer there is a reading that says why; an error is trouble with the hub, or the end of
+// callSource sends a request to a source. Without an answer there is a reading that says why; an error is trouble with the hub, or the end of
 // the context.
-func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSource, path, contentType string, body []byte, header map[string]string) (got *answer, none analysis.Reading, err error) {
+func (s *Sources) callSource(ctx context.Context, source *fleetflowv1alpha1.MetricSource, path, contentType string, body []byte, header map[string]string) (got *answer, none analysis.Reading, err error) {
 	limit := s.limitOf(source)
 	release, err := limit.takeTurn(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSour
 		return nil, analysis.Reading{Problem: problem}, err
 	}
 	defer transport.CloseIdleConnections()
-	got, none = exchange(&http.Client{Transport: transport, CheckRedirect: keepRedirect}, request, bounds)
+	got, none = fetchAnswer(&http.Client{Transport: transport, CheckRedirect: keepRedirect}, request, bounds)
 	if ctx.Err() != nil {
 		return nil, analysis.Reading{}, ctx.Err()
 	}
@@ -189,7 +189,7 @@ func (s *Sources) send(ctx context.Context, source *fleetflowv1alpha1.MetricSour
 // keepRedirect follows none: a source that redirects could send the credentials, and the agent, anywhere.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-func exchange(c *http.Client, request *http.Request, bounds fleetflowv1alpha1.MetricSourceLimits) (got *answer, none analysis.Reading) {
+func fetchAnswer(c *http.Client, request *http.Request, bounds fleetflowv1alpha1.MetricSourceLimits) (got *answer, none analysis.Reading) {
 	response, err := c.Do(request)
 	if err != nil {
 		_, refused := errors.AsType[*refusedAddress](err)

@@ -104,7 +104,7 @@ func (f *fleet) startSource(t *testing.T) *atomic.Int64 {
 		}, template,
 	} {
 		require.NoError(t, f.hub.Create(t.Context(), object))
-		t.Cleanup(func() { _ = f.hub.Delete(context.Background(), object) }) // what is left over hurts nobody
+		t.Cleanup(func() { _ = f.hub.Delete(context.Background(), object) }) // the next measurement does not mind what remains
 	}
 	return asked
 }

@@ -192,7 +192,7 @@ func staged(name string, tasks ...placementv1beta1.StageTask) *placementv1beta1.
 func (f *fleet) strategy(t *testing.T, strategy *placementv1beta1.ClusterStagedUpdateStrategy) {
 	t.Helper()
 	require.NoError(t, f.hub.Create(t.Context(), strategy))
-	t.Cleanup(func() { _ = f.hub.Delete(context.Background(), strategy) }) // what is left over hurts nobody
+	t.Cleanup(func() { _ = f.hub.Delete(context.Background(), strategy) }) // the next measurement does not mind what remains
 }
 
 // startRuns creates a run for each placement at once, and returns when each was created.

@@ -74,7 +74,7 @@ type choice struct {
 // maxReason is how long a reason may be, in bytes.
 const maxReason = 1024
 
-// reasonField asks why: what the form does takes something away from somebody.
+// reasonField asks the user for a reason: the form takes away what other users may rely on.
 func reasonField(r *http.Request) field {
 	return field{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true, Hint: "It is kept on record."}
 }

@@ -287,7 +287,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	if r.isAheadOfWatch(mem.outcomes) {
 		wait = min(wait, catchUpDelay)
 	}
-	for _, reports := range mem.limiters() {
+	for _, reports := range mem.reportLimits() {
 		if reports.owed {
 			wait = min(wait, max(time.Millisecond, reports.nextReport().Sub(r.Clock.Now())))
 		}
@@ -310,8 +310,8 @@ func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 	if !mem.complete || mem.hasStaleObjects || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resyncPeriod {
 		return false
 	}
-	isDue := func(reports *mirroring) bool { return reports.isDue(r.Clock.Now()) }
-	if slices.ContainsFunc(mem.limiters(), isDue) || mem.applied != nil && !r.isAppliedWorkCurrent(mem.applied) {
+	isDue := func(reports *reportLimit) bool { return reports.isDue(r.Clock.Now()) }
+	if slices.ContainsFunc(mem.reportLimits(), isDue) || mem.applied != nil && !r.isAppliedWorkCurrent(mem.applied) {
 		return false
 	}
 	for _, o := range mem.outcomes {

@@ -67,12 +67,12 @@ type memory struct {
 	complete bool
 	// hasStaleObjects is whether objects that left the Work are still on the member.
 	hasStaleObjects bool
-	// mirroring limits how often a changed status of objects is reported.
-	mirroring mirroring
-	// counting limits how often other numbers of pods are reported.
-	counting mirroring
-	// preserving limits how often other values of the status of objects are reported.
-	preserving mirroring
+	// statusReports limits how often a changed status of objects is reported.
+	statusReports reportLimit
+	// countReports limits how often other numbers of pods are reported.
+	countReports reportLimit
+	// valueReports limits how often other values of the status of objects are reported.
+	valueReports reportLimit
 	// pruning is how far the removal of objects that left that generation is.
 	pruning pruningProgress
 	// outcomes by ordinal.
@@ -143,9 +143,9 @@ type memories struct {
 	vanished map[string]bool
 }
 
-// limiters are what limits how often further reports are made.
-func (m *memory) limiters() []*mirroring {
-	return []*mirroring{&m.mirroring, &m.counting, &m.preserving}
+// reportLimits are what limits how often each kind of report on objects is made again.
+func (m *memory) reportLimits() []*reportLimit {
+	return []*reportLimit{&m.statusReports, &m.countReports, &m.valueReports}
 }
 
 func newMemories() *memories {

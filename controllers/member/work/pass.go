@@ -99,10 +99,10 @@ func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Wor
 	previous := r.lastStatus(work, mem)
 	status := buildStatus(work.Generation, outcomes, previous, r.currentTime())
 	if mirrorsStatus(work) {
-		mem.mirroring.addObjectStatuses(&status, outcomes, previous, r.currentTime())
+		mem.statusReports.addObjectStatuses(&status, outcomes, previous, r.currentTime())
 	}
-	mem.counting.addPodCounts(&status, outcomes, previous, r.currentTime())
-	mem.preserving.addStateValues(&status, work.Spec.ReportState, outcomes, previous, r.currentTime())
+	mem.countReports.addPodCounts(&status, outcomes, previous, r.currentTime())
+	mem.valueReports.addStateValues(&status, work.Spec.ReportState, outcomes, previous, r.currentTime())
 	return r.writeStatus(ctx, work, mem, status)
 }
 

@@ -161,7 +161,7 @@ func countUnschedulable(pods []corev1.Pod, now time.Time) (count int32, lookAgai
 
 // addPodCounts adds the pods of workloads to a report on the same outcomes. While a workload is not complete, counts of the same
 // generation of the Work are reported once in an interval.
-func (m *mirroring) addPodCounts(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
+func (m *reportLimit) addPodCounts(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
 	tooSoon := now.Time.Before(m.nextReport()) && sameGeneration(status.Conditions, previous.Conditions)
 	m.owed = false
 	before := map[apply.Key]*placementv1beta1.ReplicaStatus{}

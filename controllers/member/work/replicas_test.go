@@ -50,7 +50,7 @@ func TestCountsThatChangeAllTheTimeAreReportedOnceASecond(t *testing.T) {
 		a.setStatus(t, appsv1.DeploymentStatus{Replicas: 9, ReadyReplicas: n + 1})
 		assert.Empty(t, a.mustReconcile(t, "w"))
 	}
-	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
+	a.clock.SetTime(a.clock.Now().Add(reportInterval))
 	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 	assert.Equal(t, int32(3), a.work(t, "w").Status.ManifestConditions[0].ReplicaStatus.Ready)
 

@@ -39,25 +39,25 @@ func encodeObjectStatus(live *unstructured.Unstructured) ([]byte, error) {
 	return data, nil
 }
 
-// mirrorInterval is the shortest interval between two writes of a Work that only report a changed
+// reportInterval is the shortest interval between two writes of a Work that only report a changed
 // status of objects: a Deployment's status changes all the time while pods come and go.
-const mirrorInterval = time.Second
+const reportInterval = time.Second
 
-// mirroring limits how often a changed status of objects is reported.
-type mirroring struct {
+// reportLimit limits how often a changed status of objects is reported.
+type reportLimit struct {
 	changed time.Time // when such a change was reported last
 	owed    bool      // whether a change is held back
 }
 
 // isDue tells whether a change that was held back may be reported.
-func (m mirroring) isDue(now time.Time) bool { return m.owed && !now.Before(m.nextReport()) }
+func (m reportLimit) isDue(now time.Time) bool { return m.owed && !now.Before(m.nextReport()) }
 
-func (m mirroring) nextReport() time.Time { return m.changed.Add(mirrorInterval) }
+func (m reportLimit) nextReport() time.Time { return m.changed.Add(reportInterval) }
 
 // addObjectStatuses adds the objects' own statuses to a report on the same outcomes. A status that
 // has not changed keeps its observation time, so that nothing is written for it. One that has
 // changed too soon keeps its previous value.
-func (m *mirroring) addObjectStatuses(
+func (m *reportLimit) addObjectStatuses(
 	status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time,
 ) {
 	tooSoon := now.Time.Before(m.nextReport())

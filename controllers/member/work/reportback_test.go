@@ -38,7 +38,7 @@ func (a *agent) setStatus(t *testing.T, status appsv1.DeploymentStatus) {
 func TestTheStatusOfObjectsIsMirroredOnTheWork(t *testing.T) {
 	a := newAgent(t, []client.Object{withMirroring(workWith("w", plainMap, plainDeployment))}, nil)
 	a.mustReconcile(t, "w")
-	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
+	a.clock.SetTime(a.clock.Now().Add(reportInterval))
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
 	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 
@@ -66,10 +66,10 @@ func TestAStatusThatChangesAllTheTimeIsMirroredOnceASecond(t *testing.T) {
 		require.NoError(t, err)
 		if n > 0 {
 			assert.Empty(t, writes)
-			assert.Equal(t, mirrorInterval, result.RequeueAfter)
+			assert.Equal(t, reportInterval, result.RequeueAfter)
 		}
 	}
-	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
+	a.clock.SetTime(a.clock.Now().Add(reportInterval))
 	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 	assert.Contains(t, string(a.work(t, "w").Status.ManifestConditions[0].BackReportedStatus.ObservedStatus.Raw), `"replicas":3`, "the last one")
 	assert.Empty(t, a.mustReconcile(t, "w"))
@@ -111,7 +111,7 @@ func TestTheStatusOfWhatIsOursIsMirroredThoughDifferencesAreReportedOnly(t *test
 	w.Generation++
 	require.NoError(t, a.hub.Update(t.Context(), w))
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
-	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
+	a.clock.SetTime(a.clock.Now().Add(reportInterval))
 	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 	ours := a.work(t, "w").Status.ManifestConditions[0]
 	require.NotNil(t, ours.BackReportedStatus)
@@ -119,7 +119,7 @@ func TestTheStatusOfWhatIsOursIsMirroredThoughDifferencesAreReportedOnly(t *test
 
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 4})
 	assert.Empty(t, a.mustReconcile(t, "w"), "not more than once a second")
-	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
+	a.clock.SetTime(a.clock.Now().Add(reportInterval))
 	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 
 	a.mustReconcile(t, "stranger")

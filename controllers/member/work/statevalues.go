@@ -75,7 +75,7 @@ func interfaceOf(value reflect.Value) any {
 
 // addStateValues adds to a report on the same outcomes what the status of objects yields for the JSONPaths of the Work. Values that have
 // changed too soon keep what they were, as do those of an object that cannot be applied any more: it may be there.
-func (m *mirroring) addStateValues(status *placementv1beta1.WorkStatus, paths []string, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
+func (m *reportLimit) addStateValues(status *placementv1beta1.WorkStatus, paths []string, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
 	tooSoon := now.Time.Before(m.nextReport())
 	m.owed = false
 	if len(paths) == 0 {

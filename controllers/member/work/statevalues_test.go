@@ -76,7 +76,7 @@ func TestValuesOfTheStatusAreReported(t *testing.T) {
 
 	a.setStatus(t, appsv1.DeploymentStatus{ReadyReplicas: 2})
 	assert.Empty(t, a.mustReconcile(t, "w"), "not more than once a second")
-	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
+	a.clock.SetTime(a.clock.Now().Add(reportInterval))
 	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 	assert.Equal(t, "2", said()[1].StateValues[0].Value)
 
@@ -101,7 +101,7 @@ func TestWhatCannotBeAppliedKeepsItsValues(t *testing.T) {
 		Identifier: id, StateValues: []placementv1beta1.StateValue{{JSONPath: "{.a}", Value: "1"}, {JSONPath: "{.b}", Value: "2"}},
 	}}}
 	status := placementv1beta1.WorkStatus{ManifestConditions: []placementv1beta1.ManifestCondition{{Identifier: id}}}
-	(&mirroring{}).addStateValues(&status, []string{"{.a}"}, []outcome{{id: id, problem: &apply.Problem{}}}, previous, noon)
+	(&reportLimit{}).addStateValues(&status, []string{"{.a}"}, []outcome{{id: id, problem: &apply.Problem{}}}, previous, noon)
 	assert.Equal(t, previous.ManifestConditions[0].StateValues[:1], status.ManifestConditions[0].StateValues, "of what is still asked for")
 	assert.Len(t, previous.ManifestConditions[0].StateValues, 2)
 }
