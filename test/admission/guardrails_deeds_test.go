@@ -16,6 +16,7 @@ const (
 	mailbox             = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: InternalMemberCluster}"
 	memberCluster       = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster}"
 	resourceBinding     = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceBinding}"
+	namespacedBinding   = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceBinding}"
 	placement           = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement}"
 	namespaced          = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourcePlacement}"
 	updateRun           = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun}"
@@ -95,25 +96,30 @@ func internalDeeds() map[string]deed {
 	const foreign = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {group: example.com,
 		scope: Cluster, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`
 	return map[string]deed{
-		"report about a member":                {changes(mailbox, box, "guarded", `{status: {conditions: []}}`, "status"), withMember, internal},
-		"tell a member to leave":               {changes(mailbox, box, "guarded", `{spec: {state: Leave}}`), passing, internal},
-		"delete a mailbox":                     {deletes(mailbox, box, "guarded"), passing, internal},
-		"report about a Work":                  {changes(work, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
-		"report about a Work through v1":       {changes(oldWork, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
-		"take the finalizer off a Work":        {changes(work, box, "web-work", `{metadata: {finalizers: null}}`), withMember, internal},
-		"add a finalizer to a Work":            {changes(work, box, "web-work", `{metadata: {finalizers: [kubernetes-fleet.io/work-cleanup, example.com/hold]}}`), passing, internal},
-		"give a role in a member's namespace":  {creates(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: fleet-member-guarded, name: r}}`), passing, reserved},
-		"give a role in another namespace":     {creates(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: default, name: r}}`), butTheHubAgent(everyUser), ""},
-		"say of what binding a Work is":        {changes(work, box, "web-work", `{metadata: {labels: {kubernetes-fleet.io/parent-resource-binding: api}}}`), passing, internal},
-		"annotate a Work":                      {changes(work, box, "web-work", `{metadata: {annotations: {a: b}}}`), passing, internal},
-		"give a Work another owner":            {changes(work, box, "web-work", `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: b}]}}`), passing, internal},
-		"change what a Work applies":           {changes(work, box, "web-work", `{spec: {workload: {manifests: []}}}`), passing, internal},
-		"delete a Work":                        {deletes(work, box, "web-work"), passing, internal},
-		"create a snapshot":                    {creates(snapshot), passing, internal},
-		"change a binding":                     {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), passing, internal},
-		"report about a binding":               {changes(resourceBinding, "", "web-guarded", `{status: {conditions: []}}`, "status"), passing, internal},
-		"delete a binding":                     {deletes(resourceBinding, "", "web-guarded"), passing, internal},
-		"delete all bindings":                  {empties(resourceBinding, ""), passing, internal},
+		"report about a member":               {changes(mailbox, box, "guarded", `{status: {conditions: []}}`, "status"), withMember, internal},
+		"tell a member to leave":              {changes(mailbox, box, "guarded", `{spec: {state: Leave}}`), passing, internal},
+		"delete a mailbox":                    {deletes(mailbox, box, "guarded"), passing, internal},
+		"report about a Work":                 {changes(work, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
+		"report about a Work through v1":      {changes(oldWork, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
+		"take the finalizer off a Work":       {changes(work, box, "web-work", `{metadata: {finalizers: null}}`), withMember, internal},
+		"add a finalizer to a Work":           {changes(work, box, "web-work", `{metadata: {finalizers: [kubernetes-fleet.io/work-cleanup, example.com/hold]}}`), passing, internal},
+		"give a role in a member's namespace": {creates(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: fleet-member-guarded, name: r}}`), passing, reserved},
+		"give a role in another namespace":    {creates(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: default, name: r}}`), butTheHubAgent(everyUser), ""},
+		"say of what binding a Work is":       {changes(work, box, "web-work", `{metadata: {labels: {kubernetes-fleet.io/parent-resource-binding: api}}}`), passing, internal},
+		"annotate a Work":                     {changes(work, box, "web-work", `{metadata: {annotations: {a: b}}}`), passing, internal},
+		"give a Work another owner":           {changes(work, box, "web-work", `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: b}]}}`), passing, internal},
+		"change what a Work applies":          {changes(work, box, "web-work", `{spec: {workload: {manifests: []}}}`), passing, internal},
+		"delete a Work":                       {deletes(work, box, "web-work"), passing, internal},
+		"create a snapshot":                   {creates(snapshot), passing, internal},
+		"change a binding":                    {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), passing, internal},
+		"report about a binding":              {changes(resourceBinding, "", "web-guarded", `{status: {conditions: []}}`, "status"), passing, internal},
+		"delete a binding":                    {deletes(resourceBinding, "", "web-guarded"), passing, internal},
+		"delete all bindings":                 {empties(resourceBinding, ""), passing, internal},
+		"delete a namespaced binding":         {deletes(namespacedBinding, "default", "web-guarded"), passing, internal},
+		"take off what a placement has left":  {deletes(namespacedBinding, "default", "web-left"), everyUser, ""},
+		"take off what is picked again":       {deletes(namespacedBinding, "default", "web-again"), passing, internal},
+		"say that a placement has left what it holds": {changes(namespacedBinding, "default", "web-guarded",
+			`{metadata: {annotations: {kubernetes-fleet.io/superseded: "2026-01-01T00:00:00Z"}}}`), passing, internal},
 		"change a definition of the fleet":     {changes(definition, "", placements, `{metadata: {labels: {a: b}}}`), passing, defined},
 		"delete a definition of the fleet":     {deletes(definition, "", placements), passing, defined},
 		"create a definition of somebody else": {creates(foreign), everyUser, ""},

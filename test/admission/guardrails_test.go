@@ -62,6 +62,36 @@ spec:
   clusterDecision: {clusterName: guarded, selected: true, reason: picked}
 ---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceBinding
+metadata: {namespace: default, name: web-guarded, annotations: {kubernetes-fleet.io/superseded: ""}}
+spec:
+  state: Unscheduled
+  resourceSnapshotName: web-0-snapshot
+  schedulingPolicySnapshotName: web-0
+  targetCluster: guarded
+  clusterDecision: {clusterName: guarded, selected: true, reason: picked}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceBinding
+metadata: {namespace: default, name: web-left, annotations: {kubernetes-fleet.io/superseded: "2026-01-01T00:00:00Z"}}
+spec:
+  state: Unscheduled
+  resourceSnapshotName: web-0-snapshot
+  schedulingPolicySnapshotName: web-0
+  targetCluster: guarded
+  clusterDecision: {clusterName: guarded, selected: true, reason: picked}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceBinding
+metadata: {namespace: default, name: web-again, annotations: {kubernetes-fleet.io/superseded: "2026-01-01T00:00:00Z"}}
+spec:
+  state: Bound
+  resourceSnapshotName: web-0-snapshot
+  schedulingPolicySnapshotName: web-0
+  targetCluster: guarded
+  clusterDecision: {clusterName: guarded, selected: true, reason: picked}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: guarded}
 spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: guarded}], strategy: {type: External}}
