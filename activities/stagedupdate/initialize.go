@@ -1,7 +1,6 @@
 package stagedupdate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +38,10 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 	planned := placementv1beta1.DeepCopyOf(run)
 	note, err := a.planner(placementv1beta1.ScopeOf(planned)).makePlan(ctx, planned)
 	if err == nil {
-		if err = cmp.Or((analyst{a, planned}).prepareAll(ctx), checkStatusSize(planned)); err != nil {
+		if err = checkStatusSize(planned); err == nil { // first: nothing deletes the analyses of a plan that is not kept
+			err = (analyst{a, planned}).prepareAll(ctx)
+		}
+		if err != nil {
 			planned.GetUpdateRunStatus().StagesStatus = nil
 		}
 	}

@@ -24,6 +24,9 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 		// One that stands still ends, too: it will not be asked again.
 		err = a.runs().failRun(ctx, run, refused.text)
 	}
+	if err == nil && placementv1beta1.IsRunOver(run) { // whichever activity has recorded that, the workflow loads the run once more
+		err = a.runs().stopAnalyses(ctx, run)
+	}
 	return stateOf(run), err
 }
 

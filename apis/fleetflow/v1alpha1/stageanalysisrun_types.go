@@ -108,6 +108,8 @@ const (
 	AnalysisError AnalysisPhase = "Error"
 	// AnalysisWaived lets the stage pass by a RolloutExemption, whatever is measured.
 	AnalysisWaived AnalysisPhase = "Waived"
+	// AnalysisStopped has not ended before its run has: nothing measures any more.
+	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
 // StageAnalysisRunStatus is what has been measured.
@@ -115,9 +117,9 @@ type StageAnalysisRunStatus struct {
 	// Attempt is the one that the rest is about.
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// State of the analysis: Pending, Running, and in the end Succeeded, Failed, Inconclusive, Error, or Waived by a
-	// RolloutExemption.
-	// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Inconclusive;Error;Waived
+	// State of the analysis: Pending, Running, and in the end Succeeded, Failed, Inconclusive, Error, Waived by a
+	// RolloutExemption, or Stopped because its run has ended first.
+	// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Inconclusive;Error;Waived;Stopped
 	Phase AnalysisPhase `json:"phase,omitempty"`
 
 	// StartedAt is when the attempt began.

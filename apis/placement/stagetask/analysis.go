@@ -153,6 +153,24 @@ func (analysis) concluded(check Check, run *fleetflowv1alpha1.StageAnalysisRun, 
 	return outcome
 }
 
+// RecordEnd records in the tasks of a stage whose run ends which of them still measure: nothing will measure them any more.
+func RecordEnd(stage *placementv1beta1.StageUpdatingStatus, generation int64, now time.Time) {
+	for _, side := range []Side{Before, During, After} {
+		for i := range *statusesOf(stage, side) {
+			conditions := &(*statusesOf(stage, side))[i].Conditions
+			measured := meta.FindStatusCondition(*conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
+			if measured == nil || measured.Status != metav1.ConditionUnknown {
+				continue
+			}
+			meta.SetStatusCondition(conditions, metav1.Condition{
+				Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionFalse,
+				Reason: placementv1beta1.ReasonStageTaskAnalysisStopped, Message: "The run has ended first",
+				ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+			})
+		}
+	}
+}
+
 // actionAfter is what the task asks for after a phase. What could not be measured takes nothing back.
 func actionAfter(config *placementv1beta1.AnalysisConfig, phase fleetflowv1alpha1.AnalysisPhase) placementv1beta1.AnalysisAction {
 	if config == nil {

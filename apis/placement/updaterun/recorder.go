@@ -208,6 +208,7 @@ func (r Recorder) Failed(message string) {
 }
 
 func (r Recorder) failStage(stage *placementv1beta1.StageUpdatingStatus) {
+	stagetask.RecordEnd(stage, r.Run.GetGeneration(), r.Now)
 	if len(stage.Conditions) == 0 || StageOver(stage) {
 		return
 	}

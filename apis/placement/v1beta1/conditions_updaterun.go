@@ -87,6 +87,8 @@ const (
 	ReasonStageTaskAnalysisInconclusive = "StageTaskAnalysisInconclusive"
 	// ReasonStageTaskAnalysisError means that it could not be measured.
 	ReasonStageTaskAnalysisError = "StageTaskAnalysisError"
+	// ReasonStageTaskAnalysisStopped means that the run has ended before the analysis has.
+	ReasonStageTaskAnalysisStopped = "StageTaskAnalysisStopped"
 )
 
 // ReasonApproverNotAllowed means that an approval was taken back by the hub, because who has

@@ -197,6 +197,9 @@ func (o *analysisOptions) print(v analysisView) error {
 	if v.DryRun {
 		cli.Printf(o.streams.Out, ", a dry run")
 	}
+	if v.State == string(fleetflowv1alpha1.AnalysisStopped) { // no metric says why
+		cli.Printf(o.streams.Out, ". %s", v.Message)
+	}
 	cli.Printf(o.streams.Out, "\n")
 	columns := []cli.Column{{Name: "Metric"}, {Name: "State"}, {Name: "Value"}, {Name: "Wanted"}, {Name: "Measured"}, {Name: "Bad"}, {Name: "Inconclusive"}, {Name: "Errors"}, {Name: "Query", Wide: true}}
 	var rows [][]string
@@ -244,6 +247,9 @@ func viewOfAnalysis(run *fleetflowv1alpha1.StageAnalysisRun) analysisView {
 	v.Message = run.Status.Message
 	for i := range run.Spec.Metrics {
 		metric, counted := run.Spec.Metrics[i], fleetflowv1alpha1.AnalysisMetricStatus{Phase: fleetflowv1alpha1.AnalysisPending}
+		if phase == fleetflowv1alpha1.AnalysisStopped {
+			counted.Phase = phase
+		}
 		if i < len(run.Status.Metrics) {
 			counted = run.Status.Metrics[i]
 		}

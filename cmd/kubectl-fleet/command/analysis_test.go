@@ -61,6 +61,17 @@ error-ratio   Failed   0.034   result <= double("0.01")   4          3 (at most 
 	assert.ErrorContains(t, c.run("analysis", "show", "web-18"), "run web-18 has no analyses, or is not there")
 }
 
+func TestAStoppedAnalysisSaysWhy(t *testing.T) {
+	stopped := anAnalysis("", fleetflowv1alpha1.PositionAfter)
+	stopped.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: 2, Phase: fleetflowv1alpha1.AnalysisStopped, Message: "The run has ended first: run b rolls it back"}
+	c := newConsole(t, stopped)
+	require.NoError(t, c.run("analysis", "show", "web-17"))
+	assert.Equal(t, `after canary: Stopped, attempt 2. The run has ended first: run b rolls it back
+METRIC        STATE     VALUE   WANTED                     MEASURED   BAD             INCONCLUSIVE    ERRORS
+error-ratio   Stopped   -       result <= double("0.01")   0 of 10    0 (at most 2)   0 (at most 0)   0
+`, c.out.String())
+}
+
 func TestTemplatesAreLinted(t *testing.T) {
 	c := newConsole(t)
 	file := func(metrics string) string {
