@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,8 +31,9 @@ import (
 	"github.com/fleetflow/fleetflow/test/fixture/openid"
 )
 
-// serveUsers serves a hub to users who log in, and whose sessions end by a clock.
-func serveUsers(t *testing.T, h *hub, clock *testingclock.FakeClock) (base string, p *openid.Provider) {
+// serveUsers serves a hub to users who log in, and whose sessions end by a clock. What is between them and the dashboard may
+// hold up or refuse requests.
+func serveUsers(t *testing.T, h *hub, clock *testingclock.FakeClock, between func(http.Handler) http.Handler) (base string, p *openid.Provider) {
 	t.Helper()
 	p = openid.New(t)
 	folder := t.TempDir()
@@ -59,7 +61,8 @@ func serveUsers(t *testing.T, h *hub, clock *testingclock.FakeClock) (base strin
 	}
 	fleet, err := feed.Start(t.Context(), h.as("the dashboard", true), realClock(), "")
 	require.NoError(t, err)
-	server := httptest.NewUnstartedServer((&dash.Server{Feed: fleet, Access: access, Clock: clock, Hub: "hub-europe", Key: newKey, Log: log}).Handler())
+	served := (&dash.Server{Feed: fleet, Access: access, Clock: clock, Hub: "hub-europe", Key: newKey, Log: log}).Handler()
+	server := httptest.NewUnstartedServer(between(served))
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(func() {
@@ -69,6 +72,9 @@ func serveUsers(t *testing.T, h *hub, clock *testingclock.FakeClock) (base strin
 	return base, p
 }
 
+// nothing is between users and the dashboard.
+func nothing(h http.Handler) http.Handler { return h }
+
 func realClock() clock.WithTicker { return clock.RealClock{} }
 
 // newKey is the key of a form.
@@ -77,7 +83,7 @@ func newKey() string { return time.Now().Format(time.RFC3339Nano) }
 func TestASessionThatEndsInTheBrowser(t *testing.T) {
 	h := newHub(t, store()...)
 	clock := testingclock.NewFakeClock(time.Now())
-	base, p := serveUsers(t, h, clock)
+	base, p := serveUsers(t, h, clock, nothing)
 	x := newTab(t, base)
 	x.expect("401 (Unauthorized)", "htmx")
 	x.open("/runs/checkout-7")
@@ -107,6 +113,59 @@ func TestASessionThatEndsInTheBrowser(t *testing.T) {
 	x.click(press)
 	x.shows("stage canary of run/checkout-7 approved")
 	assertApproved(t, h, "jane@example.com", "looks good "+html)
+}
+
+// browseSlowly opens the page of a run as a user whose requests something holds up or refuses.
+func browseSlowly(t *testing.T, between func(http.Handler) http.Handler) *tab {
+	t.Helper()
+	clock := testingclock.NewFakeClock(time.Now())
+	base, p := serveUsers(t, newHub(t, store()...), clock, between)
+	p.LogIn(clock.Now(), "jane@example.com")
+	x := newTab(t, base)
+	x.takes(logIn(t, base, "/me"))
+	x.open("/runs/checkout-7")
+	return x
+}
+
+func TestAPageStaysUpToDateThoughItsScriptsCameSlowly(t *testing.T) {
+	x := browseSlowly(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "sse") || strings.Contains(r.URL.Path, "app.js") {
+				select { // so that htmx is there long before what extends it
+				case <-r.Context().Done():
+				case <-time.After(time.Second):
+				}
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	x.isLive()
+}
+
+func TestAStreamThatWasRefusedAtFirstIsAskedForAgain(t *testing.T) {
+	var asked atomic.Int32
+	again := make(chan struct{})
+	x := browseSlowly(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/live" {
+				switch asked.Add(1) {
+				case 1:
+					http.Error(w, "You have too many pages open.", http.StatusServiceUnavailable)
+					return
+				case 2:
+					<-again
+					http.Error(w, "<html>A gateway that is down.", http.StatusBadGateway)
+					return
+				}
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	x.expect("503 (Service Unavailable)", "502 (Bad Gateway)", "htmx")
+	x.shows("You have too many pages open. What you see is the last of it; it is tried again by itself.")
+	close(again)
+	x.isLive()
+	x.until("!document.querySelector('#trouble [role=alert]')")
 }
 
 // logIn is the session of a user who logs in at a dashboard, in another tab.

@@ -33,15 +33,27 @@
     htmx_before_morph_attr: (element, detail) => !(detail.attrName === "open" && element.tagName === "DETAILS"),
   });
   document.addEventListener("htmx:after:swap", tick);
-  // The page is not kept up to date any more: why stands where the server says such things, until the server does again.
-  document.addEventListener("htmx:sse:error", event => {
+  // Why the page is not kept up to date any more stands where the server says such things, until the server does again.
+  function tell(status, said) {
     const note = document.createElement("p");
     note.className = "alarm";
     note.setAttribute("role", "alert");
-    note.textContent = event.detail.status === 401
+    note.textContent = status === 401
       ? "Your session is over: open the dashboard anew, in another tab if you want to keep this one. What you see is the last of it."
-      : "The dashboard does not answer. What you see is the last of it; it is tried again by itself.";
+      : (said || "The dashboard does not answer.") + " What you see is the last of it; it is tried again by itself.";
     const trouble = document.getElementById("trouble");
     if (trouble.textContent.trim() !== note.textContent) { trouble.replaceChildren(note); }
+  }
+  document.addEventListener("htmx:sse:error", event => tell(event.detail.status));
+  // The extension opens a stream anew that has ended, but not one that was refused at first.
+  const live = document.querySelector("[hx-sse\\:connect]");
+  let refusals = 0;
+  document.addEventListener("htmx:finally:request", event => {
+    if (event.target !== live || live._htmx?.sse) { return; }
+    const answer = event.detail.ctx;
+    const plain = answer.response?.headers.get("Content-Type")?.startsWith("text/plain");
+    tell(answer.response?.status, plain && answer.text.trim());
+    const longest = 60000;
+    setTimeout(() => window.htmx.ajax("GET", live.getAttribute("hx-sse:connect"), { source: live }), Math.min(500 * 2 ** refusals++, longest));
   });
 })();
