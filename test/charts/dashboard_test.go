@@ -62,7 +62,7 @@ func TestTheDashboardActsOnlyAsTheGroupsThatAreNamedAndOnlyInItsWays(t *testing.
 		assert.NotContains(t, rule, "impersonate ", "not in any way but those that are named")
 	}
 	for deed, want := range map[string]bool{
-		"patch clusterapprovalrequests/status": true, "patch clusterstagedupdateruns": true, "create rolloutholds": true, "delete rolloutholds": true,
+		"patch clusterapprovalrequests/status": true, "patch clusterstagedupdateruns": true, "create rolloutholds": true, "patch rolloutholds": true, "delete rolloutholds": true,
 		"create clusterstagedupdateruns": true, "delete stagedupdateruns": true, "create rolloutexemptions": true, "delete rolloutexemptions": false,
 		"create clusterresourceplacementevictions": true, "list *": true, "create selfsubjectreviews": true,
 		"patch clusterresourceplacements": false, "delete memberclusters": false, "patch *": false, "create *": false, "delete *": false,

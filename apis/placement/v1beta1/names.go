@@ -197,7 +197,7 @@ const (
 	// user.
 	CreatorAnnotation = FleetPrefix + "creator"
 	// ReasonAnnotation has why a user wanted what an object asks for, or what was done to it: on a run that rolls another back, an
-	// eviction, a run of which clusters are skipped, and one that is deleted.
+	// eviction, a run of which clusters are skipped, and a run or a hold that is deleted. CheckReason says what it may be.
 	ReasonAnnotation = "fleetflow.io/reason"
 	// RolledBackByAnnotation has, on a run, the name of the one that rolls it back: it ends
 	// then, if it has not ended before.

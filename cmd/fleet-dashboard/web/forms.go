@@ -71,9 +71,6 @@ type choice struct {
 	Chosen      bool
 }
 
-// maxReason is how long a reason may be, in bytes.
-const maxReason = 1024
-
 // reasonField asks the user for a reason: the form takes away what other users may rely on.
 func reasonField(r *http.Request) field {
 	return field{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true, Hint: "It is kept on record."}
@@ -81,14 +78,7 @@ func reasonField(r *http.Request) field {
 
 // reasonOf is why the user wants what a form does.
 func reasonOf(r *http.Request) (string, error) {
-	reason := strings.TrimSpace(r.PostFormValue("reason"))
-	switch {
-	case reason == "":
-		return "", errors.New("say why: the reason is kept on record")
-	case len(reason) > maxReason:
-		return "", fmt.Errorf("the reason has %d bytes: up to %d are kept on record", len(reason), maxReason)
-	}
-	return reason, nil
+	return placementv1beta1.CheckReason(r.PostFormValue("reason"))
 }
 
 // errStale means that what the user has looked at is not what there is.
@@ -418,15 +408,20 @@ func (s *Server) releaseForm() form {
 		for _, hold := range holdRows(s.fleet(r.Context())) {
 			if hold.Name == r.PathValue("name") {
 				return formView{
-					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name, Refusal: s.refusal(r.Context(), releaseRight),
+					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name, Refusal: cmpText(s.refusal(r.Context(), releaseRight), s.refusal(r.Context(), annotateHoldRight)),
 					Lead: fmt.Sprintf("The hold stops the line for %s: %s. What has waited for it goes on at once, unless another hold covers it: %s and %s.",
 						hold.Covers, hold.Reason, plural(int(hold.HeldRuns), "run"), plural(int(hold.HeldPlacements), "placement")),
+					Fields: []field{reasonField(r)},
 				}, nil
 			}
 		}
 		return formView{}, &missing{what: "hold/" + r.PathValue("name")}
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		return personOf(ctx).Steering.Release(ctx, r.PathValue("name"))
+		reason, err := reasonOf(r)
+		if err != nil {
+			return "", err
+		}
+		return personOf(ctx).Steering.Release(ctx, r.PathValue("name"), reason)
 	}}
 }
 

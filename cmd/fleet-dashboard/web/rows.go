@@ -152,10 +152,12 @@ func (s *Server) approveRight(ctx context.Context, run hub.Run) as.Right {
 	return right
 }
 
-// holdRight and releaseRight are what the user needs to stop the line, and to let it go.
+// holdRight and releaseRight are what the user needs to stop the line, and to let it go; the reason for that takes annotateHoldRight.
 var (
 	holdRight    = as.Right{Verb: "create", Group: fleetflowv1alpha1.RolloutHolds.Group, Resource: fleetflowv1alpha1.RolloutHolds.Resource}
 	releaseRight = as.Right{Verb: "delete", Group: fleetflowv1alpha1.RolloutHolds.Group, Resource: fleetflowv1alpha1.RolloutHolds.Resource}
+
+	annotateHoldRight = as.Right{Verb: "patch", Group: fleetflowv1alpha1.RolloutHolds.Group, Resource: fleetflowv1alpha1.RolloutHolds.Resource}
 )
 
 // actionsOf are what the user can do about a run.

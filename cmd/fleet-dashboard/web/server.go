@@ -36,7 +36,7 @@ type Steering interface {
 	Exempt(ctx context.Context, what hub.Found, from []string, reason, ticket string, lasts time.Duration) (string, error)
 	Evict(ctx context.Context, placement hub.Placement, cluster, reason string) (string, error)
 	Hold(ctx context.Context, reason string, lasts time.Duration, clusters, placements string) (string, error)
-	Release(ctx context.Context, name string) (string, error)
+	Release(ctx context.Context, name, reason string) (string, error)
 }
 
 // Reading reads what no watch brings, when a page is opened that shows it.

@@ -243,8 +243,8 @@ func (w *webSteering) Hold(ctx context.Context, reason string, lasts time.Durati
 }
 
 // Release ends a hold.
-func (w *webSteering) Release(ctx context.Context, name string) (string, error) {
-	return w.by(func(s *steering) error { return s.release(ctx, name) })
+func (w *webSteering) Release(ctx context.Context, name, reason string) (string, error) {
+	return w.because(reason, func(s *steering) error { return s.release(ctx, name) })
 }
 
 // webReading reads for pages what no watch brings.

@@ -388,7 +388,8 @@ func TestTheDashboardSteers(t *testing.T) {
 	holds := &fleetflowv1alpha1.RolloutHoldList{}
 	require.NoError(t, b.hub.List(t.Context(), holds))
 	assert.Len(t, holds.Items, 2)
-	post("/holds/incident/release", url.Values{})
+	assert.Contains(t, b.send(http.MethodPost, "/holds/incident/release", url.Values{}).Body.String(), "say why")
+	post("/holds/incident/release", url.Values{"reason": {"payments are back"}})
 	require.NoError(t, b.hub.List(t.Context(), holds))
 	require.Len(t, holds.Items, 1)
 	assert.Equal(t, "storm", holds.Items[0].Spec.Reason)

@@ -107,6 +107,31 @@ func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
 	assert.EqualError(t, c.run("history", "web", "--only", "pods"), `--only "pods" is not known: use policy, snapshot, run, approval or eviction`)
 }
 
+func TestHistoryShowsTheReasonsThatUsersGive(t *testing.T) {
+	because := func(reason string) map[string]string {
+		return map[string]string{placementv1beta1.ReasonAnnotation: reason}
+	}
+	run := soakingRun()
+	run.Annotations = because("its disk is being replaced")
+	run.Spec.ClusterActions = []placementv1beta1.ClusterAction{{Cluster: "member-3", Action: placementv1beta1.ClusterActionSkip, Attempt: 1}}
+	skipped := &run.Status.StagesStatus[len(run.Status.StagesStatus)-1].Clusters[0]
+	skipped.ClusterName = "member-3"
+	skipped.Conditions = []metav1.Condition{{
+		Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped, LastTransitionTime: ago(50 * time.Second),
+	}}
+	back := soakingRun()
+	back.Name, back.UID, back.Spec.RollbackOf, back.CreationTimestamp, back.Annotations = "web-5-rollback", "back-uid", "web-5", ago(30*time.Second), because("checkout fails")
+	eviction := &placementv1beta1.ClusterResourcePlacementEviction{
+		ObjectMeta: metav1.ObjectMeta{Name: "out", CreationTimestamp: ago(2 * time.Minute), Annotations: because("it burns")},
+		Spec:       placementv1beta1.PlacementEvictionSpec{PlacementName: "web", ClusterName: "member-3"},
+	}
+	c := newConsole(t, append(release(), run, back, eviction)...)
+	require.NoError(t, c.run("history", "web"))
+	assert.Regexp(t, `web-5 +goes on without member-3 +"its disk is being replaced"`, c.out.String())
+	assert.Regexp(t, `web-5-rollback +takes back what run web-5 has done +"checkout fails"`, c.out.String())
+	assert.Regexp(t, `out +of member-3 asked for +"it burns"`, c.out.String())
+}
+
 func TestHistoryShowsWhatOtherHubsRecordOfAnApproval(t *testing.T) {
 	run := soakingRun()
 	finish(run)

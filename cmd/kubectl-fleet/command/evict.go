@@ -47,7 +47,7 @@ Waits for the outcome; exits with 1 if the eviction is not allowed.
 With --replace, the placement has to pick another cluster, and the binding to this one is marked instead (label
 kubernetes-fleet.io/specified-delete): it goes within maxUnavailable and maxSurge, and only for another cluster. That
 works for placements that pick a number of clusters; it is not waited for.`,
-		Example: `  kubectl fleet evict web member-3
+		Example: `  kubectl fleet evict web member-3 --reason "its disk is being replaced"
 
   # Move what is there to another cluster, within the limits of the placement
   kubectl fleet evict web member-3 --replace`,
@@ -58,6 +58,9 @@ works for placements that pick a number of clusters; it is not waited for.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if replace && s.reason != "" {
+				return errors.New("--replace marks a binding, on which no reason is kept: leave out --reason")
+			}
 			if replace {
 				return s.replace(cmd.Context(), args[0], args[1])
 			}
@@ -65,6 +68,7 @@ works for placements that pick a number of clusters; it is not waited for.`,
 		},
 	}
 	s.AddFlags(cmd)
+	s.addReason(cmd, "the eviction")
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait for the outcome; 0 does not wait.")
 	cmd.Flags().BoolVar(&replace, "replace", false, "Have another cluster picked, and this one left within the limits of the placement.")
 	return cmd
@@ -163,6 +167,9 @@ func (s *steering) removeSuperseded(ctx context.Context, c client.WithWatch, pla
 	}
 	if err := s.Ask(s.streams, fmt.Sprintf("Take what %s has placed off %s?", placement.Ref, cluster)); err != nil {
 		return err
+	}
+	if s.reason != "" {
+		cli.Printf(s.streams.ErrOut, "Warning: the reason is not kept: there is no eviction from a namespaced placement that could have it\n")
 	}
 	if s.Sends() {
 		binding := bindings[at].Object

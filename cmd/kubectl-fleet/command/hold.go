@@ -127,7 +127,7 @@ func NewRelease(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 		Short: "End a hold: what it has stopped goes on",
 		Long: `End a hold of kubectl fleet hold, by deleting the RolloutHold. What has waited for it goes on at once, unless another hold
 covers it.`,
-		Example:           `  kubectl fleet release hold-x7k2q`,
+		Example:           `  kubectl fleet release hold-x7k2q --reason "payments are back"`,
 		Args:              exactlyOne("a hold", "kubectl fleet release hold-x7k2q"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,6 +135,7 @@ covers it.`,
 		},
 	}
 	s.AddFlags(cmd)
+	s.addReason(cmd, "the hold, and so in the hub's audit log once it is gone")
 	return cmd
 }
 
@@ -152,6 +153,9 @@ func (s *steering) release(ctx context.Context, name string) error {
 		return explainHolds(err, "reading hold/"+name)
 	}
 	if err := s.Ask(s.streams, fmt.Sprintf("Release hold/%s (%s)? %d run(s) and %d placement(s) go on.", name, hold.Spec.Reason, hold.Status.HeldRuns, hold.Status.HeldPlacements)); err != nil {
+		return err
+	}
+	if err := s.keepReason(ctx, c, hold); err != nil {
 		return err
 	}
 	if s.Sends() {

@@ -18,7 +18,8 @@ import (
 // NewRollback returns `kubectl fleet rollback`.
 func NewRollback(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	var name string
-	cmd := steeringVerb(f, streams, hub.KindRun, &cobra.Command{
+	s := &steering{factory: f, streams: streams}
+	cmd := s.about(hub.KindRun, &cobra.Command{
 		Use:   "rollback RUN",
 		Short: "Take the clusters that a run has updated back to what they had before",
 		Long: `Take each cluster that a staged update run has updated back to the snapshot it had before, the last stage first. That
@@ -28,12 +29,13 @@ rolled back has not ended, it ends now.
 To take all clusters to one older snapshot, through the gates, create a run with its index instead:
 kubectl fleet run PLACEMENT --strategy NAME --index N.`,
 		Example: `  # Back, and watch it
-  kubectl fleet rollback web-17 && kubectl fleet status web-17-rollback --watch`,
+  kubectl fleet rollback web-17 --reason "checkout fails" && kubectl fleet status web-17-rollback --watch`,
 		Args: exactlyOne("a run", "kubectl fleet rollback web-17"),
 	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, _ []string) error {
 		run := *found.Run
 		return s.rollback(ctx, c, run, name)
 	})
+	s.addReason(cmd, "the run that rolls back")
 	cmd.Flags().StringVar(&name, "name", "", "Name of the run that rolls back. (default: RUN-rollback, cut if that is too long)")
 	return cmd
 }

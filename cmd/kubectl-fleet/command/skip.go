@@ -20,7 +20,8 @@ import (
 
 // NewSkip returns `kubectl fleet skip`.
 func NewSkip(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return steeringVerb(f, streams, hub.KindRun, &cobra.Command{
+	s := &steering{factory: f, streams: streams}
+	cmd := s.about(hub.KindRun, &cobra.Command{
 		Use:   "skip RUN CLUSTER [CLUSTER ...]",
 		Short: "Let a run go on without some of its clusters",
 		Long: `Let a staged update run go on without some of its clusters. One that waits for its turn is left as it is; one that is
@@ -28,13 +29,15 @@ being updated gives its place to another, and keeps what was written to it. The 
 
 kubectl fleet retry takes it back.`,
 		Example: `  # member-3 is down for the week
-  kubectl fleet skip web-17 member-3`,
+  kubectl fleet skip web-17 member-3 --reason "its disk is being replaced"`,
 		Args: runAndClusters("skip"),
 	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, clusters []string) error {
 		run := *found.Run
 		question := fmt.Sprintf("Let %s go on without %s?", run.Ref, strings.Join(clusters, ", "))
 		return s.act(ctx, c, run, clusters, placementv1beta1.ClusterActionSkip, question)
 	})
+	s.addReason(cmd, "the run")
+	return cmd
 }
 
 // NewRetry returns `kubectl fleet retry`.

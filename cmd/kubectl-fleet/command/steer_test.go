@@ -349,6 +349,38 @@ func bound(placement, cluster string) *placementv1beta1.ClusterResourceBinding {
 	}
 }
 
+func TestAReasonIsKeptOnRecord(t *testing.T) {
+	run := soakingRun()
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "hold-uid"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}}
+	c := newConsole(t, append(release(), run, hold)...)
+	reasonOn := func(object client.Object) string { return object.GetAnnotations()[placementv1beta1.ReasonAnnotation] }
+	for _, refused := range []string{"", " ", strings.Repeat("x", placementv1beta1.MaxReason+1)} {
+		require.ErrorContains(t, c.run("skip", "web-5", "member-3", "--yes", "--reason", refused), "kept on record")
+	}
+	require.NoError(t, c.run("skip", "web-5", "member-3", "--yes", "--reason", " it is being repaired "))
+	assert.Equal(t, "it is being repaired", reasonOn(get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5")))
+	require.NoError(t, c.run("rollback", "web-5", "--yes", "--reason", "errors"))
+	assert.Equal(t, "errors", reasonOn(get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5-rollback")))
+
+	require.NoError(t, c.run("evict", "web", "member-1", "--yes", "--timeout", "0", "--reason", "errors"))
+	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
+	require.NoError(t, c.hub.List(t.Context(), &evictions))
+	require.Len(t, evictions.Items, 1)
+	assert.Equal(t, "errors", reasonOn(&evictions.Items[0]))
+	require.EqualError(t, c.run("evict", "web", "member-1", "--yes", "--replace", "--reason", "errors"), "--replace marks a binding, on which no reason is kept: leave out --reason")
+
+	require.NoError(t, c.run("release", "incident", "--yes", "--reason", "errors", "--dry-run"))
+	assert.Empty(t, reasonOn(get(c, &fleetflowv1alpha1.RolloutHold{}, "incident")))
+	noted := ""
+	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{Delete: func(ctx context.Context, in client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+		noted = reasonOn(get(c, &fleetflowv1alpha1.RolloutHold{}, o.GetName()))
+		return in.Delete(ctx, o, options...)
+	}})
+	require.NoError(t, c.run("release", "incident", "--yes", "--reason", "payments are back"))
+	assert.Equal(t, "payments are back", noted, "it is written before the hold goes, for the audit log")
+	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "incident"}, hold))
+}
+
 // decide gives every eviction an outcome as it is created.
 func decide(c *console, conditions ...metav1.Condition) {
 	watcher, err := c.hub.Watch(c.t.Context(), &placementv1beta1.ClusterResourcePlacementEvictionList{})

@@ -120,8 +120,12 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 	if run.Spec.RollbackOf != "" {
 		text = "takes back what run " + run.Spec.RollbackOf + " has done"
 	}
-	entries := []Entry{{At: run.Object.GetCreationTimestamp().Time, What: "run", Name: run.Name, Text: text}}
+	began := Entry{At: run.Object.GetCreationTimestamp().Time, What: "run", Name: run.Name, Text: text}
+	if run.Spec.RollbackOf != "" {
+		began.Comment = reasonOf(run.Object)
+	}
 	view := updaterun.Read(run.Object)
+	entries := append([]Entry{began}, skips(run, view)...)
 	for _, stage := range view.Stages {
 		for _, task := range slices.Concat(stage.Before, stage.After) {
 			if task.Approvable && task.Done() {
@@ -134,6 +138,42 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 		}
 	}
 	return append(entries, ending(run, view)...)
+}
+
+// skips tells which clusters a run was asked to go on without, once it does. The reason on a run that rolls another back is why it
+// does that.
+func skips(run hub.Run, view updaterun.State) []Entry {
+	entry := Entry{What: "run", Name: run.Name}
+	var without []string
+	for _, stage := range view.Stages {
+		for _, cluster := range stage.Clusters {
+			if cluster.Phase != updaterun.PhaseSkipped || !asksToSkip(run, cluster.Name) {
+				continue
+			}
+			without = append(without, cluster.Name)
+			if cluster.Ended.After(entry.At) {
+				entry.At = cluster.Ended
+			}
+		}
+	}
+	if len(without) == 0 {
+		return nil
+	}
+	if entry.Text = "goes on without " + updaterun.ListNames(without); run.Spec.RollbackOf == "" {
+		entry.Comment = reasonOf(run.Object)
+	}
+	return []Entry{entry}
+}
+
+func asksToSkip(run hub.Run, cluster string) bool {
+	return slices.ContainsFunc(run.Spec.ClusterActions, func(a placementv1beta1.ClusterAction) bool {
+		return a.Cluster == cluster && a.Action == placementv1beta1.ClusterActionSkip
+	})
+}
+
+// reasonOf is why a user wanted what an object asks for, if the user has said so.
+func reasonOf(object metav1.Object) string {
+	return object.GetAnnotations()[placementv1beta1.ReasonAnnotation]
 }
 
 // ending says how a run has ended, or what it is at.
@@ -172,7 +212,7 @@ func evictions(all []placementv1beta1.ClusterResourcePlacementEviction) []Entry 
 	var entries []Entry
 	for i := range all {
 		eviction := &all[i]
-		entry := Entry{At: eviction.CreationTimestamp.Time, What: "eviction", Name: eviction.Name, Text: "of " + eviction.Spec.ClusterName + " asked for"}
+		entry := Entry{At: eviction.CreationTimestamp.Time, What: "eviction", Name: eviction.Name, Text: "of " + eviction.Spec.ClusterName + " asked for", Comment: reasonOf(eviction)}
 		for _, c := range eviction.Status.Conditions {
 			if c.Type == placementv1beta1.ConditionTypeExecuted || c.Status == metav1.ConditionFalse {
 				entry.At = c.LastTransitionTime.Time
