@@ -68,6 +68,7 @@ func newAssigner(c *cycle) *assigner {
 		binding := bindings[kept.Name]
 		a.targets = append(a.targets, target{
 			decision: &kept.Decision, before: slices.Clone(binding.Decision.Assignments), returned: !binding.holdsCluster(), short: binding.Short,
+			withheld: binding.Decision.Withheld != nil,
 		})
 	}
 	slices.SortFunc(a.targets, func(x, y target) int { return cmp.Compare(x.decision.ClusterName, y.decision.ClusterName) })
@@ -182,7 +183,7 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 		byMeans = a.divideByRoom
 	}
 	reasons, waits := byMeans(demand, rule, int64(total), shares)
-	completions, moved := divideCompletions(demand.Completions, shares), a.isMoved(demand.Workload, shares)
+	completions, moved := divideCompletions(demand.Completions, shares), a.isMoved(demand.Workload, shares) || a.withholdsAnew()
 	for i := range a.targets {
 		assignment := placementv1beta1.ReplicaAssignment{Replicas: int32(shares[i].seats), Reason: reasons[i]} //nolint:gosec // it is a part of the total
 		if limits[i] != nil {
@@ -190,6 +191,9 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 		}
 		if rule.CountsRoom() {
 			a.targets[i].noteRoom(&assignment, demand, &shares[i], moved, a.cycle.facts.Now)
+		}
+		if withheld := a.targets[i].decision.Withheld; withheld != nil {
+			assignment.Reason = describeWithheld(withheld, shares[i].seats)
 		}
 		if completions != nil {
 			assignment.Completions = new(int32(completions[i].seats))
@@ -208,8 +212,9 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64, shares []share) (reasons []string, waits bool) {
 	keep := a.keepsReplicas(rule)
 	left := divideReplicas(total, shares, keep)
+	leaveReplicas(left, shares)
 	if left > 0 && len(shares) > 0 { // without clusters, it is told that there are none
-		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d of %d replicas of %s find no place", left, total, demand.Workload))
+		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d of %d replicas of %s find no place%s", left, total, demand.Workload, staysOn(shares)))
 	}
 	afresh := divideAfresh(total, shares, keep)
 	votes := int64(0)
@@ -237,6 +242,11 @@ func (a *assigner) isMoved(workload placementv1beta1.Workload, shares []share) b
 	return false
 }
 
+// withholdsAnew says that replicas are withheld from other clusters than before.
+func (a *assigner) withholdsAnew() bool {
+	return slices.ContainsFunc(a.targets, func(t target) bool { return t.withheld != (t.decision.Withheld != nil) })
+}
+
 // matchesNone says that a rule has entries for clusters, and none for a target.
 func (a *assigner) matchesNone(rule *placementv1beta1.ReplicaSchedulingRule, i int) bool {
 	return a.entries[rule][i] == nil && len(rule.Clusters) > 0
@@ -250,7 +260,7 @@ func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *pl
 	}
 	missing, fit := d.divide()
 	if waits = missing > 0 && len(shares) > 0; waits {
-		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d more replicas of %s wanted, %d fit", missing, demand.Workload, fit))
+		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d more replicas of %s wanted, %d fit%s", missing, demand.Workload, fit, staysOn(shares)))
 	}
 	for i := range shares {
 		switch t := &a.targets[i]; {
@@ -312,6 +322,9 @@ func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placem
 		if limits[i] != nil {
 			s.limit = int64(*limits[i].Capacity)
 			s.upper = min(s.upper, s.limit)
+		}
+		if t.decision.Withheld != nil {
+			s.withhold()
 		}
 		shares = append(shares, s)
 	}

@@ -86,6 +86,7 @@ func (c *cycle) keepEverything(reason error) Decision {
 
 // finishDecision brings the decision into a stable order and words it.
 func (c *cycle) finishDecision() Decision {
+	withholdReplicas(c)
 	assignReplicas(c)
 	d := c.decision
 	byCluster := func(a, b placementv1beta1.ClusterDecision) int { return cmp.Compare(a.ClusterName, b.ClusterName) }

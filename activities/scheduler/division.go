@@ -29,6 +29,9 @@ type share struct {
 	tier int
 	// current is how many it got last.
 	current int64
+	// withheld says that the cluster gets nothing but what no other takes of what is there, which leavable is.
+	withheld bool
+	leavable int64
 	// tie decides between clusters of which nothing else tells which comes first.
 	tie uint32
 	// seats are the replicas it gets.

@@ -58,12 +58,13 @@ func Explain(facts Facts, clusters ...string) []Explanation {
 	c, decision := runCycle(facts)
 	e := &explainer{
 		cycle: c, message: decision.Message, picked: map[string]placementv1beta1.ClusterDecision{}, assigned: map[string][]placementv1beta1.ReplicaAssignment{},
+		withheld: map[string]*placementv1beta1.WithheldReplicas{},
 	}
 	for _, created := range decision.Create {
 		e.assigned[created.ClusterName] = created.Assignments
 	}
 	for _, kept := range decision.Keep {
-		e.assigned[kept.Decision.ClusterName] = kept.Decision.Assignments
+		e.assigned[kept.Decision.ClusterName], e.withheld[kept.Decision.ClusterName] = kept.Decision.Assignments, kept.Decision.Withheld
 	}
 	for _, one := range decision.Selected {
 		e.picked[one.ClusterName] = one
@@ -88,6 +89,8 @@ type explainer struct {
 	picked  map[string]placementv1beta1.ClusterDecision
 	// assigned are the replicas that picked clusters get.
 	assigned map[string][]placementv1beta1.ReplicaAssignment
+	// withheld says why picked clusters get no replicas, if they do not.
+	withheld map[string]*placementv1beta1.WithheldReplicas
 	// line are the clusters that could be picked next, the best first.
 	line []candidate
 	last *Rival
@@ -166,7 +169,12 @@ func (e *explainer) explainCluster(name string) Explanation {
 
 // describeLeaving says when and why the placement is to leave a picked cluster.
 func (e *explainer) describeLeaving(name string) string {
-	if due, later := e.cycle.dueLater[name]; later {
+	if withheld := e.withheld[name]; withheld != nil {
+		return describeWithholding(withheld, e.cycle.facts.Failover)
+	}
+	if due, later := e.cycle.dueLater[name]; later && !e.cycle.isReplacedAsAWhole() {
+		return fmt.Sprintf("its replicas go to other clusters at %s, as far as these take them and nothing changes: then %s", due.At.UTC().Format(time.RFC3339), due.Reason)
+	} else if later {
 		return fmt.Sprintf("the placement leaves it at %s, if nothing changes and another cluster can be picked: then %s", due.At.UTC().Format(time.RFC3339), due.Reason)
 	}
 	if reason := e.cycle.failing[name]; reason != "" {

@@ -92,6 +92,8 @@ type Binding struct {
 	LeftBecause placementv1beta1.FailoverCause
 	// Placed says that something was rolled out to the cluster.
 	Placed bool
+	// Runs says that pods of divided workloads are in force there. Those of Jobs do not count: they are divided once.
+	Runs bool
 	// Short are the divided workloads of which the member tells that no node takes some of the pods.
 	Short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
 }
@@ -124,7 +126,7 @@ func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1
 // AddHealth adds what failover depends on.
 func (b *Binding) AddHealth(stored placementv1beta1.BindingObject) {
 	b.Health, b.Placed = stored.GetBindingStatus().Health, stored.GetBindingSpec().ResourceSnapshotName != ""
-	b.AvailableSince = placementv1beta1.AvailableSince(stored)
+	b.AvailableSince, b.Runs = placementv1beta1.AvailableSince(stored), placementv1beta1.RunsReplicas(stored)
 	if since, left := placementv1beta1.LeftSince(stored); left {
 		b.LeftAt, b.LeftBecause = since, placementv1beta1.LeftBecauseOf(stored)
 	}
@@ -194,6 +196,8 @@ type Decision struct {
 	FailedOver map[string]string
 	// Ill are those of them that go because of how what is placed there fares.
 	Ill map[string]bool
+	// NewlyWithheld are the bindings of clusters that get no replicas any more because the placement fails over from them and stays there, by name.
+	NewlyWithheld []string
 	// Withdrawn are bindings that go because the cluster whose place they were to take has recovered, by name.
 	Withdrawn []string
 	// Bars are to be noted: the clusters that the placement has left for that reason, by name.

@@ -97,12 +97,13 @@ func tellFailover(c *cycle, d *Decision) {
 	if !c.leaveAt.IsZero() && (d.WakeAt.IsZero() || c.leaveAt.Before(d.WakeAt)) {
 		d.WakeAt = c.leaveAt
 	}
+	d.Message += d.tellWithheld()
 	if len(c.failing) == 0 {
 		return
 	}
 	var stuck []string
 	for _, kept := range d.Keep {
-		if reason := c.failing[kept.Decision.ClusterName]; reason != "" {
+		if reason := c.failing[kept.Decision.ClusterName]; reason != "" && kept.Decision.Withheld == nil {
 			stuck = append(stuck, kept.Decision.ClusterName+" ("+reason+")")
 		}
 	}
@@ -162,7 +163,7 @@ const atOnce = time.Minute
 // once: three or more, and over half of those that it has, that fall due within a minute. Then the clusters are hardly at fault; a hub
 // that has lost its network sees the same. Those that it has left within the last minute count as well, whatever becomes of their copies.
 func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemoval {
-	if len(decision.FailedOver) == 0 {
+	if len(decision.FailedOver) == 0 && len(decision.NewlyWithheld) == 0 {
 		return nil
 	}
 	clusters := make(map[string]*clusterv1beta1.MemberCluster, len(facts.Clusters))
@@ -179,6 +180,12 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 		if binding.holdsCluster() {
 			held++
 		}
+		if at, counts := binding.withheldAtOnce(facts.Now); binding.Decision.Withheld != nil {
+			if counts {
+				due = append(due, at)
+			}
+			continue
+		}
 		if at := failover.DueOf(orEmpty(facts.Policy).Tolerations, facts.Failover, cluster, binding.Health, facts.Now).At; !at.IsZero() && !at.After(facts.Now.Add(atOnce)) {
 			due = append(due, at)
 		}
@@ -190,6 +197,9 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 	for _, binding := range facts.Bindings {
 		if reason := decision.FailedOver[binding.Name]; reason != "" {
 			removals = append(removals, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver + reason})
+		}
+		if at, found := slices.BinarySearch(decision.NewlyWithheld, binding.Name); found {
+			removals = append(removals, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver + decision.withheldReason(decision.NewlyWithheld[at])})
 		}
 	}
 	slices.SortFunc(removals, func(a, b placementv1beta1.HeldRemoval) int { return cmp.Compare(a.Binding, b.Binding) })

@@ -16,6 +16,8 @@ type target struct {
 	before []placementv1beta1.ReplicaAssignment
 	// returned says that the cluster had been let go, so that its replicas were given to others.
 	returned bool
+	// withheld says that replicas were withheld from the cluster before.
+	withheld bool
 	// short are the workloads of which the member tells that no node takes some of the pods.
 	short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
 	// room is what the cluster has left, if that counts.

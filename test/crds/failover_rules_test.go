@@ -13,7 +13,10 @@ func TestRulesOfFailover(t *testing.T) {
 	const (
 		pickN  = "placementType: PickN, numberOfClusters: 1"
 		groups = "affinityGroups: [{name: local, clusterSelector: {clusterSelectorTerms: []}}]"
-		needs  = "strategy.failover needs clusters to go to: set policy.placementType to PickN, or policy.affinityGroups that do not overflow"
+		needs  = "strategy.failover needs clusters to go to: set policy.placementType to PickN, or policy.affinityGroups that do not overflow, or divide replicas with policy.replicaScheduling"
+		all    = "placementType: PickAll"
+		shares = all + ", replicaScheduling: [{type: Duplicated, selector: {kind: Job}}, {division: Weighted}]"
+		ready  = "replicas go from a cluster of PickAll only as others of them are ready elsewhere"
 		room   = "purgeMode Gracefully of strategy.failover needs room for the replacement: set rollingUpdate.maxSurge to at least 1"
 	)
 	application := func(fields string) string { return "failover: {application: {" + fields + "}}" }
@@ -22,7 +25,14 @@ func TestRulesOfFailover(t *testing.T) {
 		"PickN may fail over":                    {spec: placement(pickN, cluster(""))},
 		"a policy with groups may":               {spec: placement(groups, cluster("notReadySeconds: 0, purgeMode: Gracefully, gracePeriodSeconds: 60"))},
 		"PickAll has nowhere to go":              {spec: placement("placementType: PickAll", cluster("")), refusal: needs},
-		"nor have groups that overflow":          {spec: placement(groups+", affinityGroupMode: Overflow, replicaScheduling: [{division: Aggregated}]", cluster("")), refusal: needs},
+		"but its replicas have":                  {spec: placement(shares, "failover: {application: {purgeMode: Gracefully}, cluster: {notReadySeconds: 60}}")},
+		"not those that are on all of them":      {spec: placement(all+", replicaScheduling: [{type: Duplicated}]", cluster("")), refusal: needs},
+		"those of groups that overflow have":     {spec: placement(groups+", affinityGroupMode: Overflow, replicaScheduling: [{division: Aggregated}]", cluster(""))},
+		"these go as others are ready":           {spec: placement(shares, cluster("purgeMode: Directly")), refusal: ready},
+		"those of applications, too":             {spec: placement(shares, application("purgeMode: Never")), refusal: ready},
+		"however long that takes":                {spec: placement(shares, application("gracePeriodSeconds: 60")), refusal: ready},
+		"also for clusters":                      {spec: placement(groups+", affinityGroupMode: Overflow, replicaScheduling: [{division: Aggregated}]", cluster("gracePeriodSeconds: 60")), refusal: ready},
+		"a group goes as a whole, even so":       {spec: placement(groups+", replicaScheduling: [{division: Weighted}]", cluster("purgeMode: Directly"))},
 		"nor has PickFixed":                      {spec: placement("placementType: PickFixed, clusterNames: [a]", cluster("")), refusal: needs},
 		"nor has a placement without a policy":   {spec: "{resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: web}], strategy: {failover: {cluster: {}}}}", refusal: needs},
 		"External is not for failover":           {spec: placement(pickN, "type: External, "+cluster("")), refusal: "failover is not for type External"},

@@ -183,6 +183,7 @@ var alone = []promise{
 	{"a placement takes the first affinity group that fits, goes back to it, and moves nothing if none does", affinityGroupsFollowEachOther},
 	{"a placement leaves a cluster for another when the seconds of a toleration are over", placementsFailOver},
 	{"a placement leaves a cluster for another because what is placed there is not available", applicationsFailOver},
+	{"replicas of a divided Deployment go from ill clusters to others, and come back only for a reason", replicasFailOver},
 	{"a placement that leaves a cluster takes values of the status along as labels", valuesOfTheStatusGoAlong},
 	{"clusters that join fill up what is missing, and those that leave are replaced", clustersComeAndGo},
 	{"a cluster joins, gets what is placed, leaves, and joins again under its name", clusterJoinsAndLeaves},

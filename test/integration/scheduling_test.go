@@ -414,6 +414,44 @@ func applicationsFailOver(s *spec) {
 	awaitGone(s, s.member("member-3"), s.deployment())
 }
 
+// replicasFailOver takes the pods of a divided Deployment away from one member, and puts a taint on another: the others take their replicas,
+// and nothing comes back of itself.
+func replicasFailOver(s *spec) {
+	s.divisible(8)
+	s.place(dividing(placementv1beta1.RebalanceNever, 1, 1, 2), func(p *placementv1beta1.PlacementSpec) {
+		p.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{
+			Application: &placementv1beta1.ApplicationFailover{DecisionConditions: &placementv1beta1.FailoverDecisionConditions{TolerationSeconds: new(int32(4))}},
+			Cluster:     &placementv1beta1.ClusterFailover{},
+		}}
+	})
+	s.awaitAvailable("0")
+	s.awaitRunning(2, 2, 4)
+	s.cordon("member-3", true)
+	defer s.cordon("member-3", false)
+	began := time.Now()
+	require.NoError(s, s.member("member-3").DeleteAllOf(s.Context(), &corev1.Pod{}, client.InNamespace(s.name), client.GracePeriodSeconds(0)))
+	s.awaitRunning(4, 4, 0)
+	s.Logf("replicas run elsewhere %s after the pods were gone, which is tolerated for 4 s", time.Since(began).Round(time.Millisecond))
+	s.awaitScheduled(metav1.ConditionTrue, "; the placement fails over, and divides no replicas to member-3 (what is placed there has not been available for longer than 4 s)")
+
+	s.cordon("member-3", false)
+	s.awaitAvailable("0")
+	s.scaleTo(10)
+	s.awaitRunning(5, 5, 0) // an emptied workload is available wherever it is
+	update(s, s.hub, s.deployment(), func(d *appsv1.Deployment) { d.Annotations = map[string]string{"version": "2"} })
+	s.awaitAvailable("1")
+	s.awaitBindings("to get replicas", func(b *placementv1beta1.ClusterResourceBinding) bool { return b.Spec.ClusterDecision.Withheld == nil })
+	s.scaleTo(12)
+	s.awaitRunning(5, 5, 2) // what is added counts for it again
+
+	s.taintWith("member-1", corev1.TaintEffectNoExecute)
+	s.awaitRunning(0, 5, 7)
+	s.taint("member-1", false)
+	s.awaitBindings("to get replicas", func(b *placementv1beta1.ClusterResourceBinding) bool { return b.Spec.ClusterDecision.Withheld == nil })
+	s.scaleTo(13)
+	s.awaitRunning(1, 5, 7)
+}
+
 // valuesOfTheStatusGoAlong has the status of a Deployment say how many pods there are: that is a label of the Deployment wherever the
 // placement goes next. The cluster is left twice, and scaled in between.
 func valuesOfTheStatusGoAlong(s *spec) {

@@ -104,6 +104,11 @@ func DividingRuleOf(policy *PlacementPolicy, w Workload) *ReplicaSchedulingRule 
 	return nil
 }
 
+// RunsReplicas says that replicas of divided workloads are in force on a binding. Those of Jobs do not count: they are divided once.
+func RunsReplicas(binding BindingObject) bool {
+	return slices.ContainsFunc(binding.GetBindingSpec().ReplicaAssignments, func(a ReplicaAssignment) bool { return a.Replicas > 0 && !a.Workload().IsJob() })
+}
+
 // DividesReplicas says that a policy, which may be nil, has a rule that divides replicas.
 func DividesReplicas(policy *PlacementPolicy) bool {
 	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling, func(rule ReplicaSchedulingRule) bool { return rule.Type != ReplicasDuplicated })

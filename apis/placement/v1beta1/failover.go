@@ -222,6 +222,17 @@ func (a *ApplicationFailover) reconsiderAt(b BindingObject, left time.Time, bind
 	return time.Time{}, ""
 }
 
+// leaveOrReturnAt is when to think of a cluster that the placement holds: when it is to be left, or gets replicas again that were withheld
+// because of how what is placed there fared; zero if nothing would come of it. It says which of these.
+func (a *ApplicationFailover) leaveOrReturnAt(b BindingObject, now time.Time) (time.Time, string) {
+	withheld, health := b.GetBindingSpec().ClusterDecision.Withheld, b.GetBindingStatus().Health
+	if since := AvailableSince(b); withheld != nil && withheld.Because == CauseApplication && health.IsWell() && RunsReplicas(b) && !since.IsZero() {
+		return since.Add(a.Toleration()), "withheld no more"
+	}
+	at, _ := a.LeaveAt(health, now)
+	return at, at.UTC().Format(time.RFC3339)
+}
+
 // Overdue identifies, in few characters, the bindings whose clusters are to be left by now because of how what is placed there fares,
 // and those that were left for that reason and are to be thought of again; it is empty if there are none. next is when the next one is, if
 // nothing changes; zero if none is. barred says which clusters the placement keeps off: once it does not, it does not matter how a copy fares
@@ -232,8 +243,7 @@ func (a *ApplicationFailover) Overdue(bindings []BindingObject, barred func(clus
 		at, what := time.Time{}, ""
 		switch since, left := LeftSince(b); {
 		case IsLiveBinding(b):
-			at, _ = a.LeaveAt(b.GetBindingStatus().Health, now)
-			what = at.UTC().Format(time.RFC3339)
+			at, what = a.leaveOrReturnAt(b, now)
 		case left && !IsDeleting(b) && LeftBecauseOf(b) == CauseApplication && b.GetBindingStatus().Health.IsWell():
 			at, what = a.reconsiderAt(b, since, bindings, barred)
 		}

@@ -178,6 +178,27 @@ func TestWhatIsOverdue(t *testing.T) {
 	free, next := ask(1000, recovered())
 	assert.Empty(t, free, "how a copy fares that keeps nothing off does not matter")
 	assert.Zero(t, next)
+
+	withheld := func(replicas int32, because placementv1beta1.FailoverCause) *placementv1beta1.ClusterResourceBinding {
+		b := recovered()
+		b.Annotations, b.Spec.State = nil, placementv1beta1.BindingStateBound
+		b.Spec.ClusterDecision.Withheld = &placementv1beta1.WithheldReplicas{Because: because}
+		b.Spec.ReplicaAssignments = []placementv1beta1.ReplicaAssignment{
+			{Group: "apps", Kind: "Deployment", Name: "web", Replicas: replicas}, {Group: "batch", Kind: "Job", Name: "once", Replicas: 3},
+		}
+		return b
+	}
+	waits, next := ask(100, withheld(2, placementv1beta1.CauseApplication))
+	assert.Empty(t, waits)
+	assert.Equal(t, start.Add(150*time.Second), next.UTC(), "what still runs has to be available for the toleration")
+	counts, next := ask(150, withheld(2, placementv1beta1.CauseApplication))
+	assert.NotEmpty(t, counts, "it gets replicas again")
+	assert.Zero(t, next)
+	for _, other := range []*placementv1beta1.ClusterResourceBinding{withheld(0, placementv1beta1.CauseApplication), withheld(2, placementv1beta1.CauseCluster)} {
+		told, next := ask(1000, other)
+		assert.Empty(t, told, "that an emptied workload is available tells nothing, and a cluster that was ill tells of itself")
+		assert.Zero(t, next)
+	}
 }
 
 func TestPurgeModes(t *testing.T) {

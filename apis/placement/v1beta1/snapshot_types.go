@@ -77,6 +77,32 @@ type ClusterDecision struct {
 	// Assignments are the replicas of divided workloads that the cluster is to run. Only on bindings.
 	// +kubebuilder:validation:MaxItems=1000
 	Assignments []ReplicaAssignment `json:"assignments,omitempty"`
+
+	// Withheld says that the cluster gets no replicas of divided workloads, because the placement fails over from it and
+	// stays on it (PickAll). Only on bindings. An addition of fleetflow.
+	Withheld *WithheldReplicas `json:"withheld,omitempty"`
+}
+
+// WithheldReplicas says since when, and why, a cluster gets no replicas of divided workloads. If it is because of how what is placed
+// there fares, it ends when the resources or the policy change, or once what still runs there has been available for the time of
+// toleration: that an emptied workload is available tells nothing.
+type WithheldReplicas struct {
+	// Since is when the cluster was found to be one that the placement fails over from.
+	// +kubebuilder:validation:Required
+	Since metav1.Time `json:"since"`
+
+	// Because is Application if it is because of how what is placed there fares, Cluster if it is because of the cluster.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=Application;Cluster
+	Because FailoverCause `json:"because"`
+
+	// Reason says why, for people.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason"`
+
+	// ResourceSnapshotName is the latest resource snapshot of then: with another, the cluster counts again.
+	ResourceSnapshotName string `json:"resourceSnapshotName,omitempty"`
 }
 
 // ClusterScore is how well a cluster fits.

@@ -57,7 +57,8 @@ type RolloutStrategy struct {
 	Lifecycle *ClusterLifecycle `json:"lifecycle,omitempty"`
 
 	// Failover says when the placement leaves clusters for others. Only for a policy that picks a number of clusters
-	// (PickN) or has affinityGroups, and not for type External.
+	// (PickN), has affinityGroups or divides replicas, and not for type External. Where all clusters stay picked (PickAll), only replicas
+	// go to others, each as another is ready there.
 	// An addition of fleetflow; without it, what is placed stays where it is, as in KubeFleet.
 	Failover *FailoverStrategy `json:"failover,omitempty"`
 }

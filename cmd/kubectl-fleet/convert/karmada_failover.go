@@ -34,6 +34,9 @@ func (p *propagation) readFailover(in Input, spec fields, made placing) error {
 	if err != nil {
 		return err
 	}
+	if onlyReplicasMove(made.policy) {
+		p.leaveReplicasTime(in, application, cluster)
+	}
 	if application != nil || cluster != nil {
 		made.strategy.Failover = &placementv1beta1.FailoverStrategy{Application: application, Cluster: cluster}
 	}
@@ -99,7 +102,7 @@ func (p *propagation) readPurge(in Input, of fields, name string, made placing) 
 	}
 	if canGo = canFailOver(made.policy); !canGo {
 		of.take("statePreservation") // what is not left has nothing to go along
-		p.note(in, "spec.failover."+name, Unsupported, "every cluster that fits is placed on, so that there is none to go to: pick a number of clusters, or use affinityGroups")
+		p.note(in, "spec.failover."+name, Unsupported, "every cluster that fits is placed on, so that there is none to go to: pick a number of clusters, use affinityGroups, or divide replicas")
 	}
 	return mode, canGo, nil
 }
@@ -171,8 +174,37 @@ func (p *propagation) readPurgeMode(in Input, of, mode string) placementv1beta1.
 	return purge
 }
 
+// leaveReplicasTime takes away what does not count where only replicas go to other clusters: they go as others are ready there.
+func (p *propagation) leaveReplicasTime(in Input, application *placementv1beta1.ApplicationFailover, cluster *placementv1beta1.ClusterFailover) {
+	const text = "what is placed stays on every cluster that fits, and its replicas go from an ill one as others are ready elsewhere, however long that takes"
+	if application != nil {
+		if application.PurgeMode != "" && application.PurgeMode != placementv1beta1.PurgeGracefully {
+			p.note(in, "spec.failover.application.purgeMode", Changed, text)
+		}
+		if application.GracePeriodSeconds != nil {
+			p.note(in, "spec.failover.application.gracePeriodSeconds", Changed, text)
+		}
+		application.PurgeMode, application.GracePeriodSeconds = "", nil
+	}
+	if cluster != nil {
+		if cluster.PurgeMode != "" && cluster.PurgeMode != placementv1beta1.PurgeGracefully {
+			p.note(in, "spec.failover.cluster.purgeMode", Changed, text)
+		}
+		cluster.PurgeMode = ""
+	}
+}
+
 // canFailOver says that a policy has other clusters to go to.
 func canFailOver(policy *placementv1beta1.PlacementPolicy) bool {
-	return policy.PlacementType == placementv1beta1.PickNPlacementType ||
-		len(policy.AffinityGroups) > 0 && policy.AffinityGroupMode != placementv1beta1.AffinityGroupOverflow
+	return policy.PlacementType == placementv1beta1.PickNPlacementType || movesAsAGroup(policy) || onlyReplicasMove(policy)
+}
+
+// movesAsAGroup says that a policy goes to another group of clusters if one has none.
+func movesAsAGroup(policy *placementv1beta1.PlacementPolicy) bool {
+	return len(policy.AffinityGroups) > 0 && policy.AffinityGroupMode != placementv1beta1.AffinityGroupOverflow
+}
+
+// onlyReplicasMove says that what is placed stays on every cluster that fits, and only its replicas go to others.
+func onlyReplicasMove(policy *placementv1beta1.PlacementPolicy) bool {
+	return policy.PlacementType == placementv1beta1.PickAllPlacementType && placementv1beta1.DividesReplicas(policy) && !movesAsAGroup(policy)
 }

@@ -315,6 +315,33 @@ func TestWhoFailsOverIsWokenByTheHealthOfClusters(t *testing.T) {
 	}
 }
 
+func TestWhoseReplicasAreWithheldIsWokenWhenTheyAreNotAnyMore(t *testing.T) {
+	shares := &placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{{}}}
+	withheld := placement("withheld", shares)
+	withheld.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{}}}
+	on := binding(withheld, "other")
+	on.Spec.SchedulingPolicySnapshotName = told(withheld, metav1.ConditionTrue).GetName()
+	noted := on.DeepCopy()
+	noted.Spec.ClusterDecision.Withheld = &placementv1beta1.WithheldReplicas{Because: placementv1beta1.CauseCluster}
+	evicted := cluster(named("other"))
+	evicted.Spec.Taints = []clusterv1beta1.Taint{{Key: "ill", Effect: corev1.TaintEffectNoExecute}}
+	for sentence, tc := range map[string]struct {
+		cluster *clusterv1beta1.MemberCluster
+		binding *placementv1beta1.ClusterResourceBinding
+		want    marks
+	}{
+		"a cluster is ill":              {evicted, on, marks{"withheld clusters"}},
+		"which is noted":                {evicted, noted, nil},
+		"none is, as is noted":          {cluster(named("other")), noted, marks{"withheld clusters"}},
+		"none is, and nothing is noted": {cluster(named("other")), on, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t, tc.cluster, withheld.DeepCopy(), told(withheld, metav1.ConditionTrue), tc.binding.DeepCopy())
+			assert.ElementsMatch(t, tc.want, h.reconcile(t, clusterwatch.Request{Cluster: "other", Changed: framework.Presence}))
+		})
+	}
+}
+
 func TestWhoCountsForHowLongAGroupFitsIsWokenWhenItBeginsAndCeasesTo(t *testing.T) {
 	began, counting := placement("began", inGroups()), placement("counting", inGroups())
 	fromOther := func(of *placementv1beta1.ClusterResourcePlacement) *placementv1beta1.ClusterResourceBinding {

@@ -45,8 +45,8 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	switch {
 	case stake.mustDecideAnew(changed, gone):
 		return Yes
-	case stake.dependsOnOthers(changed):
-		return Perhaps
+	case stake.dependsOnOthers(changed), stake.Bound && stake.FailsOver && changed == framework.Presence:
+		return Perhaps // what has become of a cluster that it has before it was watched may have it leave it
 	case changed.OfAny() && kind == placementv1beta1.PickNPlacementType:
 		return Perhaps // the changed cluster may have been in the way of a third one
 	case changed.OfAny():

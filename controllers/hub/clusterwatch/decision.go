@@ -155,12 +155,12 @@ func differsFromBindings(decision scheduler.Decision, bindings []scheduler.Bindi
 	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 {
 		return true
 	}
-	states := make(map[string]placementv1beta1.BindingState, len(bindings))
+	states, withheld := make(map[string]placementv1beta1.BindingState, len(bindings)), make(map[string]bool, len(bindings))
 	for _, binding := range bindings {
-		states[binding.Name] = binding.State
+		states[binding.Name], withheld[binding.Name] = binding.State, binding.Decision.Withheld != nil
 	}
 	for _, kept := range decision.Keep {
-		if states[kept.Name] != kept.State {
+		if states[kept.Name] != kept.State || withheld[kept.Name] != (kept.Decision.Withheld != nil) {
 			return true
 		}
 	}

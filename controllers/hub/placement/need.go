@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -69,6 +70,8 @@ func changeSinceSelection(facts *Facts) (cause, demand string) {
 		return wf.CauseBindings, fmt.Sprintf("clusters picked for generation %d", facts.Placement.GetGeneration())
 	case facts.policyDue():
 		return wf.CauseBindings, fmt.Sprintf("policy due with resource snapshot %d", facts.Latest.Index)
+	case facts.countsAgain():
+		return wf.CauseBindings, "replicas withheld before " + snapshot.LatestOf(facts.Placement)
 	case placementv1beta1.AsksToReschedule(facts.Placement, facts.Policy):
 		return wf.CauseBindings, "reschedule " + facts.Placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 	case len(facts.Unlearnt) > 0:
@@ -145,6 +148,19 @@ func (f *Facts) waitsForTime() bool {
 // did not know.
 func (f *Facts) isOverdue() bool {
 	return placementv1beta1.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() && f.Policy.GetAnnotations()[placementv1beta1.OverdueAnnotation] != f.Overdue
+}
+
+// countsAgain says that replicas are withheld from clusters because of how what was placed there fared, which was something else than
+// is placed by now.
+func (f *Facts) countsAgain() bool {
+	if placementv1beta1.ApplicationFailoverOf(f.Placement) == nil {
+		return false
+	}
+	latest := snapshot.LatestOf(f.Placement)
+	return slices.ContainsFunc(f.Bindings, func(binding placementv1beta1.BindingObject) bool {
+		withheld := binding.GetBindingSpec().ClusterDecision.Withheld
+		return withheld != nil && withheld.Because == placementv1beta1.CauseApplication && withheld.ResourceSnapshotName != latest && placementv1beta1.IsLiveBinding(binding)
+	})
 }
 
 // untilOverdue is after how long a cluster is to be left if nothing changes; 0 if none is.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -187,6 +188,20 @@ func TestNeedsWork(t *testing.T) {
 		"one has recovered that is held": {cause: wf.CauseBindings, change: func(s situation) situation {
 			s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
 			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.OverdueAnnotation: "abc"})
+			return s.failingOver()
+		}},
+		"replicas were withheld for what is not placed any more": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.binding("member2").Spec.ClusterDecision.Withheld = &placementv1beta1.WithheldReplicas{Because: placementv1beta1.CauseApplication, ResourceSnapshotName: "earlier"}
+			return s.failingOver()
+		}},
+		"replicas are withheld for what is placed": {change: func(s situation) situation {
+			s.binding("member2").Spec.ClusterDecision.Withheld = &placementv1beta1.WithheldReplicas{
+				Because: placementv1beta1.CauseApplication, ResourceSnapshotName: snapshot.LatestOf(s.Placement),
+			}
+			return s.failingOver()
+		}},
+		"replicas are withheld for an ill cluster": {change: func(s situation) situation {
+			s.binding("member2").Spec.ClusterDecision.Withheld = &placementv1beta1.WithheldReplicas{Because: placementv1beta1.CauseCluster}
 			return s.failingOver()
 		}},
 		"a copy that stays until it is evicted": {change: func(s situation) situation {

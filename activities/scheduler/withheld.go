@@ -1,0 +1,177 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// withholdsReplicas says that a placement which fails over stays on the clusters that fit, so that only their replicas go to others.
+func withholdsReplicas(facts Facts) bool {
+	return facts.Failover != nil && typeOf(facts.Policy) == placementv1beta1.PickAllPlacementType && placementv1beta1.DividesReplicas(facts.Policy)
+}
+
+// isReplacedAsAWhole says that clusters which are to be left make place for others.
+func (c *cycle) isReplacedAsAWhole() bool {
+	return !withholdsReplicas(c.facts) || len(c.facts.Policy.AffinityGroups) > 0 && len(overflowingGroups(c.facts.Policy)) == 0
+}
+
+// withholdReplicas notes with the bindings that stay from which clusters replicas are withheld.
+func withholdReplicas(c *cycle) {
+	bindings := make(map[string]*Binding, len(c.facts.Bindings))
+	for i := range c.facts.Bindings {
+		bindings[c.facts.Bindings[i].Name] = &c.facts.Bindings[i]
+	}
+	for i := range c.decision.Keep {
+		kept := &c.decision.Keep[i]
+		binding := bindings[kept.Name]
+		before := binding.Decision.Withheld
+		if kept.Decision.Withheld = c.withheldFrom(binding); kept.Decision.Withheld == nil {
+			continue
+		}
+		if before == nil || !binding.holdsCluster() {
+			c.decision.NewlyWithheld = append(c.decision.NewlyWithheld, kept.Name)
+		}
+	}
+	slices.Sort(c.decision.NewlyWithheld)
+}
+
+// withheldFrom says why a cluster gets no replicas from now on; nil if it does.
+func (c *cycle) withheldFrom(binding *Binding) *placementv1beta1.WithheldReplicas {
+	if !withholdsReplicas(c.facts) || !binding.holdsCluster() {
+		return nil
+	}
+	before := binding.Decision.Withheld
+	since := metav1.NewTime(c.facts.Now.UTC().Truncate(time.Second))
+	if before != nil {
+		since = metav1.NewTime(placementv1beta1.NotAfter(before.Since.Time, since.Time))
+	}
+	switch reason := c.failing[binding.Cluster]; {
+	case reason != "" && !c.ill[binding.Cluster] && c.standsWithheld(binding):
+		return before // that the cluster is ill as well ends before
+	case reason != "":
+		withheld := &placementv1beta1.WithheldReplicas{Since: since, Because: placementv1beta1.CauseCluster, Reason: reason}
+		if c.ill[binding.Cluster] {
+			withheld.Because, withheld.ResourceSnapshotName = placementv1beta1.CauseApplication, c.facts.Resources
+		}
+		return withheld
+	case c.standsWithheld(binding):
+		kept := *before
+		kept.Since = since
+		return &kept
+	}
+	return nil
+}
+
+// standsWithheld says that replicas stay withheld from a cluster where nothing is ill by now, because what was placed there was: an
+// emptied workload is available whatever the cluster is like.
+func (c *cycle) standsWithheld(binding *Binding) bool {
+	before, rule := binding.Decision.Withheld, c.facts.Failover.Application
+	if before == nil || rule == nil || before.Because != placementv1beta1.CauseApplication || before.ResourceSnapshotName != c.facts.Resources || !c.facts.isSettled(*binding) {
+		return false
+	}
+	if !binding.Runs || !binding.Health.IsWell() || binding.AvailableSince.IsZero() {
+		return true
+	}
+	until := binding.AvailableSince.Add(rule.Toleration())
+	if stands := until.After(c.facts.Now); !stands {
+		return false
+	}
+	c.decision.wake(until)
+	return true
+}
+
+// tellWithheld says from which clusters replicas are withheld.
+func (d *Decision) tellWithheld() string {
+	var told []string
+	for _, kept := range d.Keep {
+		if withheld := kept.Decision.Withheld; withheld != nil {
+			told = append(told, kept.Decision.ClusterName+" ("+withheld.Reason+")")
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return "; the placement fails over, and divides no replicas to " + listWorkloads(told)
+}
+
+// withheldReason is why replicas are withheld from the cluster of a binding.
+func (d *Decision) withheldReason(binding string) string {
+	for _, kept := range d.Keep {
+		if kept.Name == binding && kept.Decision.Withheld != nil {
+			return kept.Decision.Withheld.Reason
+		}
+	}
+	return ""
+}
+
+// leaveReplicas leaves to the clusters from which replicas are withheld what the other clusters do not take, as far as it is there. It
+// returns what finds no place even so.
+func leaveReplicas(left int64, shares []share) int64 {
+	order := make([]*share, 0, len(shares))
+	for i := range shares {
+		if shares[i].withheld {
+			order = append(order, &shares[i])
+		}
+	}
+	slices.SortFunc(order, func(a, b *share) int {
+		return cmp.Or(cmp.Compare(b.leavable, a.leavable), cmp.Compare(a.tie, b.tie), cmp.Compare(a.cluster, b.cluster))
+	})
+	for _, s := range order {
+		stays := min(left, s.leavable)
+		s.seats += stays
+		left -= stays
+	}
+	return left
+}
+
+// withhold has a share get nothing but what others do not take of what is there.
+func (s *share) withhold() {
+	s.withheld, s.leavable = true, max(0, min(s.current, s.upper))
+	s.votes, s.lower, s.upper, s.free = 0, 0, 0, 0
+}
+
+// describeWithheld says why a cluster from which replicas are withheld has as many as it has.
+func describeWithheld(withheld *placementv1beta1.WithheldReplicas, seats int64) string {
+	if seats > 0 {
+		return "no other cluster takes them, so that they stay: " + withheld.Reason
+	}
+	return "withheld: " + withheld.Reason
+}
+
+// staysOn names the clusters on which replicas stay that are withheld from them, because no other cluster takes them.
+func staysOn(shares []share) string {
+	var names []string
+	for i := range shares {
+		if shares[i].withheld && shares[i].seats > 0 {
+			names = append(names, shares[i].cluster)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", and what runs stays on " + listWorkloads(names)
+}
+
+// describeWithholding says, for people, why a cluster gets no replicas, and until when.
+func describeWithholding(withheld *placementv1beta1.WithheldReplicas, rule *placementv1beta1.FailoverStrategy) string {
+	said := fmt.Sprintf("it gets no replicas since %s: %s", withheld.Since.UTC().Format(time.RFC3339), withheld.Reason)
+	if withheld.Because == placementv1beta1.CauseApplication && rule.Application != nil {
+		said += fmt.Sprintf("; it counts again when the resources or the policy change, or once what still runs there has been available for %d s", int64(rule.Application.Toleration()/time.Second))
+	}
+	return said
+}
+
+// withheldAtOnce is when replicas were withheld from a cluster, if that was within the time in which clusters are left at once.
+func (b *Binding) withheldAtOnce(now time.Time) (at time.Time, counts bool) {
+	withheld := b.Decision.Withheld
+	if withheld == nil || !b.holdsCluster() {
+		return time.Time{}, false
+	}
+	return withheld.Since.Time, now.Sub(withheld.Since.Time).Abs() <= atOnce
+}
