@@ -55,7 +55,7 @@ func (f *federation) placeNamespace(namespace *federated, objects []*federated) 
 			f.note(x.in, "spec.placement.clusters", Ignored, "not placed on %s: its namespace is not there", strings.Join(left, ", "))
 		}
 		// A ClusterResourceOverride of the namespace would change what is in it, too.
-		if len(namespace.rules) == 0 && key(x.targets) == key(namespace.targets) && x.abandon == namespace.abandon && x.report == namespace.report {
+		if len(namespace.rules) == 0 && x.targets.equal(namespace.targets) && x.abandon == namespace.abandon && x.report == namespace.report {
 			together = append(together, x)
 		} else {
 			apart = append(apart, x)

@@ -42,6 +42,11 @@ func (t targets) isNowhere() bool { return t.byName && len(t.names) == 0 }
 
 func (t targets) isEverywhere() bool { return !t.byName && len(t.selectors) == 0 }
 
+// equal says that both are the same clusters.
+func (t targets) equal(other targets) bool {
+	return t.byName == other.byName && slices.Equal(t.names, other.names) && slices.EqualFunc(t.selectors, other.selectors, func(a, b metav1.LabelSelector) bool { return reflect.DeepEqual(a, b) })
+}
+
 // intersect are the clusters of both.
 func (t targets) intersect(other targets) targets {
 	both := targets{byName: t.byName || other.byName}
