@@ -180,19 +180,28 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 		if binding.holdsCluster() {
 			held++
 		}
-		if at, counts := binding.withheldAtOnce(facts.Now); binding.Decision.Withheld != nil {
-			if counts {
-				due = append(due, at)
-			}
-			continue
-		}
-		if at := failover.DueOf(orEmpty(facts.Policy).Tolerations, facts.Failover, cluster, binding.Health, facts.Now).At; !at.IsZero() && !at.After(facts.Now.Add(atOnce)) {
+		if at, is := dueAtOnce(facts, binding, cluster); is {
 			due = append(due, at)
 		}
 	}
 	if together := mostWithin(due, atOnce); together < 3 || 2*together <= held {
 		return nil
 	}
+	return listHeld(facts, decision)
+}
+
+// dueAtOnce is when the placement leaves the cluster of a binding, or when it withheld replicas from it, if that is near enough to now to count
+// among those that are left at once.
+func dueAtOnce(facts Facts, binding Binding, cluster *clusterv1beta1.MemberCluster) (at time.Time, is bool) {
+	if withheld := binding.Decision.Withheld; withheld != nil && binding.holdsCluster() {
+		return withheld.Since.Time, facts.Now.Sub(withheld.Since.Time).Abs() <= atOnce
+	}
+	at = failover.DueOf(orEmpty(facts.Policy).Tolerations, facts.Failover, cluster, binding.Health, facts.Now).At
+	return at, !at.IsZero() && !at.After(facts.Now.Add(atOnce))
+}
+
+// listHeld lists the bindings that a decision lets go, or withholds replicas from, because the placement fails over.
+func listHeld(facts Facts, decision Decision) []placementv1beta1.HeldRemoval {
 	var removals []placementv1beta1.HeldRemoval
 	for _, binding := range facts.Bindings {
 		if reason := decision.FailedOver[binding.Name]; reason != "" {

@@ -166,12 +166,3 @@ func describeWithholding(withheld *placementv1beta1.WithheldReplicas, rule *plac
 	}
 	return said
 }
-
-// withheldAtOnce is when replicas were withheld from a cluster, if that was within the time in which clusters are left at once.
-func (b *Binding) withheldAtOnce(now time.Time) (at time.Time, counts bool) {
-	withheld := b.Decision.Withheld
-	if withheld == nil || !b.holdsCluster() {
-		return time.Time{}, false
-	}
-	return withheld.Since.Time, now.Sub(withheld.Since.Time).Abs() <= atOnce
-}

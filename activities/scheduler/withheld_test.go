@@ -398,11 +398,11 @@ func checkFailoverOfShares(t *testing.T, seed int) {
 		entry := weighing(int32(1+d.IntN(3)), name)
 		if most[name] = 1000; d.one(3) {
 			most[name] = int32(2 + d.IntN(8))
-			entry.MaxReplicas = ptr.To(most[name])
+			entry.MaxReplicas = new(most[name])
 		}
 		if d.one(4) {
 			least[name] = int32(d.IntN(3))
-			entry.MinReplicas = ptr.To(least[name])
+			entry.MinReplicas = new(least[name])
 		}
 		rule.Clusters = append(rule.Clusters, entry)
 	}

@@ -45,8 +45,8 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	switch {
 	case stake.mustDecideAnew(changed, gone):
 		return Yes
-	case stake.dependsOnOthers(changed), stake.Bound && stake.FailsOver && changed == framework.Presence:
-		return Perhaps // what has become of a cluster that it has before it was watched may have it leave it
+	case stake.mayDecideAnew(changed):
+		return Perhaps
 	case changed.OfAny() && kind == placementv1beta1.PickNPlacementType:
 		return Perhaps // the changed cluster may have been in the way of a third one
 	case changed.OfAny():
@@ -65,6 +65,12 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 		return Perhaps
 	}
 	return Yes
+}
+
+// mayDecideAnew says that only a decision tells: other clusters count, or it is not known what has become of a cluster that a placement has
+// and may leave, as it was not watched before.
+func (s Stake) mayDecideAnew(changed framework.Interest) bool {
+	return s.dependsOnOthers(changed) || s.Bound && s.FailsOver && changed == framework.Presence
 }
 
 // dependsOnOthers says that other clusters may cease or begin to be fit: with the first or the last that reports its namespaces, or
