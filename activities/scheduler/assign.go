@@ -227,6 +227,20 @@ func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *
 	return reasons, false
 }
 
+// staysOn names the clusters on which replicas stay that are withheld from them, because no other cluster takes them.
+func staysOn(shares []share) string {
+	var names []string
+	for i := range shares {
+		if shares[i].withheld && shares[i].seats > 0 {
+			names = append(names, shares[i].cluster)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", and what runs stays on " + listWorkloads(names)
+}
+
 // keepsReplicas says that replicas which run stay where they are if that can be.
 func (a *assigner) keepsReplicas(rule *placementv1beta1.ReplicaSchedulingRule) bool {
 	return rule.Rebalance != placementv1beta1.RebalanceAlways && !a.cycle.facts.Afresh

@@ -228,7 +228,7 @@ func (c *cycle) releaseObsolete(cluster string) {
 // keepBinding leaves a binding in place, in the state it has.
 func (c *cycle) keepBinding(binding Binding, decision placementv1beta1.ClusterDecision) {
 	c.decision.Keep = append(c.decision.Keep, Kept{Name: binding.Name, State: binding.State, Decision: decision})
-	if c.failing[binding.Cluster] != "" && c.isReplacedAsAWhole() {
+	if c.failing[binding.Cluster] != "" && replacesClusters(c) {
 		c.amiss++
 	}
 	decision.Assignments = nil // they are told on bindings only

@@ -172,7 +172,7 @@ func (e *explainer) describeLeaving(name string) string {
 	if withheld := e.withheld[name]; withheld != nil {
 		return describeWithholding(withheld, e.cycle.facts.Failover)
 	}
-	if due, later := e.cycle.dueLater[name]; later && !e.cycle.isReplacedAsAWhole() {
+	if due, later := e.cycle.dueLater[name]; later && !replacesClusters(e.cycle) {
 		return fmt.Sprintf("its replicas go to other clusters at %s, as far as these take them and nothing changes: then %s", due.At.UTC().Format(time.RFC3339), due.Reason)
 	} else if later {
 		return fmt.Sprintf("the placement leaves it at %s, if nothing changes and another cluster can be picked: then %s", due.At.UTC().Format(time.RFC3339), due.Reason)

@@ -119,6 +119,20 @@ func tellFailover(c *cycle, d *Decision) {
 	forgetOldBars(d.Bars)
 }
 
+// tellWithheld says from which clusters replicas are withheld.
+func (d *Decision) tellWithheld() string {
+	var told []string
+	for _, kept := range d.Keep {
+		if withheld := kept.Decision.Withheld; withheld != nil {
+			told = append(told, kept.Decision.ClusterName+" ("+withheld.Reason+")")
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return "; the placement fails over, and divides no replicas to " + listWorkloads(told)
+}
+
 // forgetOldBars keeps no more bars than can be noted.
 func forgetOldBars(bars map[string]Bar) {
 	if len(bars) <= maxBars {
@@ -187,7 +201,7 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 	if together := mostWithin(due, atOnce); together < 3 || 2*together <= held {
 		return nil
 	}
-	return listHeld(facts, decision)
+	return listLeftAtOnce(facts, decision)
 }
 
 // dueAtOnce is when the placement leaves the cluster of a binding, or when it withheld replicas from it, if that is near enough to now to count
@@ -200,8 +214,8 @@ func dueAtOnce(facts Facts, binding Binding, cluster *clusterv1beta1.MemberClust
 	return at, !at.IsZero() && !at.After(facts.Now.Add(atOnce))
 }
 
-// listHeld lists the bindings that a decision lets go, or withholds replicas from, because the placement fails over.
-func listHeld(facts Facts, decision Decision) []placementv1beta1.HeldRemoval {
+// listLeftAtOnce lists the bindings that a decision lets go, or withholds replicas from, because the placement fails over.
+func listLeftAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemoval {
 	var removals []placementv1beta1.HeldRemoval
 	for _, binding := range facts.Bindings {
 		if reason := decision.FailedOver[binding.Name]; reason != "" {

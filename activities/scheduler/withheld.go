@@ -16,8 +16,8 @@ func withholdsReplicas(facts Facts) bool {
 	return facts.Failover != nil && typeOf(facts.Policy) == placementv1beta1.PickAllPlacementType && placementv1beta1.DividesReplicas(facts.Policy)
 }
 
-// isReplacedAsAWhole says that clusters which are to be left make place for others.
-func (c *cycle) isReplacedAsAWhole() bool {
+// replacesClusters says that clusters which are to be left make place for others.
+func replacesClusters(c *cycle) bool {
 	return !withholdsReplicas(c.facts) || len(c.facts.Policy.AffinityGroups) > 0 && len(overflowingGroups(c.facts.Policy)) == 0
 }
 
@@ -31,7 +31,7 @@ func withholdReplicas(c *cycle) {
 		kept := &c.decision.Keep[i]
 		binding := bindings[kept.Name]
 		before := binding.Decision.Withheld
-		if kept.Decision.Withheld = c.withheldFrom(binding); kept.Decision.Withheld == nil {
+		if kept.Decision.Withheld = withheldFrom(c, binding); kept.Decision.Withheld == nil {
 			continue
 		}
 		if before == nil || !binding.holdsCluster() {
@@ -42,7 +42,7 @@ func withholdReplicas(c *cycle) {
 }
 
 // withheldFrom says why a cluster gets no replicas from now on; nil if it does.
-func (c *cycle) withheldFrom(binding *Binding) *placementv1beta1.WithheldReplicas {
+func withheldFrom(c *cycle, binding *Binding) *placementv1beta1.WithheldReplicas {
 	if !withholdsReplicas(c.facts) || !binding.holdsCluster() {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (c *cycle) withheldFrom(binding *Binding) *placementv1beta1.WithheldReplica
 		since = metav1.NewTime(placementv1beta1.NotAfter(before.Since.Time, since.Time))
 	}
 	switch reason := c.failing[binding.Cluster]; {
-	case reason != "" && !c.ill[binding.Cluster] && c.standsWithheld(binding):
+	case reason != "" && !c.ill[binding.Cluster] && standsWithheld(c, binding):
 		return before // that the cluster is ill as well ends before
 	case reason != "":
 		withheld := &placementv1beta1.WithheldReplicas{Since: since, Because: placementv1beta1.CauseCluster, Reason: reason}
@@ -60,7 +60,7 @@ func (c *cycle) withheldFrom(binding *Binding) *placementv1beta1.WithheldReplica
 			withheld.Because, withheld.ResourceSnapshotName = placementv1beta1.CauseApplication, c.facts.Resources
 		}
 		return withheld
-	case c.standsWithheld(binding):
+	case standsWithheld(c, binding):
 		kept := *before
 		kept.Since = since
 		return &kept
@@ -70,7 +70,7 @@ func (c *cycle) withheldFrom(binding *Binding) *placementv1beta1.WithheldReplica
 
 // standsWithheld says that replicas stay withheld from a cluster where nothing is ill by now, because what was placed there was: an
 // emptied workload is available whatever the cluster is like.
-func (c *cycle) standsWithheld(binding *Binding) bool {
+func standsWithheld(c *cycle, binding *Binding) bool {
 	before, rule := binding.Decision.Withheld, c.facts.Failover.Application
 	if before == nil || rule == nil || before.Because != placementv1beta1.CauseApplication || before.ResourceSnapshotName != c.facts.Resources || !c.facts.isSettled(*binding) {
 		return false
@@ -84,20 +84,6 @@ func (c *cycle) standsWithheld(binding *Binding) bool {
 	}
 	c.decision.wake(until)
 	return true
-}
-
-// tellWithheld says from which clusters replicas are withheld.
-func (d *Decision) tellWithheld() string {
-	var told []string
-	for _, kept := range d.Keep {
-		if withheld := kept.Decision.Withheld; withheld != nil {
-			told = append(told, kept.Decision.ClusterName+" ("+withheld.Reason+")")
-		}
-	}
-	if len(told) == 0 {
-		return ""
-	}
-	return "; the placement fails over, and divides no replicas to " + listWorkloads(told)
 }
 
 // withheldReason is why replicas are withheld from the cluster of a binding.
@@ -142,20 +128,6 @@ func describeWithheld(withheld *placementv1beta1.WithheldReplicas, seats int64) 
 		return "no other cluster takes them, so that they stay: " + withheld.Reason
 	}
 	return "withheld: " + withheld.Reason
-}
-
-// staysOn names the clusters on which replicas stay that are withheld from them, because no other cluster takes them.
-func staysOn(shares []share) string {
-	var names []string
-	for i := range shares {
-		if shares[i].withheld && shares[i].seats > 0 {
-			names = append(names, shares[i].cluster)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return ", and what runs stays on " + listWorkloads(names)
 }
 
 // describeWithholding says, for people, why a cluster gets no replicas, and until when.
