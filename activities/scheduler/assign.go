@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -306,13 +304,6 @@ func (a *assigner) limitsOf(demand *placementv1beta1.ReplicaDemand) []*placement
 	return limits
 }
 
-// wake has the decision made anew at a time, unless that is to be earlier.
-func (d *Decision) wake(at time.Time) {
-	if d.WakeAt.IsZero() || at.Before(d.WakeAt) {
-		d.WakeAt = at
-	}
-}
-
 // sharesOf are the shares of the clusters in a division, in the order of the targets.
 func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule,
 	limits []*placementv1beta1.ReplicaAssignment) []share {
@@ -394,17 +385,6 @@ func (s *share) describeSeats(unmatched bool, votes, afresh int64) string {
 
 // reasonUnmatched is why a cluster gets nothing for which the rule has no entry.
 const reasonUnmatched = "no entry of clusters matches the cluster"
-
-// named is how many workloads a message names.
-const named = 3
-
-// listWorkloads lists what is said of workloads, and counts the rest if it is much.
-func listWorkloads(said []string) string {
-	if len(said) <= named {
-		return strings.Join(said, ", ")
-	}
-	return fmt.Sprintf("%s, and %d more", strings.Join(said[:named], ", "), len(said)-named)
-}
 
 // describeDivision is what a message adds about workloads whose replicas find no place, or that are not divided.
 func (d *Decision) describeDivision() string {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -218,6 +219,24 @@ type Decision struct {
 	Unplaced []string
 	// Undivided says, in words, which workloads are not divided although a rule selects them, and why.
 	Undivided []string
+}
+
+// wake has the decision made anew at a time, unless that is to be earlier.
+func (d *Decision) wake(at time.Time) {
+	if d.WakeAt.IsZero() || at.Before(d.WakeAt) {
+		d.WakeAt = at
+	}
+}
+
+// named is how many workloads a message names.
+const named = 3
+
+// listWorkloads lists what is said of workloads, and counts the rest if it is much.
+func listWorkloads(said []string) string {
+	if len(said) <= named {
+		return strings.Join(said, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(said[:named], ", "), len(said)-named)
 }
 
 // Kept is an existing binding that stays, or that is picked again.
