@@ -170,3 +170,30 @@ func TestTheJobsOfAnAnalysisThatIsOverAreDeletedUnlessTheyHaveEnded(t *testing.T
 	require.Len(t, left.Items, 1, "whose log people want to see")
 	assert.Contains(t, left.Items[0].Name, "e2e")
 }
+
+func TestNoJobIsMadeForAnAnalysisThatIsStoppedWhileItIsMeasured(t *testing.T) {
+	f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), runsJob(1))
+	require.NoError(t, f.Create(t.Context(), cronJob()))
+	jobs := metricsource.Jobs{Client: f.Client, Live: f.Client, Reach: analysis.Reach{JobNamespaces: []string{"jobs"}}, Clock: f.clock}
+	of := &fleetflowv1alpha1.StageAnalysisRun{}
+	require.NoError(t, f.Get(t.Context(), client.ObjectKey{Name: "web-17-canary-after"}, of))
+	question := metricsource.Question{Metric: of.Spec.Metrics[0], Of: of.DeepCopy(), Sequence: metricsource.NextSequence(&fleetflowv1alpha1.AnalysisMetricStatus{})}
+	made := func() int {
+		var list batchv1.JobList
+		require.NoError(t, f.List(t.Context(), &list))
+		return len(list.Items)
+	}
+	_, later, err := jobs.Read(t.Context(), question)
+	require.NoError(t, err)
+	require.NotZero(t, later)
+	require.Equal(t, 1, made())
+
+	of.Status.Attempt, of.Status.Phase = of.Spec.Attempt, fleetflowv1alpha1.AnalysisStopped
+	require.NoError(t, f.Status().Update(t.Context(), of))
+	require.NoError(t, jobs.DeleteUnended(t.Context(), of), "nothing had been written of it")
+	require.Zero(t, made())
+	_, later, err = jobs.Read(t.Context(), question)
+	require.NoError(t, err)
+	assert.NotZero(t, later, "it is not known how it would have ended")
+	assert.Zero(t, made())
+}

@@ -82,6 +82,9 @@ func isOf(job *batchv1.Job, of *fleetflowv1alpha1.StageAnalysisRun) bool {
 
 // createJob makes the Job, as kubectl create job --from does. It goes with its StageAnalysisRun.
 func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedName) (reading analysis.Reading, later time.Duration, err error) {
+	if waits, err := j.isWaitedFor(ctx, q.Of); err != nil || !waits {
+		return reading, jobLookFirst, err // its Job may have been deleted for that: whoever asks is ended next
+	}
 	wanted := q.Metric.Job
 	var cron batchv1.CronJob
 	err = j.Live.Get(ctx, types.NamespacedName{Namespace: wanted.Namespace, Name: wanted.FromCronJob}, &cron)
@@ -106,6 +109,16 @@ func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedNam
 		return analysis.Reading{Problem: fmt.Sprintf("the hub refuses the Job: %s", apierrors.ReasonForError(err))}, 0, nil
 	}
 	return reading, 0, fmt.Errorf("creating Job %s of metric %s: %w", key, q.Metric.Name, err)
+}
+
+// isWaitedFor says that an attempt has not ended, whatever the one knows who measures it: it may be stopped or waived.
+func (j Jobs) isWaitedFor(ctx context.Context, of *fleetflowv1alpha1.StageAnalysisRun) (bool, error) {
+	var run fleetflowv1alpha1.StageAnalysisRun
+	err := j.Live.Get(ctx, client.ObjectKeyFromObject(of), &run)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading StageAnalysisRun %s: %w", of.Name, err)
+	}
+	return err == nil && run.UID == of.UID && run.Spec.Attempt == of.Spec.Attempt && !run.PhaseOfAttempt().IsOver(), nil
 }
 
 // Annotations of the pods of Jobs, for the downward API: what is measured.
@@ -182,11 +195,14 @@ func (j Jobs) deleteJob(ctx context.Context, job *batchv1.Job) error {
 func (j Jobs) DeleteUnended(ctx context.Context, run *fleetflowv1alpha1.StageAnalysisRun) error {
 	run = run.DeepCopy()
 	run.Spec.Attempt = run.Status.Attempt
-	for i := range run.Status.Metrics {
-		if i >= len(run.Spec.Metrics) || run.Spec.Metrics[i].Job == nil || j.Reach.Refuse(run.Spec.Metrics[i].AnalysisMetric) != "" {
+	for i := range run.Spec.Metrics {
+		if run.Spec.Metrics[i].Job == nil || j.Reach.Refuse(run.Spec.Metrics[i].AnalysisMetric) != "" {
 			continue
 		}
-		counted := &run.Status.Metrics[i]
+		counted := &fleetflowv1alpha1.AnalysisMetricStatus{} // a Job is made before anything is written
+		if i < len(run.Status.Metrics) {
+			counted = &run.Status.Metrics[i]
+		}
 		q := Question{Metric: run.Spec.Metrics[i], Of: run, Sequence: NextSequence(counted)}
 		key := types.NamespacedName{Namespace: q.Metric.Job.Namespace, Name: nameOfJob(q)}
 		var job batchv1.Job

@@ -102,6 +102,8 @@ var together = []promise{
 	{"an approval before a stage holds the stage", gateBeforeAStageHoldsIt},
 	{"a stage passes, waits or is taken back by what is measured", analysisDecides},
 	{"a stage passes or is taken back by what its clusters report of an object", analysisLooksAtObjects},
+	{"a run passes or ends by what an object of the hub says, and no Secret is read", analysisReadsTheHub},
+	{"a run passes or ends by how a Job ends, and what it has not measured is stopped", analysisRunsAJob},
 	{"a stage waits for its window, and goes on when the clock says so", runWaitsForItsWindow},
 	{"a stage that skips closed clusters goes on with those that are open", stageGoesOnWithTheOpenClusters},
 	{"a rollback goes in spite of a freeze, waits for a hold, and goes by an exemption", rollbackPassesAFreeze},

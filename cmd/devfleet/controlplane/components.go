@@ -223,6 +223,7 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			"--force-delete-wait-time", "30s",
 			// What analyses measure is on this machine.
 			"--metric-sources-on-loopback", "--analysis-works",
+			"--analysis-hub-kinds", ChecksNamespace + "/ConfigMap", "--analysis-job-namespaces", ChecksNamespace,
 			// On an address of this machine only.
 			"--metrics-bind-address", fleet.Address("hub-agent/metrics"), "--metrics-secure=false",
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),

@@ -204,7 +204,7 @@ func TestMembershipReadsConditionsAndTheNewestHeartbeat(t *testing.T) {
 func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 	for _, chart := range []string{"hub-agent", "member-agent"} {
 		t.Run(chart, func(t *testing.T) {
-			objects, err := accessRules("../../../deploy/charts/"+chart, "somebody")
+			objects, err := accessRules("../../../deploy/charts/"+chart, "somebody", keepValues)
 			require.NoError(t, err)
 			kinds := map[string]int{}
 			for _, object := range objects {
@@ -224,7 +224,7 @@ func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 }
 
 func TestPoliciesOfTheHubChartKnowTheLocalHubAgent(t *testing.T) {
-	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser)
+	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, letAnalysesReachTheHub)
 	require.NoError(t, err)
 	policies, bindings := map[string]bool{}, map[string]bool{}
 	for _, object := range objects {
@@ -249,12 +249,29 @@ func TestPoliciesOfTheHubChartKnowTheLocalHubAgent(t *testing.T) {
 	}
 }
 
+func TestTheLocalHubAgentMayRunTheJobsOfAnalyses(t *testing.T) {
+	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, letAnalysesReachTheHub)
+	require.NoError(t, err)
+	var found []string
+	for _, object := range objects {
+		content, err := object.MarshalJSON()
+		require.NoError(t, err)
+		if object.GetName() == "hub-agent-analysis-jobs" {
+			found = append(found, object.GetKind()+" "+object.GetNamespace())
+		}
+		if object.GetKind() == "ValidatingAdmissionPolicy" && object.GetName() == "hub-agent-workloads" {
+			assert.Contains(t, string(content), `\"`+ChecksNamespace+`\"`, "pods run there, and nowhere else on the hub")
+		}
+	}
+	assert.Equal(t, []string{"Role " + ChecksNamespace, "RoleBinding " + ChecksNamespace}, found)
+}
+
 func TestARuleThatUsesAnUnknownFunctionNamesIt(t *testing.T) {
 	chart := t.TempDir()
 	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
 	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
 	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ toYaml .Values }}"), 0o600))
-	_, err := accessRules(chart, "somebody")
+	_, err := accessRules(chart, "somebody", keepValues)
 	assert.ErrorContains(t, err, "toYaml")
 }
 
@@ -280,7 +297,7 @@ func TestARuleIsRenderedLikeByHelm(t *testing.T) {
 			} {
 				require.NoError(t, os.WriteFile(chart+"/"+file, []byte(content), 0o600))
 			}
-			got, err := renderTemplate(chart, "rbac.yaml")
+			got, err := renderTemplate(chart, "rbac.yaml", keepValues)
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, string(got))
 		})
@@ -292,6 +309,6 @@ func TestAValueThatDoesNotExistIsAnError(t *testing.T) {
 	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
 	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
 	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ .Values.a }}"), 0o600))
-	_, err := accessRules(chart, "somebody")
+	_, err := accessRules(chart, "somebody", keepValues)
 	assert.ErrorContains(t, err, "no entry for key")
 }

@@ -13,11 +13,13 @@ const (
 	heartbeatPeriodSeconds = 15
 	// SystemNamespace is where the hub agent keeps its lease.
 	SystemNamespace = "fleet-system"
+	// ChecksNamespace is the one of the hub whose ConfigMaps metrics of analyses may read, and in which they may run Jobs.
+	ChecksNamespace = "checks"
 )
 
-func systemNamespace() *unstructured.Unstructured {
+func namespaceNamed(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": SystemNamespace},
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 	}}
 }
 

@@ -30,7 +30,15 @@ var accessKinds = sets.New(
 // Grant gives a user what an agent's chart gives the agent, so that a rule that is missing there is missed here. The
 // policies of the chart come with it.
 func Grant(ctx context.Context, c client.Client, chart, userName string) error {
-	objects, err := accessRules(chart, userName)
+	return grant(ctx, c, chart, userName, keepValues)
+}
+
+// keepValues leaves the values of a chart as they are.
+func keepValues(map[string]any) {}
+
+// grant is Grant for a chart of which some values are changed.
+func grant(ctx context.Context, c client.Client, chart, userName string, change func(values map[string]any)) error {
+	objects, err := accessRules(chart, userName, change)
 	if err != nil {
 		return fmt.Errorf("reading the access rules of %s: %w", filepath.Base(chart), err)
 	}
@@ -43,7 +51,7 @@ func Grant(ctx context.Context, c client.Client, chart, userName string) error {
 }
 
 // accessRules returns the roles, bindings and policies of a chart, about a user instead of the chart's service account.
-func accessRules(chart, userName string) ([]*unstructured.Unstructured, error) {
+func accessRules(chart, userName string, change func(values map[string]any)) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, pattern := range accessTemplates {
 		files, err := filepath.Glob(filepath.Join(chart, "templates", pattern))
@@ -51,7 +59,7 @@ func accessRules(chart, userName string) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("looking for templates: %w", err)
 		}
 		for _, file := range files {
-			content, err := renderTemplate(chart, filepath.Base(file))
+			content, err := renderTemplate(chart, filepath.Base(file), change)
 			if err != nil {
 				return nil, err
 			}

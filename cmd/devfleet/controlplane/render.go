@@ -15,13 +15,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// renderTemplate renders one template of a chart with the chart's own values. It knows the functions of Helm that
+// renderTemplate renders one template of a chart with the chart's own values, of which change may change some. It knows the functions of Helm that
 // the charts use; another one is an error that names it.
-func renderTemplate(chart, name string) ([]byte, error) {
+func renderTemplate(chart, name string, change func(values map[string]any)) ([]byte, error) {
 	values, err := readValues(chart)
 	if err != nil {
 		return nil, err
 	}
+	change(values)
 	set := template.New(filepath.Base(chart)).Option("missingkey=error")
 	set.Funcs(functions(set))
 	templates := filepath.Join(chart, "templates")

@@ -79,7 +79,7 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	if err != nil {
 		return err
 	}
-	if err := apply(ctx, c, systemNamespace()); err != nil {
+	if err := apply(ctx, c, namespaceNamed(SystemNamespace)); err != nil {
 		return err
 	}
 	if err := GrantHub(ctx, c, root); err != nil {
@@ -93,9 +93,20 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	return awaitCreatorNoted(ctx, c)
 }
 
+// letAnalysesReachTheHub has the values of the hub agent's chart say what the flags of the local hub agent say: metrics run
+// Jobs in ChecksNamespace. What the chart gives an agent whose metrics read objects of the hub, it gives every agent.
+func letAnalysesReachTheHub(values map[string]any) {
+	if analysis, is := values["analysis"].(map[string]any); is {
+		analysis["jobNamespaces"] = []any{ChecksNamespace}
+	}
+}
+
 // GrantHub gives the hub agent what its chart gives it: its rights, and the policies that guard the hub.
 func GrantHub(ctx context.Context, c client.Client, root string) error {
-	return Grant(ctx, c, filepath.Join(root, "deploy", "charts", "hub-agent"), hubAgentUser)
+	if err := apply(ctx, c, namespaceNamed(ChecksNamespace)); err != nil {
+		return err
+	}
+	return grant(ctx, c, filepath.Join(root, "deploy", "charts", "hub-agent"), hubAgentUser, letAnalysesReachTheHub)
 }
 
 // awaitCreatorNoted waits until the hub takes update runs. Its API server reads every five seconds which kinds its mutating
