@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/explain"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -114,10 +116,18 @@ func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err 
 	if facts.Holds, facts.Windows, facts.Exemptions, err = reader.Gates(ctx); err != nil {
 		return err
 	}
-	if facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement); err != nil || facts.Demands == nil {
+	if facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement); err != nil {
 		return err
 	}
+	placement, is := facts.Placement.Object.(placementv1beta1.PlacementObject)
+	takesState := is && len(placementv1beta1.StatePathsOf(placement)) > 0
+	if facts.Demands == nil && !takesState {
+		return nil
+	}
 	works, err := reader.AllWorks(ctx, facts.Placement.Ref, facts.Bindings)
+	if facts.Demands == nil && apierrors.IsForbidden(err) {
+		return nil // who may not read Works is told the rest
+	}
 	for _, ofCluster := range works {
 		facts.Works = append(facts.Works, ofCluster...)
 	}

@@ -102,6 +102,63 @@ func TestWhyTellsWhatHoldsAClusterBackAndItsPlaceInTheOrder(t *testing.T) {
 	assert.NotContains(t, c.out.String(), "Note: updates come to it")
 }
 
+func TestWhyTellsWhichValuesOfTheStatusDoNotGoAlong(t *testing.T) {
+	objects := choosy()
+	placement := objects[4].(*placementv1beta1.ClusterResourcePlacement)
+	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{
+		PurgeMode: placementv1beta1.PurgeDirectly, StatePreservation: &placementv1beta1.StatePreservation{Rules: []placementv1beta1.StatePreservationRule{{AliasLabelName: "job", JSONPath: "{.jobID}"}}},
+	}}}
+	work := &placementv1beta1.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-member-1", Name: "web-work", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"}},
+		Status: placementv1beta1.WorkStatus{ManifestConditions: []placementv1beta1.ManifestCondition{{
+			Identifier: placementv1beta1.WorkResourceIdentifier{Group: "flink.apache.org", Kind: "FlinkDeployment", Namespace: "web", Name: "front"},
+			StateValues: []placementv1beta1.StateValue{
+				{JSONPath: "{.jobID}", Message: "it is empty"}, {JSONPath: "{.other}", Message: "it is of an earlier rule"},
+			},
+		}}},
+	}
+	c := newConsole(t, append(objects, work)...)
+	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
+	assert.Contains(t, c.out.String(), "Note: of the status of flink.apache.org/FlinkDeployment web/front, {.jobID} would not go along to another cluster: it is empty.\n")
+	assert.NotContains(t, c.out.String(), "earlier rule")
+	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
+	assert.NotContains(t, c.out.String(), "would not go along")
+
+	said := &work.Status.ManifestConditions[0]
+	for range 5 {
+		said.StateValues = append(said.StateValues, said.StateValues[0])
+	}
+	c = newConsole(t, append(objects, work)...)
+	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
+	assert.Contains(t, c.out.String(), "Note: 1 more values of a status would not go along to another cluster.\n")
+}
+
+func TestWhyTellsSinceWhenReplicasAreWithheld(t *testing.T) {
+	objects := dividedPlacement()
+	withheld := &placementv1beta1.WithheldReplicas{
+		Since: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), Because: placementv1beta1.CauseApplication, Reason: "what is placed there has not been available for longer than 60 s",
+	}
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *placementv1beta1.ClusterResourcePlacement:
+			o.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{
+				DecisionConditions: &placementv1beta1.FailoverDecisionConditions{TolerationSeconds: ptr.To[int32](60)},
+			}}}
+		case *placementv1beta1.ClusterResourceBinding:
+			o.Spec.SchedulingPolicySnapshotName, o.Spec.ClusterDecision.ClusterName = "web-0", o.Spec.TargetCluster
+			if o.Spec.TargetCluster == "member-2" {
+				o.Spec.ClusterDecision.Withheld = withheld
+			}
+		}
+	}
+	c := newConsole(t, append(objects, &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Labels: map[string]string{
+		placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0",
+	}}})...)
+	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
+	assert.Contains(t, c.out.String(), "Note: it gets no replicas since 2026-01-02T03:04:05Z: what is placed there has not been available for longer than 60 s; it counts again when ")
+	assert.Contains(t, c.out.String(), "\nReplicas:\n  apps/Deployment web/front: withheld: what is placed there has not been available for longer than 60 s: 0 of 9\n")
+}
+
 func TestWhyTellsWhichWindowAClusterWaitsForAndWhatLetsItGo(t *testing.T) {
 	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
 		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowCluster, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}},

@@ -29,7 +29,8 @@ type Facts struct {
 	Bindings  []hub.Binding
 	// Demands are what the workloads ask for whose replicas the placement divides.
 	Demands []placementv1beta1.ReplicaDemand
-	// Works of the placement, if it divides replicas: members report in them how many pods no node takes.
+	// Works of the placement, if it divides replicas or takes values of the status along: members report in them how many pods no node
+	// takes, and what these values are.
 	Works []placementv1beta1.Work
 	// Holds, Windows and Exemptions of the hub, as far as they may be read.
 	Holds      []fleetflowv1alpha1.RolloutHold
@@ -188,6 +189,7 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 		a.Notes = append(a.Notes, "the hub has picked it earlier and will let it go when it next looks at the placement")
 	}
 	a.noteRollout(facts)
+	a.noteState(facts)
 	a.notePolicy(facts, policy)
 	if policy == nil {
 		return
@@ -221,6 +223,39 @@ func (a *Answer) noteRollout(facts Facts) {
 	a.noteGates(facts)
 	if place, of := placeInOrder(facts, a.Cluster); place > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("updates come to it as number %d of %d, by rollingUpdate.order", place, of))
+	}
+}
+
+// mostStateNotes is how many values of a status are named that are not taken along.
+const mostStateNotes = 5
+
+// noteState adds which values of the status of what is placed there would not go along to another cluster, and why.
+func (a *Answer) noteState(facts Facts) {
+	placement, is := facts.Placement.Object.(placementv1beta1.PlacementObject)
+	if !is {
+		return
+	}
+	paths, untaken := placementv1beta1.StatePathsOf(placement), 0
+	for i := range facts.Works {
+		work := &facts.Works[i]
+		if work.Namespace != placementv1beta1.MemberNamespace(a.Cluster) {
+			continue
+		}
+		for _, said := range work.Status.ManifestConditions {
+			for _, value := range said.StateValues {
+				if value.Message == "" || !slices.Contains(paths, value.JSONPath) {
+					continue
+				}
+				if untaken++; untaken <= mostStateNotes {
+					id := said.Identifier
+					object := placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+					a.Notes = append(a.Notes, fmt.Sprintf("of the status of %s, %s would not go along to another cluster: %s", object, value.JSONPath, value.Message))
+				}
+			}
+		}
+	}
+	if more := untaken - mostStateNotes; more > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d more values of a status would not go along to another cluster", more))
 	}
 }
 
