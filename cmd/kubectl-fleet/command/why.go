@@ -119,9 +119,7 @@ func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err 
 	if facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement); err != nil {
 		return err
 	}
-	placement, is := facts.Placement.Object.(placementv1beta1.PlacementObject)
-	takesState := is && len(placementv1beta1.StatePathsOf(placement)) > 0
-	if facts.Demands == nil && !takesState {
+	if facts.Demands == nil && len(placementv1beta1.StatePathsOf(facts.Placement.Object)) == 0 {
 		return nil
 	}
 	works, err := reader.AllWorks(ctx, facts.Placement.Ref, facts.Bindings)

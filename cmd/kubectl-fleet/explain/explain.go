@@ -231,11 +231,7 @@ const mostStateNotes = 5
 
 // noteState adds which values of the status of what is placed there would not go along to another cluster, and why.
 func (a *Answer) noteState(facts Facts) {
-	placement, is := facts.Placement.Object.(placementv1beta1.PlacementObject)
-	if !is {
-		return
-	}
-	paths, untaken := placementv1beta1.StatePathsOf(placement), 0
+	paths, untaken := placementv1beta1.StatePathsOf(facts.Placement.Object), 0
 	for i := range facts.Works {
 		work := &facts.Works[i]
 		if work.Namespace != placementv1beta1.MemberNamespace(a.Cluster) {
