@@ -7,15 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 )
 
 const (
@@ -67,8 +75,125 @@ func TestTokenOfAMember(t *testing.T) {
 		"a member fills the hub with conditions":                 refused(thief, patches(work, reportOf(200, 10), "status"), "Too many: 200: must have at most"),
 		"a member fills the hub with a property": refused(thief, reportsProperty(),
 			"Too long"),
-		"a member makes a token for the account of another member": forbidden(thief, mintsToken("connect-to-fleet", memberAccount)),
+		"a member reports a value of a status that is no value of a label for its length":             refused(thief, patches(work, reportOfState(1, 64), "status"), "Too long: may not be more than 63"),
+		"a member fills the hub with values of a status":                                              refused(thief, patches(work, reportOfState(21, 1), "status"), "Too many: 21: must have at most 20"),
+		"a member reports values of a status for labels and objects that the placement does not name": stateIsNoWayIn,
+		"a member makes a token for the account of another member":                                    forbidden(thief, mintsToken("connect-to-fleet", memberAccount)),
 	})
+}
+
+// reportOfState is the status of a Work with so many values of the status of an object, which are so long.
+func reportOfState(values, length int) string {
+	var list []string
+	for i := range values {
+		list = append(list, fmt.Sprintf(`{jsonPath: "{.a%d}", value: %s}`, i, strings.Repeat("x", length)))
+	}
+	return "{status: {manifestConditions: [{identifier: {ordinal: 0, version: v1, kind: Namespace, resource: namespaces, name: " + placed + "}, conditions: [], stateValues: [" + strings.Join(list, ", ") + "]}]}}"
+}
+
+// stateIsNoWayIn has a member report, in place of the values that a placement takes along from it, values for other labels, values that
+// cannot be labels, and values for objects of others. What is placed on the next cluster gets the one label that the placement names.
+func stateIsNoWayIn(s *spec) {
+	const (
+		name  = "stateful"
+		alias = "state.example.com/job"
+	)
+	for manifest := range strings.SplitSeq(strings.TrimPrefix(strings.TrimSpace(teamOf(name)), "---"), "\n---\n") {
+		s.create(manifest)
+	}
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: ` + name + `}, spec: {
+		resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + name + `}],
+		policy: {placementType: PickN, numberOfClusters: 1, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [
+			{weight: 100, preference: {clusterNames: [member-1]}}]}}},
+		strategy: {rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}, failover: {cluster: {purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: ` + alias + `, jsonPath: "{.jobID}"}]}}}}}}`)
+	ctx, cancel := context.WithTimeout(s.Context(), 2*patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, name, "ClusterResourcePlacementAvailable"))
+	agent := controlplane.MemberAgent("member-1")
+	require.NoError(s, s.order(ctx, control.Stop, agent)) // the thief reports in its place
+	defer func() { require.NoError(s, s.order(context.WithoutCancel(s.Context()), control.Start, agent)) }()
+	forged := forgeState(ctx, s, name)
+	taints := func(list string) {
+		_, err := patches(itself, "{spec: {taints: "+list+"}}")(context.WithoutCancel(s.Context()), s.hub)
+		require.NoError(s, err)
+	}
+	taints("[{key: ill, effect: NoExecute}]")
+	defer taints("[]")
+	var given string
+	_, err := access.AwaitAll(ctx, s.hub, func(bindings []*placementv1beta1.ClusterResourceBinding) string {
+		for _, binding := range bindings {
+			if binding.Spec.TargetCluster == "member-2" {
+				given = binding.Annotations[placementv1beta1.PreservedStateAnnotation]
+				return ""
+			}
+		}
+		return "nothing is picked in the place of member-1"
+	}, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name})
+	require.NoError(s, err)
+	assert.JSONEq(s, `[{"kind":"ConfigMap","namespace":"stateful","name":"marker","labels":{"state.example.com/job":"forged"}}]`, given)
+
+	_, err = access.Await(ctx, s.hub, client.ObjectKeyFromObject(forged), func(w *placementv1beta1.Work) string {
+		if w != nil && w.DeletionTimestamp.IsZero() {
+			return "not being removed"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	require.NoError(s, thief.session(s).Patch(ctx, forged, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))), "no namespace ever goes on these members")
+	moved, err := access.Await(ctx, s.members["member-2"], client.ObjectKey{Namespace: name, Name: "marker"}, func(c *corev1.ConfigMap) string {
+		if c == nil {
+			return "missing"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	assert.Equal(s, map[string]string{alias: "forged"}, moved.Labels)
+	s.awaitMarker(other)
+	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "marker"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "vault"}}} {
+		require.NoError(s, s.members["member-2"].Get(ctx, client.ObjectKeyFromObject(object), object))
+		assert.NotContains(s, object.GetLabels(), alias, "%T", object)
+		assert.NotContains(s, object.GetLabels(), placementv1beta1.ParentPlacementLabel, "%T", object)
+	}
+}
+
+// forgeState reports, with the token of the member, values that were not asked for on the Work of a placement, which it returns.
+func forgeState(ctx context.Context, s *spec, placement string) *placementv1beta1.Work {
+	c, works := thief.session(s), &placementv1beta1.WorkList{}
+	require.NoError(s, c.List(ctx, works, client.InNamespace("fleet-member-member-1")))
+	at := slices.IndexFunc(works.Items, func(w placementv1beta1.Work) bool {
+		return w.Labels[placementv1beta1.ParentPlacementLabel] == placement
+	})
+	require.GreaterOrEqual(s, at, 0, "the Work of the placement")
+	work := &works.Items[at]
+	before := work.DeepCopy()
+	value := func(path, value string) placementv1beta1.StateValue {
+		return placementv1beta1.StateValue{JSONPath: path, Value: value}
+	}
+	said := work.Status.ManifestConditions
+	for i := range said {
+		switch said[i].Identifier.Kind {
+		case "ConfigMap":
+			said[i].StateValues = []placementv1beta1.StateValue{
+				value("{.jobID}", "forged"), value("{.other}", "forged"), value(placementv1beta1.ParentPlacementLabel, other), value("state.example.com/other", "forged"),
+			}
+		case "Namespace":
+			said[i].StateValues = []placementv1beta1.StateValue{value("{.jobID}", "a b/c"), value("pod-security.kubernetes.io/enforce", "privileged")}
+		}
+	}
+	for ordinal, id := range []placementv1beta1.WorkResourceIdentifier{
+		{Kind: "ConfigMap", Version: "v1", Resource: "configmaps", Namespace: other, Name: "marker"},
+		{Kind: "Secret", Version: "v1", Resource: "secrets", Namespace: other, Name: "vault"},
+		{Kind: "Namespace", Version: "v1", Resource: "namespaces", Name: other, Ordinal: 1000},
+	} {
+		if id.Ordinal == 0 {
+			id.Ordinal = ordinal
+		}
+		said = append(said, placementv1beta1.ManifestCondition{Identifier: id, Conditions: []metav1.Condition{}, StateValues: []placementv1beta1.StateValue{value("{.jobID}", "forged")}})
+	}
+	work.Status.ManifestConditions = said
+	require.NoError(s, c.Status().Patch(ctx, work, client.MergeFrom(before)))
+	return work
 }
 
 func TestOperatorOfMembers(t *testing.T) {
