@@ -148,7 +148,6 @@ func stateIsNoWayIn(s *spec) {
 	})
 	require.NoError(s, err)
 	assert.Equal(s, map[string]string{alias: "forged"}, moved.Labels)
-	s.awaitMarker(other)
 	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "marker"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "vault"}}} {
 		require.NoError(s, s.members["member-2"].Get(ctx, client.ObjectKeyFromObject(object), object))
