@@ -43,8 +43,10 @@ func hollowName(i int) string { return hollow.Name(i) }
 // world is a fleet under soak.
 type world struct {
 	*access.Access
-	hollow *hollow.Fleet
-	began  time.Time
+	// components are those of the fleet that run when the soak begins, and have to run again when it ends.
+	components []string
+	hollow     *hollow.Fleet
+	began      time.Time
 	// upgrade is nil in a soak of one build.
 	upgrade *upgrade
 	peer    *peer
@@ -486,14 +488,8 @@ func (w *world) note(now step, err error) {
 
 // heal ends everything that keeps what is asked for from coming about.
 func (w *world) heal(ctx context.Context, hollowMembers []string) error {
-	status, err := w.Control.Status(ctx)
-	if err != nil {
-		return fmt.Errorf("asking the supervisor: %w", err)
-	}
-	for _, component := range status.Components {
-		if err := w.Control.WaitReady(ctx, component.Name); err != nil {
-			return err
-		}
+	if err := w.Control.WaitReady(ctx, w.components...); err != nil {
+		return err
 	}
 	if err := w.hollow.Behave(ctx, hollow.Behaviour{}, hollowMembers...); err != nil {
 		return err
@@ -519,6 +515,17 @@ func (w *world) heal(ctx context.Context, hollowMembers []string) error {
 		}
 	}
 	return nil
+}
+
+// runningOf are the components that run; the fleet has others that are started on demand, as its Prometheus is.
+func runningOf(status *control.Status) []string {
+	var running []string
+	for _, component := range status.Components {
+		if component.State != control.Stopped {
+			running = append(running, component.Name)
+		}
+	}
+	return running
 }
 
 // finishUpgrade has every agent run the new build.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 )
 
 // echo answers every line with itself.
@@ -127,4 +129,10 @@ func TestTheFilesOfAProcessWhoseDiskIsFullDoNotGrow(t *testing.T) {
 	require.NoError(t, in.Close())
 	require.NoError(t, command.Wait())
 	assert.NoError(t, fillDisk(t.Context(), command.Process.Pid, time.Hour, file), "a process that has ended needs no space")
+}
+
+func TestASoakWaitsForWhatRanWhenItBegan(t *testing.T) {
+	assert.Equal(t, []string{"hub", "agent"}, runningOf(&control.Status{Components: []control.Component{
+		{Name: "hub", State: control.Ready}, {Name: "agent", State: control.Starting}, {Name: "prometheus", State: control.Stopped},
+	}}))
 }

@@ -123,7 +123,7 @@ func replayBundle(dir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "seed %d: %d writes recorded, %d of %d placements judged, %d breaches\n", b.header.Seed, v.Writes, v.Judged, v.Placements, len(v.Breaches))
+	fmt.Fprintf(out, "seed %d: %d writes recorded, %d of them judged (%d placements), %d breaches\n", b.header.Seed, v.Writes, v.Judged, v.Placements, len(v.Breaches))
 	for _, breach := range v.Breaches {
 		fmt.Fprintln(out, " ", breach)
 	}
@@ -202,7 +202,7 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "soak: %d writes recorded, %d of %d placements judged, %d breaches\n", v.Writes, v.Judged, v.Placements, len(v.Breaches))
+	fmt.Fprintf(out, "soak: %d writes recorded, %d of them judged (%d placements), %d breaches\n", v.Writes, v.Judged, v.Placements, len(v.Breaches))
 	return report(b, dir, append(findings, v.Breaches...), out)
 }
 
@@ -326,7 +326,11 @@ func open(ctx context.Context, o options, dir string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Access: a, runs: map[string]int{}}
+	status, err := a.Control.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the supervisor what runs: %w", err)
+	}
+	w := &world{Access: a, components: runningOf(status), runs: map[string]int{}}
 	if w.hollow, err = hollow.New(config, hollow.Options{Heartbeat: heartbeat, Labels: func(i int) map[string]string {
 		return map[string]string{zoneLabel: zones[i%len(zones)]}
 	}}); err != nil {
