@@ -25,8 +25,6 @@ const (
 	// longSoak outlasts the time a killed hub agent needs to come back, so that it can be told whether the wait was
 	// taken up where it was or begun anew.
 	longSoak = 10 * time.Second
-	// lateAtMost is how late after a soak the next stage may start on a busy machine.
-	lateAtMost = 5 * time.Second
 )
 
 // point is where in a run something is done to the fleet.
@@ -91,8 +89,7 @@ func survives(disturb disturbance, at point, d door) func(*spec) {
 		ended := s.awaitSucceeded(run)
 		s.requireApproved(run, "canary", d)
 		s.requireGatesKept(ended)
-		late := ended.Status.StagesStatus[1].StartTime.Sub(*soakedUntil(ended, 0))
-		require.Less(s, late, lateAtMost, "the soak was not begun anew")
+		s.requireSoakedOnce(ended, "staging")
 		s.awaitValue(value1, allMembers...)
 		s.requireAvailable(s.awaitAvailable("0"), "0", ", resourceSnapshotIndex: 0, clusterStagedUpdateRun: "+run.Name, allMembers...)
 		s.requireWrittenOnce(bindings)

@@ -102,9 +102,11 @@ func holdStopsARun(s *spec) {
 	s.awaitHold(hold, 1, 0)
 	s.requireIdle(run)
 	s.requireNothingOn(allMembers...)
-	out, err := s.command(s.Context(), "temporal", "workflow", "query", "--workflow-id", workflowOf(run), "--name", "status")
-	require.NoError(s, err, out)
-	assert.Contains(s, out, "hold "+s.name)
+	require.EventuallyWithT(s, func(c *assert.CollectT) { // on a busy machine the activity that has recorded it may not have returned
+		out, err := s.command(s.Context(), "temporal", "workflow", "query", "--workflow-id", workflowOf(run), "--name", "status")
+		require.NoError(c, err, out)
+		assert.Contains(c, out, "hold "+s.name)
+	}, patience, visibilityEvery)
 
 	s.delete(s.hub, hold)
 	ended := s.awaitSucceeded(run)

@@ -173,7 +173,7 @@ func soakGoesOnWhileARunIsStopped(s *spec) {
 	ended := s.awaitSucceeded(run)
 	require.WithinDuration(s, until, *soakedUntil(ended, 0), 0, "the start of the soak is kept")
 	s.requireGatesKept(ended)
-	require.Less(s, ended.Status.StagesStatus[1].StartTime.Sub(until), lateAtMost, "the soak was not begun anew")
+	s.requireSoakedOnce(ended, "staging")
 }
 
 // cancelledRunWaitsForItsClusterInFlight cancels the workflow of a run, or of its stage, while a cluster is updated.

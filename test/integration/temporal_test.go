@@ -123,6 +123,28 @@ func (s *spec) history(id string) *history.History {
 	return h
 }
 
+// requireSoakedOnce asserts that every timer with which the workflow of a run has waited for the soak of its first stage ends with that
+// soak: one that was begun anew would end later. How late the run goes on then depends on how busy the machine is.
+func (s *spec) requireSoakedOnce(run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+	s.Helper()
+	until := *soakedUntil(run, 0)
+	var now time.Time // of the workflow
+	for _, event := range s.history(workflowOf(run)).GetEvents() {
+		switch event.GetEventType() {
+		case enums.EVENT_TYPE_WORKFLOW_TASK_STARTED:
+			now = event.GetEventTime().AsTime()
+		case enums.EVENT_TYPE_TIMER_STARTED:
+			lasts := event.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration()
+			summary := string(event.GetUserMetadata().GetSummary().GetData())
+			if !strings.Contains(summary, stage+" until") || lasts <= time.Second {
+				continue
+			}
+			s.Logf("at %s: timer %s of %s", now.Format(time.TimeOnly), summary, lasts)
+			require.WithinDuration(s, until, now.Add(lasts), time.Second, "the soak was begun anew: %s", summary)
+		}
+	}
+}
+
 // requireNoSuchWorkflow asserts that Temporal refused because nothing of that ID runs.
 func (s *spec) requireNoSuchWorkflow(err error) {
 	s.Helper()
