@@ -142,7 +142,7 @@ func fillEtcd(ctx context.Context, address string, d time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("connecting to etcd: %w", err)
 	}
-	defer etcd.Close()
+	defer func() { _ = etcd.Close() }()
 	set := func(action etcdserverpb.AlarmRequest_AlarmAction) error {
 		return retry(ctx, func() error {
 			status, err := etcd.Status(ctx, etcd.Endpoints()[0])

@@ -47,7 +47,7 @@ func echo(t *testing.T) string {
 func TestACutLinkLetsNothingPassUntilItIsWhole(t *testing.T) {
 	l, err := newLink()
 	require.NoError(t, err)
-	defer l.close()
+	t.Cleanup(func() { _ = l.close() })
 	l.lead(echo(t))
 	c, err := net.Dial("tcp", l.address())
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestACutLinkLetsNothingPassUntilItIsWhole(t *testing.T) {
 func TestALinkThatLeadsNowhereEndsConnections(t *testing.T) {
 	l, err := newLink()
 	require.NoError(t, err)
-	defer l.close()
+	t.Cleanup(func() { _ = l.close() })
 	c, err := net.Dial("tcp", l.address())
 	require.NoError(t, err)
 	defer c.Close()

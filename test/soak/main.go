@@ -236,7 +236,7 @@ func bringUp(ctx context.Context, o options, root, folder, dir, temporal string)
 
 // torture lets users and world loose on a fleet and returns what was found when it came to rest.
 func torture(ctx context.Context, o options, dir string, u *upgrade, links map[string]*link, b *bundle, out io.Writer) (findings []string, err error) {
-	w, err := open(ctx, o, dir)
+	w, err := open(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +317,7 @@ func tellTime(ctx context.Context, minutes float64, out io.Writer) {
 }
 
 // open connects to the fleet, whose real members get zones as the hollow ones have.
-func open(ctx context.Context, o options, dir string) (*world, error) {
+func open(ctx context.Context, dir string) (*world, error) {
 	a, err := access.Open(dir)
 	if err != nil {
 		return nil, err
