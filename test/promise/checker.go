@@ -371,13 +371,16 @@ func (c *Checker) Available(b *placementv1beta1.ClusterResourceBinding) bool {
 func (c *Checker) failed(b *placementv1beta1.ClusterResourceBinding) bool { return c.state(b).Failed }
 
 func (c *Checker) state(b *placementv1beta1.ClusterResourceBinding) workmodel.ClusterState {
-	var works []placementv1beta1.Work
+	return workmodel.StateOf(b, c.worksOf(b))
+}
+
+func (c *Checker) worksOf(b *placementv1beta1.ClusterResourceBinding) (works []placementv1beta1.Work) {
 	for key, work := range c.works {
 		if strings.HasPrefix(key, placementv1beta1.MemberNamespace(b.Spec.TargetCluster)+"/") && work.Labels[placementv1beta1.ParentBindingLabel] == b.Name {
 			works = append(works, work)
 		}
 	}
-	return workmodel.StateOf(b, works)
+	return works
 }
 
 func (c *Checker) available() int {
@@ -390,10 +393,11 @@ func (c *Checker) available() int {
 	return n
 }
 
+// placed counts the clusters that may have resources: those that are to have some, and those that have not yet removed them.
 func (c *Checker) placed() int {
 	n := 0
 	for _, b := range c.bindings {
-		if (b.Spec.ResourceSnapshotName != "" || !b.DeletionTimestamp.IsZero()) && !placementv1beta1.IsSuperseded(b) {
+		if (placed(b) || !b.DeletionTimestamp.IsZero() && len(c.worksOf(b)) > 0) && !placementv1beta1.IsSuperseded(b) {
 			n++
 		}
 	}

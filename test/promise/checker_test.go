@@ -124,6 +124,17 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 			h.reports("b", metav1.ConditionFalse)
 			return h.updates("a")
 		}},
+		"what goes and never had resources takes no place": {policy: pickN, do: func(h *trace) error {
+			never := h.bindings["a"].DeepCopy()
+			never.Name, never.UID, never.Spec.TargetCluster, never.Spec.ResourceSnapshotName = "crp-d", "d", "d", ""
+			never.Spec.State = placementv1beta1.BindingStateUnscheduled
+			h.Seed(never)
+			h.bindings["d"] = never
+			require.NoError(t, h.deletes("d"))
+			fourth := h.bindings["a"].DeepCopy()
+			fourth.Name, fourth.UID, fourth.Spec.TargetCluster = "crp-e", "e", "e"
+			return h.Binding(fourth, false)
+		}},
 		"a fourth cluster is within the surge, a fifth is not": {policy: pickN, broken: "placing on e makes 5 clusters, 4 may have resources", do: func(h *trace) error {
 			var last error
 			for _, cluster := range []string{"d", "e"} {
