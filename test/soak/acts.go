@@ -393,8 +393,8 @@ func forget(ctx context.Context, w *world, now step) error {
 func evict(ctx context.Context, w *world, now step) error {
 	p := placementNamed(now.Target)
 	err := retry(ctx, func() error { return w.Hub.Get(ctx, client.ObjectKeyFromObject(p), p) })
-	if err != nil || p.Spec.Policy.PlacementType == placementv1beta1.PickFixedPlacementType {
-		return client.IgnoreNotFound(err)
+	if err != nil || !p.DeletionTimestamp.IsZero() || p.Spec.Policy.PlacementType == placementv1beta1.PickFixedPlacementType {
+		return client.IgnoreNotFound(err) // users cannot evict there
 	}
 	e := &placementv1beta1.ClusterResourcePlacementEviction{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", now.Target, time.Now().UnixNano())},
