@@ -83,7 +83,7 @@ func isOf(job *batchv1.Job, of *fleetflowv1alpha1.StageAnalysisRun) bool {
 // createJob makes the Job, as kubectl create job --from does. It goes with its StageAnalysisRun.
 func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedName) (reading analysis.Reading, later time.Duration, err error) {
 	if waits, err := j.isWaitedFor(ctx, q.Of); err != nil || !waits {
-		return reading, jobLookFirst, err // its Job may have been deleted for that: whoever asks is ended next
+		return reading, jobLookFirst, err // a Job made now would stay: that of the ended attempt has been deleted
 	}
 	wanted := q.Metric.Job
 	var cron batchv1.CronJob
@@ -111,7 +111,8 @@ func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedNam
 	return reading, 0, fmt.Errorf("creating Job %s of metric %s: %w", key, q.Metric.Name, err)
 }
 
-// isWaitedFor says that an attempt has not ended, whatever the one knows who measures it: it may be stopped or waived.
+// isWaitedFor asks the hub whether an attempt is still to be measured: since the measuring activity has read it, it may have been
+// stopped or waived.
 func (j Jobs) isWaitedFor(ctx context.Context, of *fleetflowv1alpha1.StageAnalysisRun) (bool, error) {
 	var run fleetflowv1alpha1.StageAnalysisRun
 	err := j.Live.Get(ctx, client.ObjectKeyFromObject(of), &run)

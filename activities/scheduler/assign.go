@@ -281,7 +281,7 @@ func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *pl
 		case waits:
 			reasons = append(reasons, "there is no room for all that are wanted, so nothing is moved")
 			if t.room.adding {
-				a.cycle.decision.wake(a.cycle.facts.Now.Add(lookAgainAfter))
+				a.cycle.decision.decideAnewAt(a.cycle.facts.Now.Add(lookAgainAfter))
 			}
 		default:
 			reasons = append(reasons, d.describe(i))
@@ -298,7 +298,7 @@ func (a *assigner) limitsOf(demand *placementv1beta1.ReplicaDemand) []*placement
 			limits[i] = t.limitOf(demand, a.cycle.facts.Now)
 		}
 		if limits[i] != nil && len(demand.Requests) == 0 {
-			a.cycle.decision.wake(limits[i].CapacityAt.Add(limitForgottenAfter))
+			a.cycle.decision.decideAnewAt(limits[i].CapacityAt.Add(limitForgottenAfter))
 		}
 	}
 	return limits
@@ -329,7 +329,7 @@ func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placem
 			s.upper = min(s.upper, s.limit)
 		}
 		if t.decision.Withheld != nil {
-			s.withhold()
+			s.withholdSeats()
 		}
 		shares = append(shares, s)
 	}

@@ -221,8 +221,8 @@ type Decision struct {
 	Undivided []string
 }
 
-// wake has the decision made anew at a time, unless that is to be earlier.
-func (d *Decision) wake(at time.Time) {
+// decideAnewAt has the decision made anew at a time, unless that is to be earlier.
+func (d *Decision) decideAnewAt(at time.Time) {
 	if d.WakeAt.IsZero() || at.Before(d.WakeAt) {
 		d.WakeAt = at
 	}

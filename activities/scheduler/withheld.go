@@ -82,7 +82,7 @@ func standsWithheld(c *cycle, binding *Binding) bool {
 	if stands := until.After(c.facts.Now); !stands {
 		return false
 	}
-	c.decision.wake(until)
+	c.decision.decideAnewAt(until)
 	return true
 }
 
@@ -116,8 +116,8 @@ func leaveReplicas(left int64, shares []share) int64 {
 	return left
 }
 
-// withhold has a share get nothing but what others do not take of what is there.
-func (s *share) withhold() {
+// withholdSeats has a share get nothing but what others do not take of what is there.
+func (s *share) withholdSeats() {
 	s.withheld, s.leavable = true, max(0, min(s.current, s.upper))
 	s.votes, s.lower, s.upper, s.free = 0, 0, 0, 0
 }

@@ -45,8 +45,8 @@ func openAnalyses(run placementv1beta1.UpdateRunObject) []string {
 	return names
 }
 
-// stopAnalysis stops one analysis that has not ended. Whoever still measures it has read an earlier version of it: that write is
-// a conflict, and is given up.
+// stopAnalysis stops one analysis that has not ended. An activity that still measures it has read an earlier version of it: its
+// write is a conflict, and is given up.
 func (s runStore) stopAnalysis(ctx context.Context, of placementv1beta1.UpdateRunObject, name, why string) error {
 	run, err := liveread.Existing(ctx, s.live, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: name}}, "StageAnalysisRun")
 	if err != nil || run == nil || run.Annotations[placementv1beta1.UpdateRunUIDAnnotation] != string(of.GetUID()) || run.PhaseOfAttempt().IsOver() {

@@ -204,7 +204,7 @@ func TestMembershipReadsConditionsAndTheNewestHeartbeat(t *testing.T) {
 func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 	for _, chart := range []string{"hub-agent", "member-agent"} {
 		t.Run(chart, func(t *testing.T) {
-			objects, err := accessRules("../../../deploy/charts/"+chart, "somebody", keepValues)
+			objects, err := accessRules("../../../deploy/charts/"+chart, "jane", keepValues)
 			require.NoError(t, err)
 			kinds := map[string]int{}
 			for _, object := range objects {
@@ -212,7 +212,7 @@ func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 				subjects, isBinding, err := unstructured.NestedSlice(object.Object, "subjects")
 				require.NoError(t, err)
 				if isBinding {
-					want := []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "somebody"}}
+					want := []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"}}
 					assert.Empty(t, cmp.Diff(want, subjects))
 				}
 			}
@@ -271,7 +271,7 @@ func TestARuleThatUsesAnUnknownFunctionNamesIt(t *testing.T) {
 	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
 	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
 	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ toYaml .Values }}"), 0o600))
-	_, err := accessRules(chart, "somebody", keepValues)
+	_, err := accessRules(chart, "jane", keepValues)
 	assert.ErrorContains(t, err, "toYaml")
 }
 
@@ -309,6 +309,6 @@ func TestAValueThatDoesNotExistIsAnError(t *testing.T) {
 	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
 	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
 	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ .Values.a }}"), 0o600))
-	_, err := accessRules(chart, "somebody", keepValues)
+	_, err := accessRules(chart, "jane", keepValues)
 	assert.ErrorContains(t, err, "no entry for key")
 }

@@ -280,7 +280,7 @@ func (s *Server) clustersForm(verb string, action placementv1beta1.ClusterAction
 		}
 		view.Choices, view.More = choicesOf(run.State, r.Form["cluster"], r.URL.Query()["cluster"])
 		if len(view.Choices) == 0 {
-			view.Refusal = cmpText(view.Refusal, fmt.Sprintf("There is no cluster to %s: all are updated, or their stages are over.", verb))
+			view.Refusal = cmp.Or(view.Refusal, fmt.Sprintf("There is no cluster to %s: all are updated, or their stages are over.", verb))
 		}
 		return view, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
@@ -300,15 +300,6 @@ func (s *Server) clustersForm(verb string, action placementv1beta1.ClusterAction
 		}
 		return personOf(ctx).Steering.Act(ctx, run, clusters, action, reason)
 	}}
-}
-
-func cmpText(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // choicesOf are the clusters that a run can still act on: those that were chosen, then those that stand out.
@@ -408,7 +399,7 @@ func (s *Server) releaseForm() form {
 		for _, hold := range holdRows(s.fleet(r.Context())) {
 			if hold.Name == r.PathValue("name") {
 				return formView{
-					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name, Refusal: cmpText(s.refusal(r.Context(), releaseRight), s.refusal(r.Context(), annotateHoldRight)),
+					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name, Refusal: cmp.Or(s.refusal(r.Context(), releaseRight), s.refusal(r.Context(), annotateHoldRight)),
 					Lead: fmt.Sprintf("The hold stops the line for %s: %s. What has waited for it goes on at once, unless another hold covers it: %s and %s.",
 						hold.Covers, hold.Reason, plural(int(hold.HeldRuns), "run"), plural(int(hold.HeldPlacements), "placement")),
 					Fields: []field{reasonField(r)},

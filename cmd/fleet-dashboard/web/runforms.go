@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func (s *Server) rollbackForm() form {
 			view.Notes = append(view.Notes, fmt.Sprintf("%s has not ended, and ends by this.", run.Ref))
 		}
 		if !hasUpdated(run.State) {
-			view.Refusal = cmpText(view.Refusal, "The run has not updated any cluster: there is nothing to roll back.")
+			view.Refusal = cmp.Or(view.Refusal, "The run has not updated any cluster: there is nothing to roll back.")
 		}
 		return view, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
@@ -86,7 +87,7 @@ func (s *Server) deleteForm() form {
 		view := formView{
 			Title: "Delete " + run.Name, Section: "runs", Button: "Delete " + run.Name,
 			Lead:    "The run is given up on at once, and its record goes. Its clusters stay as they are: those that it has updated are not taken back.",
-			Refusal: cmpText(s.refusal(r.Context(), s.right(r.Context(), "delete", run.Object, "")), s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, ""))), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
+			Refusal: cmp.Or(s.refusal(r.Context(), s.right(r.Context(), "delete", run.Object, "")), s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, ""))), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
 			Fields: []field{{Name: "name", Label: "Name of the run", Value: r.PostFormValue("name"), Required: true, Hint: "Type " + run.Name + ", so that no other is deleted by mistake."}, reasonField(r)},
 		}
 		if run.Outcome() == "" {
@@ -148,7 +149,7 @@ func (s *Server) exemptForm(kind hub.Kind) form {
 				{Name: "from", Label: "In spite of", Value: r.PostFormValue("from"), Required: true, Hint: hint},
 				{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true},
 				{Name: "ticket", Label: "Ticket", Value: r.PostFormValue("ticket")},
-				{Name: "for", Label: "For how long", Value: cmpText(lasts, exemptLasts), Required: true, Hint: "At most 24h."},
+				{Name: "for", Label: "For how long", Value: cmp.Or(lasts, exemptLasts), Required: true, Hint: "At most 24h."},
 			},
 		}, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
@@ -232,7 +233,7 @@ func (s *Server) showStart(r *http.Request) (formView, error) {
 		Refusal: s.refusal(ctx, s.createRight(ctx, p.Object)), Hidden: map[string]string{"uid": string(p.Object.GetUID())},
 	}
 	if !p.External() {
-		view.Refusal = cmpText(view.Refusal, "This placement rolls out by itself: runs are for those whose strategy is External.")
+		view.Refusal = cmp.Or(view.Refusal, "This placement rolls out by itself: runs are for those whose strategy is External.")
 	}
 	reading := personOf(ctx).Reading
 	strategies, err := reading.Strategies(ctx, p.Namespace)

@@ -168,7 +168,7 @@ func TestEveryFieldOfTheReferencesIsConvertedOrSaidByName(t *testing.T) {
 			t.Run(system+"/"+f.path, func(t *testing.T) {
 				made, notes := convertText(t, f.with)
 				for _, note := range notes {
-					assert.NotEqual(t, "there is no counterpart", note.Text, "nobody knows %s", note.Field)
+					assert.NotEqual(t, "there is no counterpart", note.Text, "the converter does not know %s", note.Field)
 				}
 				without, _ := convertText(t, f.without)
 				assert.NotEqual(t, without, made, "the field makes no difference, and nothing is said of it")
