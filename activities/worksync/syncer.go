@@ -121,7 +121,7 @@ func (s *Syncer) addFromPlacement(ctx context.Context, binding placementv1beta1.
 	scope := placementv1beta1.ScopeOf(binding)
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	placement := scope.NewPlacement(name)
-	if err := s.client.Get(ctx, scope.Key(name), placement); client.IgnoreNotFound(err) != nil {
+	if err := s.client.Get(ctx, scope.Key(name), placement, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading placement %s%s: %w", scope, name, err)
 	}
 	for i := range wanted {

@@ -19,14 +19,17 @@ func CacheOptions() cache.Options {
 	ownRoles := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{
 		clusterv1beta1.FleetResourceLabel: clusterv1beta1.FleetResourceLabelValue,
 	})}
+	stripped := cache.TransformStripManagedFields()
 	return cache.Options{
 		NewInformer:      informer.New,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: stripped,
 		ByObject: map[client.Object]cache.ByObject{
-			&placementv1beta1.Work{}:                {Transform: stripWork(cache.TransformStripManagedFields())},
-			&clusterv1beta1.InternalMemberCluster{}: {Transform: stripMailbox(cache.TransformStripManagedFields())},
-			&rbacv1.Role{}:                          ownRoles,
-			&rbacv1.RoleBinding{}:                   ownRoles,
+			&placementv1beta1.Work{}:                   {Transform: stripWork(shareStrings(stripped))},
+			&placementv1beta1.ClusterResourceBinding{}: {Transform: shareStrings(stripped)},
+			&placementv1beta1.ResourceBinding{}:        {Transform: shareStrings(stripped)},
+			&clusterv1beta1.InternalMemberCluster{}:    {Transform: stripMailbox(stripped)},
+			&rbacv1.Role{}:                             ownRoles,
+			&rbacv1.RoleBinding{}:                      ownRoles,
 		},
 	}
 }

@@ -171,9 +171,10 @@ func (r *Reconciler) hasLostPlacement(ctx context.Context, binding placementv1be
 	return placement == nil && err == nil, err
 }
 
-// getConfirmingAbsence reads an object from the cache. That it does not exist is confirmed past the cache.
+// getConfirmingAbsence reads an object from the cache, which it shares with the cache: it must not be changed. Each event of each
+// binding asks for its placement, whose status may be large. That the object does not exist is confirmed past the cache.
 func (r *Reconciler) getConfirmingAbsence(ctx context.Context, key types.NamespacedName, into client.Object) error {
-	err := r.client.Get(ctx, key, into)
+	err := r.client.Get(ctx, key, into, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		err = r.live.Get(ctx, key, into)
 	}

@@ -50,12 +50,12 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 	return 0, false, nil
 }
 
-// readPlacement reads the placement of a binding; nil if it is gone.
+// readPlacement reads the placement of a binding, not to be changed; nil if it is gone.
 func (r *Reconciler) readPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
 	return r.readPlacementNamed(ctx, binding, binding.GetLabels()[placementv1beta1.ParentPlacementLabel])
 }
 
-// readPlacementNamed reads a placement in the scope of a binding; nil if there is none.
+// readPlacementNamed reads a placement in the scope of a binding, not to be changed; nil if there is none.
 func (r *Reconciler) readPlacementNamed(ctx context.Context, binding placementv1beta1.BindingObject, name string) (placementv1beta1.PlacementObject, error) {
 	if name == "" {
 		return nil, nil

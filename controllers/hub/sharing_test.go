@@ -1,0 +1,91 @@
+package hub
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// cached decodes an object as a watch does, and takes it into the cache.
+func cached[T client.Object](t *testing.T, content []byte, into T) T {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(content, into))
+	options := CacheOptions()
+	transform := options.DefaultTransform
+	for object, by := range options.ByObject {
+		if _, same := object.(T); same {
+			transform = by.Transform
+		}
+	}
+	_, err := transform(into)
+	require.NoError(t, err)
+	return into
+}
+
+func conditionsOf(kinds ...string) []metav1.Condition {
+	var all []metav1.Condition
+	for _, kind := range kinds {
+		all = append(all, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: "AsExpected", Message: "All objects are there", LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),
+		})
+	}
+	return all
+}
+
+func sameMemory(t *testing.T, a, b string) {
+	t.Helper()
+	require.Equal(t, a, b)
+	assert.Same(t, unsafe.StringData(a), unsafe.StringData(b), a)
+}
+
+func TestBindingsInTheCacheShareWhatTheySayAlike(t *testing.T) {
+	binding := &placementv1beta1.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "app-one", Finalizers: []string{placementv1beta1.WorkFinalizer},
+			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "app"}, Annotations: map[string]string{placementv1beta1.UpdateRunAnnotation: "run"},
+		},
+		Spec: placementv1beta1.ResourceBindingSpec{
+			State: placementv1beta1.BindingStateBound, ResourceSnapshotName: "app-0-snapshot", SchedulingPolicySnapshotName: "app-0", TargetCluster: "one",
+			ClusterDecision: placementv1beta1.ClusterDecision{ClusterName: "one", Selected: true, Reason: "picked by scheduling policy"},
+		},
+		Status: placementv1beta1.ResourceBindingStatus{Conditions: conditionsOf("RolloutStarted", "Overridden", "WorkSynchronized", "Applied", "Available")},
+	}
+	content, err := json.Marshal(binding)
+	require.NoError(t, err)
+	one, other := cached(t, content, &placementv1beta1.ClusterResourceBinding{}), cached(t, content, &placementv1beta1.ClusterResourceBinding{})
+	assert.Equal(t, binding, one, "what is said stays the same")
+	sameMemory(t, one.Spec.ResourceSnapshotName, other.Spec.ResourceSnapshotName)
+	sameMemory(t, one.Spec.ClusterDecision.Reason, other.Spec.ClusterDecision.Reason)
+	sameMemory(t, one.Labels[placementv1beta1.ParentPlacementLabel], other.Labels[placementv1beta1.ParentPlacementLabel])
+	sameMemory(t, one.Finalizers[0], other.Finalizers[0])
+	sameMemory(t, one.Status.Conditions[4].Message, other.Status.Conditions[4].Message)
+	assert.Equal(t, len(one.Status.Conditions), cap(one.Status.Conditions), "no room for conditions that there are not")
+
+	one.Labels["mine"] = "yes"
+	assert.NotContains(t, other.Labels, "mine", "maps are not shared")
+}
+
+func TestWorksInTheCacheShareWhatTheySayAlike(t *testing.T) {
+	work := &placementv1beta1.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-one", Name: "app-work", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "app"}},
+		Status:     placementv1beta1.WorkStatus{Conditions: conditionsOf("Applied", "Available")},
+	}
+	content, err := json.Marshal(work)
+	require.NoError(t, err)
+	one, other := cached(t, content, &placementv1beta1.Work{}), cached(t, content, &placementv1beta1.Work{})
+	assert.Equal(t, work, one)
+	sameMemory(t, one.Namespace, other.Namespace)
+	sameMemory(t, one.Status.Conditions[0].Reason, other.Status.Conditions[0].Reason)
+}
+
+func TestAnObjectWithNothingToShareStaysAsItIs(t *testing.T) {
+	assert.Equal(t, &placementv1beta1.ResourceBinding{}, cached(t, []byte(`{}`), &placementv1beta1.ResourceBinding{}))
+}
