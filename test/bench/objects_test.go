@@ -117,15 +117,20 @@ func rolling(maxUnavailable string) *placementv1beta1.RolloutStrategy {
 func (f *fleet) place(t *testing.T, policy func(i int) *placementv1beta1.PlacementPolicy, strategy *placementv1beta1.RolloutStrategy, names ...string) {
 	t.Helper()
 	each(t, names, func(ctx context.Context, i int, name string) error {
-		return f.hub.Create(ctx, &placementv1beta1.ClusterResourcePlacement{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: placementv1beta1.PlacementSpec{
-				ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}},
-				Policy:            policy(i), Strategy: strategy,
-			},
-		})
+		return f.hub.Create(ctx, placementOf(name, name, policy(i), strategy))
 	})
 	t.Cleanup(func() { f.clear(t, names...) })
+}
+
+// placementOf places a namespace.
+func placementOf(name, namespace string, policy *placementv1beta1.PlacementPolicy, strategy *placementv1beta1.RolloutStrategy) *placementv1beta1.ClusterResourcePlacement {
+	return &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: placementv1beta1.PlacementSpec{
+			ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: namespace}},
+			Policy:            policy, Strategy: strategy,
+		},
+	}
 }
 
 // clear deletes placements and waits until nothing is left of them.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -79,6 +81,20 @@ func TestRestartPlacements(t *testing.T) {
 	f.restartAtRest(t, len(names)*clusters, nil)
 }
 
+// TestRestartThousands kills the hub agent when 1,000 placements are at rest on 100 clusters each, or as many as the machine takes.
+func TestRestartThousands(t *testing.T) {
+	f, prefix, content, placements := shared, "thousands-", "restart-content", scaled(copiesThatFit(t), 20)
+	f.grow(t, few)
+	f.content(t, content)
+	require.NoError(t, f.hub.Create(t.Context(), placementOf(prefix+"0000", content, allOf(few), rolling("100%"))))
+	f.awaitPlacements(t, placementv1beta1.ConditionTypeAvailable, "0", prefix+"0000")
+	f.awaitNoneOpen(t)
+	f.awaitQuiet(t)
+	f.copyPlacement(t, prefix, placements-1)
+	f.awaitQuiet(t)
+	f.restartAtRest(t, placements*few, nil)
+}
+
 // restartAtRest kills the hub agent of a fleet that is at rest, and says what it reads, writes and takes until it is at rest again.
 func (f *fleet) restartAtRest(t *testing.T, bindings int, runs map[string]time.Time) {
 	t.Helper()
@@ -86,6 +102,7 @@ func (f *fleet) restartAtRest(t *testing.T, bindings int, runs map[string]time.T
 	before, err := f.readsSoFar(t.Context())
 	require.NoError(t, err)
 	ready, _ := f.restart(t, runs)
+	leads := f.awaitLeader(t, ready.killed)
 	f.awaitQuiet(t)
 	written, refused := stop()
 	after, err := f.readsSoFar(t.Context())
@@ -93,16 +110,33 @@ func (f *fleet) restartAtRest(t *testing.T, bindings int, runs map[string]time.T
 	read := after.minus(before)
 	t.Logf("at rest: writes %s; refused: %s; read: %s", written, refused, read)
 	title := fmt.Sprintf("restart with %d bindings at rest", bindings)
-	f.figures.add(t, title+": ready", "<= 5 s", seconds(ready.after))
+	readyWithin, memory := restartTargets(bindings)
+	f.figures.add(t, title+": ready", readyWithin, seconds(ready.after))
+	f.figures.add(t, title+": leads, the lease of the one before being free", "-", seconds(leads))
 	f.figures.add(t, title+": objects read one by one", "<= 50", quantity{gets(read), ""})
-	f.figures.add(t, title+": memory of the hub agent", "<= 300 MiB", bytesOf(f.agent(t).Memory))
+	f.figures.add(t, title+": memory of the hub agent", memory, bytesOf(f.agent(t).Memory))
 	assert.Zero(t, written.counted(), "what is at rest is not written")
+
+	name := "decided"
+	f.content(t, name)
+	ready, _ = f.restart(t, runs)
+	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(few) }, external(), name)
+	f.awaitPlacements(t, placementv1beta1.ConditionTypeScheduled, "0", name)
+	f.figures.add(t, title+": a placement that is created as soon as it is ready is scheduled", "-", seconds(time.Since(ready.killed)))
 }
 
-// gets counts the objects that were read one by one.
+// restartTargets are how soon a hub agent is to be ready, and how much memory it may take then.
+func restartTargets(bindings int) (readyWithin, memory string) {
+	if bindings > 10_000 {
+		return "<= 30 s", fmt.Sprintf("<= %d MiB", bindings*12>>10) // 12 KiB a binding
+	}
+	return "<= 5 s", "<= 300 MiB"
+}
+
+// gets counts the objects that were read one by one; not questions whether a server is ready, nor the leases of all that lead.
 func gets(read writes) float64 {
 	calls := 0.0
-	for what, n := range read {
+	for what, n := range read.without("get ", "get leases") {
 		if strings.HasPrefix(what, "get ") {
 			calls += n
 		}
@@ -116,17 +150,35 @@ type restarted struct {
 	after  time.Duration
 }
 
-// restart kills the hub agent, and returns how many clusters of each run had been updated by then.
+// restart kills the hub agent, and returns how many clusters of each run had been updated by then. The lease of the one that was
+// killed is taken away: the next one would wait until it has run out, and how long that is, is a setting.
 func (f *fleet) restart(t *testing.T, runs map[string]time.Time) (restarted, map[string]int) {
 	t.Helper()
 	ctx := within(t, patience)
 	r := restarted{killed: time.Now()}
 	require.NoError(t, f.Control.Do(ctx, control.Kill, controlplane.HubAgent))
+	require.NoError(t, f.hub.Delete(ctx, f.lease()))
 	done := map[string]int{}
 	f.standing(t, runs, func(name string, n int) bool { done[name] = n; return false })
 	require.NoError(t, f.Control.WaitReady(ctx, controlplane.HubAgent))
 	r.after = time.Since(r.killed)
 	return r, done
+}
+
+// lease is that of the hub agent which leads.
+func (f *fleet) lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent.kubernetes-fleet.io"}}
+}
+
+// awaitLeader waits until a hub agent leads, which its controllers need, and returns how long after a moment that was.
+func (f *fleet) awaitLeader(t *testing.T, since time.Time) time.Duration {
+	t.Helper()
+	ctx := within(t, patience)
+	for lease := f.lease(); f.hub.Get(ctx, client.ObjectKeyFromObject(lease), lease) != nil; lease = f.lease() {
+		require.NoError(t, ctx.Err(), "waiting for a leader")
+		pause(lookEvery)
+	}
+	return time.Since(since)
 }
 
 // standing names a run that is not over and of which no cluster has been updated, or that stands still for another reason.
