@@ -148,6 +148,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 
 func (r *Reconciler) forgetPlacement(placement placementv1beta1.PlacementObject) {
 	r.limiter.forgetPlacement(keyOf(placement))
+	r.selected.forgetPlacement(placement)
 	r.waker.Forget(waker.PlacementRef(placement))
 	r.stuck.recordIfChanged(keyOf(placement), "")
 	r.rescheduled.recordIfChanged(keyOf(placement), "")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,18 +15,62 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// keptSelections is how many lists of selected resources are kept in memory.
-const keptSelections = 256
+const (
+	// keptShort and keptLong are how many lists of selected resources are kept in memory: short ones of as many placements as a
+	// fleet may have, and few long ones.
+	keptShort, keptLong = 4096, 64
+	// short is how many resources a short list has at most.
+	short = 100
+)
 
 // selectionCache has the identifiers of the resources in snapshots. The content is read once, past the cache:
 // snapshots never change, and only the identifiers are kept.
 type selectionCache struct {
-	live  client.Reader
-	byUID *lru.Cache
+	live client.Reader
+	// shortLists and longLists are the lists by the UID of their snapshot.
+	shortLists, longLists *lru.Cache
+	// seen are the placements whose stored list was taken already, by their UIDs.
+	seen *lastReports
 }
 
 func newSelectionCache(live client.Reader) *selectionCache {
-	return &selectionCache{live: live, byUID: lru.New(keptSelections)}
+	return &selectionCache{live: live, shortLists: lru.New(keptShort), longLists: lru.New(keptLong), seen: newLastReports()}
+}
+
+func (s *selectionCache) keep(snapshot Snapshot, list []placementv1beta1.ResourceIdentifier) {
+	if len(list) > short {
+		s.longLists.Add(snapshot.UID, list)
+		return
+	}
+	s.shortLists.Add(snapshot.UID, list)
+}
+
+// kept returns the list of a snapshot that is kept, if it is.
+func (s *selectionCache) kept(snapshot Snapshot) (list []placementv1beta1.ResourceIdentifier, known bool) {
+	for _, lists := range []*lru.Cache{s.shortLists, s.longLists} {
+		if list, ok := lists.Get(snapshot.UID); ok {
+			return list.([]placementv1beta1.ResourceIdentifier), true
+		}
+	}
+	return nil, false
+}
+
+// learnStored takes the list of a snapshot from the status of its placement, the first time that a process sees the placement:
+// the process before has stored it there, and after a restart it would be read once for each placement. A snapshot that
+// is made again under its name while the process runs is read. A long list may have been shortened to fit, and is read, too.
+func (s *selectionCache) learnStored(placement placementv1beta1.PlacementObject, snapshot Snapshot) {
+	if !s.seen.recordIfChanged(keyOf(placement), string(placement.GetUID())) {
+		return
+	}
+	status := placement.GetPlacementStatus()
+	if snapshot.UID != "" && status.ObservedResourceIndex == strconv.Itoa(snapshot.Index) && len(status.SelectedResources) > 0 && len(status.SelectedResources) <= short {
+		s.keep(snapshot, slices.Clone(status.SelectedResources))
+	}
+}
+
+// forgetPlacement forgets that a placement was seen.
+func (s *selectionCache) forgetPlacement(placement placementv1beta1.PlacementObject) {
+	s.seen.recordIfChanged(keyOf(placement), "")
 }
 
 // listSelected lists the resources in a snapshot; none if it has been deleted.
@@ -32,8 +78,9 @@ func (s *selectionCache) listSelected(ctx context.Context, placement placementv1
 	if snapshot.Name == "" || snapshot.UID == "" {
 		return nil, nil
 	}
-	if known, ok := s.byUID.Get(snapshot.UID); ok {
-		return known.([]placementv1beta1.ResourceIdentifier), nil
+	s.learnStored(placement, snapshot)
+	if list, known := s.kept(snapshot); known {
+		return list, nil
 	}
 	var identifiers []placementv1beta1.ResourceIdentifier
 	for sub := range snapshot.Parts {
@@ -53,7 +100,7 @@ func (s *selectionCache) listSelected(ctx context.Context, placement placementv1
 			identifiers = append(identifiers, identifier)
 		}
 	}
-	s.byUID.Add(snapshot.UID, identifiers)
+	s.keep(snapshot, identifiers)
 	return identifiers, nil
 }
 
