@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -131,9 +132,18 @@ func giveUpRunning(ctx context.Context, c *stageCall) error {
 	return c.observer.newWriter(c.run).giveUpUpdates(ctx, updaterun.NamesIn(c.stageStatus(), updaterun.PhaseRunning))
 }
 
-// checkPlan reads live whether the plan of the run is still valid.
+// checkPlan reads whether the plan of the run is still valid. The cache may say that it is: what wakes this call comes from there,
+// and for a placement on many clusters the API server takes as long for these reads as for the writes to a cluster. That the plan is
+// not valid any more ends the run, so a live read decides that.
 func (c *stageCall) checkPlan(ctx context.Context) error {
-	f, err := c.acts.planner(placementv1beta1.ScopeOf(c.run)).readPlacementFacts(ctx, c.run.GetUpdateRunSpec().PlacementName, c.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
+	if err := c.checkPlanFrom(ctx, c.acts.Client); err == nil {
+		return nil
+	}
+	return c.checkPlanFrom(ctx, c.acts.Live)
+}
+
+func (c *stageCall) checkPlanFrom(ctx context.Context, from client.Reader) error {
+	f, err := c.acts.planner(placementv1beta1.ScopeOf(c.run)).readPlacementFactsFrom(ctx, from, c.run.GetUpdateRunSpec().PlacementName, c.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -107,4 +108,63 @@ func (o old) Get(ctx context.Context, key client.ObjectKey, into client.Object, 
 		return nil
 	}
 	return o.hub.Get(ctx, key, into, options...)
+}
+
+// withoutPlacement is a cache that has not heard of the placement yet.
+type withoutPlacement struct{ *hub }
+
+func (w withoutPlacement) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if _, is := into.(*placementv1beta1.ClusterResourcePlacement); is {
+		return apierrors.NewNotFound(placementv1beta1.GroupVersion.WithResource("clusterresourceplacements").GroupResource(), key.Name)
+	}
+	return w.hub.Get(ctx, key, into, options...)
+}
+
+func TestACacheThatHasNoPlacementYetEndsNoRun(t *testing.T) {
+	h := howTo(t)
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	h.acts.Client = withoutPlacement{h}
+	delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	assert.False(t, delta.Ended)
+}
+
+// liveReads counts what is read live of placements and policies.
+type liveReads struct {
+	*hub
+	placements, policies int
+}
+
+func (l *liveReads) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	switch into.(type) {
+	case *placementv1beta1.ClusterResourcePlacement:
+		l.placements++
+	case *placementv1beta1.ClusterSchedulingPolicySnapshot:
+		l.policies++
+	}
+	return l.hub.Get(ctx, key, into, options...)
+}
+
+func TestAPlanIsReadLiveBeforeItEndsARun(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		change func(p *placementv1beta1.ClusterResourcePlacement)
+		ended  bool
+		reads  int
+	}{
+		"a plan that the cache says is valid": {change: func(*placementv1beta1.ClusterResourcePlacement) {}},
+		"one that is not valid any more": {change: func(p *placementv1beta1.ClusterResourcePlacement) {
+			p.Spec.Strategy.Type = placementv1beta1.RollingUpdateRolloutStrategyType
+		}, ended: true, reads: 1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := howTo(t)
+			require.True(t, initialize(h, "example-run-2").Initialized)
+			edit(h, get(h, &placementv1beta1.ClusterResourcePlacement{}, "", "example-placement"), test.change)
+			live := &liveReads{hub: h}
+			h.acts.Live = live
+			delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+			assert.Equal(t, test.ended, delta.Ended)
+			assert.Equal(t, test.reads, live.placements)
+			assert.Equal(t, test.reads, live.policies)
+		})
+	}
 }

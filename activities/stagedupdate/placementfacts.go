@@ -18,29 +18,34 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// readPlacementFacts reads the placement and its latest policy snapshot live. The
+// readPlacementFacts reads the placement and its latest policy snapshot live.
+func (p *planner) readPlacementFacts(ctx context.Context, name, usedIndex string) (*facts, error) {
+	return p.readPlacementFactsFrom(ctx, p.acts.Live, name, usedIndex)
+}
+
+// readPlacementFactsFrom does so from the cache or live. The
 // snapshot that a run has used is asked for by name: as long as it is the
 // latest, that spares a list, for which the API server first makes sure that
 // its cache is as new as the store.
-func (p *planner) readPlacementFacts(ctx context.Context, name, usedIndex string) (*facts, error) {
+func (p *planner) readPlacementFactsFrom(ctx context.Context, from client.Reader, name, usedIndex string) (*facts, error) {
 	f := &facts{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		f.placement, err = liveread.Placement(gctx, p.acts.Live, p.scope, name)
+		f.placement, err = liveread.Placement(gctx, from, p.scope, name)
 		return err
 	})
 	g.Go(func() (err error) {
-		f.policy, err = p.readPolicy(gctx, name, usedIndex)
+		f.policy, err = p.readPolicy(gctx, from, name, usedIndex)
 		return err
 	})
 	return f, g.Wait()
 }
 
 // readPolicy reads the latest policy snapshot of a placement; nil when there is none.
-func (p *planner) readPolicy(ctx context.Context, placement, usedIndex string) (placementv1beta1.PolicySnapshotObject, error) {
+func (p *planner) readPolicy(ctx context.Context, from client.Reader, placement, usedIndex string) (placementv1beta1.PolicySnapshotObject, error) {
 	if index, err := strconv.Atoi(usedIndex); err == nil {
 		used := p.scope.NewPolicySnapshot(placementv1beta1.PolicySnapshotName(placement, index))
-		err := p.acts.Live.Get(ctx, client.ObjectKeyFromObject(used), used)
+		err := from.Get(ctx, client.ObjectKeyFromObject(used), used)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading policy snapshot %d of placement %s: %w", index, placement, err)
 		}
@@ -49,7 +54,7 @@ func (p *planner) readPolicy(ctx context.Context, placement, usedIndex string) (
 		}
 	}
 	list := p.scope.NewPolicySnapshotList()
-	err := p.acts.Live.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{
+	err := from.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement, placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue})
 	if err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement, err)
