@@ -79,6 +79,7 @@ type Activities struct {
 
 	refusals refusalLog
 	gaps     observationGaps
+	plans    planChecks
 	pace     statusPace
 }
 

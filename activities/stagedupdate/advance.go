@@ -132,14 +132,18 @@ func giveUpRunning(ctx context.Context, c *stageCall) error {
 	return c.observer.newWriter(c.run).giveUpUpdates(ctx, updaterun.NamesIn(c.stageStatus(), updaterun.PhaseRunning))
 }
 
-// checkPlan reads whether the plan of the run is still valid. The cache may say that it is: what wakes this call comes from there,
-// and for a placement on many clusters the API server takes as long for these reads as for the writes to a cluster. That the plan is
-// not valid any more ends the run, so a live read decides that.
+// checkPlan reads whether the plan of the run is still valid. Within maxReadAge of a live read the cache may say that it is: for
+// a placement on many clusters the API server takes as long for these reads as for the writes to a cluster, and a run
+// that is quick asks many times in that. That the plan is not valid any more ends the run, so a live read decides that.
 func (c *stageCall) checkPlan(ctx context.Context) error {
-	if err := c.checkPlanFrom(ctx, c.acts.Client); err == nil {
+	if c.acts.plans.isRecentlyValid(c.run.GetUID(), c.acts.Clock.Now()) && c.checkPlanFrom(ctx, c.acts.Client) == nil {
 		return nil
 	}
-	return c.checkPlanFrom(ctx, c.acts.Live)
+	if err := c.checkPlanFrom(ctx, c.acts.Live); err != nil {
+		return err
+	}
+	c.acts.plans.noteValid(c.run.GetUID(), c.acts.Clock.Now())
+	return nil
 }
 
 func (c *stageCall) checkPlanFrom(ctx context.Context, from client.Reader) error {

@@ -4,14 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
+
+// planChecks are when a live read has last found the plan of each run valid.
+type planChecks struct {
+	mu sync.Mutex
+	at map[types.UID]time.Time
+}
+
+// isRecentlyValid says that it was no longer ago than an attempt relies on what it has read live.
+func (p *planChecks) isRecentlyValid(run types.UID, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, known := p.at[run]
+	return known && now.Sub(at) < maxReadAge
+}
+
+// noteValid notes that a live read has found the plan of a run valid, and forgets what is too long ago.
+func (p *planChecks) noteValid(run types.UID, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.at == nil {
+		p.at = map[types.UID]time.Time{}
+	}
+	maps.DeleteFunc(p.at, func(_ types.UID, at time.Time) bool { return now.Sub(at) >= maxReadAge })
+	p.at[run] = now
+}
 
 // checkPlanStillValid says why a run cannot go on with its plan. A *userError ends the run.
 func (a *Activities) checkPlanStillValid(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts) error {

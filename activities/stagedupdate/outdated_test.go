@@ -123,9 +123,12 @@ func (w withoutPlacement) Get(ctx context.Context, key client.ObjectKey, into cl
 func TestACacheThatHasNoPlacementYetEndsNoRun(t *testing.T) {
 	h := howTo(t)
 	require.True(t, initialize(h, "example-run-2").Initialized)
+	advance := func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	}
+	require.False(t, advance().Ended, "read live")
 	h.acts.Client = withoutPlacement{h}
-	delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
-	assert.False(t, delta.Ended)
+	assert.False(t, advance().Ended)
 }
 
 // liveReads counts what is read live of placements and policies.
@@ -144,27 +147,26 @@ func (l *liveReads) Get(ctx context.Context, key client.ObjectKey, into client.O
 	return l.hub.Get(ctx, key, into, options...)
 }
 
-func TestAPlanIsReadLiveBeforeItEndsARun(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		change func(p *placementv1beta1.ClusterResourcePlacement)
-		ended  bool
-		reads  int
-	}{
-		"a plan that the cache says is valid": {change: func(*placementv1beta1.ClusterResourcePlacement) {}},
-		"one that is not valid any more": {change: func(p *placementv1beta1.ClusterResourcePlacement) {
-			p.Spec.Strategy.Type = placementv1beta1.RollingUpdateRolloutStrategyType
-		}, ended: true, reads: 1},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			h := howTo(t)
-			require.True(t, initialize(h, "example-run-2").Initialized)
-			edit(h, get(h, &placementv1beta1.ClusterResourcePlacement{}, "", "example-placement"), test.change)
-			live := &liveReads{hub: h}
-			h.acts.Live = live
-			delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
-			assert.Equal(t, test.ended, delta.Ended)
-			assert.Equal(t, test.reads, live.placements)
-			assert.Equal(t, test.reads, live.policies)
-		})
+func TestThePlanOfAQuickRunIsReadFromTheCache(t *testing.T) {
+	h := howTo(t)
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	live := &liveReads{hub: h}
+	h.acts.Live = live
+	advance := func(what string, reads int, ended bool) {
+		t.Helper()
+		before := *live
+		delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+		assert.Equal(t, ended, delta.Ended, what)
+		assert.Equal(t, reads, live.placements-before.placements, what)
+		assert.Equal(t, reads, live.policies-before.policies, what)
 	}
+	advance("the first time it is read live", 1, false)
+	h.clock.Step(4 * time.Second)
+	advance("soon afterwards not", 0, false)
+	h.clock.Step(time.Second)
+	advance("but later, as the cache may hear nothing any more", 1, false)
+	edit(h, get(h, &placementv1beta1.ClusterResourcePlacement{}, "", "example-placement"), func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.Type = placementv1beta1.RollingUpdateRolloutStrategyType
+	})
+	advance("and before it ends the run", 1, true)
 }
