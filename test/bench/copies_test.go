@@ -179,17 +179,29 @@ func (f *fleet) removeCopies(t *testing.T, prefixes []string) {
 // apiServer is the hub's.
 const apiServer = state.Hub + "/apiserver"
 
-// idleShare is how much of a core the API server and this process take at most when they have caught up.
+// idleShare is how much of a core a process takes at most that has caught up.
 const idleShare = 0.2
 
 // awaitIdle waits until the API server has taken in what was stored behind its back, and the members what it told them.
 func (f *fleet) awaitIdle(t *testing.T) {
+	awaitIdle(t, "the API server and the members", func() time.Duration { return f.busy(t) })
+}
+
+// awaitAgentIdle waits until the hub agent has looked at all that it was told of.
+func (f *fleet) awaitAgentIdle(t *testing.T) {
+	awaitIdle(t, "the hub agent", func() time.Duration {
+		return time.Duration(cpuTime(t, f.agent(t).PID) * float64(time.Second))
+	})
+}
+
+// awaitIdle waits until what has had so much CPU time gets hardly any more.
+func awaitIdle(t *testing.T, what string, had func() time.Duration) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		before := f.busy(t)
+		before := had()
 		pause(quietFor)
-		if float64(f.busy(t)-before) < idleShare*float64(quietFor) {
+		if float64(had()-before) < idleShare*float64(quietFor) {
 			return
 		}
 	}
-	t.Errorf("the API server was not idle within %s", patience)
+	t.Errorf("%s had still much to do after %s", what, patience)
 }

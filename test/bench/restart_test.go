@@ -103,6 +103,7 @@ func (f *fleet) restartAtRest(t *testing.T, bindings int, runs map[string]time.T
 	require.NoError(t, err)
 	ready, _ := f.restart(t, runs)
 	leads := f.awaitLeader(t, ready.killed)
+	f.awaitAgentIdle(t)
 	f.awaitQuiet(t)
 	written, refused := stop()
 	after, err := f.readsSoFar(t.Context())
