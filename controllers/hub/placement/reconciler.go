@@ -63,7 +63,8 @@ func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recor
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope := placementv1beta1.Scope{Namespace: request.Namespace}
 	placement := scope.NewPlacement(request.Name)
-	if err := r.client.Get(ctx, request.NamespacedName, placement); err != nil {
+	// It is only read, and its status may be large.
+	if err := r.client.Get(ctx, request.NamespacedName, placement, client.UnsafeDisableDeepCopy); err != nil {
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}

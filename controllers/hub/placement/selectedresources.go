@@ -19,8 +19,8 @@ const (
 	// keptShort and keptLong are how many lists of selected resources are kept in memory: short ones of as many placements as a
 	// fleet may have, and few long ones.
 	keptShort, keptLong = 4096, 64
-	// short is how many resources a short list has at most.
-	short = 100
+	// maxShort is how many resources a short list has at most.
+	maxShort = 100
 )
 
 // selectionCache has the identifiers of the resources in snapshots. The content is read once, past the cache:
@@ -38,7 +38,7 @@ func newSelectionCache(live client.Reader) *selectionCache {
 }
 
 func (s *selectionCache) keep(snapshot Snapshot, list []placementv1beta1.ResourceIdentifier) {
-	if len(list) > short {
+	if len(list) > maxShort {
 		s.longLists.Add(snapshot.UID, list)
 		return
 	}
@@ -63,7 +63,7 @@ func (s *selectionCache) learnStored(placement placementv1beta1.PlacementObject,
 		return
 	}
 	status := placement.GetPlacementStatus()
-	if snapshot.UID != "" && status.ObservedResourceIndex == strconv.Itoa(snapshot.Index) && len(status.SelectedResources) > 0 && len(status.SelectedResources) <= short {
+	if snapshot.UID != "" && status.ObservedResourceIndex == strconv.Itoa(snapshot.Index) && len(status.SelectedResources) > 0 && len(status.SelectedResources) <= maxShort {
 		s.keep(snapshot, slices.Clone(status.SelectedResources))
 	}
 }

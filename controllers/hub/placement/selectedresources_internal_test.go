@@ -67,7 +67,7 @@ func TestAListThatTheStatusHasIsNotReadAgainAfterARestart(t *testing.T) {
 	name, read = list(cache, storedPlacement("two", 2), snapshot("c"))
 	check("a placement that was created again, and has a status already", "stored-0", 0, name, read)
 
-	name, read = list(newSelectionCache(live), storedPlacement("one", short+1), snapshot("a"))
+	name, read = list(newSelectionCache(live), storedPlacement("one", maxShort+1), snapshot("a"))
 	check("a list that may have been shortened", "read", 1, name, read)
 	name, read = list(newSelectionCache(live), storedPlacement("one", 0), snapshot("a"))
 	check("a status without a list", "read", 1, name, read)
