@@ -3,9 +3,12 @@ package rollingupdate
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -54,13 +57,30 @@ func startOf(change act.Change) startgate.Start {
 	return ""
 }
 
-// forbids says right before a change is written whether its cluster is closed for it by now.
+// forbids says right before a change is written whether its cluster is closed for it by now, or whether it was decided for a
+// spec of the placement that is not in force any more. An eviction was asked for by itself.
 func (w batchWriter) forbids(ctx context.Context, change act.Change) (bool, error) {
 	start := startOf(change)
 	if start == "" {
 		return false, nil
 	}
+	if start != fleetflowv1alpha1.StartEvictions {
+		if outdated, err := w.isOutdated(ctx); err != nil || outdated {
+			return outdated, err
+		}
+	}
 	return w.gates.ForbidsWrite(ctx, change.Cluster, start)
+}
+
+// isOutdated says that the cache knows a later spec of the placement than the batch was decided for. The user may want fewer clusters
+// by now, or may have paused the rollout; a call that waits in turn for its writes would not notice.
+func (w batchWriter) isOutdated(ctx context.Context) (bool, error) {
+	cached := placementv1beta1.ScopeOf(w.placement).NewPlacement(w.placement.GetName())
+	err := w.acts.Client.Get(ctx, client.ObjectKeyFromObject(w.placement), cached, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return cached.GetUID() == w.placement.GetUID() && cached.GetGeneration() > w.placement.GetGeneration(), nil
 }
 
 // reportClosed tells the workflow how many clusters wait because they are closed, for what, and when time opens the first.

@@ -1,12 +1,14 @@
 package rollingupdate_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -100,4 +102,33 @@ func TestAPlacementThatIsExemptGoesInSpiteOfTheHold(t *testing.T) {
 	assert.Zero(t, result.Closed)
 	r.clock.Step(time.Hour)
 	assert.Equal(t, 2, r.advance(act.AdvanceRequest{}).Closed, "its time is over")
+}
+
+// ahead is a cache that has heard of a later spec of the placement than the call has read.
+type ahead struct{ *rollout }
+
+func (a ahead) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	err := a.rollout.Get(ctx, key, into, options...)
+	if _, is := into.(*placementv1beta1.ClusterResourcePlacement); is {
+		into.SetGeneration(into.GetGeneration() + 1)
+	}
+	return err
+}
+
+func TestAChangeOfThePlacementAfterTheDecisionStopsTheBatch(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), scheduled("b"), unscheduled("c"))
+	r.members("a", "b", "c")
+	r.roll(2, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("2")})
+	decided := r.advance(act.AdvanceRequest{})
+	require.NotEmpty(t, decided.Next)
+	r.rolling.Client = ahead{r}
+	r.prompt = true
+	r.advance(act.AdvanceRequest{Batch: decided.Next, Epoch: 1})
+	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
+	assert.Empty(t, r.binding("b").Spec.ResourceSnapshotName)
+	assert.Nil(t, r.binding("c").DeletionTimestamp)
+
+	r.rolling.Client = r
+	r.advance(act.AdvanceRequest{Batch: decided.Next, Epoch: 1})
+	assert.Equal(t, newSnapshot, r.binding("b").Spec.ResourceSnapshotName, "the next attempt has read it")
 }

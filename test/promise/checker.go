@@ -7,6 +7,7 @@ package promise
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -34,6 +35,9 @@ type Checker struct {
 	labels     map[string]map[string]string
 	leaving    map[string]bool
 	clock      time.Time
+	// batch is for how long a batch may be written that had begun when fewer clusters were asked for; begun is that batch.
+	batch time.Duration
+	begun begunBatch
 	// Judged counts the writes that took a cluster away, gave one its first resources, or
 	// deleted one.
 	Judged int
@@ -48,9 +52,43 @@ func New(placement *placementv1beta1.ClusterResourcePlacement) *Checker {
 	}
 }
 
-// Placement notes that the placement was written.
+// Placement notes that the placement was written. If it asks for fewer clusters than before, the batch may be written for a while
+// that is claimed on it: it was decided when more were asked for, and its process may have been frozen since.
 func (c *Checker) Placement(now *placementv1beta1.ClusterResourcePlacement) {
+	before := c.target()
+	most := before + c.limit(false, before)
+	claimed := claimedOn(c.placement)
 	c.placement = now.DeepCopy()
+	if after := c.target(); c.batch > 0 && !c.clock.IsZero() && after < before && len(claimed) > 0 {
+		c.begun = begunBatch{clusters: claimed, most: most, until: c.clock.Add(c.batch)}
+	}
+}
+
+// begunBatch are clusters that may get their first resources though fewer clusters are asked for by now.
+type begunBatch struct {
+	clusters map[string]string
+	// most is how many clusters might have resources when the batch was decided.
+	most  int
+	until time.Time
+}
+
+// mayGain is how many clusters may have resources when a cluster gets its first.
+func (b begunBatch) mayGain(cluster string, now time.Time) int {
+	if _, claimed := b.clusters[cluster]; !claimed || now.After(b.until) {
+		return 0
+	}
+	return b.most
+}
+
+// claimedOn are the clusters of the batch that is claimed on a placement.
+func claimedOn(p *placementv1beta1.ClusterResourcePlacement) map[string]string {
+	var claim struct {
+		Clusters map[string]string `json:"clusters"`
+	}
+	if json.Unmarshal([]byte(p.Annotations[placementv1beta1.RolloutClaimAnnotation]), &claim) != nil {
+		return nil
+	}
+	return claim.Clusters
 }
 
 // Budget notes that the disruption budget was written, or deleted if it is nil.
@@ -278,7 +316,7 @@ func (c *Checker) loss(now *placementv1beta1.ClusterResourceBinding, available, 
 // gain judges that a cluster gets resources for the first time.
 func (c *Checker) gain(now *placementv1beta1.ClusterResourceBinding, target int) error {
 	c.Judged++
-	if most := target + c.limit(false, target); c.placed() > most {
+	if most := max(target+c.limit(false, target), c.begun.mayGain(now.Spec.TargetCluster, c.clock)); c.placed() > most {
 		return fmt.Errorf("placing on %s makes %d clusters, %d may have resources", now.Spec.TargetCluster, c.placed(), most)
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 
 // Fleet judges what a hub stores of all its ClusterResourcePlacements, write by write.
 type Fleet struct {
-	// Batch is for how long after a hold was created the batch may still be written that had begun; it counts only
-	// if At says when writes happen.
+	// Batch is for how long the batch may still be written that had begun when a hold was created, or when a placement asked for
+	// fewer clusters; it counts only if At says when writes happen.
 	Batch time.Duration
 
 	checkers map[string]*Checker
@@ -131,6 +131,7 @@ func (f *Fleet) takePlacement(p *placementv1beta1.ClusterResourcePlacement, gone
 	}
 	if checker == nil {
 		checker = New(p)
+		checker.batch = f.Batch
 		for _, hold := range f.holds {
 			checker.Hold(hold.RolloutHold, false, hold.grace, f.Batch)
 		}

@@ -175,3 +175,38 @@ func TestAnExemptionIsFromOneHoldForOnePlacement(t *testing.T) {
 	require.NoError(t, f.Take(anonymous, false))
 	require.ErrorContains(t, f.Take(bindingOf("one", "west", "one-4-snapshot"), false), "begins while hold h covers it", "who has made it is not known")
 }
+
+func TestTheBatchThatHadBegunIsWrittenWhenFewerClustersAreAskedFor(t *testing.T) {
+	asks := func(clusters int32, claim string) *placementv1beta1.ClusterResourcePlacement {
+		p := inFleet("one", false)
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: &clusters}
+		p.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxSurge: new(intstr.FromInt32(0))}
+		p.Annotations = map[string]string{placementv1beta1.RolloutClaimAnnotation: claim}
+		return p
+	}
+	for sentence, test := range map[string]struct {
+		cluster string
+		after   time.Duration
+		broken  string
+	}{
+		"a cluster of the batch":                  {cluster: "b", after: 5 * time.Second},
+		"a cluster that was not in the batch":     {cluster: "c", after: 5 * time.Second, broken: "placing on c makes 2 clusters, 1 may have resources"},
+		"a cluster of the batch, a long time ago": {cluster: "b", after: 11 * time.Second, broken: "placing on b makes 2 clusters, 1 may have resources"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := NewFleet()
+			f.Batch = 10 * time.Second
+			f.At(time.Unix(100, 0))
+			require.NoError(t, f.Take(asks(2, `{"epoch":1,"clusters":{"a":"1","b":"1"}}`), false))
+			require.NoError(t, f.Take(bindingOf("one", "a", "one-0-snapshot"), false))
+			require.NoError(t, f.Take(asks(1, `{"epoch":1,"clusters":{"a":"1","b":"1"}}`), false))
+			f.At(time.Unix(100, 0).Add(test.after))
+			err := f.Take(bindingOf("one", test.cluster, "one-0-snapshot"), false)
+			if test.broken == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, test.broken)
+		})
+	}
+}
