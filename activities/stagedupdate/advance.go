@@ -136,17 +136,18 @@ func giveUpRunning(ctx context.Context, c *stageCall) error {
 // a placement on many clusters the API server takes as long for these reads as for the writes to a cluster, and a run
 // that is quick asks many times in that. That the plan is not valid any more ends the run, so a live read decides that.
 func (c *stageCall) checkPlan(ctx context.Context) error {
-	if c.acts.plans.isRecentlyValid(c.run.GetUID(), c.acts.Clock.Now()) && c.checkPlanFrom(ctx, c.acts.Client) == nil {
+	if c.acts.plans.isRecentlyValid(c.run.GetUID(), c.acts.Clock.Now()) && checkPlanFrom(ctx, c, c.acts.Client) == nil {
 		return nil
 	}
-	if err := c.checkPlanFrom(ctx, c.acts.Live); err != nil {
+	if err := checkPlanFrom(ctx, c, c.acts.Live); err != nil {
 		return err
 	}
 	c.acts.plans.noteValid(c.run.GetUID(), c.acts.Clock.Now())
 	return nil
 }
 
-func (c *stageCall) checkPlanFrom(ctx context.Context, from client.Reader) error {
+// checkPlanFrom reads from the cache or live whether the plan of the run of a call is still valid.
+func checkPlanFrom(ctx context.Context, c *stageCall, from client.Reader) error {
 	f, err := c.acts.planner(placementv1beta1.ScopeOf(c.run)).readPlacementFactsFrom(ctx, from, c.run.GetUpdateRunSpec().PlacementName, c.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return err

@@ -24,12 +24,12 @@ func CacheOptions() cache.Options {
 		NewInformer:      informer.New,
 		DefaultTransform: stripped,
 		ByObject: map[client.Object]cache.ByObject{
-			&placementv1beta1.Work{}:                   {Transform: stripWork(shareStrings(stripped))},
-			&placementv1beta1.ClusterResourceBinding{}: {Transform: shareStrings(stripped)},
-			&placementv1beta1.ResourceBinding{}:        {Transform: shareStrings(stripped)},
-			&clusterv1beta1.InternalMemberCluster{}:    {Transform: stripMailbox(stripped)},
-			&rbacv1.Role{}:                             ownRoles,
-			&rbacv1.RoleBinding{}:                      ownRoles,
+			&placementv1beta1.Work{}:                                {Transform: stripWork(shareStrings(stripped))},
+			placementv1beta1.Scope{}.NewBinding(""):                 {Transform: shareStrings(stripped)},
+			placementv1beta1.Scope{Namespace: "any"}.NewBinding(""): {Transform: shareStrings(stripped)},
+			&clusterv1beta1.InternalMemberCluster{}:                 {Transform: stripMailbox(stripped)},
+			&rbacv1.Role{}:                                          ownRoles,
+			&rbacv1.RoleBinding{}:                                   ownRoles,
 		},
 	}
 }

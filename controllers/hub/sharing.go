@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -15,16 +16,13 @@ func shareStrings(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		switch o := object.(type) {
 		case *placementv1beta1.Work:
-			shareMetadata(&o.ObjectMeta)
+			shareMetadata(o)
 			o.Status.Conditions = shareConditions(o.Status.Conditions)
-		case *placementv1beta1.ClusterResourceBinding:
-			shareMetadata(&o.ObjectMeta)
-			shareDecision(&o.Spec)
-			o.Status.Conditions = shareConditions(o.Status.Conditions)
-		case *placementv1beta1.ResourceBinding:
-			shareMetadata(&o.ObjectMeta)
-			shareDecision(&o.Spec)
-			o.Status.Conditions = shareConditions(o.Status.Conditions)
+		case placementv1beta1.BindingObject:
+			shareMetadata(o)
+			shareDecision(o.GetBindingSpec())
+			status := o.GetBindingStatus()
+			status.Conditions = shareConditions(status.Conditions)
 		}
 		return next(object)
 	}
@@ -33,15 +31,16 @@ func shareStrings(next toolscache.TransformFunc) toolscache.TransformFunc {
 // shared is the one copy of a string that all share. It goes when nothing has it any more.
 func shared(s string) string { return unique.Make(s).Value() }
 
-func shareMetadata(meta *metav1.ObjectMeta) {
-	meta.Namespace = shared(meta.Namespace)
-	meta.Labels = shareKeys(meta.Labels)
-	for key, value := range meta.Labels {
-		meta.Labels[key] = shared(value)
+func shareMetadata(object client.Object) {
+	object.SetNamespace(shared(object.GetNamespace()))
+	labels := shareKeys(object.GetLabels())
+	for key, value := range labels {
+		labels[key] = shared(value)
 	}
-	meta.Annotations = shareKeys(meta.Annotations) // their values are times and UIDs, which differ
-	for i := range meta.Finalizers {
-		meta.Finalizers[i] = shared(meta.Finalizers[i])
+	object.SetLabels(labels)
+	object.SetAnnotations(shareKeys(object.GetAnnotations())) // their values are times and UIDs, which differ
+	for i, finalizer := range object.GetFinalizers() {
+		object.GetFinalizers()[i] = shared(finalizer)
 	}
 }
 

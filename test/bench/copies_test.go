@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
@@ -102,11 +104,11 @@ func after(prefix string) []byte {
 }
 
 // copyPlacement gives a fleet so many further placements like one that is at rest: everything that belongs to it is stored again under
-// names and UIDs of its own, straight in etcd. Rolled out, 100,000 bindings would take as many minutes as this takes seconds, and what
+// names and UIDs of its own, straight in etcd, until they are removed. Rolled out, 100,000 bindings would take as many minutes as this takes seconds, and what
 // an agent finds when it starts is the same. The name of the placement must end with the prefix and 0000, and the content that it
 // selects must not be named after it: the copies select the same. Hub agent and API server rest meanwhile: one would act on what
 // is there in part, the other would keep an event of each object beside the object.
-func (f *fleet) copyPlacement(t *testing.T, prefix string, copies int) {
+func (f *fleet) copyPlacement(t *testing.T, prefix string, copies int) (remove func()) {
 	t.Helper()
 	ctx := within(t, patience)
 	require.NoError(t, f.Control.Do(ctx, control.Stop, controlplane.HubAgent))
@@ -117,6 +119,8 @@ func (f *fleet) copyPlacement(t *testing.T, prefix string, copies int) {
 	require.NoError(t, err)
 	all = slices.DeleteFunc(all, func(p pair) bool { return !bytes.Contains(p.Key, []byte(template)) })
 	uids, prefixes := make([]string, len(all)), map[string]bool{}
+	bound := slices.IndexFunc(all, func(p pair) bool { return bytes.Contains(p.Key, []byte("/clusterresourcebindings/")) })
+	require.GreaterOrEqual(t, bound, 0, "the placement has no binding")
 	for i, p := range all {
 		var object metav1.PartialObjectMetadata
 		require.NoError(t, json.Unmarshal(p.Value, &object))
@@ -124,12 +128,14 @@ func (f *fleet) copyPlacement(t *testing.T, prefix string, copies int) {
 		before, _, _ := strings.Cut(string(p.Key), template)
 		prefixes[before+prefix] = true
 	}
-	t.Cleanup(func() { f.removeCopies(t, slices.Collect(maps.Keys(prefixes))) })
 	for i := range copies {
 		replacements := []string{template, fmt.Sprintf("%s%04d", prefix, i+1)}
 		for _, uid := range uids {
 			replacements = append(replacements, uid, string(uuid.NewUUID()))
 		}
+		// Works bear the revision of their binding, which is that of all clusters: a hash of names.
+		named := strings.NewReplacer(replacements...).Replace(string(all[bound].Value))
+		replacements = append(replacements, revisionOf(t, all[bound].Value), revisionOf(t, []byte(named)))
 		anew := strings.NewReplacer(replacements...)
 		pairs := make([]pair, len(all))
 		for j, p := range all {
@@ -143,6 +149,15 @@ func (f *fleet) copyPlacement(t *testing.T, prefix string, copies int) {
 	f.awaitIdle(t)
 	require.NoError(t, f.Control.Do(ctx, control.Start, controlplane.HubAgent))
 	require.NoError(t, f.Control.WaitReady(ctx, controlplane.HubAgent))
+	return func() { f.removeCopies(t, slices.Collect(maps.Keys(prefixes))) }
+}
+
+// revisionOf is the revision of a binding without overrides.
+func revisionOf(t *testing.T, content []byte) string {
+	t.Helper()
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(t, json.Unmarshal(content, binding))
+	return workmodel.Revision(binding)
 }
 
 const (
@@ -167,7 +182,7 @@ func copiesThatFit(t *testing.T) int {
 
 // removeCopies removes what copyPlacement has stored, and the placement that it has copied.
 func (f *fleet) removeCopies(t *testing.T, prefixes []string) {
-	ctx := context.Background()
+	ctx := t.Context()
 	require.NoError(t, f.Control.Do(ctx, control.Stop, controlplane.HubAgent))
 	for _, prefix := range prefixes {
 		require.NoError(t, f.store().remove(ctx, prefix))

@@ -90,7 +90,7 @@ func TestRestartThousands(t *testing.T) {
 	f.awaitPlacements(t, placementv1beta1.ConditionTypeAvailable, "0", prefix+"0000")
 	f.awaitNoneOpen(t)
 	f.awaitQuiet(t)
-	f.copyPlacement(t, prefix, placements-1)
+	defer f.copyPlacement(t, prefix, placements-1)()
 	f.awaitQuiet(t)
 	f.restartAtRest(t, placements*few, nil)
 }
@@ -128,7 +128,7 @@ func (f *fleet) restartAtRest(t *testing.T, bindings int, runs map[string]time.T
 
 // restartTargets are how soon a hub agent is to be ready, and how much memory it may take then.
 func restartTargets(bindings int) (readyWithin, memory string) {
-	if bindings > 10_000 {
+	if bindings > 20_000 {
 		return "<= 30 s", fmt.Sprintf("<= %d MiB", bindings*12>>10) // 12 KiB a binding
 	}
 	return "<= 5 s", "<= 300 MiB"
