@@ -28,19 +28,19 @@ func shareStrings(next toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// shared is the one copy of a string that all share. It goes when nothing has it any more.
-func shared(s string) string { return unique.Make(s).Value() }
+// shareString returns the one copy of a string that all share. It goes when nothing has it any more.
+func shareString(s string) string { return unique.Make(s).Value() }
 
 func shareMetadata(object client.Object) {
-	object.SetNamespace(shared(object.GetNamespace()))
+	object.SetNamespace(shareString(object.GetNamespace()))
 	labels := shareKeys(object.GetLabels())
 	for key, value := range labels {
-		labels[key] = shared(value)
+		labels[key] = shareString(value)
 	}
 	object.SetLabels(labels)
 	object.SetAnnotations(shareKeys(object.GetAnnotations())) // their values are times and UIDs, which differ
 	for i, finalizer := range object.GetFinalizers() {
-		object.GetFinalizers()[i] = shared(finalizer)
+		object.GetFinalizers()[i] = shareString(finalizer)
 	}
 }
 
@@ -51,7 +51,7 @@ func shareKeys(all map[string]string) map[string]string {
 	}
 	with := make(map[string]string, len(all))
 	for key, value := range all {
-		with[shared(key)] = value
+		with[shareString(key)] = value
 	}
 	return with
 }
@@ -60,7 +60,7 @@ func shareDecision(spec *placementv1beta1.ResourceBindingSpec) {
 	for _, text := range []*string{
 		&spec.ResourceSnapshotName, &spec.SchedulingPolicySnapshotName, &spec.TargetCluster, &spec.ClusterDecision.ClusterName, &spec.ClusterDecision.Reason,
 	} {
-		*text = shared(*text)
+		*text = shareString(*text)
 	}
 }
 
@@ -73,8 +73,8 @@ func shareConditions(all []metav1.Condition) []metav1.Condition {
 	copy(conditions, all)
 	for i := range conditions {
 		c := &conditions[i]
-		c.Type, c.Reason, c.Message = shared(c.Type), shared(c.Reason), shared(c.Message)
-		c.Status = metav1.ConditionStatus(shared(string(c.Status)))
+		c.Type, c.Reason, c.Message = shareString(c.Type), shareString(c.Reason), shareString(c.Message)
+		c.Status = metav1.ConditionStatus(shareString(string(c.Status)))
 	}
 	return conditions
 }

@@ -73,7 +73,7 @@ func (s store) read(ctx context.Context, prefix string) ([]pair, error) {
 	var answer struct {
 		Pairs []pair `json:"kvs"`
 	}
-	err := s.call(ctx, "range", map[string][]byte{"key": []byte(prefix), "range_end": after(prefix)}, &answer)
+	err := s.call(ctx, "range", map[string][]byte{"key": []byte(prefix), "range_end": firstKeyAfter(prefix)}, &answer)
 	return answer.Pairs, err
 }
 
@@ -93,19 +93,19 @@ func (s store) put(ctx context.Context, pairs []pair) error {
 
 // remove deletes what is stored under a prefix.
 func (s store) remove(ctx context.Context, prefix string) error {
-	return s.call(ctx, "deleterange", map[string][]byte{"key": []byte(prefix), "range_end": after(prefix)}, &struct{}{})
+	return s.call(ctx, "deleterange", map[string][]byte{"key": []byte(prefix), "range_end": firstKeyAfter(prefix)}, &struct{}{})
 }
 
-// after is the first key behind all that begin with a prefix.
-func after(prefix string) []byte {
+// firstKeyAfter is the first key behind all that begin with a prefix.
+func firstKeyAfter(prefix string) []byte {
 	end := []byte(prefix)
 	end[len(end)-1]++
 	return end
 }
 
-// copyPlacement gives a fleet so many further placements like one that is at rest: everything that belongs to it is stored again under
-// names and UIDs of its own, straight in etcd, until they are removed. Rolled out, 100,000 bindings would take as many minutes as this takes seconds, and what
-// an agent finds when it starts is the same. The name of the placement must end with the prefix and 0000, and the content that it
+// copyPlacement gives a fleet so many further placements like one that is at rest, until they are removed: everything that belongs to it
+// is stored again under names and UIDs of its own, straight in etcd. Rolled out, 100,000 bindings would take half an hour or more, and
+// what an agent finds when it starts is the same. The name of the placement must be the prefix and 0000, and the content that it
 // selects must not be named after it: the copies select the same. Hub agent and API server rest meanwhile: one would act on what
 // is there in part, the other would keep an event of each object beside the object.
 func (f *fleet) copyPlacement(t *testing.T, prefix string, copies int) (remove func()) {

@@ -37,7 +37,8 @@ func newSelectionCache(live client.Reader) *selectionCache {
 	return &selectionCache{live: live, shortLists: lru.New(keptShort), longLists: lru.New(keptLong), seen: newLastReports()}
 }
 
-func (s *selectionCache) keep(snapshot Snapshot, list []placementv1beta1.ResourceIdentifier) {
+// keepList keeps the list of a snapshot.
+func (s *selectionCache) keepList(snapshot Snapshot, list []placementv1beta1.ResourceIdentifier) {
 	if len(list) > maxShort {
 		s.longLists.Add(snapshot.UID, list)
 		return
@@ -45,8 +46,8 @@ func (s *selectionCache) keep(snapshot Snapshot, list []placementv1beta1.Resourc
 	s.shortLists.Add(snapshot.UID, list)
 }
 
-// kept returns the list of a snapshot that is kept, if it is.
-func (s *selectionCache) kept(snapshot Snapshot) (list []placementv1beta1.ResourceIdentifier, known bool) {
+// findList returns the list of a snapshot that is kept, if there is one.
+func (s *selectionCache) findList(snapshot Snapshot) (list []placementv1beta1.ResourceIdentifier, known bool) {
 	for _, lists := range []*lru.Cache{s.shortLists, s.longLists} {
 		if list, ok := lists.Get(snapshot.UID); ok {
 			return list.([]placementv1beta1.ResourceIdentifier), true
@@ -57,14 +58,15 @@ func (s *selectionCache) kept(snapshot Snapshot) (list []placementv1beta1.Resour
 
 // learnStored takes the list of a snapshot from the status of its placement, the first time that a process sees the placement:
 // the process before has stored it there, and after a restart it would be read once for each placement. A snapshot that
-// is made again under its name while the process runs is read. A long list may have been shortened to fit, and is read, too.
+// is made again under its name while the process runs is read; one that was made again while no process ran is shown with the list of
+// the one before until the next snapshot. A long list may have been shortened to fit, and is read, too.
 func (s *selectionCache) learnStored(placement placementv1beta1.PlacementObject, snapshot Snapshot) {
 	if !s.seen.recordIfChanged(keyOf(placement), string(placement.GetUID())) {
 		return
 	}
 	status := placement.GetPlacementStatus()
 	if snapshot.UID != "" && status.ObservedResourceIndex == strconv.Itoa(snapshot.Index) && len(status.SelectedResources) > 0 && len(status.SelectedResources) <= maxShort {
-		s.keep(snapshot, slices.Clone(status.SelectedResources))
+		s.keepList(snapshot, slices.Clone(status.SelectedResources))
 	}
 }
 
@@ -79,7 +81,7 @@ func (s *selectionCache) listSelected(ctx context.Context, placement placementv1
 		return nil, nil
 	}
 	s.learnStored(placement, snapshot)
-	if list, known := s.kept(snapshot); known {
+	if list, known := s.findList(snapshot); known {
 		return list, nil
 	}
 	var identifiers []placementv1beta1.ResourceIdentifier
@@ -100,7 +102,7 @@ func (s *selectionCache) listSelected(ctx context.Context, placement placementv1
 			identifiers = append(identifiers, identifier)
 		}
 	}
-	s.keep(snapshot, identifiers)
+	s.keepList(snapshot, identifiers)
 	return identifiers, nil
 }
 
