@@ -107,12 +107,14 @@ func firstKeyAfter(prefix string) []byte {
 // is stored again under names and UIDs of its own, straight in etcd. Rolled out, 100,000 bindings would take half an hour or more, and
 // what an agent finds when it starts is the same. The name of the placement must be the prefix and 0000, and the content that it
 // selects must not be named after it: the copies select the same. Hub agent and API server rest meanwhile: one would act on what
-// is there in part, the other would keep an event of each object beside the object.
+// is there in part, the other would keep an event of each object beside the object. The controller manager rests until the copies are
+// removed: its garbage collector asks for the owners of objects that appear by themselves, and the agent would be taken for the one that asks.
 func (f *fleet) copyPlacement(t *testing.T, prefix string, copies int) (remove func()) {
 	t.Helper()
 	ctx := within(t, patience)
-	require.NoError(t, f.Control.Do(ctx, control.Stop, controlplane.HubAgent))
-	require.NoError(t, f.Control.Do(ctx, control.Stop, apiServer))
+	for _, process := range []string{controlplane.HubAgent, controllerManager, apiServer} {
+		require.NoError(t, f.Control.Do(ctx, control.Stop, process))
+	}
 	began := time.Now()
 	template := prefix + "0000"
 	all, err := f.store().read(ctx, placementKeys)
@@ -188,11 +190,15 @@ func (f *fleet) removeCopies(t *testing.T, prefixes []string) {
 		require.NoError(t, f.store().remove(ctx, prefix))
 	}
 	f.awaitIdle(t)
+	require.NoError(t, f.Control.Do(ctx, control.Start, controllerManager))
 	require.NoError(t, f.Control.Do(ctx, control.Start, controlplane.HubAgent))
 }
 
-// apiServer is the hub's.
-const apiServer = state.Hub + "/apiserver"
+// apiServer and controllerManager are the hub's.
+const (
+	apiServer         = state.Hub + "/apiserver"
+	controllerManager = state.Hub + "/controller-manager"
+)
 
 // idleShare is how much of a core a process takes at most that has caught up.
 const idleShare = 0.2
