@@ -20,18 +20,18 @@ func CacheOptions() cache.Options {
 		clusterv1beta1.FleetResourceLabel: clusterv1beta1.FleetResourceLabelValue,
 	})}
 	stripped := cache.TransformStripManagedFields()
-	return cache.Options{
-		NewInformer:      informer.New,
-		DefaultTransform: stripped,
-		ByObject: map[client.Object]cache.ByObject{
-			&placementv1beta1.Work{}:                                {Transform: stripWork(shareStrings(stripped))},
-			placementv1beta1.Scope{}.NewBinding(""):                 {Transform: shareStrings(stripped)},
-			placementv1beta1.Scope{Namespace: "any"}.NewBinding(""): {Transform: shareStrings(stripped)},
-			&clusterv1beta1.InternalMemberCluster{}:                 {Transform: stripMailbox(stripped)},
-			&rbacv1.Role{}:                                          ownRoles,
-			&rbacv1.RoleBinding{}:                                   ownRoles,
-		},
+	byObject := map[client.Object]cache.ByObject{
+		&placementv1beta1.Work{}:                {Transform: stripWork(shareStrings(stripped))},
+		&clusterv1beta1.InternalMemberCluster{}: {Transform: stripMailbox(stripped)},
+		&rbacv1.Role{}:                          ownRoles,
+		&rbacv1.RoleBinding{}:                   ownRoles,
 	}
+	for _, scope := range placementv1beta1.Scopes() {
+		for _, object := range []client.Object{scope.NewBinding(""), scope.NewPlacement(""), scope.NewPolicySnapshot(""), scope.NewUpdateRun("")} {
+			byObject[object] = cache.ByObject{Transform: shareStrings(stripped)}
+		}
+	}
+	return cache.Options{NewInformer: informer.New, DefaultTransform: stripped, ByObject: byObject}
 }
 
 // stripWork takes the manifests out of a Work, which only its member needs, and what the hub does

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"slices"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,22 +11,72 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// shareStrings lets bindings and Works share the memory of what most of them say alike: keys and names, conditions and why
-// a cluster was picked. There may be 100,000 of both, and each is decoded with strings, and room for conditions, of its own.
+// shareStrings lets objects share the memory of what most of them say alike: keys and names, conditions and why a cluster was picked.
+// There may be 100,000 bindings and Works, and as many clusters in the statuses of placements, policy snapshots and update runs; each is
+// decoded with strings, and room for further parts, of its own.
 func shareStrings(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (any, error) {
+		if o, ok := object.(client.Object); ok {
+			shareMetadata(o)
+		}
 		switch o := object.(type) {
 		case *placementv1beta1.Work:
-			shareMetadata(o)
 			o.Status.Conditions = shareConditions(o.Status.Conditions)
 		case placementv1beta1.BindingObject:
-			shareMetadata(o)
-			shareDecision(o.GetBindingSpec())
-			status := o.GetBindingStatus()
-			status.Conditions = shareConditions(status.Conditions)
+			shareDecision(&o.GetBindingSpec().ClusterDecision)
+			shareAll(&o.GetBindingSpec().ResourceSnapshotName, &o.GetBindingSpec().SchedulingPolicySnapshotName, &o.GetBindingSpec().TargetCluster)
+			o.GetBindingStatus().Conditions = shareConditions(o.GetBindingStatus().Conditions)
+		case placementv1beta1.PlacementObject:
+			sharePlacementStatus(o.GetPlacementStatus())
+		case placementv1beta1.PolicySnapshotObject:
+			decisions := fit(o.GetPolicySnapshotStatus().ClusterDecisions)
+			for i := range decisions {
+				shareDecision(&decisions[i])
+			}
+			o.GetPolicySnapshotStatus().ClusterDecisions = decisions
+		case placementv1beta1.UpdateRunObject:
+			stages := o.GetUpdateRunStatus().StagesStatus
+			for i := range stages {
+				shareStageStatus(&stages[i])
+			}
+			if deletion := o.GetUpdateRunStatus().DeletionStageStatus; deletion != nil {
+				shareStageStatus(deletion)
+			}
 		}
 		return next(object)
 	}
+}
+
+func sharePlacementStatus(status *placementv1beta1.PlacementStatus) {
+	status.Conditions = shareConditions(status.Conditions)
+	status.PlacementStatuses = fit(status.PlacementStatuses)
+	for i := range status.PlacementStatuses {
+		cluster := &status.PlacementStatuses[i]
+		shareAll(&cluster.ClusterName, &cluster.ObservedResourceIndex)
+		cluster.Conditions = shareConditions(cluster.Conditions)
+	}
+	status.SelectedResources = fit(status.SelectedResources)
+	for i := range status.SelectedResources {
+		id := &status.SelectedResources[i]
+		shareAll(&id.Group, &id.Version, &id.Kind, &id.Namespace)
+	}
+}
+
+func shareStageStatus(stage *placementv1beta1.StageUpdatingStatus) {
+	stage.Clusters = fit(stage.Clusters)
+	for i := range stage.Clusters {
+		cluster := &stage.Clusters[i]
+		shareAll(&cluster.ClusterName, &cluster.ResourceSnapshotIndex)
+		cluster.Conditions = shareConditions(cluster.Conditions)
+	}
+}
+
+// fit returns a list in as little room as it needs.
+func fit[T any](all []T) []T {
+	if len(all) == cap(all) {
+		return all
+	}
+	return slices.Clone(all)
 }
 
 // shareString returns the one copy of a string that all share. It goes when nothing has it any more.
@@ -56,21 +107,20 @@ func shareKeys(all map[string]string) map[string]string {
 	return with
 }
 
-func shareDecision(spec *placementv1beta1.ResourceBindingSpec) {
-	for _, text := range []*string{
-		&spec.ResourceSnapshotName, &spec.SchedulingPolicySnapshotName, &spec.TargetCluster, &spec.ClusterDecision.ClusterName, &spec.ClusterDecision.Reason,
-	} {
+// shareAll replaces strings by those that all share.
+func shareAll(texts ...*string) {
+	for _, text := range texts {
 		*text = shareString(*text)
 	}
 }
 
+func shareDecision(decision *placementv1beta1.ClusterDecision) {
+	shareAll(&decision.ClusterName, &decision.Reason)
+}
+
 // shareConditions returns the conditions in as little room as they need.
 func shareConditions(all []metav1.Condition) []metav1.Condition {
-	if len(all) == 0 {
-		return all
-	}
-	conditions := make([]metav1.Condition, len(all))
-	copy(conditions, all)
+	conditions := fit(all)
 	for i := range conditions {
 		c := &conditions[i]
 		c.Type, c.Reason, c.Message = shareString(c.Type), shareString(c.Reason), shareString(c.Message)

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 	"unsafe"
@@ -21,7 +22,7 @@ func cached[T client.Object](t *testing.T, content []byte, into T) T {
 	options := CacheOptions()
 	transform := options.DefaultTransform
 	for object, by := range options.ByObject {
-		if _, same := object.(T); same {
+		if reflect.TypeOf(object) == reflect.TypeOf(into) {
 			transform = by.Transform
 		}
 	}
@@ -84,6 +85,44 @@ func TestWorksInTheCacheShareWhatTheySayAlike(t *testing.T) {
 	assert.Equal(t, work, one)
 	sameMemory(t, one.Namespace, other.Namespace)
 	sameMemory(t, one.Status.Conditions[0].Reason, other.Status.Conditions[0].Reason)
+}
+
+func TestStatusesInTheCacheShareWhatTheySayAlikeOfTheirClusters(t *testing.T) {
+	clusters := []string{"one", "two", "three"}
+	placement := &placementv1beta1.ClusterResourcePlacement{Status: placementv1beta1.PlacementStatus{
+		SelectedResources: []placementv1beta1.ResourceIdentifier{{Version: "v1", Kind: "Namespace", Name: "app"}},
+		Conditions:        conditionsOf("Scheduled"),
+	}}
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+	run := &placementv1beta1.ClusterStagedUpdateRun{Status: placementv1beta1.UpdateRunStatus{
+		StagesStatus:        []placementv1beta1.StageUpdatingStatus{{StageName: "all"}},
+		DeletionStageStatus: &placementv1beta1.StageUpdatingStatus{Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "one"}}},
+	}}
+	for _, cluster := range clusters {
+		placement.Status.PlacementStatuses = append(placement.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+			ClusterName: cluster, ObservedResourceIndex: "0", Conditions: conditionsOf("Scheduled", "RolloutStarted", "Overridden", "WorkSynchronized", "Applied"),
+		})
+		policy.Status.ClusterDecisions = append(policy.Status.ClusterDecisions, placementv1beta1.ClusterDecision{ClusterName: cluster, Selected: true, Reason: "picked by scheduling policy"})
+		run.Status.StagesStatus[0].Clusters = append(run.Status.StagesStatus[0].Clusters, placementv1beta1.ClusterUpdatingStatus{
+			ClusterName: cluster, ResourceSnapshotIndex: "0", Conditions: conditionsOf("Started", "Succeeded"),
+		})
+	}
+	decode := func(object, into client.Object) client.Object {
+		content, err := json.Marshal(object)
+		require.NoError(t, err)
+		return cached(t, content, into)
+	}
+	onePlacement := decode(placement, &placementv1beta1.ClusterResourcePlacement{}).(*placementv1beta1.ClusterResourcePlacement)
+	onePolicy := decode(policy, &placementv1beta1.ClusterSchedulingPolicySnapshot{}).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+	oneRun := decode(run, &placementv1beta1.ClusterStagedUpdateRun{}).(*placementv1beta1.ClusterStagedUpdateRun)
+	assert.Equal(t, []any{placement, policy, run}, []any{onePlacement, onePolicy, oneRun}, "what is said stays the same")
+	statuses, decisions, updating := onePlacement.Status.PlacementStatuses, onePolicy.Status.ClusterDecisions, oneRun.Status.StagesStatus[0].Clusters
+	sameMemory(t, statuses[0].Conditions[4].Message, statuses[1].Conditions[4].Message)
+	sameMemory(t, statuses[0].Conditions[4].Message, updating[2].Conditions[1].Message)
+	sameMemory(t, statuses[0].ClusterName, decisions[0].ClusterName)
+	sameMemory(t, statuses[0].ClusterName, oneRun.Status.DeletionStageStatus.Clusters[0].ClusterName)
+	sameMemory(t, decisions[0].Reason, decisions[1].Reason)
+	assert.Equal(t, []int{3, 5, 3, 3}, []int{cap(statuses), cap(statuses[0].Conditions), cap(decisions), cap(updating)}, "no room for parts that there are not")
 }
 
 func TestAnObjectWithNothingToShareStaysAsItIs(t *testing.T) {
