@@ -83,7 +83,7 @@ func (r *Reconciler) addWaiting(ctx context.Context, interest framework.Interest
 // addIfThere adds the placement with a key, if there is one.
 func (r *Reconciler) addIfThere(ctx context.Context, key types.NamespacedName, found map[types.NamespacedName]placementv1beta1.PlacementObject) error {
 	placement := placementv1beta1.Scope{Namespace: key.Namespace}.NewPlacement(key.Name)
-	err := r.client.Get(ctx, key, placement)
+	err := r.client.Get(ctx, key, placement, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading placement %s: %w", key.Name, err)
 	}

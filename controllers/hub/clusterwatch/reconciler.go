@@ -187,7 +187,7 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 // readCluster reads a cluster; nil if it is gone.
 func (r *Reconciler) readCluster(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
 	cluster := &clusterv1beta1.MemberCluster{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -251,7 +251,7 @@ func (r *Reconciler) requestRolledOut(ctx context.Context, o client.Object) []re
 	}
 	scope := placementv1beta1.ScopeOf(run)
 	placement := scope.NewPlacement("")
-	if r.client.Get(ctx, scope.Key(run.GetUpdateRunSpec().PlacementName), placement) != nil || !triggersRuns(placement) {
+	if r.client.Get(ctx, scope.Key(run.GetUpdateRunSpec().PlacementName), placement, client.UnsafeDisableDeepCopy) != nil || !triggersRuns(placement) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: scope.Key(placement.GetName())}}

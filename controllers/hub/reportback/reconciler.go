@@ -50,7 +50,9 @@ func NewReconciler(c client.Client, live client.Reader) *Reconciler {
 // Reconcile looks at one Work.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	work := &placementv1beta1.Work{}
-	if err := r.client.Get(ctx, request.NamespacedName, work); err != nil {
+	// Work and placement are only read, and the placement's status has a part for each cluster: copied for each Work, they would be
+	// copied as often as there are clusters.
+	if err := r.client.Get(ctx, request.NamespacedName, work, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	name := work.Labels[placementv1beta1.ParentPlacementLabel]
@@ -59,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	placement := scope.NewPlacement(name)
-	if err := r.client.Get(ctx, scope.Key(name), placement); err != nil {
+	if err := r.client.Get(ctx, scope.Key(name), placement, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if cluster, _ := clusterv1beta1.MemberOfNamespace(work.Namespace); !placementv1beta1.IsSuspended(placement, cluster) { // else the Work stays as it is

@@ -83,7 +83,7 @@ func (r *Reconciler) requestWorksBeside(ctx context.Context, binding client.Obje
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	scope := placementv1beta1.ScopeOf(binding)
 	placement := scope.NewPlacement(name)
-	if name == "" || r.client.Get(ctx, scope.Key(name), placement) != nil || workmodel.ReportBack(placement) == nil {
+	if name == "" || r.client.Get(ctx, scope.Key(name), placement, client.UnsafeDisableDeepCopy) != nil || workmodel.ReportBack(placement) == nil {
 		return nil
 	}
 	return r.requestLabelled(ctx, scope, name)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -63,7 +64,7 @@ func (w *Watcher) indexPlacement(ctx context.Context, name string) error {
 	}
 	scope := placementv1beta1.Scope{Namespace: namespace}
 	placement := scope.NewPlacement(base)
-	err = w.Placements.Get(ctx, scope.Key(base), placement)
+	err = w.Placements.Get(ctx, scope.Key(base), placement, client.UnsafeDisableDeepCopy)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading placement %s: %w", name, err)
 	}

@@ -28,7 +28,7 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 	}
 	scope := placementv1beta1.ScopeOf(run)
 	placement := scope.NewPlacement(run.GetUpdateRunSpec().PlacementName)
-	if err := r.client.Get(ctx, types.NamespacedName{Namespace: run.GetNamespace(), Name: placement.GetName()}, placement); err != nil {
+	if err := r.client.Get(ctx, types.NamespacedName{Namespace: run.GetNamespace(), Name: placement.GetName()}, placement, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	lifecycle := placementv1beta1.LifecycleOf(placement)

@@ -37,7 +37,8 @@ func New(c client.Client, poker waker.Poker, clk clock.PassiveClock) *Reconciler
 // Reconcile looks at one run.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	run := placementv1beta1.Scope{Namespace: request.Namespace}.NewUpdateRun(request.Name)
-	if err := r.client.Get(ctx, request.NamespacedName, run); err != nil {
+	// It is only read, and its status may be large.
+	if err := r.client.Get(ctx, request.NamespacedName, run, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !run.GetDeletionTimestamp().IsZero() {
@@ -79,10 +80,11 @@ func (r *Reconciler) reportUnreachable(ctx context.Context, run placementv1beta1
 }
 
 func (r *Reconciler) clearUnreachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	changed := placementv1beta1.DeepCopyOf(run)
-	if !meta.RemoveStatusCondition(&changed.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable) {
-		return nil
+	if meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable) == nil {
+		return nil // as nearly always; a run of many clusters is not copied for that
 	}
+	changed := placementv1beta1.DeepCopyOf(run)
+	meta.RemoveStatusCondition(&changed.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable)
 	return r.patchConditions(ctx, run, changed)
 }
 
