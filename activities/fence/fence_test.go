@@ -12,11 +12,12 @@ func TestPatch(t *testing.T) {
 		operations []Op
 		want       string
 	}{
-		"the uid is always pinned":          {want: `[{"op":"test","path":"/metadata/uid","value":"u"}]`},
-		"a test for nothing keeps its null": {[]Op{Test("/spec/x", nil)}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/spec/x","value":null}]`},
-		"an empty value is a value":         {[]Op{Replace("/spec/x", "")}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"replace","path":"/spec/x","value":""}]`},
-		"a removal has no value":            {[]Op{Remove("/spec/x")}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"remove","path":"/spec/x"}]`},
-		"keys are escaped":                  {[]Op{Add(LabelPath("a/b~c"), "v")}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/labels/a~1b~0c","value":"v"}]`},
+		"the uid is always pinned":           {want: `[{"op":"test","path":"/metadata/uid","value":"u"}]`},
+		"a test for nothing keeps its null":  {[]Op{Test("/spec/x", nil)}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/spec/x","value":null}]`},
+		"an empty value is a value":          {[]Op{Replace("/spec/x", "")}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"replace","path":"/spec/x","value":""}]`},
+		"a removal has no value":             {[]Op{Remove("/spec/x")}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"remove","path":"/spec/x"}]`},
+		"an empty record clears the records": {[]Op{Untrack()}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/managedFields","value":[{}]}]`},
+		"keys are escaped":                   {[]Op{Add(LabelPath("a/b~c"), "v")}, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/labels/a~1b~0c","value":"v"}]`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			patch, err := Patch("u", test.operations...)

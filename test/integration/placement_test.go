@@ -14,9 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -72,6 +74,25 @@ func changeGoesOneByOne(s *spec) {
 	seen := merge(bindings.upTo(s, last), works.upTo(s, newestWork(s)))
 	requireWindow(s, initialClusters(bindings, works), seen, 1)
 	requirePromise(s, placement, seen, bindings, works)
+	s.requireUntracked()
+}
+
+// requireUntracked looks for records of which client has written which field: bindings and Works have none once the fleet has changed
+// them, mailboxes never, for each heartbeat would keep it.
+func (s *spec) requireUntracked() {
+	s.Helper()
+	for list, option := range map[client.ObjectList]client.ListOption{
+		&placementv1beta1.ClusterResourceBindingList{}: s.mine(), &placementv1beta1.WorkList{}: s.mine(), &clusterv1beta1.InternalMemberClusterList{}: &client.ListOptions{},
+	} {
+		require.NoError(s, s.hub.List(s.Context(), list, option))
+		require.NotZero(s, meta.LenList(list))
+		require.NoError(s, meta.EachListItem(list, func(o runtime.Object) error {
+			object, err := meta.Accessor(o)
+			require.NoError(s, err)
+			require.Empty(s, object.GetManagedFields(), "%T %s", o, object.GetName())
+			return nil
+		}))
+	}
 }
 
 func pickFixedPlacesOnTheNamedClusters(s *spec) {
