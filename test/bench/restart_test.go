@@ -116,6 +116,7 @@ func (f *fleet) restartAtRest(t *testing.T, bindings int, runs map[string]time.T
 	f.figures.add(t, title+": leads, the lease of the one before being free", "-", seconds(leads))
 	f.figures.add(t, title+": objects read one by one", "<= 50", quantity{gets(read), ""})
 	f.figures.add(t, title+": memory of the hub agent", memory, bytesOf(f.agent(t).Memory))
+	f.figures.add(t, title+": memory of the hub's API server", "-", bytesOf(f.component(t, apiServer).Memory))
 	assert.Zero(t, written.counted(), "what is at rest is not written")
 
 	name := "decided"
