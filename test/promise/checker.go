@@ -304,13 +304,27 @@ func placed(b *placementv1beta1.ClusterResourceBinding) bool {
 	return b != nil && b.Spec.ResourceSnapshotName != ""
 }
 
-// loss judges that an available cluster is taken away, of so many that were available.
+// loss judges that an available cluster is taken away, of so many that were available. Clusters that a user takes out of the fleet
+// count or not: they do until the fleet unschedules them, and their resources may be gone before that.
 func (c *Checker) loss(now *placementv1beta1.ClusterResourceBinding, available, target int) error {
 	c.Judged++
-	if least := target - c.limit(true, target); available-1 < least {
+	others := target - c.countLeaving(func(*placementv1beta1.ClusterResourceBinding) bool { return true })
+	othersAvailable := available - c.countLeaving(c.up)
+	if least := target - c.limit(true, target); available-1 < least && othersAvailable-1 < others-c.limit(true, others) {
 		return fmt.Errorf("taking %s away leaves %d clusters available, %d must remain", now.Spec.TargetCluster, available-1, least)
 	}
 	return nil
+}
+
+// countLeaving counts the clusters that a user takes out of the fleet and that are to have resources still.
+func (c *Checker) countLeaving(counts func(*placementv1beta1.ClusterResourceBinding) bool) int {
+	n := 0
+	for _, b := range c.bindings {
+		if c.leaving[b.Spec.TargetCluster] && b.Spec.State != placementv1beta1.BindingStateUnscheduled && b.DeletionTimestamp.IsZero() && counts(b) {
+			n++
+		}
+	}
+	return n
 }
 
 // gain judges that a cluster gets resources for the first time.

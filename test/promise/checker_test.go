@@ -105,6 +105,17 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 			h.reports("a", metav1.ConditionTrue)
 			return h.updates("b")
 		}},
+		"another one, while a user takes a cluster out of the fleet, which counts or not": {policy: pickAll, do: func(h *trace) error {
+			h.Leaves("a", true)
+			h.reports("a", metav1.ConditionFalse)
+			return h.updates("b")
+		}},
+		"not two, while a user takes a cluster out of the fleet": {policy: pickAll, broken: "taking c away leaves 0 clusters available, 2 must remain", do: func(h *trace) error {
+			h.Leaves("a", true)
+			h.reports("a", metav1.ConditionFalse)
+			require.NoError(t, h.updates("b"))
+			return h.updates("c")
+		}},
 		"any number, where differences are only reported": {policy: pickN, do: func(h *trace) error {
 			for _, cluster := range []string{"a", "b", "c"} {
 				b := h.bindings[cluster]
