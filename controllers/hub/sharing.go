@@ -1,11 +1,13 @@
 package hub
 
 import (
+	"encoding/json"
 	"slices"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -23,6 +25,8 @@ func shareStrings(next toolscache.TransformFunc) toolscache.TransformFunc {
 		case *placementv1beta1.Work:
 			o.Status.Conditions = shareConditions(o.Status.Conditions)
 		case placementv1beta1.BindingObject:
+			o.SetLabels(shareMap(o.GetLabels()))
+			o.SetAnnotations(shareMap(o.GetAnnotations()))
 			shareDecision(&o.GetBindingSpec().ClusterDecision)
 			shareAll(&o.GetBindingSpec().ResourceSnapshotName, &o.GetBindingSpec().SchedulingPolicySnapshotName, &o.GetBindingSpec().TargetCluster)
 			o.GetBindingStatus().Conditions = shareConditions(o.GetBindingStatus().Conditions)
@@ -105,6 +109,26 @@ func shareKeys(all map[string]string) map[string]string {
 		with[shareString(key)] = value
 	}
 	return with
+}
+
+// sharedMaps are the labels and annotations of bindings that were seen last, by content: all bindings of a placement have the same.
+var sharedMaps = lru.New(4096)
+
+// shareMap returns the one map of a content that all bindings share, which is only read, as everything in the cache is. A map of one
+// key takes as much room as one of eight.
+func shareMap(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return all
+	}
+	content, err := json.Marshal(all) // sorts the keys; no two maps are written alike
+	if err != nil {
+		return all
+	}
+	if known, found := sharedMaps.Get(string(content)); found {
+		return known.(map[string]string)
+	}
+	sharedMaps.Add(string(content), all)
+	return all
 }
 
 // shareAll replaces strings by those that all share.

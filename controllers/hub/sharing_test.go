@@ -70,8 +70,14 @@ func TestBindingsInTheCacheShareWhatTheySayAlike(t *testing.T) {
 	sameMemory(t, one.Status.Conditions[4].Message, other.Status.Conditions[4].Message)
 	assert.Equal(t, len(one.Status.Conditions), cap(one.Status.Conditions), "no room for conditions that there are not")
 
-	one.Labels["mine"] = "yes"
-	assert.NotContains(t, other.Labels, "mine", "maps are not shared")
+	assert.Equal(t, reflect.ValueOf(one.Labels).Pointer(), reflect.ValueOf(other.Labels).Pointer(), "one map of labels")
+	assert.Equal(t, reflect.ValueOf(one.Annotations).Pointer(), reflect.ValueOf(other.Annotations).Pointer(), "one map of annotations")
+	binding.Labels["mine"] = "a=b,c"
+	content, err = json.Marshal(binding)
+	require.NoError(t, err)
+	third := cached(t, content, &placementv1beta1.ClusterResourceBinding{})
+	assert.Equal(t, binding.Labels, third.Labels, "others have one of their own")
+	assert.NotContains(t, one.Labels, "mine")
 }
 
 func TestWorksInTheCacheShareWhatTheySayAlike(t *testing.T) {
