@@ -11,13 +11,15 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// ManifestsHashAnnotation is on Works in the hub's cache, which has no manifests, and on no stored Work: the hash of the
-// manifests of a Work that is not signed. By it the Work is signed without being read again.
-const ManifestsHashAnnotation = "fleetflow.io/manifests-hash"
+// ManifestsHashAnnotation is on Works in the hub's cache, which has no manifests: the hash of the manifests of a Work that is not
+// signed. By it the Work is signed without being read again. No stored Work has it: the API server takes no key that begins so.
+const ManifestsHashAnnotation = "/manifests-hash"
 
-// DropManifests takes the manifests out of a Work, which only its member needs.
+// DropManifests takes the manifests out of a Work, which only its member needs. One from which they were taken stays as it is.
 func DropManifests(work *placementv1beta1.Work) {
-	delete(work.Annotations, ManifestsHashAnnotation)
+	if _, dropped := work.Annotations[ManifestsHashAnnotation]; dropped {
+		return
+	}
 	if !placementv1beta1.IsSigned(work) && work.Labels[placementv1beta1.ParentBindingLabel] != "" {
 		hash, err := HashOfManifests(work)
 		if err != nil {

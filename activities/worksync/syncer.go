@@ -324,11 +324,7 @@ func generationOf(work *placementv1beta1.Work) int64 {
 }
 
 func (s *Syncer) readLiveWork(ctx context.Context, want *placementv1beta1.Work) (*placementv1beta1.Work, error) {
-	have, err := liveread.Existing(ctx, s.live, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}, "work")
-	if have != nil {
-		delete(have.Annotations, workmodel.ManifestsHashAnnotation) // of a Work as it is stored, the manifests are there
-	}
-	return have, err
+	return liveread.Existing(ctx, s.live, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}, "work")
 }
 
 func ignoreExists(err error) error {

@@ -40,16 +40,9 @@ var cachedReport = placementv1beta1.ReportBounds{Conditions: 8, Message: 4096, D
 // object, by which a change of them is noticed.
 func summarizeReport(status placementv1beta1.WorkStatus) placementv1beta1.WorkStatus {
 	summary := placementv1beta1.WorkStatus{Conditions: cachedReport.ApplyToConditions(status.Conditions)}
-	mirrored, size, counts := sha256.New(), 0, 0
-	isMirrored := false
+	size, counts := 0, 0
 	for _, manifest := range status.ManifestConditions {
-		if reported := manifest.BackReportedStatus; reported != nil {
-			isMirrored = true
-			// Writing to a hash never fails.
-			_, _ = mirrored.Write([]byte(strconv.Itoa(manifest.Identifier.Ordinal) + " "))
-			_, _ = mirrored.Write(reported.ObservedStatus.Raw)
-			manifest.BackReportedStatus = nil
-		}
+		manifest.BackReportedStatus = nil
 		manifest.StateValues = nil // they are read live, when a placement leaves the cluster
 		counted := manifest.ReplicaStatus != nil && counts < keptCounts
 		if counted {
@@ -68,13 +61,39 @@ func summarizeReport(status placementv1beta1.WorkStatus) placementv1beta1.WorkSt
 			summary.ManifestConditions = append(summary.ManifestConditions, countsOf(&manifest))
 		}
 	}
-	if isMirrored {
-		digest := &placementv1beta1.BackReportedStatus{ObservedStatus: runtime.RawExtension{Raw: []byte(`"` + hex.EncodeToString(mirrored.Sum(nil)) + `"`)}}
+	if digest := digestStatuses(status.ManifestConditions); digest != nil {
 		summary.ManifestConditions = append(summary.ManifestConditions, placementv1beta1.ManifestCondition{
-			Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: -1}, BackReportedStatus: digest,
+			Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: noObject}, BackReportedStatus: digest,
 		})
 	}
 	return summary
+}
+
+// noObject is the ordinal of the entry that has the hash of the statuses of all objects.
+const noObject = -1
+
+// digestStatuses returns a hash of the objects' own statuses in a report, nil if it has none. That of a summary is its own hash.
+func digestStatuses(manifests []placementv1beta1.ManifestCondition) *placementv1beta1.BackReportedStatus {
+	var last *placementv1beta1.ManifestCondition
+	mirrored, reported := sha256.New(), 0
+	for i := range manifests {
+		if manifests[i].BackReportedStatus == nil {
+			continue
+		}
+		last = &manifests[i]
+		reported++
+		// Writing to a hash never fails.
+		_, _ = mirrored.Write([]byte(strconv.Itoa(last.Identifier.Ordinal) + " "))
+		_, _ = mirrored.Write(last.BackReportedStatus.ObservedStatus.Raw)
+	}
+	const quotes = 2
+	switch {
+	case reported == 0:
+		return nil
+	case reported == 1 && last.Identifier.Ordinal == noObject && len(last.BackReportedStatus.ObservedStatus.Raw) == hex.EncodedLen(sha256.Size)+quotes:
+		return &placementv1beta1.BackReportedStatus{ObservedStatus: last.BackReportedStatus.ObservedStatus}
+	}
+	return &placementv1beta1.BackReportedStatus{ObservedStatus: runtime.RawExtension{Raw: []byte(`"` + hex.EncodeToString(mirrored.Sum(nil)) + `"`)}}
 }
 
 // countsOf is what the hub reads of the report on a workload whose pods are counted, if nothing is wrong with it or there is no room
