@@ -183,7 +183,7 @@ func setOptional(ops []fence.Op, path string, value any, wanted, present bool) [
 }
 
 func patchBinding(ctx context.Context, c client.Client, object client.Object, ops []fence.Op) error {
-	patch, err := fence.Patch(object.GetUID(), append(ops, fence.Untrack())...)
+	patch, err := fence.Patch(object.GetUID(), append(ops, fence.Untrack(object)...)...)
 	if err != nil {
 		return fmt.Errorf("patching binding %s: %w", object.GetName(), err)
 	}

@@ -7,6 +7,7 @@ package fence
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,11 +45,19 @@ func Replace(path string, value any) Op { return Op{"replace", path, value} }
 // Remove takes away a field that is there.
 func Remove(path string) Op { return Op{Op: "remove", Path: path} }
 
-// Untrack makes the API server forget which client has written which field of an object (metadata.managedFields), and note it no more
-// until a user applies the object on the server side, for which it is noted. For a binding or a Work, which only the fleet writes, it is
-// a third to a half of what is stored and sent, and of what each write costs the API server. It has no effect on a status subresource.
-// The source is "Clearing managedFields" in Kubernetes' page on server-side apply.
-func Untrack() Op { return Add("/metadata/managedFields", []metav1.ManagedFieldsEntry{{}}) }
+// Untrack makes the API server forget which client has written which field of an object (metadata.managedFields), and note it no more.
+// For a binding or a Work it is a third to a half of what is stored and sent, and of what each write costs the API server. If a user
+// has applied a part of the object on the server side, who has written what stays: the API server needs it to take away what the user
+// applies no more. It has no effect on a status subresource. The source is "Clearing managedFields" in Kubernetes' page on server-side
+// apply.
+func Untrack(object client.Object) []Op {
+	if slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Operation == metav1.ManagedFieldsOperationApply
+	}) {
+		return nil
+	}
+	return []Op{Add("/metadata/managedFields", []metav1.ManagedFieldsEntry{{}})}
+}
 
 // AnnotationPath is the path of an annotation, LabelPath that of a label.
 func AnnotationPath(key string) string { return "/metadata/annotations/" + escapePointer(key) }

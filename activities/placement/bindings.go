@@ -187,7 +187,7 @@ func (a *Activities) patchBinding(ctx context.Context, binding placementv1beta1.
 		fence.Test("/spec/state", binding.GetBindingSpec().State),
 		fence.Test("/spec/schedulingPolicySnapshotName", binding.GetBindingSpec().SchedulingPolicySnapshotName),
 	}
-	patch, err := fence.Patch(binding.GetUID(), append(append(pins, operations...), fence.Untrack())...)
+	patch, err := fence.Patch(binding.GetUID(), slices.Concat(pins, operations, fence.Untrack(binding))...)
 	if err != nil {
 		return err
 	}

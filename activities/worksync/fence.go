@@ -63,7 +63,7 @@ func metadataOperations(want, have *placementv1beta1.Work) []fence.Op {
 		finalizers := append(slices.Clone(have.Finalizers), want.Finalizers...)
 		operations = append(operations, fence.Add("/metadata/finalizers", finalizers))
 	}
-	return append(operations, fence.Untrack())
+	return append(operations, fence.Untrack(have)...)
 }
 
 // takeOver replaces a Work whose binding is gone: that binding was removed

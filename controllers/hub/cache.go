@@ -1,7 +1,10 @@
 package hub
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -21,17 +24,38 @@ func CacheOptions() cache.Options {
 	})}
 	stripped := cache.TransformStripManagedFields()
 	byObject := map[client.Object]cache.ByObject{
-		&placementv1beta1.Work{}:                {Transform: stripWork(shareStrings(stripped))},
+		&placementv1beta1.Work{}:                {Transform: stripWork(shareStrings(keepApplied))},
 		&clusterv1beta1.InternalMemberCluster{}: {Transform: stripMailbox(stripped)},
 		&rbacv1.Role{}:                          ownRoles,
 		&rbacv1.RoleBinding{}:                   ownRoles,
 	}
 	for _, scope := range placementv1beta1.Scopes() {
-		for _, object := range []client.Object{scope.NewBinding(""), scope.NewPlacement(""), scope.NewPolicySnapshot(""), scope.NewUpdateRun("")} {
+		byObject[scope.NewBinding("")] = cache.ByObject{Transform: shareStrings(keepApplied)}
+		for _, object := range []client.Object{scope.NewPlacement(""), scope.NewPolicySnapshot(""), scope.NewUpdateRun("")} {
 			byObject[object] = cache.ByObject{Transform: shareStrings(stripped)}
 		}
 	}
 	return cache.Options{NewInformer: informer.New, DefaultTransform: stripped, ByObject: byObject}
+}
+
+// applied stands in the cache for the record of who has written which field, if a user has applied a part of the object on the server side.
+var applied = []metav1.ManagedFieldsEntry{{Operation: metav1.ManagedFieldsOperationApply}}
+
+// keepApplied takes the record of who has written which field out of an object, except that a user has applied a part of it: who writes
+// the object on asks that (fence.Untrack).
+func keepApplied(object any) (any, error) {
+	o, ok := object.(client.Object)
+	if !ok || len(o.GetManagedFields()) == 0 {
+		return object, nil
+	}
+	isApplied := slices.ContainsFunc(o.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+	o.SetManagedFields(nil)
+	if isApplied {
+		o.SetManagedFields(applied)
+	}
+	return object, nil
 }
 
 // stripWork takes the manifests out of a Work, which only its member needs, and what the hub does

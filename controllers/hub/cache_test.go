@@ -6,8 +6,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -39,4 +41,27 @@ func TestTheCacheHoldsNoManifestsAndNoManagedFields(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, object.GetManagedFields(), name)
 	}
+}
+
+// A list that comes as a watch is transformed when it is received, and again when it is taken into the cache.
+func TestWhatIsTakenIntoTheCacheTwiceStaysAsItIs(t *testing.T) {
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "app-work", Labels: map[string]string{placementv1beta1.ParentBindingLabel: "app-one"}}}
+	work.Spec.Workload.Manifests = []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"kind":"ConfigMap"}`)}}}
+	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{
+		{Conditions: []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse}}, BackReportedStatus: &placementv1beta1.BackReportedStatus{ObservedStatus: runtime.RawExtension{Raw: []byte(`{"status":{}}`)}}},
+		{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 1}},
+	}
+	require.False(t, placementv1beta1.IsSigned(work))
+	binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}
+	binding.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "load-balancer", Operation: metav1.ManagedFieldsOperationApply}}
+	for kind, object := range map[string]client.Object{"Work": work, "binding": binding} {
+		transform := transformOf(object)
+		_, err := transform(object)
+		require.NoError(t, err)
+		once := object.DeepCopyObject()
+		_, err = transform(object)
+		require.NoError(t, err)
+		assert.Equal(t, once, object, kind)
+	}
+	assert.Empty(t, fence.Untrack(binding), "that a user has applied a part of it is known")
 }

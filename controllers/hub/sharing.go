@@ -93,7 +93,7 @@ func shareMetadata(object client.Object) {
 		labels[key] = shareString(value)
 	}
 	object.SetLabels(labels)
-	object.SetAnnotations(shareKeys(object.GetAnnotations())) // their values are times and UIDs, which differ
+	object.SetAnnotations(shareKeys(object.GetAnnotations())) // many of their values are times and UIDs, which differ
 	for i, finalizer := range object.GetFinalizers() {
 		object.GetFinalizers()[i] = shareString(finalizer)
 	}
@@ -111,8 +111,12 @@ func shareKeys(all map[string]string) map[string]string {
 	return with
 }
 
-// sharedMaps are the labels and annotations of bindings that were seen last, by content: all bindings of a placement have the same.
-var sharedMaps = lru.New(4096)
+// sharedMaps are the labels and annotations of bindings that were seen last, by content: most bindings of a placement have the same.
+// They are enough for 10,000 placements.
+var sharedMaps = lru.New(20_000)
+
+// longestShared is how many bytes labels or annotations have at most that are shared: longer ones are of one binding.
+const longestShared = 512
 
 // shareMap returns the one map of a content that all bindings share, which is only read, as everything in the cache is. A map of one
 // key takes as much room as one of eight.
@@ -121,7 +125,7 @@ func shareMap(all map[string]string) map[string]string {
 		return all
 	}
 	content, err := json.Marshal(all) // sorts the keys; no two maps are written alike
-	if err != nil {
+	if err != nil || len(content) > longestShared {
 		return all
 	}
 	if known, found := sharedMaps.Get(string(content)); found {

@@ -10,23 +10,28 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
+// transformOf is what an object goes through before it is taken into the cache.
+func transformOf(of client.Object) toolscache.TransformFunc {
+	options := CacheOptions()
+	for object, by := range options.ByObject {
+		if reflect.TypeOf(object) == reflect.TypeOf(of) {
+			return by.Transform
+		}
+	}
+	return options.DefaultTransform
+}
+
 // cached decodes an object as a watch does, and takes it into the cache.
 func cached[T client.Object](t *testing.T, content []byte, into T) T {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(content, into))
-	options := CacheOptions()
-	transform := options.DefaultTransform
-	for object, by := range options.ByObject {
-		if reflect.TypeOf(object) == reflect.TypeOf(into) {
-			transform = by.Transform
-		}
-	}
-	_, err := transform(into)
+	_, err := transformOf(into)(into)
 	require.NoError(t, err)
 	return into
 }

@@ -18,6 +18,7 @@ type promise struct {
 var together = []promise{
 	{"a namespace and all that is in it reach every member and the placement becomes available", namespaceReachesAllMembers},
 	{"a changed ConfigMap reaches the members one at a time", changeGoesOneByOne},
+	{"what a user applies to a binding on the server side stays the user's", whatUsersApplyToBindingsStaysTheirs},
 	{"PickFixed places on the named clusters and moves with its list", pickFixedPlacesOnTheNamedClusters},
 	{"PickN with a required label takes the highest name first", pickNTakesTheHighestName},
 	{"PickN that finds too few clusters says so and places on those it finds", pickNThatIsNotFulfilledSaysSo},

@@ -308,19 +308,26 @@ func placed(b *placementv1beta1.ClusterResourceBinding) bool {
 // count or not: they do until the fleet unschedules them, and their resources may be gone before that.
 func (c *Checker) loss(now *placementv1beta1.ClusterResourceBinding, available, target int) error {
 	c.Judged++
-	others := target - c.countLeaving(func(*placementv1beta1.ClusterResourceBinding) bool { return true })
-	othersAvailable := available - c.countLeaving(c.up)
+	leaving := c.countWanted(func(b *placementv1beta1.ClusterResourceBinding) bool { return c.leaving[b.Spec.TargetCluster] })
+	others := target - leaving
+	if p := c.placement.Spec.Policy; p != nil && p.PlacementType == placementv1beta1.PickNPlacementType && leaving > 0 {
+		// Those that replace them are there, or not yet.
+		others = min(target, c.countWanted(func(b *placementv1beta1.ClusterResourceBinding) bool { return !c.leaving[b.Spec.TargetCluster] }))
+	}
+	othersAvailable := available - c.countWanted(func(b *placementv1beta1.ClusterResourceBinding) bool {
+		return c.leaving[b.Spec.TargetCluster] && c.up(b)
+	})
 	if least := target - c.limit(true, target); available-1 < least && othersAvailable-1 < others-c.limit(true, others) {
 		return fmt.Errorf("taking %s away leaves %d clusters available, %d must remain", now.Spec.TargetCluster, available-1, least)
 	}
 	return nil
 }
 
-// countLeaving counts the clusters that a user takes out of the fleet and that are to have resources still.
-func (c *Checker) countLeaving(counts func(*placementv1beta1.ClusterResourceBinding) bool) int {
+// countWanted counts those of the clusters that are to have resources.
+func (c *Checker) countWanted(counts func(*placementv1beta1.ClusterResourceBinding) bool) int {
 	n := 0
 	for _, b := range c.bindings {
-		if c.leaving[b.Spec.TargetCluster] && b.Spec.State != placementv1beta1.BindingStateUnscheduled && b.DeletionTimestamp.IsZero() && counts(b) {
+		if b.Spec.State != placementv1beta1.BindingStateUnscheduled && b.DeletionTimestamp.IsZero() && counts(b) {
 			n++
 		}
 	}

@@ -116,6 +116,19 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 			require.NoError(t, h.updates("b"))
 			return h.updates("c")
 		}},
+		"not two that replace clusters which a user takes out of the fleet": {policy: pickN, broken: "taking y away leaves 1 clusters available, 2 must remain", do: func(h *trace) error {
+			for i, cluster := range []string{"x", "y"} {
+				replacing := h.bindings["a"].DeepCopy()
+				replacing.Name, replacing.UID, replacing.Spec.TargetCluster = "crp-"+cluster, types.UID(cluster), cluster
+				h.Seed(replacing)
+				h.bindings[cluster] = replacing
+				h.reports(cluster, metav1.ConditionTrue)
+				h.Leaves([]string{"a", "b"}[i], true)
+				h.reports([]string{"a", "b"}[i], metav1.ConditionFalse)
+			}
+			require.NoError(t, h.updates("x"))
+			return h.updates("y")
+		}},
 		"any number, where differences are only reported": {policy: pickN, do: func(h *trace) error {
 			for _, cluster := range []string{"a", "b", "c"} {
 				b := h.bindings[cluster]

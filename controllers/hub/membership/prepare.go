@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/fence"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -129,10 +128,7 @@ func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.M
 			Spec:       want,
 		}
 		markKept(created, member)
-		if err := r.createOrUpdate(ctx, created); err != nil {
-			return err
-		}
-		return r.untrackMailbox(ctx, created)
+		return r.createOrUpdate(ctx, created)
 	}
 	changed := box.DeepCopy()
 	changed.Spec = want
@@ -142,21 +138,6 @@ func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.M
 	}
 	if err := r.client.Patch(ctx, changed, client.MergeFrom(box)); err != nil {
 		return fmt.Errorf("writing internal member cluster %s: %w", box.Name, err)
-	}
-	return r.untrackMailbox(ctx, changed)
-}
-
-// untrackMailbox makes the heartbeats cheaper that the member will write into a mailbox. If it was not done, they are only dearer.
-func (r *Reconciler) untrackMailbox(ctx context.Context, box *clusterv1beta1.InternalMemberCluster) error {
-	if len(box.ManagedFields) == 0 {
-		return nil
-	}
-	patch, err := fence.Patch(box.UID, fence.Untrack())
-	if err != nil {
-		return err
-	}
-	if err := r.client.Patch(ctx, box, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("making the heartbeats of internal member cluster %s cheaper: %w", box.Name, err)
 	}
 	return nil
 }
