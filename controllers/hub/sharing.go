@@ -33,7 +33,7 @@ func shareStrings(next toolscache.TransformFunc) toolscache.TransformFunc {
 		case placementv1beta1.PlacementObject:
 			sharePlacementStatus(o.GetPlacementStatus())
 		case placementv1beta1.PolicySnapshotObject:
-			decisions := fit(o.GetPolicySnapshotStatus().ClusterDecisions)
+			decisions := trimCapacity(o.GetPolicySnapshotStatus().ClusterDecisions)
 			for i := range decisions {
 				shareDecision(&decisions[i])
 			}
@@ -53,13 +53,13 @@ func shareStrings(next toolscache.TransformFunc) toolscache.TransformFunc {
 
 func sharePlacementStatus(status *placementv1beta1.PlacementStatus) {
 	status.Conditions = shareConditions(status.Conditions)
-	status.PlacementStatuses = fit(status.PlacementStatuses)
+	status.PlacementStatuses = trimCapacity(status.PlacementStatuses)
 	for i := range status.PlacementStatuses {
 		cluster := &status.PlacementStatuses[i]
 		shareAll(&cluster.ClusterName, &cluster.ObservedResourceIndex)
 		cluster.Conditions = shareConditions(cluster.Conditions)
 	}
-	status.SelectedResources = fit(status.SelectedResources)
+	status.SelectedResources = trimCapacity(status.SelectedResources)
 	for i := range status.SelectedResources {
 		id := &status.SelectedResources[i]
 		shareAll(&id.Group, &id.Version, &id.Kind, &id.Namespace)
@@ -67,7 +67,7 @@ func sharePlacementStatus(status *placementv1beta1.PlacementStatus) {
 }
 
 func shareStageStatus(stage *placementv1beta1.StageUpdatingStatus) {
-	stage.Clusters = fit(stage.Clusters)
+	stage.Clusters = trimCapacity(stage.Clusters)
 	for i := range stage.Clusters {
 		cluster := &stage.Clusters[i]
 		shareAll(&cluster.ClusterName, &cluster.ResourceSnapshotIndex)
@@ -75,8 +75,8 @@ func shareStageStatus(stage *placementv1beta1.StageUpdatingStatus) {
 	}
 }
 
-// fit returns a list in as little room as it needs.
-func fit[T any](all []T) []T {
+// trimCapacity returns a list in as little room as it needs.
+func trimCapacity[T any](all []T) []T {
 	if len(all) == cap(all) {
 		return all
 	}
@@ -148,7 +148,7 @@ func shareDecision(decision *placementv1beta1.ClusterDecision) {
 
 // shareConditions returns the conditions in as little room as they need.
 func shareConditions(all []metav1.Condition) []metav1.Condition {
-	conditions := fit(all)
+	conditions := trimCapacity(all)
 	for i := range conditions {
 		c := &conditions[i]
 		c.Type, c.Reason, c.Message = shareString(c.Type), shareString(c.Reason), shareString(c.Message)
