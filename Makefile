@@ -1,4 +1,4 @@
-# Needs Go, make, git and bash, and Chromium for test-web; everything else is built from the Go module proxy.
+# Needs Go, make, git and bash; everything else is built from the Go module proxy, but for what .ci/needs says.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -8,8 +8,12 @@ MAKEFLAGS += --no-print-directory
 TOOL := go tool -modfile=test/tools/go.mod
 # TESTFLAGS reach every go test, as in: make test-unit TESTFLAGS='-v -run Staged'
 TESTFLAGS ?=
+# They come to the shell as they are given: the $ of a regular expression names no variable of make.
+override TESTFLAGS := $(value TESTFLAGS)
 # The race detector needs a C compiler; RACE= does without it.
-RACE ?= $(if $(shell command -v "$$(go env CC)"),-race)
+RACE ?= $(if $(shell .ci/needs find compiler 2>&-),-race)
+# What tests need beyond Go, make, git and bash: a target each, which brings it where that may be.
+NEEDS := browser curl $(if $(filter file,$(origin RACE)),compiler)
 # How long `make fuzz` takes over each fuzz test.
 FUZZTIME ?= 60s
 # What `make generate` writes.
@@ -189,16 +193,21 @@ vulncheck: ## No code that is called has a known vulnerability; needs https://vu
 
 ##@ Test it
 
+.PHONY: needs $(NEEDS:%=needs-%)
+needs: $(NEEDS:%=needs-%) ## Bring what tests need beyond Go, make, git and bash, where this user may install packages; else say what is left out
+$(NEEDS:%=needs-%): needs-%:
+	@.ci/needs bring $*
+
 # Unit tests use all cores. The specs and the guides on local fleets mostly wait: for soak times, restarts, members that
 # come and go. The guides, on a fleet of their own, and the other suites run beside the specs, and their output is printed at
 # the end; but not the suite in a browser, whose pages are drawn by processes that give way to all others.
 .PHONY: test
-test: test-unit compile-suites test-web ## All tests (about 40 min)
+test: needs test-unit compile-suites test-web ## All tests; the last lines count what was left out, if anything (about 40 min)
 	@log=$$(mktemp); guides=$$(mktemp); trap 'rm -f "$$log" "$$guides"' EXIT; failed=0; \
 	$(MAKE) test-crds test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-documents >"$$guides" 2>&1 & reading=$$!; \
 	$(MAKE) test-integration || failed=$$?; wait "$$reading" || failed=$$?; cat "$$guides"; \
-	wait "$$beside" || failed=$$?; cat "$$log"; exit "$$failed"
+	wait "$$beside" || failed=$$?; cat "$$log"; .ci/needs left-out $(NEEDS); exit "$$failed"
 
 # A compiler that uses all cores would take them from the local fleet: what the suites import, and the programs that they
 # run, are compiled before they start.
@@ -211,7 +220,7 @@ compile-suites:
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
 # keeps Temporal's deadlock detector out of it. A real deadlock ends with the timeout.
 .PHONY: test-unit
-test-unit: ## Unit, workflow and replay tests, with the race detector (about 12 min)
+test-unit: $(filter needs-compiler,$(NEEDS:%=needs-%)) ## Unit, workflow and replay tests, with the race detector (about 12 min)
 	@echo '== unit and workflow tests'
 	@TEMPORAL_DEBUG=1 go test $(RACE) -timeout 30m $(TESTFLAGS) ./...
 
@@ -237,9 +246,9 @@ test-gitops: ## What the samples tell Argo CD and Flux, with their engines (seco
 	@cd test/gitops && go test -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: test-web
-test-web: ## The dashboard in headless Chromium, which has to be installed; needs no fleet. Never from the test cache (about 1 min)
+test-web: needs-browser ## The dashboard in headless Chromium; needs no fleet. Never from the test cache (about 1 min)
 	@echo '== the dashboard in a browser'
-	@cd test/web && go test -count=1 -timeout 15m $(TESTFLAGS) ./...
+	@if .ci/needs find browser >/dev/null 2>&1; then cd test/web && go test -count=1 -timeout 15m $(TESTFLAGS) ./...; else .ci/needs left-out browser; fi
 
 .PHONY: test-admission
 test-admission: ## What a real API server admits and refuses; needs no fleet. Never from the test cache (about 1 min)
@@ -271,12 +280,12 @@ test-install: ## The charts on real API servers, their agents run as their Deplo
 	@cd test/charts && go test -count=1 -tags integration -timeout 40m -run 'Installed|BundledTemporal' $(TESTFLAGS) ./...
 
 .PHONY: test-integration
-test-integration: ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache (about 22 min)
+test-integration: needs-browser ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache (about 22 min)
 	@echo '== integration tests on a local fleet'
 	@go test -count=1 -tags integration -timeout 60m -skip '^TestDocuments$$' $(TESTFLAGS) ./test/integration
 
 .PHONY: test-documents
-test-documents: ## Every command that the guides print, on a local fleet of its own. Never from the test cache (about 20 min)
+test-documents: needs-curl ## Every command that the guides print, on a local fleet of its own. Never from the test cache (about 20 min)
 	@echo '== guides, followed on a local fleet'
 	@FLEETFLOW_OWN_FLEET=.fleet-documents go test -count=1 -tags integration -timeout 60m -run '^TestDocuments$$' $(TESTFLAGS) ./test/integration
 

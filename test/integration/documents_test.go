@@ -20,6 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
 	"github.com/fleetflow/fleetflow/test/docs"
+	"github.com/fleetflow/fleetflow/test/needs"
 )
 
 const (
@@ -33,6 +34,9 @@ const (
 	// againEvery is the pause between two looks.
 	againEvery = 500 * time.Millisecond
 )
+
+// callsCurl is in commands that need curl.
+var callsCurl = regexp.MustCompile(`\bcurl `)
 
 // looking are commands that change nothing: their output may become what the document prints.
 var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history))|kubectl .* --dry-run=server$|temporal workflow (list|query|describe|show|count)) ?`)
@@ -55,6 +59,7 @@ func TestDocuments(t *testing.T) {
 			steps, err := docs.Parse(string(content))
 			require.NoError(t, err)
 			skipWithoutPrometheus(t, steps)
+			skipWithoutCurl(t, steps)
 			s := &session{T: t, fleet: shared, variables: filepath.Join(t.TempDir(), "variables")}
 			defer s.cleanUpIfFailed(string(content), steps)
 			actual, began := map[int]string{}, time.Now()
@@ -81,6 +86,14 @@ func skipWithoutPrometheus(t *testing.T, steps []docs.Step) {
 	require.NoError(t, err)
 	if !built {
 		t.Skip("Prometheus has not been built: make test-prometheus builds it and follows this guide")
+	}
+}
+
+// skipWithoutCurl skips a document that calls curl if there is none and that may be.
+func skipWithoutCurl(t *testing.T, steps []docs.Step) {
+	t.Helper()
+	if slices.ContainsFunc(steps, func(step docs.Step) bool { return step.Skipped == "" && callsCurl.MatchString(step.Command) }) {
+		needs.Require(t, root, needs.Curl)
 	}
 }
 

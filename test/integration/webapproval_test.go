@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/test/needs"
 )
 
 // approvalIsClicked has the suite in a browser approve a run, on the pages of a dashboard that reads this fleet.
 func approvalIsClicked(s *spec) {
+	needs.Require(s, root, needs.Browser)
 	link := s.Fleet.DashboardLink()
 	require.Contains(s, link, s.Fleet.Dashboard("/open?t="), "the fleet has a dashboard of its own")
 	request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.Fleet.Dashboard("/runs"), http.NoBody)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,6 +29,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
+	"github.com/fleetflow/fleetflow/test/needs"
 )
 
 const (
@@ -49,21 +49,12 @@ var chromium context.Context
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // as kubectl-fleet does
-	path, err := findChromium()
+	path, err := needs.Find(context.Background(), "../..", needs.Browser)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(runWith(m, path))
-}
-
-func findChromium() (string, error) {
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); name != "" && err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("there is no Chromium: install it with apt-get install --no-install-recommends chromium, or name one in the variable CHROMIUM")
 }
 
 func runWith(m *testing.M, path string) int {
