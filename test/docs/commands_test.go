@@ -15,9 +15,6 @@ import (
 // reference is generated from the help of kubectl fleet: its examples are those of the commands.
 const reference = "deploy/docs/cli-reference.md"
 
-// typed is how a line begins that readers may copy into a shell.
-var typed = regexp.MustCompile(`^\s*(\$ |(?:sudo )?(?:kubectl|helm|kind|docker|make|temporal|temporal-sql-tool|temporal-server|cosign|curl|flux|argocd|git|go (?:run|get|test|build))\s)`)
-
 // TestEveryCommandIsRunOrSaysWhyNot fails if a document prints a command that no test runs and no mark excuses.
 func TestEveryCommandIsRunOrSaysWhyNot(t *testing.T) {
 	runs := map[string]bool{}
