@@ -294,7 +294,8 @@ func given(word *syntax.Word) string {
 func (c Call) Made(ctx context.Context, repository string) (Printed, error) {
 	command := exec.CommandContext(ctx, "make", append([]string{"-n"}, c.Words...)...)
 	command.Dir = repository
-	command.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
+	// Variables of a make that has started this would count, too.
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	var failure bytes.Buffer
 	command.Stderr = &failure
 	out, err := command.Output()

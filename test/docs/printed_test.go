@@ -279,7 +279,7 @@ func TestCommandsThatDoNotWorkAreFound(t *testing.T) {
 		`make bench TESTFLAGS=--verbose`:                                   "no test knows that go test has --verbose",
 		`go test ./test/nothing`:                                           "there is no package ./test/nothing",
 		`go run ./cmd/nothing up`:                                          "there is no package ./cmd/nothing",
-		`go tast ./test/docs`:                                              "go has no verb of",
+		`go testing ./test/docs`:                                           "go has no verb of",
 		`go test -tags integration -run TestFigures -v ./test/integration`: "",
 		`cd test/docs && go test -run TestParse .`:                         "",
 	} {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
+// What some tests need: a Chromium, and curl, by which guides show what a server answers.
 const (
-	// Browser is a Chromium, Curl is curl, by which guides show what answers.
 	Browser = "browser"
 	Curl    = "curl"
 )
