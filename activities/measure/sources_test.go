@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +24,6 @@ import (
 	k8sclock "k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/measure"
@@ -153,7 +153,7 @@ func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.
 	}
 	stranger := secret.DeepCopy()
 	stranger.Name, stranger.Labels = "stranger", nil
-	c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(run, analysis, source, secret, stranger).
+	c := fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme, batchv1.AddToScheme)).WithObjects(run, analysis, source, secret, stranger).
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.StageAnalysisRun{}, &fleetflowv1alpha1.MetricSource{}).Build()
 	require.NoError(t, c.Status().Update(t.Context(), run))
 	f := &fleet{t: t, Client: c, clock: clocktesting.NewFakeClock(begin)}

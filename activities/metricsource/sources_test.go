@@ -24,7 +24,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -33,7 +32,7 @@ import (
 func sourcesWith(t *testing.T, data map[string][]byte) *Sources {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "a", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "a"}}, Data: data}
-	return NewSources(fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(secret).Build(), "fleet-system", Guard{AllowLoopback: true})
+	return NewSources(fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(secret).Build(), "fleet-system", Guard{AllowLoopback: true})
 }
 
 func sourceOf(kind fleetflowv1alpha1.MetricSourceType, url string, auth fleetflowv1alpha1.MetricSourceAuth) *fleetflowv1alpha1.MetricSource {

@@ -21,7 +21,6 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/placement"
@@ -30,6 +29,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -79,7 +79,7 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 			fleet = append(fleet, o.(client.Object))
 		}
 	}
-	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(fleet...).
+	h.WithWatch = fixture.NewClientBuilder(scheme).WithObjects(fleet...).
 		WithStatusSubresource(&placementv1beta1.ClusterSchedulingPolicySnapshot{}).
 		WithInterceptorFuncs(h.interceptor()).Build()
 	h.dynamic = dynamicfake.NewSimpleDynamicClient(scheme, user...)

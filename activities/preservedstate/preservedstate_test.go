@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
@@ -100,7 +99,7 @@ func TestTheLastReportIsHandedOver(t *testing.T) {
 			}
 			p := placement()
 			change(p)
-			hub := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(append(tc.others, old)...).WithInterceptorFuncs(interceptor.Funcs{
+			hub := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(append(tc.others, old)...).WithInterceptorFuncs(interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 					writes++
 					return c.Patch(ctx, o, patch, options...)
@@ -117,7 +116,7 @@ func TestTheLastReportIsHandedOver(t *testing.T) {
 
 func TestAReplacementThatIsBeingWrittenIsLeftAlone(t *testing.T) {
 	written := false
-	hub := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(left(), work("2"), binding("new", placementv1beta1.BindingStateScheduled, "", carrying("1"))).
+	hub := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(left(), work("2"), binding("new", placementv1beta1.BindingStateScheduled, "", carrying("1"))).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 				if !written {

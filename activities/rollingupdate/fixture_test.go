@@ -21,7 +21,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
@@ -32,6 +31,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -93,7 +93,7 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 	for _, b := range bindings {
 		objects = append(objects, b)
 	}
-	r.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	r.WithWatch = fixture.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced, SubResourcePatch: fencedStatus}).Build()
 	notifier := clusterwait.NewNotifier()

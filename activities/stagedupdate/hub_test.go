@@ -31,7 +31,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	clientinterceptor "sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
@@ -127,7 +126,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace", approver: "ada",
 		refused: map[string]error{}, tries: map[string]int{},
 	}
-	h.unwatched = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	h.unwatched = fixture.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterApprovalRequest{}, &placementv1beta1.Work{},
 			&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, &placementv1beta1.ClusterResourcePlacement{},
 			&fleetflowv1alpha1.StageAnalysisRun{}).

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -29,7 +28,7 @@ func TestEveryIgnoredSignalIsToldOfInItsOwnWords(t *testing.T) {
 	defer broadcaster.Shutdown()
 	require.NoError(t, broadcaster.StartRecordingToSinkWithContext(t.Context()))
 	a := &Activities{
-		Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(run).Build(), Events: broadcaster.NewRecorder(scheme, "hub-agent"),
+		Live: fixture.NewClientBuilder(scheme).WithObjects(run).Build(), Events: broadcaster.NewRecorder(scheme, "hub-agent"),
 	}
 	reports := []act.SignalReport{
 		{Reason: act.SignalNotWaiting, Stage: "canary", Waiting: "staging"},

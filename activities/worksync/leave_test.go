@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -31,7 +30,7 @@ func TestAWorkThatLeavesWhatItHasBroughtSaysSoBeforeItGoes(t *testing.T) {
 		return now.Annotations[placementv1beta1.DeletePropagationAnnotation]
 	}
 	deletes := 0
-	hub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(work).Build(), interceptor.Funcs{
+	hub := interceptor.NewClient(fixture.NewClientBuilder(scheme).WithObjects(work).Build(), interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			deletes++
 			assert.Equal(t, "Abandon", says(c))

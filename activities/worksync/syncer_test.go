@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
@@ -51,7 +50,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	scheme := fixture.Scheme(t)
 	h := &hub{}
 	h.Client = interceptor.NewClient(
-		fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&placementv1beta1.Work{}).Build(),
+		fixture.NewClientBuilder(scheme).WithObjects(objects...).WithStatusSubresource(&placementv1beta1.Work{}).Build(),
 		interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				h.wrote("create " + o.GetName())

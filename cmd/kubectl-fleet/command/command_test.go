@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
@@ -60,7 +59,7 @@ func inMemory(objects ...client.Object) client.WithWatch {
 	for kind := range scheme.AllKnownTypes() {
 		mapper.Add(kind, meta.RESTScopeRoot)
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(objects...)
+	builder := fixture.NewClientBuilder(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(objects...)
 	// API servers select by name without being told.
 	name := func(object client.Object) []string { return []string{object.GetName()} }
 	for _, kind := range []client.Object{

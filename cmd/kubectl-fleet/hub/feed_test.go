@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -62,7 +61,7 @@ func counted(t *testing.T, served func(kind string) bool, objects ...client.Obje
 		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: placementv1beta1.GroupName, Kind: kind}}
 	}
 	name := func(object client.Object) []string { return []string{object.GetName()} }
-	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
+	c := fixture.NewClientBuilder(scheme).WithRESTMapper(mapper).WithObjects(objects...).
 		WithIndex(&placementv1beta1.ClusterStagedUpdateRun{}, "metadata.name", name).
 		WithIndex(&placementv1beta1.ClusterResourcePlacement{}, "metadata.name", name).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -94,6 +93,9 @@ func TestAFeedMakesOneListAndOneWatchAKindWhateverHappens(t *testing.T) {
 			Name: fmt.Sprintf("web-%d", i), Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"},
 		}}
 		require.NoError(t, c.Create(t.Context(), binding))
+		if i%50 == 49 { // a watch of a hub in memory holds a hundred events
+			require.Eventually(t, func() bool { return len(feed.Objects()) >= i+2 }, 2*time.Minute, time.Millisecond)
+		}
 	}
 	other := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "other"}}}
 	require.NoError(t, c.Create(t.Context(), other))

@@ -18,7 +18,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -56,7 +55,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	scheme := fixture.Scheme(t)
 	b := &bench{clock: clocktesting.NewFakePassiveClock(start), events: events.NewFakeRecorder(10)}
 	b.options = Options{ForceDeleteWaitTime: 15 * time.Minute, Events: b.events}
-	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	base := fixture.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}).Build()
 	b.hub = interceptor.NewClient(base, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {

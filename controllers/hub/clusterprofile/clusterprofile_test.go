@@ -16,7 +16,6 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -124,7 +123,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	scheme := fixture.Scheme(t)
 	require.NoError(t, inventoryv1alpha1.AddToScheme(scheme))
 	b := &bench{events: events.NewFakeRecorder(10)}
-	b.hub = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	b.hub = interceptor.NewClient(fixture.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&inventoryv1alpha1.ClusterProfile{}, &clusterv1beta1.MemberCluster{}).Build(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			o.SetUID("uid") // the fake gives none

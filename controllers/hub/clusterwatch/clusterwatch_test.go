@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
@@ -188,7 +187,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
 	scheme := fixture.Scheme(t)
 	h := &hub{}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	builder := fixture.NewClientBuilder(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, ok := list.(*clusterv1beta1.MemberClusterList); ok {
 				h.looks++

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -25,7 +24,7 @@ import (
 func lists(t *testing.T, told func(list client.ObjectList, options *client.ListOptions), objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := fixture.Scheme(t)
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	builder := fixture.NewClientBuilder(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			err := c.List(ctx, list, options...)
 			told(list, (&client.ListOptions{}).ApplyOptions(options))

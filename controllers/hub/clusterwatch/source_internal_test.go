@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -40,7 +39,7 @@ func listening(t *testing.T) (*source, queue) {
 			}},
 		}}},
 	}}}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&placementv1beta1.ClusterResourcePlacement{
+	builder := fixture.NewClientBuilder(scheme).WithObjects(&placementv1beta1.ClusterResourcePlacement{
 		ObjectMeta: metav1.ObjectMeta{Name: "crp"}, Spec: placementv1beta1.PlacementSpec{Policy: policy},
 	})
 	for _, i := range fieldindex.All() {

@@ -11,7 +11,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
@@ -37,7 +36,7 @@ func TestOnlyExecutedEvictionsExpire(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			e := &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: "e", UID: "uid"}}
 			e.Status.Conditions = test.conditions
-			c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(e).Build()
+			c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(e).Build()
 			r := eviction.NewReconciler(c, clocktesting.NewFakePassiveClock(now), 5*time.Minute)
 			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "e"}})
 			require.NoError(t, err)

@@ -17,7 +17,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -39,9 +38,9 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-	scheme := fixture.Scheme(t)
+	scheme := fixture.Scheme(t, corev1.AddToScheme, rbacv1.AddToScheme)
 	b := &bench{clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), events: events.NewFakeRecorder(100)}
-	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	base := fixture.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&clusterv1beta1.MemberCluster{}, &clusterv1beta1.InternalMemberCluster{}).Build()
 	b.hub = interceptor.NewClient(base, interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {

@@ -18,7 +18,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -55,7 +54,7 @@ func (b *bench) write() error {
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := fixture.Scheme(t)
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	builder := fixture.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceOverride{}, &placementv1beta1.ResourceOverride{})
 	for _, i := range fieldindex.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)

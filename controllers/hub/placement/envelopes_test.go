@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
@@ -85,7 +84,7 @@ func TestObjectsInEnvelopesAreReportedAsPrinted(t *testing.T) {
 			s, parts := enveloped(t, want[0], objects...)
 
 			scheme := fixture.Scheme(t)
-			selected, err := newSelectionCache(fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).Build()).listSelected(t.Context(), s.Placement, s.Latest)
+			selected, err := newSelectionCache(fixture.NewClientBuilder(scheme).WithObjects(parts[0]).Build()).listSelected(t.Context(), s.Placement, s.Latest)
 			require.NoError(t, err)
 			status := Project(s.Facts, View{Selected: selected, Now: now})
 			assert.Empty(t, cmp.Diff(printed.Status.SelectedResources, status.SelectedResources))

@@ -17,7 +17,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -56,7 +55,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	scheme := fixture.Scheme(t)
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	b := &bench{pokes: &recorder{}, clock: clocktesting.NewFakePassiveClock(now.Time), events: events.NewFakeRecorder(100)}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	builder := fixture.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{})
 	for _, i := range fieldindex.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 // storedPlacement has a status about snapshot 3 that lists so many ConfigMaps.
@@ -32,7 +32,7 @@ func TestAListThatTheStatusHasIsNotReadAgainAfterARestart(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
 	reads := 0
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&placementv1beta1.ClusterResourceSnapshot{
+	live := fixture.NewClientBuilder(scheme).WithObjects(&placementv1beta1.ClusterResourceSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: placementv1beta1.ResourceSnapshotName("app", 3, 0)},
 		Spec: placementv1beta1.ResourceSnapshotSpec{SelectedResources: []placementv1beta1.ResourceContent{
 			{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"read","namespace":"app"}}`)}},

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -34,7 +33,7 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-	builder := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).WithStatusSubresource(&appsv1.Deployment{})
+	builder := fixture.NewClientBuilder(fixture.Scheme(t, appsv1.AddToScheme, corev1.AddToScheme)).WithObjects(objects...).WithStatusSubresource(&appsv1.Deployment{})
 	for _, i := range fieldindex.All() {
 		if _, ok := i.Object.(*placementv1beta1.ClusterResourceBinding); ok {
 			builder = builder.WithIndex(i.Object, i.Field, i.Extract)

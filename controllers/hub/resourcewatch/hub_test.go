@@ -22,13 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
+	"github.com/fleetflow/fleetflow/test/fixture"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -120,7 +120,7 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	require.NoError(t, fleetflowv1alpha1.AddToScheme(h.scheme))
 	metadataScheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(metadataScheme))
-	h.client = fake.NewClientBuilder().WithScheme(h.scheme).WithStatusSubresource(&fleetflowv1alpha1.PropagatedType{}).Build()
+	h.client = fixture.NewClientBuilder(h.scheme).WithStatusSubresource(&fleetflowv1alpha1.PropagatedType{}).Build()
 	h.metadata = metadatafake.NewSimpleMetadataClient(metadataScheme, objects...)
 	h.contents = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{services: "ServiceList"})
 	h.watches, h.events = map[string]int{}, events.NewFakeRecorder(100)

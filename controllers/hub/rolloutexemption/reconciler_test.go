@@ -13,13 +13,13 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub"
 	"github.com/fleetflow/fleetflow/controllers/hub/rolloutexemption"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 var noon = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
@@ -46,7 +46,7 @@ func newLooker(t *testing.T, change func(*fleetflowv1alpha1.RolloutExemption)) *
 	if change != nil {
 		change(exemption)
 	}
-	c := fake.NewClientBuilder().WithScheme(hub.Scheme()).WithStatusSubresource(exemption).WithObjects(exemption).Build()
+	c := fixture.NewClientBuilder(hub.Scheme()).WithStatusSubresource(exemption).WithObjects(exemption).Build()
 	return &looker{t, c, clocktesting.NewFakePassiveClock(noon), gateread.ExemptionRule{}}
 }
 

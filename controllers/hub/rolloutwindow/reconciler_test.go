@@ -12,11 +12,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/controllers/hub"
 	"github.com/fleetflow/fleetflow/controllers/hub/rolloutwindow"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 func TestTheStatusFollowsTheClock(t *testing.T) {
@@ -27,7 +27,7 @@ func TestTheStatusFollowsTheClock(t *testing.T) {
 			Dates: []fleetflowv1alpha1.DatedOpening{{Start: "2026-11-23T22:00", End: "2026-11-24T06:00"}},
 		},
 	}
-	hubClient := fake.NewClientBuilder().WithScheme(hub.Scheme()).WithStatusSubresource(window).WithObjects(window).Build()
+	hubClient := fixture.NewClientBuilder(hub.Scheme()).WithStatusSubresource(window).WithObjects(window).Build()
 	recorder := events.NewFakeRecorder(10)
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, time.November, 23, 21, 0, 0, 500, time.UTC))
 	reconciler := rolloutwindow.NewReconciler(hubClient, recorder, clk)

@@ -11,7 +11,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -63,7 +62,7 @@ func TestJobsGoWithWhatTheyMeasureFor(t *testing.T) {
 			requests := analysesOf(t.Context(), run)
 			require.Equal(t, []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(a)}}, requests)
 			var got deleted
-			r := &jobs{fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(a, run).Build(), &got, clocktesting.NewFakePassiveClock(now)}
+			r := &jobs{fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(a, run).Build(), &got, clocktesting.NewFakePassiveClock(now)}
 			result, err := r.Reconcile(t.Context(), requests[0])
 			require.NoError(t, err)
 			assert.Equal(t, test.deletes, len(got) > 0)

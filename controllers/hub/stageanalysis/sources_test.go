@@ -12,7 +12,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -43,7 +42,7 @@ func TestWhatWasUnreachableStaysSoUntilItAnswers(t *testing.T) {
 			source := &fleetflowv1alpha1.MetricSource{ObjectMeta: metav1.ObjectMeta{Name: "central", UID: "uid-1", Generation: 1}}
 			require.True(t, source.NoteSilence("the source cannot be reached", now))
 			test.change(source)
-			c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(source).WithStatusSubresource(source).Build()
+			c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(source).WithStatusSubresource(source).Build()
 			_, err := (&sources{c, checked{test.problem}, clocktesting.NewFakePassiveClock(now)}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(source)})
 			require.NoError(t, err)
 			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(source), source))

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -39,7 +38,7 @@ func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
 		placement, binding("prepared", placementv1beta1.LifecyclePreparingUpdate), binding("written", placementv1beta1.LifecycleUpdating),
 		binding("waiting", placementv1beta1.LifecyclePreparingUpdate), // by another run
 	}
-	c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).
+	c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).
 		WithIndex(&placementv1beta1.ClusterResourceBinding{}, fieldindex.ByPlacement, func(client.Object) []string { return []string{"web"} }).Build()
 	r := New(c, nil, clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 

@@ -12,7 +12,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -48,7 +47,7 @@ func TestARunSaysThatTemporalIsAwayOnlyWhileItIs(t *testing.T) {
 					Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, ObservedGeneration: 1,
 				})
 			}
-			c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(run).WithStatusSubresource(run).Build()
+			c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(run).WithStatusSubresource(run).Build()
 			r := New(c, pokes{test.poke}, clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(run)})

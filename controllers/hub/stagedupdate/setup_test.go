@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -48,7 +47,7 @@ func TestAPolicySnapshotWakesTheRunsOfItsPlacementThatAreNotOver(t *testing.T) {
 	}
 	over := run("over", "mine")
 	over.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue}}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(run("open", "mine"), over, run("foreign", "other")).
+	c := fixture.NewClientBuilder(scheme).WithObjects(run("open", "mine"), over, run("foreign", "other")).
 		WithIndex(&placementv1beta1.ClusterStagedUpdateRun{}, fieldindex.ByPlacement, func(o client.Object) []string {
 			return []string{o.(*placementv1beta1.ClusterStagedUpdateRun).Spec.PlacementName}
 		}).Build()

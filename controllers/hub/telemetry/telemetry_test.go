@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -43,7 +42,7 @@ func collect(t *testing.T, name string, objects ...client.Object) []string {
 	leading := make(chan struct{})
 	close(leading)
 	return lines(t, name, &Collector{
-		Cache:   fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).Build(),
+		Cache:   fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).Build(),
 		Leading: leading, Clock: clocktesting.NewFakePassiveClock(at(100).Time), Log: logr.Discard(),
 	})
 }

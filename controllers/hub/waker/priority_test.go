@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
+	"github.com/fleetflow/fleetflow/test/fixture"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -37,7 +37,7 @@ func TestThePriorityOfAWorkflowIsThatOfThePriorityClassOfItsPlacement(t *testing
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-later"},
 			Spec:       placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{PriorityClassName: "critical"}},
 		})
-	priorities := waker.Priorities{Cached: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+	priorities := waker.Priorities{Cached: fixture.NewClientBuilder(scheme).WithObjects(objects...).Build()}
 	for ref, want := range map[wf.Ref]int{
 		{Kind: wf.KindClusterResourcePlacement, Name: "of-critical"}:          1,
 		{Kind: wf.KindClusterResourcePlacement, Name: "of-urgent"}:            2,
