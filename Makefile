@@ -140,7 +140,7 @@ quick: ## What has changed and what imports it: build, vet, unit tests, replay, 
 	@.ci/quick
 
 .PHONY: check
-check: check-tidy check-generated check-format vet lint boundaries documents workflowcheck vulncheck ## Everything that needs no running fleet, with tests of the boundaries and the documents only (about 4 min)
+check: check-tidy check-generated check-format lint boundaries documents workflowcheck vulncheck ## Everything that needs no running fleet, with tests of the boundaries and the documents only (about 4 min)
 
 # All modules but those that no package of ours imports anything of, of which one pins what a guide reads and one the tools, and
 # Prometheus, for which go mod tidy downloads two gigabytes that its build leaves out.
@@ -165,7 +165,7 @@ vet: ## go vet, integration tests included (half a minute)
 	$(call step,go vet,go vet -tags=integration ./...)
 
 .PHONY: lint
-lint: ## golangci-lint with .golangci.yml (about 2 min)
+lint: ## golangci-lint with .golangci.yml, all of go vet included (about 2 min)
 	$(call step,golangci-lint (compiled the first time),$(TOOL) golangci-lint run --allow-parallel-runners)
 
 .PHONY: boundaries
@@ -219,10 +219,21 @@ compile-suites:
 
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
 # keeps Temporal's deadlock detector out of it. A real deadlock ends with the timeout.
+#
+# The detector makes a test many times slower: only packages in which goroutines start are tested with it, which test/concurrent
+# tells by their code. A garbage collector that runs less often takes a sixth off the CPU time. What go test vets, lint does.
+UNIT := TEMPORAL_DEBUG=1 GOGC=400 go test -vet=off -timeout 30m
+
 .PHONY: test-unit
-test-unit: $(filter needs-compiler,$(NEEDS:%=needs-%)) ## Unit, workflow and replay tests, with the race detector (about 12 min)
+test-unit: $(filter needs-compiler,$(NEEDS:%=needs-%)) ## Unit, workflow and replay tests, with the race detector where there is concurrency (about 6 min)
 	@echo '== unit and workflow tests'
-	@TEMPORAL_DEBUG=1 go test $(RACE) -timeout 30m $(TESTFLAGS) ./...
+	@concurrent=$$(go run ./test/concurrent); others=$$(go run ./test/concurrent -without); failed=0; \
+	$(UNIT) $(RACE) $(TESTFLAGS) $$concurrent || failed=$$?; $(UNIT) $(TESTFLAGS) $$others || failed=$$?; exit "$$failed"
+
+.PHONY: test-race
+test-race: ## Unit, workflow and replay tests, all with the race detector (about 10 min)
+	@echo '== unit and workflow tests with the race detector'
+	@$(UNIT) $(RACE) $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Every fuzz test for 60 s (FUZZTIME=10m for longer). What they begin with runs in test-unit, too (about 6 min)
@@ -279,15 +290,17 @@ test-install: ## The charts on real API servers, their agents run as their Deplo
 	@echo '== charts, installed on real API servers'
 	@cd test/charts && go test -count=1 -tags integration -timeout 40m -run 'Installed|BundledTemporal' $(TESTFLAGS) ./...
 
+SPECS := go test -vet=off -count=1 -tags integration -timeout 60m
+
 .PHONY: test-integration
 test-integration: needs-browser ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache (about 22 min)
 	@echo '== integration tests on a local fleet'
-	@go test -count=1 -tags integration -timeout 60m -skip '^TestDocuments$$' $(TESTFLAGS) ./test/integration
+	@$(SPECS) -skip '^TestDocuments$$' $(TESTFLAGS) ./test/integration
 
 .PHONY: test-documents
 test-documents: needs-curl ## Every command that the guides print, on a local fleet of its own. Never from the test cache (about 20 min)
 	@echo '== guides, followed on a local fleet'
-	@FLEETFLOW_OWN_FLEET=.fleet-documents go test -count=1 -tags integration -timeout 60m -run '^TestDocuments$$' $(TESTFLAGS) ./test/integration
+	@FLEETFLOW_OWN_FLEET=.fleet-documents $(SPECS) -run '^TestDocuments$$' $(TESTFLAGS) ./test/integration
 
 .PHONY: test-prometheus
 test-prometheus: ## The guide with a real Prometheus, alone; make test-documents leaves it out where Prometheus has not been built (about 3 min, the first time 5)
