@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
 	"k8s.io/utils/clock"
 )
+
+// done marks what has ended well.
+const done = "✓"
 
 const (
 	redrawEvery = 150 * time.Millisecond
@@ -36,9 +40,11 @@ type Display struct {
 
 // Step is one piece of work being shown.
 type Step struct {
-	display  *Display
+	display *Display
+	// whole is the step that this one is a part of, if it is one.
+	whole    *Step
 	name     string
-	note     string
+	remark   func() string
 	started  time.Time
 	reminded time.Time
 }
@@ -67,10 +73,20 @@ func (d *Display) Line(format string, args ...any) {
 
 // Step starts showing a step.
 func (d *Display) Step(format string, args ...any) *Step {
+	return d.begin(nil, fmt.Sprintf(format, args...))
+}
+
+// Part starts showing a part of a step. Where lines are plain, the step reminds for its parts, and shows its remark when one
+// of them has ended well.
+func (s *Step) Part(format string, args ...any) *Step {
+	return s.display.begin(s, fmt.Sprintf(format, args...))
+}
+
+func (d *Display) begin(whole *Step, name string) *Step {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.clock.Now()
-	s := &Step{display: d, name: fmt.Sprintf(format, args...), started: now, reminded: now}
+	s := &Step{display: d, whole: whole, name: name, started: now, reminded: now}
 	d.active = append(d.active, s)
 	if !d.terminal {
 		fmt.Fprintf(d.out, "  … %s\n", s.name)
@@ -84,16 +100,33 @@ func (d *Display) Step(format string, args ...any) *Step {
 
 // Note adds a short remark to the running step, such as what it waits for.
 func (s *Step) Note(format string, args ...any) {
+	note := fmt.Sprintf(format, args...)
+	s.Remark(func() string { return note })
+}
+
+// Remark adds a remark to the running step that is asked for whenever it is shown, such as how long the step may still take.
+// The function must not use the display.
+func (s *Step) Remark(remark func() string) {
 	s.display.mu.Lock()
 	defer s.display.mu.Unlock()
-	s.note = fmt.Sprintf(format, args...)
+	s.remark = remark
+}
+
+// Drop ends the step without a line: what it came to is said elsewhere.
+func (s *Step) Drop() {
+	s.display.mu.Lock()
+	defer s.display.mu.Unlock()
+	s.display.forget(s)
+	if s.display.terminal {
+		s.display.redraw()
+	}
 }
 
 // End ends the step by the outcome of its work and returns that outcome.
 func (s *Step) End(err error) error {
 	switch {
 	case err == nil:
-		s.end("✓", "")
+		s.end(done, "")
 	case errors.Is(err, context.Canceled):
 		s.end("–", " ended after")
 	default:
@@ -106,17 +139,26 @@ func (s *Step) end(mark, word string) {
 	d := s.display
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, other := range d.active {
-		if other == s {
-			d.active = append(d.active[:i], d.active[i+1:]...)
-			break
-		}
-	}
+	d.forget(s)
 	d.printAbove(fmt.Sprintf("  %s %s%s %s", mark, s.name, word, Elapsed(d.clock.Since(s.started))))
+	if mark == done && s.whole != nil && !d.terminal && s.whole.shownRemark() != "" {
+		s.whole.remind()
+	}
+}
+
+// forget takes a step from those that are shown, and ends the ticking with the last one.
+func (d *Display) forget(s *Step) {
+	d.active = slices.DeleteFunc(d.active, func(other *Step) bool { return other == s })
 	if len(d.active) == 0 && d.stop != nil {
 		close(d.stop)
 		d.stop = nil
 	}
+}
+
+// remind prints a plain line that says how far a running step is.
+func (s *Step) remind() {
+	s.reminded = s.display.clock.Now()
+	fmt.Fprintf(s.display.out, "  … %s: still going, %s%s\n", s.name, Elapsed(s.display.clock.Since(s.started)), s.shownRemark())
 }
 
 func (d *Display) tick(stop <-chan struct{}) {
@@ -140,9 +182,8 @@ func (d *Display) refresh() {
 		return
 	}
 	for _, s := range d.active {
-		if d.clock.Since(s.reminded) >= remindEvery {
-			s.reminded = d.clock.Now()
-			fmt.Fprintf(d.out, "  … %s: still going, %s%s\n", s.name, Elapsed(d.clock.Since(s.started)), s.remark())
+		if s.whole == nil && d.clock.Since(s.reminded) >= remindEvery {
+			s.remind()
 		}
 	}
 }
@@ -167,17 +208,20 @@ func (d *Display) erase() {
 func (d *Display) redraw() {
 	d.erase()
 	for _, s := range d.active {
-		line := fmt.Sprintf("  … %s %s%s", s.name, Elapsed(d.clock.Since(s.started)), s.remark())
+		line := fmt.Sprintf("  … %s %s%s", s.name, Elapsed(d.clock.Since(s.started)), s.shownRemark())
 		fmt.Fprintln(d.out, truncateLine(line, d.width))
 		d.drawn++
 	}
 }
 
-func (s *Step) remark() string {
-	if s.note == "" {
+func (s *Step) shownRemark() string {
+	if s.remark == nil {
 		return ""
 	}
-	return " (" + s.note + ")"
+	if remark := s.remark(); remark != "" {
+		return " (" + remark + ")"
+	}
+	return ""
 }
 
 // truncateLine keeps a line within the terminal's width: a wrapped line could not be erased.

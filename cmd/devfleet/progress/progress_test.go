@@ -45,3 +45,35 @@ func TestPlainDisplayPrintsStartAndEndOfEachStep(t *testing.T) {
 
 	assert.Equal(t, "  … building etcd\n  ✓ building etcd 7.0s\n  … starting\n  ✗ starting failed after 0.0s\n", out.String())
 }
+
+func TestAPlainDisplayRemindsOnceForAStepAndItsParts(t *testing.T) {
+	var out bytes.Buffer
+	fake := clocktesting.NewFakeClock(time.Unix(0, 0))
+	display := newPlain(&out, fake)
+	left := "about 2 minutes left"
+	whole := display.Step("building")
+	whole.Remark(func() string { return left })
+	etcd, kwok := whole.Part("building etcd"), whole.Part("building kwok")
+	out.Reset()
+
+	fake.SetTime(time.Unix(31, 0))
+	display.refresh()
+	display.refresh()
+	assert.Equal(t, "  … building: still going, 31s (about 2 minutes left)\n", out.String(), "the parts do not remind")
+	out.Reset()
+
+	left = "about a minute left"
+	fake.SetTime(time.Unix(40, 0))
+	assert.NoError(t, etcd.End(nil))
+	display.refresh()
+	assert.Equal(t, "  ✓ building etcd 40s\n  … building: still going, 40s (about a minute left)\n", out.String(), "the remark is asked for anew")
+	out.Reset()
+
+	fake.SetTime(time.Unix(69, 0))
+	display.refresh()
+	assert.Empty(t, out.String(), "the line at the end of a part counts as a reminder")
+	kwok.Drop()
+	assert.Empty(t, out.String(), "what is dropped ends without a line")
+	assert.NoError(t, whole.End(nil))
+	assert.Nil(t, display.stop, "nothing is shown any more")
+}
