@@ -25,6 +25,7 @@ type demoOptions struct {
 	soak        time.Duration
 	interactive bool
 	keep        bool
+	programs    string
 }
 
 func demoCommand(dir *fleetDir) *cobra.Command {
@@ -49,15 +50,25 @@ A fleet that the demo has started is taken down at the end, unless --keep is giv
 	cmd.Flags().DurationVar(&o.soak, "soak", 5*time.Second, "how long the first stage waits after its clusters are updated")
 	cmd.Flags().BoolVarP(&o.interactive, "interactive", "i", false, "wait for you before each approval: press Enter, or approve yourself")
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the fleet up")
+	addProgramsFlag(cmd, &o.programs)
 	return cmd
 }
 
 // runDemo brings the fleet up, plays, and leaves the fleet as it found it.
 func runDemo(ctx context.Context, o demoOptions) error {
-	_, err := control.Dial(o.dir)
+	release, err := lock(o.dir, demoLock)
+	if errors.Is(err, errLocked) {
+		return fmt.Errorf("%s is playing the demo on the fleet in %s: wait for it, or name another folder with --dir",
+			describeHolder(o.dir, demoLock), o.dir)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = control.Dial(o.dir)
 	running := err == nil
 	display := progress.New(os.Stdout)
-	fleet, err := up(ctx, upOptions{dir: o.dir, members: o.members}, display)
+	fleet, err := up(ctx, upOptions{dir: o.dir, members: o.members, programs: o.programs}, display)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -82,6 +83,32 @@ func TestALockIsHeldUntilReleased(t *testing.T) {
 	holder, err = lockHolder(dir, upLock)
 	require.NoError(t, err)
 	assert.Zero(t, holder)
+}
+
+func TestASecondDevfleetSaysForWhomItWaits(t *testing.T) {
+	dir := t.TempDir()
+	for name, start := range map[string]func() error{
+		upLock: func() error {
+			_, err := up(t.Context(), upOptions{dir: dir}, progress.New(&bytes.Buffer{}))
+			return err
+		},
+		demoLock: func() error { return runDemo(t.Context(), demoOptions{dir: dir}) },
+	} {
+		release, err := lock(dir, name)
+		require.NoError(t, err)
+		err = start()
+		assert.ErrorContains(t, err, fmt.Sprintf("another devfleet (process %d) is ", os.Getpid()))
+		assert.ErrorContains(t, err, dir+": wait for it, or name another folder with --dir")
+		release()
+	}
+}
+
+func TestUpRefusesAPlaceThatProgramsCannotComeFrom(t *testing.T) {
+	for _, tool := range []string{"up", "demo", "tools"} {
+		root := rootCommand()
+		root.SetArgs([]string{tool, "--programs=fetch", "--dir", t.TempDir()})
+		assert.EqualError(t, root.ExecuteContext(t.Context()), "--programs=fetch is not known: it is auto, build or download")
+	}
 }
 
 func TestDownWithPurgeLeavesAForeignFolderAlone(t *testing.T) {

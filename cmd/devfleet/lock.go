@@ -12,6 +12,7 @@ import (
 
 const (
 	upLock         = "up.lock"
+	demoLock       = "demo.lock"
 	supervisorLock = "supervisor.lock"
 )
 
@@ -40,6 +41,14 @@ func lock(dir, name string) (func(), error) {
 		return nil, fmt.Errorf("writing a lock: %w", err)
 	}
 	return func() { file.Close() }, nil
+}
+
+// describeHolder names the process that holds a lock.
+func describeHolder(dir, name string) string {
+	if pid, err := lockHolder(dir, name); err == nil && pid != 0 {
+		return fmt.Sprintf("another devfleet (process %d)", pid)
+	}
+	return "another devfleet"
 }
 
 // lockHolder returns the process that holds a lock, 0 when none does.

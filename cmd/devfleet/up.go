@@ -36,13 +36,20 @@ type upOptions struct {
 	withoutAgents bool
 	// withPrometheus starts a Prometheus, and traffic for it to measure.
 	withPrometheus bool
+	// programs is where programs come from that are missing, as the flag says it.
+	programs string
+}
+
+// addProgramsFlag adds the flag that says where missing programs come from.
+func addProgramsFlag(cmd *cobra.Command, programs *string) {
+	cmd.Flags().StringVar(programs, "programs", "", fmt.Sprintf("where missing programs come from: auto (downloaded where their publishers can be reached, else built), build, download (default $%s, else %s)", toolchain.ProgramsEnv, toolchain.Auto))
 }
 
 func upCommand(dir *fleetDir) *cobra.Command {
 	options := upOptions{}
 	cmd := &cobra.Command{
-		Use: "up", Short: "Build what is missing, start the fleet and wait until all members have joined", Args: cobra.NoArgs,
-		Long: `Up builds what is missing, starts the fleet in the background and returns when every member has joined the hub.
+		Use: "up", Short: "Bring what is missing, start the fleet and wait until all members have joined", Args: cobra.NoArgs,
+		Long: `Up brings what is missing, starts the fleet in the background and returns when every member has joined the hub.
 
 On a fleet that is up it builds the agents, restarts those that changed, checks the rest and returns. A fleet that
 was taken down continues with its data; "down --purge" forgets it. Ctrl-C while it starts takes everything down.`,
@@ -60,35 +67,45 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 	cmd.Flags().BoolVar(&options.withoutMembers, "without-members", false, "start a hub without members, for a program that plays them, as test/bench does")
 	cmd.MarkFlagsMutuallyExclusive("members", "without-members")
 	cmd.Flags().StringArrayVar(&options.hubAgentArgs, "hub-agent-arg", nil, "a further flag of the hub agent, as in --hub-agent-arg=--resource-snapshot-bytes-per-second=2Mi; the fleet keeps it until up is given others")
-	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "also start a Prometheus, which measures the agents, and the requests that are played to the members' Deployments; the fleet keeps it. The first time builds it")
+	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "also start a Prometheus, which measures the agents, and the requests that are played to the members' Deployments; the fleet keeps it")
 	cmd.Flags().BoolVar(&options.withoutAgents, "without-agents", false, "start the clusters and Temporal only")
+	addProgramsFlag(cmd, &options.programs)
 	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
 	cmd.MarkFlagsMutuallyExclusive("with-prometheus", "without-agents")
 	return cmd
 }
 
 func toolsCommand() *cobra.Command {
-	withPrometheus := false
+	options := upOptions{}
 	cmd := &cobra.Command{
-		Use: "tools", Short: "Build the programs of Kubernetes, etcd, KWOK and Temporal that are missing, as the first up does", Args: cobra.NoArgs,
+		Use: "tools", Short: "Bring the programs of Kubernetes, etcd, KWOK and Temporal that are missing, as the first up does", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := toolchain.FindRoot(".")
 			if err != nil {
 				return err
 			}
-			_, err = ensureTools(cmd.Context(), root, progress.New(os.Stdout), withPrometheus)
+			_, err = ensureTools(cmd.Context(), options, root, progress.New(os.Stdout))
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&withPrometheus, "with-prometheus", false, "build Prometheus, too")
+	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "bring Prometheus, too")
+	addProgramsFlag(cmd, &options.programs)
 	return cmd
 }
 
-// ensureTools returns the paths of all tools, and builds those that are missing; Prometheus only if that is wanted.
-func ensureTools(ctx context.Context, root string, display *progress.Display, withPrometheus bool) (map[string]string, error) {
-	tools, err := toolchain.Ensure(ctx, root, display)
-	if err == nil && withPrometheus {
-		_, err = toolchain.Ensure(ctx, root, display, toolchain.Prometheus)
+// ensureTools returns the paths of all tools, and brings those that are missing; Prometheus only if that is wanted.
+func ensureTools(ctx context.Context, options upOptions, root string, display *progress.Display) (map[string]string, error) {
+	programs, err := toolchain.ParsePrograms(options.programs)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := toolchain.New(root, programs, display)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := provider.Ensure(ctx)
+	if err == nil && options.withPrometheus {
+		_, err = provider.Ensure(ctx, toolchain.Prometheus)
 	}
 	return tools, err
 }
@@ -100,7 +117,7 @@ func up(ctx context.Context, options upOptions, display *progress.Display) (*sta
 	}
 	release, err := lock(options.dir, upLock)
 	if errors.Is(err, errLocked) {
-		return nil, fmt.Errorf("another devfleet is bringing up the fleet in %s", options.dir)
+		return nil, fmt.Errorf("%s is bringing up the fleet in %s: wait for it, or name another folder with --dir", describeHolder(options.dir, upLock), options.dir)
 	}
 	if err != nil {
 		return nil, err
@@ -152,7 +169,7 @@ func checkMembers(ctx context.Context, client *control.Client, options upOptions
 func bringUp(ctx context.Context, options upOptions, root string, client *control.Client, display *progress.Display) (*state.Fleet, error) {
 	running := client != nil
 	options.withPrometheus = options.withPrometheus || !options.withoutAgents && hasPrometheus(options.dir)
-	tools, err := ensureTools(ctx, root, display, options.withPrometheus)
+	tools, err := ensureTools(ctx, options, root, display)
 	if err != nil {
 		return nil, err
 	}

@@ -56,8 +56,8 @@ func buildAgents(ctx context.Context, root, into string, packages []string, step
 	}
 	args := append([]string{"-o", fresh + string(filepath.Separator)}, packages...)
 	// The same flags as `go test`, so that both share what is compiled.
-	if err := goBuild(ctx, root, step, nil, args...); err != nil {
-		return nil, fmt.Errorf("building the agents: %w", err)
+	if _, err := goBuild(ctx, root, step, nil, args...); err != nil {
+		return nil, fmt.Errorf("building the agents: %w%s", err, spaceAdvice(ctx, fresh))
 	}
 	var changed []string
 	for _, program := range binariesOf(packages) {

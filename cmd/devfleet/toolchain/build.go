@@ -3,16 +3,21 @@ package toolchain
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 )
@@ -21,63 +26,110 @@ import (
 // thread, so a second build fills the gap.
 const buildLanes = 2
 
-// Ensure returns the path of every tool in the catalogue, or of the named ones only, building the missing ones into the
-// cache; those on demand only if they are named, though a path they have without that, too. Of several processes that miss tools one builds at a time, and the next takes what it has built: two Go commands
-// would both compile all of Kubernetes.
-func Ensure(ctx context.Context, root string, display *progress.Display, only ...string) (map[string]string, error) {
+// Provider finds the programs of the local fleet, and brings those that are missing into the cache.
+type Provider struct {
+	root, cache string
+	catalogue   []Tool
+	programs    Programs
+	downloader  *downloader
+	display     *progress.Display
+}
+
+// New returns a provider for a clone of this repository. One that is used several times asks a publisher's host that does not
+// answer only once.
+func New(root string, programs Programs, display *progress.Display) (*Provider, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
-	paths, missing, err := locateAll(ctx, root, cache, only)
+	return &Provider{
+		root: root, cache: cache, catalogue: Catalogue(), programs: programs, display: display,
+		downloader: &downloader{publishers: newPublishers(usualTransport(), usualLimits), platform: runtime.GOOS + "/" + runtime.GOARCH, display: display},
+	}, nil
+}
+
+// Ensure does what a provider does that takes missing programs from where the environment says.
+func Ensure(ctx context.Context, root string, display *progress.Display, only ...string) (map[string]string, error) {
+	programs, err := ParsePrograms("")
+	if err != nil {
+		return nil, err
+	}
+	provider, err := New(root, programs, display)
+	if err != nil {
+		return nil, err
+	}
+	return provider.Ensure(ctx, only...)
+}
+
+// Ensure returns the path of every tool in the catalogue, or of the named ones only, bringing the missing ones into the
+// cache; those on demand only if they are named, though a path they have without that, too. Of several processes that miss tools
+// one works at a time, and the next takes what it has brought: two Go commands would both compile all of Kubernetes.
+func (p *Provider) Ensure(ctx context.Context, only ...string) (map[string]string, error) {
+	paths, missing, err := p.locateAll(ctx, only)
 	if err != nil || len(missing) == 0 {
 		return paths, err
 	}
-	step := display.Step("waiting until no other process builds tools into %s", cache)
-	unlock, err := lockCache(ctx, cache)
-	if step.End(err) != nil {
+	unlock, err := p.awaitCache(ctx)
+	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if paths, missing, err = locateAll(ctx, root, cache, only); err != nil || len(missing) == 0 {
+	if paths, missing, err = p.locateAll(ctx, only); err != nil || len(missing) == 0 {
 		return paths, err
 	}
-	display.Line("Building %d tools into %s: the first time takes about ten minutes on two cores, later none.", len(missing), cache)
-	if err := buildAll(ctx, root, missing, display); err != nil {
+	if err := removePartials(p.cache); err != nil {
+		return nil, err
+	}
+	for _, tool := range missing {
+		if tool.refused != "" {
+			p.display.Line("%s %s: it is brought anew.", tool.cached, tool.refused)
+		}
+	}
+	if p.programs != Build {
+		if missing, err = p.download(ctx, missing); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.buildAll(ctx, missing); err != nil {
 		return nil, err
 	}
 	return paths, nil
 }
 
-// IsBuilt says whether a tool of the catalogue is there, so that nothing has to be built for it.
+// IsBuilt says whether a tool of the catalogue is there, so that nothing has to be brought for it.
 func IsBuilt(ctx context.Context, root, tool string) (bool, error) {
-	cache, err := CacheDir()
+	programs, err := ParsePrograms("")
 	if err != nil {
 		return false, err
 	}
-	_, missing, err := locateAll(ctx, root, cache, []string{tool})
+	provider, err := New(root, programs, nil)
+	if err != nil {
+		return false, err
+	}
+	_, missing, err := provider.locateAll(ctx, []string{tool})
 	return err == nil && len(missing) == 0, err
 }
 
-// locateAll returns the path that each of the tools has or is to have, and the tools that have to be built.
-func locateAll(ctx context.Context, root, cache string, only []string) (paths map[string]string, missing []pinned, err error) {
+// locateAll returns the path that each of the tools has or is to have, and the tools that are missing.
+func (p *Provider) locateAll(ctx context.Context, only []string) (paths map[string]string, missing []pinned, err error) {
 	paths = make(map[string]string)
-	for _, tool := range Catalogue() {
+	for _, tool := range p.catalogue {
 		if len(only) > 0 && !slices.Contains(only, tool.Binary) {
 			continue
 		}
-		p, err := pin(root, cache, tool)
+		t, err := pin(p.root, p.cache, tool)
 		if err != nil {
 			return nil, nil, err
 		}
-		path, err := p.locate(ctx)
+		t.refused = t.objection(p.programs)
+		path, err := t.locate(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		if path == "" {
-			path = p.cached
+			path = t.cached
 			if !tool.OnDemand || len(only) > 0 {
-				missing = append(missing, p)
+				missing = append(missing, t)
 			}
 		}
 		paths[tool.Binary] = path
@@ -85,20 +137,75 @@ func locateAll(ctx context.Context, root, cache string, only []string) (paths ma
 	return paths, missing, nil
 }
 
-// lockCache waits until this process is the only one that builds into the cache. The kernel releases the lock however the
-// process ends.
-func lockCache(ctx context.Context, cache string) (unlock func(), err error) {
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, fmt.Errorf("making the cache of tools: %w", err)
+// download brings what publishers have released and returns what is to be built instead, which it says.
+func (p *Provider) download(ctx context.Context, missing []pinned) (rest []pinned, err error) {
+	limited := ctx
+	if limit := p.downloader.publishers.limits.whole; p.programs == Auto {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("not here after %s", limit))
+		defer cancel()
 	}
-	file, err := os.OpenFile(filepath.Join(cache, "build.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	failed, err := p.downloader.downloadAll(limited, missing)
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock of the cache of tools: %w", err)
+		return nil, err
 	}
+	if p.programs == Download && len(failed) > 0 {
+		var reasons []string
+		for _, f := range failed {
+			reasons = append(reasons, fmt.Sprintf("  %s: %s", f.names(), f.cause))
+		}
+		return nil, fmt.Errorf("programs could not be downloaded, and --programs=download builds none (--programs=auto does):\n%s", strings.Join(reasons, "\n"))
+	}
+	for _, f := range failed {
+		p.display.Line("  built instead of downloaded: %s (%s)", f.names(), f.cause)
+		rest = append(rest, f.tools...)
+	}
+	return rest, nil
+}
+
+// awaitCache returns when this process is the only one that writes to the cache, and says for whom it waits.
+func (p *Provider) awaitCache(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(p.cache, 0o755); err != nil {
+		return nil, &storeError{err}
+	}
+	file, err := os.OpenFile(filepath.Join(p.cache, "build.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		step := p.display.Step("waiting for %s, which brings programs into %s", holderOf(file), p.cache)
+		if err := step.End(awaitLock(ctx, file)); err != nil {
+			return nil, err
+		}
+	}
+	if err := file.Truncate(0); err == nil { // without a number, the next one waits for another process
+		_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
+	}
+	return func() { file.Close() }, nil
+}
+
+// holderOf names the process that holds a lock.
+func holderOf(lock *os.File) string {
+	content := make([]byte, 20)
+	n, _ := lock.ReadAt(content, 0) // a short file ends with an error
+	if pid, err := strconv.Atoi(string(content[:n])); err == nil {
+		return fmt.Sprintf("process %d", pid)
+	}
+	return "another process"
+}
+
+// awaitLock waits for a lock, and closes its file if the caller ends first. The kernel releases the lock however the process
+// ends.
+func awaitLock(ctx context.Context, file *os.File) error {
 	locked := make(chan error, 1)
 	go func() { locked <- syscall.Flock(int(file.Fd()), syscall.LOCK_EX) }()
 	select {
-	case err = <-locked:
+	case err := <-locked:
+		if err != nil {
+			file.Close()
+			return fmt.Errorf("locking the cache of tools: %w", err)
+		}
+		return nil
 	case <-ctx.Done():
 		go func() { // what this process gets too late, it gives back
 			if <-locked == nil {
@@ -106,33 +213,51 @@ func lockCache(ctx context.Context, cache string) (unlock func(), err error) {
 			}
 			_ = file.Close()
 		}()
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	if err != nil {
-		file.Close()
-		return nil, fmt.Errorf("locking the cache of tools: %w", err)
-	}
-	return func() { file.Close() }, nil
 }
 
-func buildAll(ctx context.Context, root string, missing []pinned, display *progress.Display) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(buildLanes)
-	for _, tools := range byModule(missing) {
-		group.Go(func() error {
-			for _, p := range tools {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				step := display.Step("building %s %s", p.Binary, p.version)
-				if err := step.End(p.build(ctx, root, step)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+// buildAll builds tools in lanes, and says how long the rest takes.
+func (p *Provider) buildAll(ctx context.Context, missing []pinned) error {
+	if len(missing) == 0 {
+		return nil
 	}
-	return group.Wait()
+	modules := byModule(missing)
+	t := newTally(missing, loadCosts(p.cache), min(buildLanes, len(modules)), runtime.NumCPU(), clock.RealClock{})
+	p.display.Line("Building %s into %s takes %s; what is built is kept.", countPrograms(len(missing)), p.cache, t.left())
+	whole := p.display.Step("building programs")
+	whole.Remark(t.remark)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(buildLanes)
+	for _, tools := range modules {
+		group.Go(func() error { return p.buildModule(groupCtx, tools, whole, t) })
+	}
+	if err := whole.End(group.Wait()); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w\n\nRun it again once that is repaired: what is built and compiled is kept", err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func (p *Provider) buildModule(ctx context.Context, tools []pinned, whole *progress.Step, t *tally) error {
+	for _, tool := range tools {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		step := whole.Part("building %s %s", tool.Binary, tool.version)
+		t.begin(tool.Binary)
+		took, err := tool.build(ctx, p.root, step)
+		if err != nil {
+			return step.End(err)
+		}
+		t.end(tool.Binary)
+		_ = step.End(nil)
+		if err := t.remember(p.cache, tool.Binary, took); err != nil {
+			p.display.Line("How long %s took is not remembered: %s", tool.Binary, err)
+		}
+	}
+	return nil
 }
 
 // byModule groups tools by their module, in order. Tools of one module are built one after the other: they share most
@@ -150,42 +275,55 @@ func byModule(tools []pinned) [][]pinned {
 	return groups
 }
 
-// build compiles into a temporary name and renames, so that an interrupted build never leaves half a binary behind.
-func (p pinned) build(ctx context.Context, root string, step *progress.Step) error {
+// build compiles into a temporary name and renames, so that an interrupted build never leaves half a binary behind. It returns
+// the CPU time that took.
+func (p pinned) build(ctx context.Context, root string, step *progress.Step) (took time.Duration, err error) {
 	if err := os.MkdirAll(filepath.Dir(p.cached), 0o755); err != nil {
-		return fmt.Errorf("making the cache folder of %s: %w", p.Binary, err)
+		return 0, &storeError{err}
 	}
-	partial := fmt.Sprintf("%s.partial-%d", p.cached, os.Getpid())
+	partial := p.partial()
 	defer func() { _ = os.Remove(partial) }() // there is none after the rename
-	err := goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step, []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="},
+	took, err = goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step, []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="},
 		"-trimpath", "-tags", strings.Join(p.tags, ","), "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package)
 	if err != nil {
-		return fmt.Errorf("building %s %s: %w", p.Binary, p.version, err)
+		return 0, fmt.Errorf("building %s %s: %w%s", p.Binary, p.version, err, spaceAdvice(ctx, p.cached))
 	}
 	if err := os.Rename(partial, p.cached); err != nil {
-		return fmt.Errorf("storing %s: %w", p.Binary, err)
+		return 0, &storeError{err}
 	}
-	return nil
+	// The stamp goes last: whatever happens in between, nothing that was downloaded counts as built.
+	if err := os.Remove(p.cached + stampSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, &storeError{err}
+	}
+	return took, nil
 }
 
-// goBuild runs `go build` in a folder; what it downloads shows as the note of the step. Tools get an environment of
-// their own: GOWORK would pull their dependencies to a workspace's versions, GOFLAGS could override their flags.
-func goBuild(ctx context.Context, dir string, step *progress.Step, env []string, args ...string) error {
+// goBuild runs `go build` in a folder and returns the CPU time of it and its compilers; what it downloads shows as the note of
+// the step. Tools get an environment of their own: GOWORK would pull their dependencies to a workspace's versions, GOFLAGS could
+// override their flags.
+func goBuild(ctx context.Context, dir string, step *progress.Step, env []string, args ...string) (time.Duration, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-buildvcs=false"}, args...)...)
 	cmd.Dir = dir
-	// An interrupted Go command ends its compilers; a killed one leaves them running.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.SysProcAttr = ownGroup()
+	// The whole group is interrupted: a compiler or linker that the Go command has started would run on without it.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(os.Environ(), env...)
 	output := &outputTail{step: step}
 	cmd.Stdout, cmd.Stderr = output, output
+	// Linux tells a child that its parent has ended when the thread ends that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			if cmd.Process != nil {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails if all have ended, as they should
+			}
+			return 0, ctx.Err()
 		}
-		return fmt.Errorf("go build: %w\n%s", err, output.String())
+		return 0, fmt.Errorf("go build: %w\n%s", err, output.String())
 	}
-	return nil
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
 // compilesAfter is after how much silence a build is taken to have done with its downloads.
@@ -211,4 +349,13 @@ func (o *outputTail) Write(chunk []byte) (int, error) {
 	return o.buffer.Write(chunk)
 }
 
-func (o *outputTail) String() string { return strings.TrimSpace(o.buffer.String()) }
+// String is the output without the modules that were downloaded, which are many.
+func (o *outputTail) String() string {
+	var said strings.Builder
+	for line := range strings.Lines(o.buffer.String()) {
+		if !strings.HasPrefix(line, "go: downloading ") {
+			said.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(said.String())
+}

@@ -1,6 +1,7 @@
-// Package toolchain finds or builds the programs the local fleet runs: the Kubernetes control plane, etcd, KWOK,
-// the Temporal CLI, Prometheus and this repository's own agents. Everything is built from the Go module proxy; nothing is
-// downloaded as a binary. The catalogue and the version rules are pure; Ensure and BuildAgents run the Go command.
+// Package toolchain finds, downloads or builds the programs the local fleet runs: the Kubernetes control plane, etcd, KWOK,
+// the Temporal CLI, Prometheus and this repository's own agents. Everything can be built from the Go module proxy; what
+// publishers have released is downloaded where they can be reached. The catalogue, the releases, the estimate and the version
+// rules are pure; a Provider and BuildAgents run the Go command.
 package toolchain
 
 import (

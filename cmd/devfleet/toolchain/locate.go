@@ -21,6 +21,10 @@ const (
 
 // FindRoot walks up from a folder to the root of this repository, whose tool modules and agents are built.
 func FindRoot(from string) (string, error) {
+	from, err := filepath.Abs(from)
+	if err != nil {
+		return "", fmt.Errorf("finding the current folder: %w", err)
+	}
 	for dir := from; ; {
 		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && modfile.ModulePath(content) == "github.com/fleetflow/fleetflow" {
@@ -51,6 +55,16 @@ type pinned struct {
 	Tool
 	version string
 	cached  string
+	// refused says why what lies in its place is not used; empty if it is used, or there is none.
+	refused string
+}
+
+// releaseVersion is the number of the release that the pinned version of the module is.
+func (p pinned) releaseVersion() string {
+	if p.released == nil {
+		return p.version
+	}
+	return p.released(p.version)
 }
 
 func pin(root, cache string, tool Tool) (pinned, error) {
@@ -67,9 +81,9 @@ func pin(root, cache string, tool Tool) (pinned, error) {
 	return pinned{Tool: tool, version: version, cached: cached}, nil
 }
 
-// locate returns a usable binary, or "" when the tool has to be built.
+// locate returns a usable binary, or "" when the tool is missing.
 func (p pinned) locate(ctx context.Context) (string, error) {
-	if isExecutable(p.cached) {
+	if _, err := os.Stat(p.cached); err == nil && p.refused == "" {
 		return p.cached, nil
 	}
 	if assets := os.Getenv(AssetsEnv); assets != "" {
@@ -94,12 +108,10 @@ func (p pinned) locate(ctx context.Context) (string, error) {
 func (p pinned) accepts(ctx context.Context, path string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	output, err := exec.CommandContext(ctx, path, p.VersionArgs...).CombinedOutput()
-	want := p.version
-	if p.released != nil {
-		want = p.released(want)
-	}
-	return err == nil && (p.AnyVersion || ReportsVersion(string(output), want))
+	asked := exec.CommandContext(ctx, path, p.VersionArgs...)
+	asked.WaitDelay = time.Second // a script may leave a child that holds the output open
+	output, err := asked.CombinedOutput()
+	return err == nil && (p.AnyVersion || ReportsVersion(string(output), p.releaseVersion()))
 }
 
 func isExecutable(path string) bool {

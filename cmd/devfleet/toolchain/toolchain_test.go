@@ -2,12 +2,15 @@ package toolchain
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 )
 
 func TestPinnedVersion(t *testing.T) {
@@ -86,8 +89,9 @@ func TestAToolOnDemandIsBuiltForThoseWhoNameIt(t *testing.T) {
 	t.Setenv(AssetsEnv, "")
 	root, err := FindRoot(mustGetwd(t))
 	require.NoError(t, err)
+	provider := &Provider{root: root, cache: "/cache", catalogue: Catalogue(), programs: Auto}
 	missing := func(only ...string) []string {
-		paths, tools, err := locateAll(t.Context(), root, "/cache", only)
+		paths, tools, err := provider.locateAll(t.Context(), only)
 		require.NoError(t, err)
 		assert.Regexp(t, `^/cache/prometheus-v[0-9.]+/prometheus$`, paths[Prometheus], "where it is once it is built")
 		var names []string
@@ -105,7 +109,7 @@ func TestAToolOnDemandIsBuiltForThoseWhoNameIt(t *testing.T) {
 	assert.False(t, built)
 	folder := filepath.Dir(missingPath(t, root))
 	require.NoError(t, os.MkdirAll(folder, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, Prometheus), nil, 0o755))
+	copyFile(t, tinyProgram(t), filepath.Join(folder, Prometheus))
 	built, err = IsBuilt(t.Context(), root, Prometheus)
 	require.NoError(t, err)
 	assert.True(t, built)
@@ -114,9 +118,9 @@ func TestAToolOnDemandIsBuiltForThoseWhoNameIt(t *testing.T) {
 // missingPath is where Prometheus is to be built.
 func missingPath(t *testing.T, root string) string {
 	t.Helper()
-	cache, err := CacheDir()
+	provider, err := New(root, Auto, nil)
 	require.NoError(t, err)
-	paths, _, err := locateAll(t.Context(), root, cache, []string{Prometheus})
+	paths, _, err := provider.locateAll(t.Context(), []string{Prometheus})
 	require.NoError(t, err)
 	return paths[Prometheus]
 }
@@ -128,6 +132,12 @@ func TestPrometheusRelease(t *testing.T) {
 	tool := Catalogue()[len(Catalogue())-1]
 	assert.Equal(t, "-s -w -X github.com/prometheus/common/version.Version=3.16.0", tool.LinkerFlags("v0.316.0"))
 	assert.True(t, ReportsVersion("prometheus, version 3.16.0 (branch: , revision: unknown)", tool.released("v0.316.0")))
+}
+
+func TestFindRootFromAFolderBelow(t *testing.T) {
+	root, err := FindRoot(".")
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(root, "cmd", "devfleet", "toolchain"), mustGetwd(t))
 }
 
 func TestFindRootOutsideOfTheRepositorySaysWhereToRun(t *testing.T) {
@@ -184,17 +194,20 @@ func mustGetwd(t *testing.T) string {
 	return dir
 }
 
-func TestOneProcessAtATimeBuildsIntoTheCache(t *testing.T) {
-	cache := t.TempDir()
-	unlock, err := lockCache(t.Context(), cache)
+func TestOneProcessAtATimeBringsProgramsIntoTheCache(t *testing.T) {
+	out := &syncBuffer{}
+	provider := &Provider{cache: t.TempDir(), display: progress.New(out)}
+	unlock, err := provider.awaitCache(t.Context())
 	require.NoError(t, err)
+	assert.Empty(t, out.String(), "a process that does not wait says nothing")
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	_, err = lockCache(interrupted, cache)
+	_, err = provider.awaitCache(interrupted)
 	require.ErrorIs(t, err, context.Canceled, "a process that waits can be interrupted")
+	assert.Contains(t, out.String(), fmt.Sprintf("waiting for process %d, which brings programs into %s", os.Getpid(), provider.cache))
 	next := make(chan error, 1)
 	go func() {
-		unlockNext, err := lockCache(t.Context(), cache)
+		unlockNext, err := provider.awaitCache(t.Context())
 		if err == nil {
 			unlockNext()
 		}
