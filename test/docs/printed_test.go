@@ -128,7 +128,7 @@ var goVerbs = []string{"build", "env", "generate", "get", "list", "mod", "run", 
 
 // valued are the flags of go test with a value, alone those without.
 var (
-	valued = []string{"-run", "-skip", "-tags", "-timeout", "-count", "-fuzz", "-fuzztime", "-fuzzminimizetime"}
+	valued = []string{"-run", "-skip", "-tags", "-timeout", "-count", "-fuzz", "-fuzztime", "-fuzzminimizetime", "-vet"}
 	alone  = []string{"-v", "-race"}
 )
 
@@ -191,6 +191,9 @@ func problemsOfGoTest(call Call, words []string) (problems []string) {
 
 // packages are the folders of a pattern of packages, seen from where the call is made: the folder of the file, or the repository.
 func packages(call Call, pattern string) []string {
+	if pattern == "X" { // the shell says which
+		pattern = "./..."
+	}
 	below, all := strings.CutSuffix(pattern, "/...")
 	var found []string
 	for _, from := range []string{call.Folder, "."} {

@@ -217,3 +217,8 @@ func TestOneProcessAtATimeBringsProgramsIntoTheCache(t *testing.T) {
 	unlock()
 	require.NoError(t, <-next)
 }
+
+func TestACompilerCollectsItsGarbageLessOftenUnlessTheUserSaysHowOften(t *testing.T) {
+	assert.Equal(t, []string{"HOME=/root", "GOGC=400"}, buildEnv([]string{"HOME=/root"}))
+	assert.Equal(t, []string{"GOGC=50"}, buildEnv([]string{"GOGC=50"}))
+}
