@@ -28,6 +28,10 @@ const (
 	aPod = `{apiVersion: v1, kind: Pod, metadata: {namespace: %s, name: mine}, spec: {containers: [{name: c, image: pause}]}}`
 	work = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: Work, metadata: {namespace: fleet-member-member-1, name: shop-work}}`
 
+	// platformMap is an envelope that the platform has made in the namespace of the editor.
+	platformMap = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: platform,
+		annotations: {kubernetes-fleet.io/envelope-configmap: "true"}}, data: {quota: '{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: quota}}'}}`
+
 	noEnvelope = "that takes the right to create clusterresourceenvelopes.placement.kubernetes-fleet.io, which the user lacks"
 )
 
@@ -41,6 +45,13 @@ func TestEditorOfAPlacedNamespace(t *testing.T) {
 		"an editor makes an ordinary ConfigMap an envelope": refused(editor,
 			patches(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: marker}}`,
 				`{metadata: {annotations: {kubernetes-fleet.io/envelope-configmap: "true"}}}`), noEnvelope),
+		"an editor makes an envelope of the platform an ordinary ConfigMap": envelopeStays(
+			patches(platformMap, `{metadata: {annotations: {kubernetes-fleet.io/envelope-configmap: null}}}`)),
+		"an editor deletes an envelope of the platform": envelopeStays(deletes(platformMap)),
+		"an editor labels an envelope of the platform so that no placement selects it": envelopeStays(
+			patches(platformMap, `{metadata: {labels: {team: shop}}}`)),
+		"an editor gives an envelope of the platform an owner that does not exist": envelopeStays(
+			patches(platformMap, `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: gone, uid: "1"}]}}`)),
 		"an editor writes a ResourceEnvelope": forbidden(editor, creates(envelope("secret", `{apiVersion: v1, kind: Secret, metadata: {name: s}}`))),
 		"an editor writes a ClusterResourceEnvelope": forbidden(editor,
 			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceEnvelope, metadata: {name: mine}, data: {seize: `+seize+`}}`)),
@@ -69,6 +80,14 @@ func TestEditorOfAPlacedNamespace(t *testing.T) {
 				roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
 				subjects: [{kind: ServiceAccount, namespace: shop, name: default}]}`), "is attempting to grant RBAC permissions not currently held"),
 	})
+}
+
+// envelopeStays has an editor do something to an envelope of the platform, which is refused.
+func envelopeStays(do deed) func(*spec) {
+	return func(s *spec) {
+		s.create(platformMap)
+		s.requireRefusal(editor, do, noEnvelope)
+	}
 }
 
 func TestWriterOfResourceEnvelopes(t *testing.T) {
