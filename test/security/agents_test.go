@@ -92,6 +92,31 @@ func TestReservedNamespaces(t *testing.T) {
 	})
 }
 
+// notOfOne is said of what takes the right to let all members join.
+const notOfOne = "which the user lacks for all members: this is not what join writes for one"
+
+func TestJoinerOfOneMember(t *testing.T) {
+	const (
+		stolenToken = `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {namespace: connect-to-fleet,
+			name: member-1-hub-cluster-access-token, annotations: {kubernetes.io/service-account.name: member-2-hub-cluster-access}}}`
+		roleOfAnother = `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: connect-to-fleet, name: member-1-hub-cluster-access},
+			rules: [{apiGroups: [""], resources: [serviceaccounts/token], resourceNames: [member-2-hub-cluster-access], verbs: [create]}]}`
+		boundForAll = `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: connect-to-fleet, name: member-1-hub-cluster-access},
+			roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: member-1-hub-cluster-access},
+			subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: system:authenticated}]}`
+	)
+	attempt(t, attacks{
+		"who lets one member join makes a Secret with the token of another": refused(joiner, creates(stolenToken), notOfOne),
+		"who lets one member join has a role of it make tokens of another":  refused(joiner, creates(roleOfAnother), notOfOne),
+		"who lets one member join lets all users make its tokens":           refused(joiner, creates(boundForAll), notOfOne),
+		"who lets one member join asks for a token of another": func(s *spec) {
+			s.create(`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: connect-to-fleet, name: member-2-hub-cluster-access}}`)
+			s.requireRefusal(joiner, mintsToken("connect-to-fleet", "member-2-hub-cluster-access"), accountsOnly)
+		},
+		"who lets one member join makes the account of another": refused(joiner, creates(`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: connect-to-fleet, name: member-9-hub-cluster-access}}`), accountsOnly),
+	})
+}
+
 // patchesFirst tries to change the first object of a kind.
 func patchesFirst(list client.ObjectList, patch string) deed {
 	return func(ctx context.Context, c client.Client) (*unstructured.Unstructured, error) {

@@ -93,6 +93,12 @@ var (
 	operator = &attacker{name: "operator", rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters", "memberclusters/status"}, Verbs: everyVerb,
 	}}}
+	// joiner lets one member join, and may write accounts, Secrets and roles.
+	joiner = &attacker{name: "joiner", rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters"}, ResourceNames: []string{"member-1"}, Verbs: append(slices.Clone(everyVerb), "join")},
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "serviceaccounts/token", "secrets"}, Verbs: everyVerb},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: everyVerb},
+	}}
 	// soloist writes runs, and approves.
 	soloist = &attacker{name: "soloist", rules: append(slices.Clone(runner.rules), approver.rules...)}
 	// hoarder is an editor of a namespace who may write ResourceOverrides there.

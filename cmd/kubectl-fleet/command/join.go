@@ -110,7 +110,7 @@ The agent pulls from the hub, so the cluster has to reach the hub's address, and
 	flags.StringVar(&o.authority, "hub-ca", "", "File with the CA of the hub's API server. (default: that of the hub's context)")
 	flags.StringVar(&o.access, "access-namespace", accessNamespace, "Namespace on the hub for the cluster's service account.")
 	flags.Int32Var(&o.heartbeat, "heartbeat", defaultHeartbeat, "How often the cluster reports, in seconds.")
-	flags.DurationVar(&o.tokenDuration, "token-duration", tokenDuration, "How long a token holds. The agent renews it half-way; a cluster that is away for longer has to join again.")
+	flags.DurationVar(&o.tokenDuration, "token-duration", tokenDuration, "How long a token holds. The agent renews it half-way; a cluster that is away for longer has to join again. For more than 48h, raise memberTokenHours of the hub agent's chart first.")
 	flags.StringVar(&o.agent, "agent", agentByHelm, "What installs the agent: helm, or none if it is there or comes otherwise.")
 	flags.StringVar(&o.chart, "chart", "", "Folder or archive of the agent's chart. (default: the one built in)")
 	flags.StringArrayVar(&o.values, "set", nil, "A value of the agent's chart, as for helm; may be given several times.")
