@@ -154,6 +154,10 @@ func checkRollback(run, of placementv1beta1.UpdateRunObject) error {
 		return refuse("clusterStagedUpdateRun `%s` to roll back is of clusterResourcePlacement `%s`: name that one in placementName", of.GetName(), of.GetUpdateRunSpec().PlacementName)
 	case of.GetUpdateRunSpec().StagedRolloutStrategyName != run.GetUpdateRunSpec().StagedRolloutStrategyName:
 		return refuse("clusterStagedUpdateRun `%s` to roll back uses clusterStagedUpdateStrategy `%s`: name that one in stagedRolloutStrategyName", of.GetName(), of.GetUpdateRunSpec().StagedRolloutStrategyName)
+	case of.GetUpdateRunSpec().RollbackOf != "":
+		// Its clusters would get what was taken from them, without the approvals and past the holds that a run forward waits for.
+		return refuse("clusterStagedUpdateRun `%s` to roll back is a rollback itself, of `%s`: create a run with the resourceSnapshotIndex that the clusters are to have",
+			of.GetName(), of.GetUpdateRunSpec().RollbackOf)
 	case !meta.IsStatusConditionTrue(of.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized):
 		return refuse("clusterStagedUpdateRun `%s` to roll back has updated no cluster: it was not initialized", of.GetName())
 	}

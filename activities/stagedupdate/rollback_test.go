@@ -242,6 +242,13 @@ func TestARollbackThatCannotBe(t *testing.T) {
 			"clusterStagedUpdateRun `example-run-2` to roll back is of clusterResourcePlacement `example-placement`: name that one in placementName"},
 		"with another strategy": {func(_ *hub, r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.StagedRolloutStrategyName = "other" },
 			"clusterStagedUpdateRun `example-run-2` to roll back uses clusterStagedUpdateStrategy `example-strategy`: name that one in stagedRolloutStrategyName"},
+		"of a run that is a rollback itself": {func(h *hub, r *placementv1beta1.ClusterStagedUpdateRun) {
+			taken := runObject("taken-back", "")
+			taken.Spec.RollbackOf, taken.UID = "example-run-1", "uid-taken-back"
+			require.NoError(h.t, h.WithWatch.Create(h.t.Context(), taken))
+			editStatus(h, h.run("taken-back"), func(t *placementv1beta1.ClusterStagedUpdateRun) { t.Status = h.run("example-run-2").Status })
+			r.Spec.RollbackOf = "taken-back"
+		}, "clusterStagedUpdateRun `taken-back` to roll back is a rollback itself, of `example-run-1`: create a run with the resourceSnapshotIndex that the clusters are to have"},
 		"of a run that was not initialized": {func(h *hub, _ *placementv1beta1.ClusterStagedUpdateRun) {
 			editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.Conditions = nil })
 		}, "clusterStagedUpdateRun `example-run-2` to roll back has updated no cluster: it was not initialized"},

@@ -58,6 +58,12 @@ func budget(name, spec string) string {
 	return `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementDisruptionBudget, metadata: {name: ` + name + `}, spec: ` + spec + `}`
 }
 
+// rollbackOf is a run of a kind that takes back another run of placement web with strategy gated.
+func rollbackOf(kind, metadata, of string) string {
+	return `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ` + kind + `, metadata: {` + metadata + `},
+		spec: {placementName: web, stagedRolloutStrategyName: gated, rollbackOf: ` + of + `}}`
+}
+
 var contradictions = map[string]contradiction{
 	"an object that a cluster-scoped override selects": {
 		there:   []standing{{manifest: clusterOverride("mine", aRole)}},
@@ -117,6 +123,25 @@ var contradictions = map[string]contradiction{
 		refused:  namespacedRun("namespace: default, name: rollback", "web", "at-once"),
 		message:  "all concurrent runs of a placement must use the same strategy: use three-stages, or wait for run running to end, or delete it",
 		admitted: []string{namespacedRun("namespace: kube-public, name: rollback", "web", "at-once"), clusterRun("name: rollback", "web", "at-once")},
+	},
+	"a rollback of a rollback": {
+		there: []standing{
+			{manifest: clusterRun("name: bad", "web", "gated")},
+			{manifest: rollbackOf("ClusterStagedUpdateRun", "name: bad-rollback", "bad"), status: endedAs("Succeeded", "True")},
+		},
+		refused: rollbackOf("ClusterStagedUpdateRun", "name: again", "bad-rollback"),
+		message: "invalid rollbackOf bad-rollback: that run is a rollback itself, of bad: create a run with the resourceSnapshotIndex that the clusters are to have, " +
+			"without rollbackOf",
+		admitted: []string{rollbackOf("ClusterStagedUpdateRun", "name: again", "bad"), rollbackOf("ClusterStagedUpdateRun", "name: again", "nobody"), clusterRun("name: again", "web", "gated")},
+	},
+	"a rollback of a namespaced rollback": {
+		there: []standing{
+			{manifest: namespacedRun("namespace: default, name: bad", "web", "gated")},
+			{manifest: rollbackOf("StagedUpdateRun", "namespace: default, name: bad-rollback", "bad"), status: endedAs("Succeeded", "True")},
+		},
+		refused:  rollbackOf("StagedUpdateRun", "namespace: default, name: again", "bad-rollback"),
+		message:  "invalid rollbackOf bad-rollback: that run is a rollback itself, of bad",
+		admitted: []string{rollbackOf("StagedUpdateRun", "namespace: default, name: again", "bad"), rollbackOf("StagedUpdateRun", "namespace: kube-public, name: again", "bad-rollback")},
 	},
 	"the eviction of a placement on named clusters": {
 		there: []standing{

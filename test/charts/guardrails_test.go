@@ -16,6 +16,7 @@ var (
 	guardRails  = []string{"analyses", "definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "reserved-namespaces", "update-run-triggers"}
 	crossObject = []string{
 		"clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
+		"rollbacks-of-clusterstagedupdateruns", "rollbacks-of-stagedupdateruns",
 		"strategies-of-clusterstagedupdateruns", "strategies-of-stagedupdateruns",
 	}
 )
@@ -89,7 +90,9 @@ func TestSwitchesChooseThePolicies(t *testing.T) {
 		},
 		"no checks of placements": {
 			map[string]any{"crossObjectChecks": map[string]any{"placements": false}},
-			sorted(guardRails, workloads, []string{"clusterresourceoverrides", "clusterstagedupdateruns", "resourceoverrides", "stagedupdateruns"}),
+			sorted(guardRails, workloads, []string{
+				"clusterresourceoverrides", "clusterstagedupdateruns", "resourceoverrides", "rollbacks-of-clusterstagedupdateruns", "rollbacks-of-stagedupdateruns", "stagedupdateruns",
+			}),
 		},
 		"nothing at all": {map[string]any{
 			"enableGuardRail": false, "enableWorkload": true,

@@ -47,6 +47,7 @@ func TestApproverAndRunner(t *testing.T) {
 				metadata: {name: hasty, annotations: {kubernetes-fleet.io/creator: alice}}, spec: {placementName: gated, stagedRolloutStrategyName: gated}}`),
 			"the annotation kubernetes-fleet.io/creator says who has created the run"),
 		"a runner takes clusters back without the approvals that they wait for":                 rollbackKeepsApprovals,
+		"a runner rolls a rollback back, so that what was taken back comes again":               rollbackStaysRolledBack,
 		"a runner makes a run whose approval request would have the name of one of another run": requestsDoNotCollide,
 		"a runner gives a run a name that does not fit into labels":                             refused(runner, creates(runOf(gated, strings.Repeat("a", 64))), "metadata.name max length is 63"),
 	})
@@ -163,6 +164,37 @@ func rollbackKeepsApprovals(s *spec) {
 	assert.Equal(s, "staging", stages[1].Name)
 	require.Len(s, stages[1].AfterStageTasks, 1)
 	assert.Equal(s, placementv1beta1.StageTaskTypeApproval, stages[1].AfterStageTasks[0].Type)
+}
+
+// rollbackStaysRolledBack rolls a rollback back: the API server refuses it, or, if it has not heard of the rollback yet, the run
+// does not begin.
+func rollbackStaysRolledBack(s *spec) {
+	const sentence = "is a rollback itself, of "
+	rollback := func(name, of string) string {
+		return `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: ` + name + `},
+			spec: {placementName: retaken, stagedRolloutStrategyName: ` + gated + `, rollbackOf: ` + of + `}}`
+	}
+	s.startRun("retaken")
+	s.awaitRequest("retaken", madeByARun)
+	s.createAs(runner.session(s), rollback("retaking", "retaken"))
+	again, err := creates(rollback("again", "retaking"))(s.Context(), runner.session(s))
+	if err != nil {
+		require.ErrorContains(s, err, sentence)
+		return
+	}
+	s.Cleanup(func() { require.NoError(s, s.hub.Delete(context.WithoutCancel(s.Context()), again)) })
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err = access.Await(ctx, s.hub, client.ObjectKey{Name: "again"}, func(r *placementv1beta1.ClusterStagedUpdateRun) string {
+		if r == nil {
+			return "missing"
+		}
+		if said := meta.FindStatusCondition(r.Status.Conditions, "Initialized"); said == nil || said.Status != "False" || !strings.Contains(said.Message, sentence) {
+			return "does not say that it must not begin"
+		}
+		return ""
+	})
+	require.NoError(s, err)
 }
 
 // requestsDoNotCollide makes a run whose name ends as that of the request of another run before its stage.

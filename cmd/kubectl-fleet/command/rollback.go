@@ -41,6 +41,9 @@ kubectl fleet run PLACEMENT --strategy NAME --index N.`,
 }
 
 func (s *steering) rollback(ctx context.Context, c client.WithWatch, run hub.Run, name string) error {
+	if taken := run.Spec.RollbackOf; taken != "" {
+		return fmt.Errorf("%s is a rollback itself, of %s: kubectl fleet run with --index brings what it took back, and waits for approvals and holds", run.Ref, taken)
+	}
 	started, of := startedClusters(run)
 	if started == 0 {
 		return fmt.Errorf("%s has not updated any cluster: there is nothing to roll back", run.Ref)

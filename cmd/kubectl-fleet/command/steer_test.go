@@ -304,6 +304,10 @@ func TestRollback(t *testing.T) {
 	fresh := soakingRun()
 	fresh.Status.StagesStatus = nil
 	assert.ErrorContains(t, newConsole(t, fresh).run("rollback", "web-5", "--yes"), "nothing to roll back")
+
+	taken := soakingRun()
+	taken.Spec.RollbackOf = "web-4"
+	assert.ErrorContains(t, newConsole(t, taken).run("rollback", "web-5", "--yes"), "is a rollback itself, of web-4: kubectl fleet run with --index brings what it took back")
 }
 
 func externalPlacement() *placementv1beta1.ClusterResourcePlacement {
