@@ -85,6 +85,10 @@ func (w *Wait) Await(ctx context.Context) (Result, error) {
 		case <-debounced:
 			return out, nil
 		case <-deadline.C():
+			// What was reported before the deadline counts: it may be why nothing is late.
+			if err := w.handleChanges(ctx, &out); err != nil {
+				return out, err
+			}
 			out.Due = !w.WakeAt.IsZero() && !w.Clock.Now().Before(w.WakeAt)
 			return out, nil
 		case <-beat.C():

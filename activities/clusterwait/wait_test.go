@@ -211,6 +211,20 @@ func TestAwaitEndsAtWakeAt(t *testing.T) {
 	assert.True(t, late.ended().Due, "an instant that has passed is due")
 }
 
+func TestAwaitHasReadWhatWasReportedWhenItEndsAtWakeAt(t *testing.T) {
+	for range 20 { // a select that has two cases picks one of them at random
+		w := newWaiting(t, "a", "b")
+		w.WakeAt = begin.Add(-time.Minute)
+		w.changed = true
+		w.finish("a")
+		w.informers.placement(1, 2)
+		w.start(t.Context())
+		result := w.ended()
+		assert.True(t, result.PlanChanged, "the plan is read before anything is called late")
+		assert.Equal(t, []string{"a"}, result.Done)
+	}
+}
+
 func TestAwaitIsPatientForNineMinutes(t *testing.T) {
 	for sentence, wake := range map[string]time.Time{"without an end": {}, "with an end that is far": begin.Add(time.Hour)} {
 		t.Run(sentence, func(t *testing.T) {
