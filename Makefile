@@ -6,6 +6,10 @@ MAKEFLAGS += --no-print-directory
 
 # Tools have a module of their own, so that the product does not depend on them.
 TOOL := go tool -modfile=test/tools/go.mod
+# Everything is compiled as devfleet compiles the programs of the local fleet, so that what they share is compiled once: without
+# paths, which all checkouts then share, and without what debuggers read. To debug: make GOFLAGS= …
+export GOFLAGS ?= -trimpath -buildvcs=false -gcflags=all=-dwarf=false
+export CGO_ENABLED := 0
 # TESTFLAGS reach every go test, as in: make test-unit TESTFLAGS='-v -run Staged'
 TESTFLAGS ?=
 # They come to the shell as they are given: the $ of a regular expression names no variable of make.
@@ -50,12 +54,12 @@ fleet-down: ## End the local fleet; its data stays (seconds)
 .PHONY: build
 build: ## Build the programs into bin/ (about 1 min)
 	@mkdir -p bin
-	go build -o bin/ ./cmd/...
+	go build -buildvcs=auto -o bin/ ./cmd/...
 
 # What the programs answer to --version, and the tag of their images.
 TAG ?= $(shell git describe --tags --always --dirty)
 # What goes into images: no paths, time or version control data, so that the same commit gives the same bytes.
-RELEASE = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X github.com/fleetflow/fleetflow/cmd/version.number=$(TAG)'
+RELEASE = GOFLAGS= go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X github.com/fleetflow/fleetflow/cmd/version.number=$(TAG)'
 PROGRAMS := hub-agent member-agent fleet-dashboard kubectl-fleet
 # Platforms of `make release`, where `make images` pushes to, and what else it tells docker buildx.
 PLATFORMS ?= linux/amd64 linux/arm64
@@ -223,17 +227,18 @@ compile-suites:
 # The detector makes a test many times slower: only packages in which goroutines start are tested with it, which test/concurrent
 # tells by their code. A garbage collector that runs less often takes a sixth off the CPU time. What go test vets, lint does.
 UNIT := TEMPORAL_DEBUG=1 GOGC=400 go test -vet=off -timeout 30m
+UNIT_RACE := $(if $(RACE),CGO_ENABLED=1) $(UNIT) $(RACE)
 
 .PHONY: test-unit
 test-unit: $(filter needs-compiler,$(NEEDS:%=needs-%)) ## Unit, workflow and replay tests, with the race detector where there is concurrency (about 6 min)
 	@echo '== unit and workflow tests'
 	@concurrent=$$(go run ./test/concurrent); others=$$(go run ./test/concurrent -without); failed=0; \
-	$(UNIT) $(RACE) $(TESTFLAGS) $$concurrent || failed=$$?; $(UNIT) $(TESTFLAGS) $$others || failed=$$?; exit "$$failed"
+	$(UNIT_RACE) $(TESTFLAGS) $$concurrent || failed=$$?; $(UNIT) $(TESTFLAGS) $$others || failed=$$?; exit "$$failed"
 
 .PHONY: test-race
 test-race: ## Unit, workflow and replay tests, all with the race detector (about 10 min)
 	@echo '== unit and workflow tests with the race detector'
-	@$(UNIT) $(RACE) $(TESTFLAGS) ./...
+	@$(UNIT_RACE) $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Every fuzz test for 60 s (FUZZTIME=10m for longer). What they begin with runs in test-unit, too (about 6 min)

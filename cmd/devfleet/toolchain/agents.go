@@ -55,7 +55,6 @@ func buildAgents(ctx context.Context, root, into string, packages []string, step
 		return nil, fmt.Errorf("making %s: %w", fresh, err)
 	}
 	args := append([]string{"-o", fresh + string(filepath.Separator)}, packages...)
-	// The same flags as `go test`, so that both share what is compiled.
 	if _, err := goBuild(ctx, root, step, nil, args...); err != nil {
 		return nil, fmt.Errorf("building the agents: %w%s", err, spaceAdvice(ctx, fresh))
 	}

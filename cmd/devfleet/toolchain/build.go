@@ -22,9 +22,13 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 )
 
-// buildLanes is how many modules are built at once: the Go command uses every core while compiling, but linking is one
+// buildLanes is how many programs are built at once: the Go command uses every core while compiling, but linking is one
 // thread, so a second build fills the gap.
 const buildLanes = 2
+
+// buildFlags are those of the Makefile: what programs, agents and tests share is compiled once only where all are compiled alike.
+// A compiler that writes nothing for debuggers takes an eighth less CPU time.
+var buildFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
 
 // Provider finds the programs of the local fleet, and brings those that are missing into the cache.
 type Provider struct {
@@ -222,17 +226,22 @@ func (p *Provider) buildAll(ctx context.Context, missing []pinned) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	modules := byModule(missing)
-	t := newTally(missing, loadCosts(p.cache), min(buildLanes, len(modules)), runtime.NumCPU(), clock.RealClock{})
+	t := newTally(missing, loadCosts(p.cache), min(buildLanes, len(missing)), runtime.NumCPU(), clock.RealClock{})
 	p.display.Line("Building %s into %s takes %s; what is built is kept.", countPrograms(len(missing)), p.cache, t.left())
 	whole := p.display.Step("building programs")
 	whole.Remark(t.remark)
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(buildLanes)
-	for _, tools := range modules {
-		group.Go(func() error { return p.buildModule(groupCtx, tools, whole, t) })
+	var err error
+	for _, wave := range waves(missing) {
+		group, groupCtx := errgroup.WithContext(ctx)
+		group.SetLimit(buildLanes)
+		for _, tool := range wave {
+			group.Go(func() error { return p.buildOne(groupCtx, tool, whole, t) })
+		}
+		if err = group.Wait(); err != nil {
+			break
+		}
 	}
-	if err := whole.End(group.Wait()); err != nil && ctx.Err() == nil {
+	if err := whole.End(err); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w\n\nRun it again once that is repaired: what is built and compiled is kept", err)
 	} else if err != nil {
 		return err
@@ -240,39 +249,42 @@ func (p *Provider) buildAll(ctx context.Context, missing []pinned) error {
 	return nil
 }
 
-func (p *Provider) buildModule(ctx context.Context, tools []pinned, whole *progress.Step, t *tally) error {
-	for _, tool := range tools {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		step := whole.Part("building %s %s", tool.Binary, tool.version)
-		t.begin(tool.Binary)
-		took, err := tool.build(ctx, p.root, step)
-		if err != nil {
-			return step.End(err)
-		}
-		t.end(tool.Binary)
-		_ = step.End(nil)
-		if err := t.remember(p.cache, tool.Binary, took); err != nil {
-			p.display.Line("How long %s took is not remembered: %s", tool.Binary, err)
-		}
+func (p *Provider) buildOne(ctx context.Context, tool pinned, whole *progress.Step, t *tally) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	step := whole.Part("building %s %s", tool.Binary, tool.version)
+	t.begin(tool.Binary)
+	took, err := tool.build(ctx, p.root, step)
+	if err != nil {
+		return step.End(err)
+	}
+	t.end(tool.Binary)
+	_ = step.End(nil)
+	if err := t.remember(p.cache, tool.Binary, took); err != nil {
+		p.display.Line("How long %s took is not remembered: %s", tool.Binary, err)
 	}
 	return nil
 }
 
-// byModule groups tools by their module, in order. Tools of one module are built one after the other: they share most
-// packages, which two Go commands at once would both compile.
-func byModule(tools []pinned) [][]pinned {
-	var groups [][]pinned
+// waves orders tools so that little is compiled twice: two Go commands side by side both compile what both miss. The first tool of
+// each module comes alone, as it has most packages of the others; these follow side by side.
+func waves(tools []pinned) [][]pinned {
+	var all [][]pinned
+	var rest []pinned
+	begun := map[string]bool{}
 	for _, p := range tools {
-		i := slices.IndexFunc(groups, func(group []pinned) bool { return group[0].Folder == p.Folder })
-		if i < 0 {
-			groups = append(groups, []pinned{p})
+		if begun[p.Folder] {
+			rest = append(rest, p)
 			continue
 		}
-		groups[i] = append(groups[i], p)
+		begun[p.Folder] = true
+		all = append(all, []pinned{p})
 	}
-	return groups
+	if len(rest) > 0 {
+		all = append(all, rest)
+	}
+	return all
 }
 
 // build compiles into a temporary name and renames, so that an interrupted build never leaves half a binary behind. It returns
@@ -284,7 +296,7 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) (to
 	partial := p.partial()
 	defer func() { _ = os.Remove(partial) }() // there is none after the rename
 	took, err = goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step, []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="},
-		"-trimpath", "-gcflags=all=-dwarf=false", "-tags", strings.Join(p.tags, ","), "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package)
+		slices.Concat(buildFlags, []string{"-tags", strings.Join(p.tags, ","), "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package})...)
 	if err != nil {
 		return 0, fmt.Errorf("building %s %s: %w%s", p.Binary, p.version, err, spaceAdvice(ctx, p.cached))
 	}
@@ -298,20 +310,25 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) (to
 	return took, nil
 }
 
-// buildEnv returns the environment of a build: a compiler that collects its garbage less often takes less CPU time. What the
+// buildEnv returns the environment of a build. A compiler that collects no garbage takes less CPU time; most end before they have
+// used as much memory as makes them collect it. Packages that are compiled for C are others than those of the programs. What the
 // user has set stays.
 func buildEnv(environ []string) []string {
-	if slices.ContainsFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, "GOGC=") }) {
-		return environ
+	set := slices.Clone(environ)
+	for _, entry := range []string{"GOGC=off", "GOMEMLIMIT=768MiB", "CGO_ENABLED=0", "GOFLAGS=" + strings.Join(buildFlags, " ")} {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(environ, func(known string) bool { return strings.HasPrefix(known, name+"=") }) {
+			set = append(set, entry)
+		}
 	}
-	return append(slices.Clone(environ), "GOGC=400")
+	return set
 }
 
 // goBuild runs `go build` in a folder and returns the CPU time of it and its compilers; what it downloads shows as the note of
 // the step. Tools get an environment of their own: GOWORK would pull their dependencies to a workspace's versions, GOFLAGS could
 // override their flags.
 func goBuild(ctx context.Context, dir string, step *progress.Step, env []string, args ...string) (time.Duration, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-buildvcs=false"}, args...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
 	cmd.Dir = dir
 	cmd.SysProcAttr = ownGroup()
 	// The whole group is interrupted: a compiler or linker that the Go command has started would run on without it.

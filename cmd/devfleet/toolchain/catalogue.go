@@ -14,7 +14,9 @@ import (
 type Tool struct {
 	// Binary is the name of the file, also on PATH.
 	Binary string
-	// Folder is the tool module below test/controlplane that pins the version.
+	// Project names the folder of the cache, before the version: programs of one project are released together.
+	Project string
+	// Folder is the module that pins the version, relative to test/controlplane; empty for the one that most programs share.
 	Folder string
 	// Module is the Go module whose version in that go.mod counts.
 	Module string
@@ -54,20 +56,20 @@ func Catalogue() []Tool {
 		kubernetesTool("kube-scheduler"),
 		kubectlTool(),
 		{
-			Binary: "temporal", Folder: "temporal", Module: "github.com/temporalio/cli",
+			Binary: "temporal", Project: "temporal", Module: "github.com/temporalio/cli",
 			Package: "github.com/temporalio/cli/cmd/temporal", VersionArgs: []string{"--version"},
 			stamps: []stamp{{"github.com/temporalio/cli/internal/temporalcli.Version", withoutV}},
 		},
 		{
-			Binary: "etcd", Folder: "etcd", Module: "go.etcd.io/etcd/server/v3",
+			Binary: "etcd", Project: "etcd", Module: "go.etcd.io/etcd/server/v3",
 			Package: "go.etcd.io/etcd/server/v3", VersionArgs: []string{"--version"},
 		},
 		{
-			Binary: "kwok", Folder: "kwok", Module: "sigs.k8s.io/kwok",
+			Binary: "kwok", Project: "kwok", Module: "sigs.k8s.io/kwok",
 			Package: "sigs.k8s.io/kwok/cmd/kwok", VersionArgs: []string{"--version"},
 		},
 		{
-			Binary: Prometheus, Folder: "prometheus", Module: "github.com/prometheus/prometheus",
+			Binary: Prometheus, Project: "prometheus", Folder: "prometheus", Module: "github.com/prometheus/prometheus",
 			Package: "github.com/prometheus/prometheus/cmd/prometheus", VersionArgs: []string{"--version"}, OnDemand: true,
 			// Without those that find targets in clouds, which are most of it; files name the targets here.
 			tags: []string{"remove_all_sd"}, released: prometheusRelease,
@@ -78,7 +80,7 @@ func Catalogue() []Tool {
 
 func kubernetesTool(binary string) Tool {
 	tool := Tool{
-		Binary: binary, Folder: "kubernetes", Module: kubernetesModule,
+		Binary: binary, Project: "kubernetes", Module: kubernetesModule,
 		Package: kubernetesModule + "/cmd/" + binary, VersionArgs: []string{"--version"},
 	}
 	// Without these an API server reports v0.0.0, which clients and feature gates take at its word.

@@ -149,7 +149,7 @@ func newDownloader(transport http.RoundTripper, l limits) (*downloader, *syncBuf
 func allPinned(cache string) []pinned {
 	var tools []pinned
 	for _, tool := range Catalogue() {
-		p := pinned{Tool: tool, version: "v1.2.3", cached: filepath.Join(cache, tool.Folder+"-v1.2.3", tool.Binary)}
+		p := pinned{Tool: tool, version: "v1.2.3", cached: filepath.Join(cache, tool.Project+"-v1.2.3", tool.Binary)}
 		if tool.released != nil {
 			p.version = "v0.102.3" // of Prometheus' module
 		}

@@ -77,7 +77,7 @@ func pin(root, cache string, tool Tool) (pinned, error) {
 	if err != nil {
 		return pinned{}, fmt.Errorf("reading %s: %w", path, err)
 	}
-	cached := filepath.Join(cache, tool.Folder+"-"+version, tool.Binary)
+	cached := filepath.Join(cache, tool.Project+"-"+version, tool.Binary)
 	return pinned{Tool: tool, version: version, cached: cached}, nil
 }
 

@@ -43,8 +43,8 @@ func newWorkshop(t *testing.T, programs Programs) *workshop {
 	w.Provider = &Provider{
 		root: t.TempDir(), cache: filepath.Join(t.TempDir(), "tools"), programs: programs, downloader: d, display: progress.New(out),
 		catalogue: []Tool{
-			{Binary: "kwok", Folder: "kwok", Module: firstModule, Package: firstModule, VersionArgs: []string{"--version"}},
-			{Binary: "etcd", Folder: "etcd", Module: secondModule, Package: secondModule, VersionArgs: []string{"--version"}},
+			{Binary: "kwok", Project: "kwok", Folder: "kwok", Module: firstModule, Package: firstModule, VersionArgs: []string{"--version"}},
+			{Binary: "etcd", Project: "etcd", Folder: "etcd", Module: secondModule, Package: secondModule, VersionArgs: []string{"--version"}},
 		},
 	}
 	w.writeModule(t, "kwok", firstModule, tinySource)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -80,7 +81,7 @@ func TestEveryToolIsPinnedByItsModule(t *testing.T) {
 	for _, tool := range Catalogue() {
 		p, err := pin(root, "/cache", tool)
 		require.NoError(t, err, tool.Binary)
-		assert.Equal(t, filepath.Join("/cache", tool.Folder+"-"+p.version, tool.Binary), p.cached)
+		assert.Equal(t, filepath.Join("/cache", tool.Project+"-"+p.version, tool.Binary), p.cached)
 	}
 }
 
@@ -169,22 +170,23 @@ func TestInstallReplacesOnlyWhatDiffers(t *testing.T) {
 	assert.True(t, changed, "other content is a change")
 }
 
-func TestToolsOfOneModuleAreBuiltOneAfterTheOther(t *testing.T) {
+func TestTheFirstToolOfEachModuleIsBuiltAloneBecauseTheOthersShareItsPackages(t *testing.T) {
 	var tools []pinned
 	for _, tool := range Catalogue() {
 		tools = append(tools, pinned{Tool: tool})
 	}
-	var lanes [][]string
-	for _, group := range byModule(tools) {
-		var names []string
-		for _, p := range group {
-			names = append(names, p.Binary)
+	var names [][]string
+	for _, wave := range waves(tools) {
+		var programs []string
+		for _, p := range wave {
+			programs = append(programs, p.Binary)
 		}
-		lanes = append(lanes, names)
+		names = append(names, programs)
 	}
 	assert.Equal(t, [][]string{
-		{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}, {"temporal"}, {"etcd"}, {"kwok"}, {"prometheus"},
-	}, lanes)
+		{"kube-apiserver"}, {"prometheus"}, {"kube-controller-manager", "kube-scheduler", "kubectl", "temporal", "etcd", "kwok"},
+	}, names)
+	assert.Empty(t, waves(nil))
 }
 
 func mustGetwd(t *testing.T) string {
@@ -218,7 +220,11 @@ func TestOneProcessAtATimeBringsProgramsIntoTheCache(t *testing.T) {
 	require.NoError(t, <-next)
 }
 
-func TestACompilerCollectsItsGarbageLessOftenUnlessTheUserSaysHowOften(t *testing.T) {
-	assert.Equal(t, []string{"HOME=/root", "GOGC=400"}, buildEnv([]string{"HOME=/root"}))
-	assert.Equal(t, []string{"GOGC=50"}, buildEnv([]string{"GOGC=50"}))
+func TestEverythingIsCompiledAlikeUnlessTheUserSaysHow(t *testing.T) {
+	const flags = "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false"
+	assert.Equal(t, []string{"HOME=/root", "GOGC=off", "GOMEMLIMIT=768MiB", "CGO_ENABLED=0", flags}, buildEnv([]string{"HOME=/root"}))
+	assert.Equal(t, []string{"GOGC=50", "GOMEMLIMIT=1GiB", "CGO_ENABLED=1", "GOFLAGS=-v"}, buildEnv([]string{"GOGC=50", "GOMEMLIMIT=1GiB", "CGO_ENABLED=1", "GOFLAGS=-v"}))
+	makefile, err := os.ReadFile("../../../Makefile")
+	require.NoError(t, err)
+	assert.Contains(t, string(makefile), "\nexport GOFLAGS ?= "+strings.TrimPrefix(flags, "GOFLAGS=")+"\nexport CGO_ENABLED := 0\n", "make compiles as devfleet does")
 }

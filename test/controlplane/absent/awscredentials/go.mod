@@ -1,0 +1,5 @@
+module github.com/aws/aws-sdk-go-v2/credentials
+
+go 1.26.0
+
+require github.com/aws/aws-sdk-go-v2 v1.41.5
