@@ -49,11 +49,11 @@ func TestATallySaysWhatIsLeft(t *testing.T) {
 	fake := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	tools := []pinned{{Tool: Tool{Binary: "kube-apiserver"}}, {Tool: Tool{Binary: "slow"}}, {Tool: Tool{Binary: "unknown"}}}
 	tally := newTally(tools, map[string]float64{"slow": 420}, 1, 2, fake)
-	assert.Equal(t, "0 of 3 programs done, about 8 minutes left", tally.remark(), "measured here, measured elsewhere, and not at all")
+	assert.Equal(t, "0 of 3 programs done, about 7 minutes left", tally.remark(), "measured here, measured elsewhere, and not at all")
 	tally.begin("slow")
 	fake.SetTime(time.Unix(420, 0))
 	tally.end("slow")
-	assert.Equal(t, "1 of 3 programs done, about 8 minutes left", tally.remark(), "it goes half as fast as was expected")
+	assert.Equal(t, "1 of 3 programs done, about 7 minutes left", tally.remark(), "it goes half as fast as was expected")
 }
 
 func TestCostsAreRemembered(t *testing.T) {
