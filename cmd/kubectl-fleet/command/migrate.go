@@ -41,6 +41,7 @@ type migrateCheck struct {
 	streams genericiooptions.IOStreams
 	to      string
 	strict  bool
+	members []string
 }
 
 func newMigrateCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
@@ -52,15 +53,20 @@ func newMigrateCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 what would be written, and what stands in the way, KubeFleet's agents that still run included. Nothing is changed. Run it before
 a move and after it; with --to kubefleet, before the way back.
 
+With --member-context, members are looked at as well: whether a release of Helm there would delete the definition of what is
+placed. That can be seen only on the member.
+
 Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, and with 2 if something stands in the way; with
 --strict, also if something has no counterpart.`,
 		Example: `  kubectl fleet migrate check
+  kubectl fleet migrate check --member-context member-1 --member-context member-2
   kubectl fleet migrate check --to kubefleet -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.to, "to", migration.ToFleetflow, "Where the hub is to be moved: fleetflow or kubefleet.")
+	cmd.Flags().StringArrayVar(&o.members, "member-context", nil, "Context of the kubeconfig for a member that is to be looked at, too; may be given several times.")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 2 also if something has no counterpart.")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{migration.ToFleetflow, migration.ToKubeFleet}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
@@ -82,6 +88,11 @@ func (o *migrateCheck) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, member := range o.members {
+		if err := o.lookAt(ctx, state, member); err != nil {
+			return err
+		}
+	}
 	report := check(state, o.factory.Clock.Now())
 	if o.Structured() {
 		err = o.Encode(o.streams.Out, report)
@@ -93,6 +104,18 @@ func (o *migrateCheck) run(ctx context.Context) error {
 	}
 	if report.Has(migration.InTheWay) || o.strict && report.Has(migration.NoCounterpart) {
 		return &cli.Exit{Code: codeInTheWay}
+	}
+	return nil
+}
+
+// lookAt adds to the state what only a member knows.
+func (o *migrateCheck) lookAt(ctx context.Context, state *migration.State, kubeContext string) error {
+	member, err := o.factory.ClientOf(kubeContext)
+	if err != nil {
+		return err
+	}
+	if err := state.AddReleases(ctx, member, kubeContext); err != nil {
+		return fmt.Errorf("looking at %s: %w", kubeContext, err)
 	}
 	return nil
 }

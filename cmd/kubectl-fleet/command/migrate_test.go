@@ -84,6 +84,16 @@ func TestMigrateCheckOfARecordedHub(t *testing.T) {
 		assert.Equal(t, 2, exit.Code)
 		c.golden("migrate-check-back.txt")
 	})
+	t.Run("releases of Helm that would delete definitions, on the hub and on members that are named", func(t *testing.T) {
+		c := newConsole(t, append(recordedHub(t), definitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent"))...)
+		c.contexts = map[string]client.WithWatch{"kind-1": inMemory(definitionOfRelease("appliedworks.placement.kubernetes-fleet.io", "member-agent")), "kind-2": inMemory()}
+		exit := &cli.Exit{}
+		require.ErrorAs(t, c.run("migrate", "check", "--member-context", "kind-1", "--member-context", "kind-2"), &exit)
+		assert.Equal(t, 2, exit.Code)
+		assert.Contains(t, c.out.String(), "release fleet-system/hub-agent: DefinitionsOfRelease: release hub-agent of Helm")
+		assert.Contains(t, c.out.String(), "release fleet-system/member-agent on kind-1: DefinitionsOfRelease: ")
+		assert.Contains(t, c.out.String(), "kubectl --context kind-1 annotate crd --overwrite appliedworks.placement.kubernetes-fleet.io helm.sh/resource-policy=keep;")
+	})
 	t.Run("a direction that there is not", func(t *testing.T) {
 		assert.ErrorContains(t, newConsole(t).run("migrate", "check", "--to", "karmada"), `--to "karmada" is not known`)
 	})

@@ -44,6 +44,7 @@ type checker struct {
 func Check(state *State, now time.Time) *Report {
 	c := newChecker(state, ToFleetflow, now)
 	c.checkKubeFleetAgents()
+	c.checkReleases()
 	c.checkBindings()
 	c.checkHeld()
 	c.listUnderWay()

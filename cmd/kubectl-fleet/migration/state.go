@@ -45,8 +45,16 @@ type State struct {
 	Strategies         []placementv1beta1.UpdateStrategyObject
 	// Unknown are fields, by the object that has them, of which fleetflow's API knows nothing.
 	Unknown map[string][]string
+	// Releases are those of Helm that would delete definitions, by the cluster: first the hub, then members that were named.
+	Releases []ClusterReleases
 	// TheirOwn are objects of KubeFleet's group that fleetflow does not have, by their kind.
 	TheirOwn map[string][]string
+}
+
+// ClusterReleases are the releases of a cluster; the context of the hub is empty.
+type ClusterReleases struct {
+	Context  string
+	Releases []Release
 }
 
 // Read reads the state of a hub. A kind that the hub does not serve is one of which it has nothing.
@@ -69,6 +77,7 @@ func Read(ctx context.Context, c client.Client) (*State, error) {
 		func() error { return r.listMetadata(ctx, &s.Resources, "ClusterResourceSnapshot", "ResourceSnapshot") },
 		func() error { return r.listMetadata(ctx, &s.Works, "Work") },
 		func() error { return r.readTheirOwn(ctx, s) },
+		func() error { return s.AddReleases(ctx, c, "") },
 	} {
 		if err := read(); err != nil {
 			return nil, err
@@ -76,6 +85,16 @@ func Read(ctx context.Context, c client.Client) (*State, error) {
 	}
 	s.Members, s.Mailboxes = members.Items, mailboxes.Items
 	return s, nil
+}
+
+// AddReleases reads the releases of a cluster that would delete definitions.
+func (s *State) AddReleases(ctx context.Context, c client.Client, kubeContext string) error {
+	releases, err := ReadReleases(ctx, c)
+	if err != nil {
+		return err
+	}
+	s.Releases = append(s.Releases, ClusterReleases{Context: kubeContext, Releases: releases})
+	return nil
 }
 
 type reader struct{ client.Client }
