@@ -25,7 +25,15 @@ func kubeFleetsMember() values {
 	return values{
 		"config": values{
 			"provider": "secret", "identityKey": "identity-key-path", "identityCert": "identity-cert-path", "CABundle": "ca-bundle-path",
+			"identitySecretName": "", "hubKubeconfigSecretName": "",
+			"azureCloudConfig": values{
+				"cloud": "AzurePublicCloud", "tenantId": "t", "subscriptionId": "s", "useManagedIdentityExtension": false, "userAssignedIdentityID": "",
+				"aadClientId": "", "aadClientSecret": "", "resourceGroup": "", "userAgent": "", "location": "", "vnetName": "", "vnetResourceGroup": "",
+			},
 		},
+		"priorityQueue": values{"enabled": true, "priorityLinearEquationCoeffA": -3, "priorityLinearEquationCoeffB": 100},
+		"useKubeconfig": false, "serviceAccountAnnotations": values{"team": "platform"}, "extraInitContainers": []any{values{"name": "plugin", "image": "plugin:v1"}},
+		"workApplierRequeueRateLimiterFixedDelaySeconds": 5,
 		"azure": values{"clientid": "none"}, "useCAAuth": false, "tlsClientInsecure": true, "propertyProvider": "none", "region": "",
 		"enablePprof": true, "pprofPort": 6065, "hubPprofPort": 6066,
 		"refreshtoken": values{"repository": "registry.example.com/refresh-token", "tag": "v1", "pullPolicy": "Always"},
@@ -35,7 +43,27 @@ func kubeFleetsMember() values {
 
 func TestValuesOfKubeFleetsMembersAreTaken(t *testing.T) {
 	all := must(t, "member-agent", kubeFleetsMember())
+	assert.Equal(t, "platform", named[*corev1.ServiceAccount](t, all, release).Annotations["team"])
+	assert.Equal(t, "plugin", deployment(t, all, release).Spec.Template.Spec.InitContainers[0].Name)
 	assert.Subset(t, args(t, all, release), []string{"--hub-token-secret=default/hub-kubeconfig-secret", "--tls-insecure=true", "--property-provider=none"})
+}
+
+// kubeFleetsHub are the values of KubeFleet's chart for hubs that have another meaning here, or none.
+func kubeFleetsHub() values {
+	return values{
+		"enableWebhook": true, "webhookServiceName": "fleetwebhook", "enableGuardRail": true, "webhookClientConnectionType": "service", "useCertManager": false,
+		"webhookCertSecretName": "unset", "enableV1Alpha1APIs": false, "enableV1Beta1APIs": true, "enableClusterInventoryAPI": true, "enableStagedUpdateRunAPIs": true,
+		"enableEvictionAPIs": true, "enablePprof": true, "pprofPort": 6065, "hubAPIQPS": 250, "hubAPIBurst": 1000, "MaxConcurrentClusterPlacement": 100,
+		"ConcurrentResourceChangeSyncs": 20, "logFileMaxSize": "10000000", "MaxFleetSizeSupported": 100, "forceDeleteWaitTime": "15m0s", "clusterUnhealthyThreshold": "3m0s",
+		"resourceSnapshotCreationMinimumInterval": "30s", "resourceChangesCollectionDuration": "15s", "enableWorkload": false, "namespace": "fleet-system",
+		"enableAdmissionPolicyManager": true, "admissionPolicyManagerConfigName": "policies.yaml", "additionalConfigDataMountPath": "/etc/hub-agent",
+		"additionalConfigData": values{"policies.yaml": "denyPodsAndReplicaSets: {}"},
+	}
+}
+
+func TestValuesOfKubeFleetsHubAreTaken(t *testing.T) {
+	all := must(t, "hub-agent", kubeFleetsHub())
+	assert.Subset(t, args(t, all, release), []string{"--cluster-unhealthy-threshold=3m0s"})
 }
 
 func TestValuesOfKubeFleetThatCannotBeSayWhatCan(t *testing.T) {
@@ -44,6 +72,7 @@ func TestValuesOfKubeFleetThatCannotBeSayWhatCan(t *testing.T) {
 		want   string
 	}{
 		"a certificate for the hub": {values{"useCAAuth": true}, "put its token into the Secret that config.hubTokenSecret names, and leave useCAAuth out"},
+		"a kubeconfig for the hub":  {values{"useKubeconfig": true}, "useKubeconfig and config.hubKubeconfigSecretName: the agent makes its connection of config.hubURL and a token"},
 		"a side-car of a cloud":     {values{"config": values{"provider": "azure"}}, "renew it there"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -59,7 +88,7 @@ func TestValuesOfKubeFleetThatCannotBeSayWhatCan(t *testing.T) {
 func TestValuesWithoutEffectAreTakenAndNotShown(t *testing.T) {
 	content, err := os.ReadFile(path.Join(root, "deploy", "charts", "member-agent", "values.yaml"))
 	require.NoError(t, err)
-	for _, name := range []string{"refreshtoken", "enableV1Alpha1APIs", "enableV1Beta1APIs", "hubPprofPort", "region", "azure", "useCAAuth"} {
+	for _, name := range []string{"refreshtoken", "enableV1Alpha1APIs", "enableV1Beta1APIs", "hubPprofPort", "region", "azure", "useCAAuth", "priorityQueue", "useKubeconfig"} {
 		assert.NotContains(t, string(content), "\n"+name+":")
 	}
 }
