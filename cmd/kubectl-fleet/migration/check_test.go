@@ -83,10 +83,25 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 		"KubeFleet's hub agent without a lease, by what it wrote lately": {func(s *migration.State) {
 			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-2*time.Minute))
 		}, []string{"InTheWay KubeFleetHubAgentWrites"}},
+		"not what it wrote while it held the lease that it has let go": {func(s *migration.State) {
+			s.KubeFleetLease = lease("", now.Add(-2*time.Minute))
+			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-2*time.Minute-time.Second))
+		}, []string{}},
+		"not what it wrote while it held the lease that has expired": {func(s *migration.State) {
+			s.KubeFleetLease = lease("theirs", now.Add(-61*time.Second))
+			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-50*time.Second))
+		}, []string{}},
+		"what it wrote after its lease had expired": {func(s *migration.State) {
+			s.KubeFleetLease = lease("theirs", now.Add(-2*time.Minute))
+			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-30*time.Second))
+		}, []string{"InTheWay KubeFleetHubAgentWrites"}},
 		"not what it wrote long ago": {func(s *migration.State) {
 			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-time.Hour))
 		}, []string{}},
 		"a webhook that it has left": {func(s *migration.State) { s.Webhooks = []string{"mutatingwebhookconfiguration/fleet"} }, []string{"InTheWay KubeFleetWebhookRemains"}},
+		"admission policies that it has left": {func(s *migration.State) {
+			s.TheirPolicies = []string{"validatingadmissionpolicy/deny-pods"}
+		}, []string{"InTheWay KubeFleetPolicyRemains"}},
 		"its member agents are only told of": {func(s *migration.State) {
 			s.Mailboxes = []clusterv1beta1.InternalMemberCluster{{ObjectMeta: metav1.ObjectMeta{ManagedFields: wrote(kubefleet.MemberAgentManager, now)}}}
 		}, []string{"Note KubeFleetMemberAgentsRun"}},
@@ -129,6 +144,49 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 			state := hub()
 			test.change(state)
 			assert.Equal(t, test.want, reasons(migration.Check(state, now)))
+		})
+	}
+}
+
+func TestWhatIsUnderWay(t *testing.T) {
+	run := func(reason, state string) *placementv1beta1.ClusterStagedUpdateRun {
+		made := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}}
+		made.Spec.State = placementv1beta1.UpdateRunState(state)
+		made.Status.Conditions = []metav1.Condition{
+			{Type: placementv1beta1.ConditionTypeInitialized, Status: metav1.ConditionTrue},
+			{Type: placementv1beta1.ConditionTypeProgressing, Status: metav1.ConditionFalse, Reason: reason},
+		}
+		made.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "canary", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "a"}, {ClusterName: "b"}}}}
+		return made
+	}
+	for sentence, test := range map[string]struct {
+		change func(*migration.State)
+		want   []string
+	}{
+		"a run in a stage": {func(s *migration.State) {
+			s.Runs = []placementv1beta1.UpdateRunObject{run(placementv1beta1.ReasonUpdateRunStarted, "Run")}
+		}, []string{"in stage canary: 0 of 2 cluster(s) updated"}},
+		"a run that was stopped": {func(s *migration.State) {
+			s.Runs = []placementv1beta1.UpdateRunObject{run(placementv1beta1.ReasonUpdateRunStopped, "Stop")}
+		}, []string{"stopped, in stage canary: 0 of 2 cluster(s) updated"}},
+		"a run that is being stopped": {func(s *migration.State) {
+			s.Runs = []placementv1beta1.UpdateRunObject{run(placementv1beta1.ReasonUpdateRunStopping, "Stop")}
+		}, []string{"being stopped, in stage canary: 0 of 2 cluster(s) updated"}},
+		"a cluster that is not available": {func(s *migration.State) { binding(s, 0).Status.Conditions = nil }, []string{"1 cluster(s) are not available yet"}},
+		"clusters whose differences are reported are where they should be": {func(s *migration.State) {
+			for i := range s.Bindings {
+				binding(s, i).Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeDiffReported, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+			}
+		}, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			state := hub()
+			test.change(state)
+			var said []string
+			for _, u := range migration.Check(state, now).UnderWay {
+				said = append(said, u.Where)
+			}
+			assert.Equal(t, test.want, said)
 		})
 	}
 }

@@ -35,6 +35,8 @@ type State struct {
 	// Webhooks are the configurations that KubeFleet's hub agent has registered, Policies those of fleetflow's chart, as
 	// kubectl names them.
 	Webhooks, Policies []string
+	// TheirPolicies are admission policies and their bindings that KubeFleet's hub agent has made.
+	TheirPolicies []string
 	Members            []clusterv1beta1.MemberCluster
 	Mailboxes          []clusterv1beta1.InternalMemberCluster
 	Placements         []placementv1beta1.PlacementObject
@@ -65,6 +67,7 @@ func Read(ctx context.Context, c client.Client) (*State, error) {
 		func() (err error) { s.KubeFleetLease, err = r.readLease(ctx, kubefleet.HubAgentLease); return err },
 		func() (err error) { s.OurLease, err = r.readLease(ctx, HubAgentLease); return err },
 		func() (err error) { s.Webhooks, err = r.readWebhooks(ctx); return err },
+		func() (err error) { s.TheirPolicies, err = r.readTheirPolicies(ctx); return err },
 		func() (err error) { s.Policies, err = r.readPolicies(ctx); return err },
 		func() error { return r.list(ctx, members) },
 		func() error { return r.list(ctx, mailboxes) },
@@ -113,19 +116,39 @@ func (r reader) readLease(ctx context.Context, of kubefleet.Lease) (*coordinatio
 }
 
 // readWebhooks finds the webhook configurations that KubeFleet's hub agent registers.
-func (r reader) readWebhooks(ctx context.Context) (found []string, err error) {
-	for _, name := range slices.Concat(kubefleet.ValidatingWebhooks, kubefleet.MutatingWebhooks) {
-		kind := "ValidatingWebhookConfiguration"
-		if slices.Contains(kubefleet.MutatingWebhooks, name) {
-			kind = "MutatingWebhookConfiguration"
-		}
-		webhook := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		webhook.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-		webhook, err := liveread.Existing(ctx, r, webhook, kind)
-		if err != nil {
+func (r reader) readWebhooks(ctx context.Context) ([]string, error) {
+	validating, err := r.findByName(ctx, "ValidatingWebhookConfiguration", kubefleet.ValidatingWebhooks)
+	if err != nil {
+		return nil, err
+	}
+	mutating, err := r.findByName(ctx, "MutatingWebhookConfiguration", kubefleet.MutatingWebhooks)
+	return append(validating, mutating...), err
+}
+
+// readTheirPolicies finds the admission policies that KubeFleet's hub agent makes, and their bindings.
+func (r reader) readTheirPolicies(ctx context.Context) ([]string, error) {
+	policies, err := r.findByName(ctx, "ValidatingAdmissionPolicy", kubefleet.AdmissionPolicies)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, policy := range kubefleet.AdmissionPolicies {
+		names = append(names, policy+"-binding")
+	}
+	bindings, err := r.findByName(ctx, "ValidatingAdmissionPolicyBinding", names)
+	return append(policies, bindings...), err
+}
+
+// findByName finds which objects of a kind of admission there are, as kubectl names them.
+func (r reader) findByName(ctx context.Context, kind string, names []string) (found []string, err error) {
+	for _, name := range names {
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		object.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
+		object, err := liveread.Existing(ctx, r, object, kind)
+		if err != nil && !hub.Unserved(err) {
 			return nil, err
 		}
-		if webhook != nil {
+		if err == nil && object != nil {
 			found = append(found, strings.ToLower(kind)+"/"+name)
 		}
 	}
