@@ -84,7 +84,7 @@ func (o *migrateCheck) run(ctx context.Context) error {
 	default:
 		return fmt.Errorf("--to %q is not known: use fleetflow or kubefleet", o.to)
 	}
-	state, err := readMigration(ctx, o.factory)
+	state, err := o.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,15 +120,20 @@ func (o *migrateCheck) lookAt(ctx context.Context, state *migration.State, kubeC
 	return nil
 }
 
-func readMigration(ctx context.Context, f *cli.Factory) (*migration.State, error) {
-	c, err := f.Client()
+// read reads the state of the hub; what the contents of snapshots say is read for the way back only.
+func (o *migrateCheck) read(ctx context.Context) (*migration.State, error) {
+	c, err := o.factory.Client()
 	if err != nil {
 		return nil, err
 	}
 	if err := (hub.Reader{Reader: c}).CheckHub(ctx); err != nil {
 		return nil, err
 	}
-	return migration.Read(ctx, c)
+	state, err := migration.Read(ctx, c)
+	if err == nil && o.to == migration.ToKubeFleet {
+		err = state.AddHashes(ctx, c)
+	}
+	return state, err
 }
 
 // print prints a report for people.
@@ -137,6 +142,9 @@ func (o *migrateCheck) print(r *migration.Report) error {
 	cli.Printf(out, "Hub agents: %s\n", describeAgents(r.Agents))
 	cli.Printf(out, "Member agents: %s\n\n", describeMemberAgents(r.Agents))
 	columns := []cli.Column{{Name: "Placement"}, {Name: "Adopted"}, {Name: "Strategy"}, {Name: "Clusters"}, {Name: "Available"}, {Name: "Bindings"}, {Name: "Snapshots"}, {Name: "Works"}, {Name: "Runs"}}
+	if r.To == migration.ToKubeFleet {
+		columns = append(columns, cli.Column{Name: "Rolled out again"})
+	}
 	var rows [][]string
 	for _, p := range append(r.Placements, r.Total) {
 		adopted := "yes"
@@ -148,8 +156,8 @@ func (o *migrateCheck) print(r *migration.Report) error {
 		}
 		rows = append(rows, []string{
 			p.Object, adopted, p.Strategy, strconv.Itoa(p.Clusters), strconv.Itoa(p.Available), strconv.Itoa(p.Bindings),
-			strconv.Itoa(p.Policies + p.Snapshots), strconv.Itoa(p.Works), strconv.Itoa(p.Runs),
-		})
+			strconv.Itoa(p.Policies + p.Snapshots), strconv.Itoa(p.Works), strconv.Itoa(p.Runs), strconv.Itoa(p.RolledOutAgain),
+		}[:len(columns)])
 	}
 	if err := o.PrintTable(out, columns, rows); err != nil {
 		return err
@@ -160,10 +168,14 @@ func (o *migrateCheck) print(r *migration.Report) error {
 	}
 	printSection(out, "Under way", lines)
 	lines = nil
+	title := "Would be written on the hub, and nothing on the members"
 	for _, w := range r.Writes {
 		lines = append(lines, fmt.Sprintf("%d %s(s): %s", w.Count, w.Kind, w.What))
+		if w.On != "hub" {
+			title = "Would be written on the hub and on the members"
+		}
 	}
-	printSection(out, "Would be written on the hub, and nothing on the members", lines)
+	printSection(out, title, lines)
 	printFindings(out, "Has no counterpart", r.Of(migration.NoCounterpart))
 	printFindings(out, "Good to know", r.Of(migration.Note))
 	printFindings(out, "Stands in the way", r.Of(migration.InTheWay))

@@ -220,6 +220,12 @@ func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
 		"another hash of the policy": {func(s *migration.State) {
 			s.Policy[0].GetPolicySnapshotSpec().PolicyHash = []byte("ours")
 		}, []string{"Note PolicyHashDiffers"}},
+		"another hash of what is selected": {func(s *migration.State) {
+			s.Hashes = map[string]string{"/crp-0-snapshot": "other"}
+		}, []string{"Note SnapshotHashDiffers"}},
+		"the hash of what is selected that it has itself": {func(s *migration.State) {
+			s.Hashes = map[string]string{"/crp-0-snapshot": "h"}
+		}, []string{}},
 		"a state that it does not know":   {func(s *migration.State) { binding(s, 0).Spec.State = "Held" }, []string{"InTheWay StateUnknown"}},
 		"a rollout of another generation": {func(s *migration.State) { binding(s, 0).Generation = 2 }, []string{"Note RolloutNotStarted"}},
 		"Abandon": {func(s *migration.State) {
@@ -232,4 +238,40 @@ func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
 			assert.Equal(t, test.want, reasons(migration.CheckBack(state, now)))
 		})
 	}
+}
+
+func TestWhatIsWrittenOnTheWayBack(t *testing.T) {
+	changed := func(name, fields string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "fleet-member-a", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
+			Annotations: map[string]string{
+				placementv1beta1.ParentResourceSnapshotNameAnnotation: "crp-0-snapshot", placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation: "h",
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "hub-agent", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}},
+		}}
+	}
+	state := hub()
+	for _, binding := range state.Bindings {
+		binding.SetFinalizers([]string{placementv1beta1.SchedulerBindingFinalizer})
+	}
+	placement(state).Finalizers = append(placement(state).Finalizers, placementv1beta1.SchedulerCleanupFinalizer)
+	state.Works = []metav1.PartialObjectMetadata{changed("signed", `{"f:metadata":{}}`), changed("changed", `{"f:metadata":{},"f:spec":{}}`)}
+	onMembers := migration.Writes{Kind: "work", Count: 1, On: "members", What: "its content was written by fleetflow: those of its objects that fleetflow has applied are written once more, metadata only"}
+
+	assert.Equal(t, []migration.Writes{onMembers}, migration.CheckBack(state, now).Writes)
+	state.Hashes = map[string]string{"/crp-0-snapshot": "other"}
+	report := migration.CheckBack(state, now)
+	assert.Equal(t, []migration.Writes{
+		{Kind: "placement", Count: 1, On: "hub", What: "gets a resource snapshot of KubeFleet's own, with the content that the latest has"},
+		{Kind: "binding", Count: 2, On: "hub", What: "rolled out again with that snapshot, as the strategy of its placement has it, and its Works written"},
+		onMembers,
+	}, report.Writes)
+	assert.Equal(t, 2, report.Placements[0].RolledOutAgain)
+	assert.Equal(t, 2, report.Total.RolledOutAgain)
+	assert.Contains(t, report.Of(migration.Note)[0].Message, "rolls it out to its 2 cluster(s) again")
+
+	placement(state).Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
+	report = migration.CheckBack(state, now)
+	assert.Zero(t, report.Total.RolledOutAgain, "no run takes it to them")
+	assert.Contains(t, report.Of(migration.Note)[0].Message, "the next run takes it to its 2 cluster(s)")
 }

@@ -43,6 +43,8 @@ type State struct {
 	Bindings           []placementv1beta1.BindingObject
 	Policy             []placementv1beta1.PolicySnapshotObject
 	Resources, Works   []metav1.PartialObjectMetadata
+	// Hashes are KubeFleet's hashes of the content of the latest resource snapshots, by the namespace and name of their masters.
+	Hashes             map[string]string
 	Runs               []placementv1beta1.UpdateRunObject
 	Strategies         []placementv1beta1.UpdateStrategyObject
 	// Unknown are fields, by the object that has them, of which fleetflow's API knows nothing.
