@@ -90,7 +90,7 @@ fi
 # A release of KubeFleet's has the definition of what is placed among its objects: Helm would delete it, and everything placed with it.
 owned='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if index . "meta.helm.sh/release-name"}}{{if ne (printf "%v" (index . "helm.sh/resource-policy")) "keep"}}{{$name}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}'
 definitions=$(member get customresourcedefinitions -o go-template="$owned") || fail "the definitions of kinds on $MEMBER_CLUSTER_CONTEXT cannot be read"
-definitions=$(grep -E '[.](kubernetes-fleet[.]io|kubefleet[.]dev)$|^clusterprofiles[.]multicluster' <<<"$definitions" | tr '\n' ' ' || true)
+definitions=$(grep -E '[.](kubernetes-fleet[.]io|kubefleet[.]dev|fleetflow[.]io)$|^clusterprofiles[.]multicluster' <<<"$definitions" | tr '\n' ' ' || true)
 [[ -z "$definitions" ]] || fail "a release of Helm on $MEMBER_CLUSTER_CONTEXT has definitions of the fleet's kinds among its objects, as KubeFleet's chart has" \
   "them: the installation would delete them, and everything that is placed with them; nothing was changed. Keep them first:" \
   "$KUBECTL --context $MEMBER_CLUSTER_CONTEXT annotate crd --overwrite ${definitions}helm.sh/resource-policy=keep; and do not uninstall" \

@@ -97,12 +97,12 @@ func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 		args       []string
 		want       string
 	}{
-		"no Temporal":                 {args: []string{"--set", "image.tag=dev"}, want: "where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial"},
-		"two of them":                 {args: []string{"--trial", "--temporal", "a:7233"}, want: "give one of them"},
-		"no image":                    {args: []string{"--trial"}, want: "is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…"},
-		"no helm":                     {missing: true, want: "helm is not installed"},
-		"a Kubernetes that is old":    {kubernetes: "v1.29.9-gke.1", want: "the hub runs Kubernetes v1.29.9-gke.1, and fleetflow needs 1.30 or later there"},
-		"a hub of KubeFleet":          {objects: []client.Object{leaseOf(kubefleet.HubAgentLease, "theirs")}, want: "KubeFleet's hub agent (theirs) runs here: end it first. kubectl fleet migrate check"},
+		"no Temporal":              {args: []string{"--set", "image.tag=dev"}, want: "where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial"},
+		"two of them":              {args: []string{"--trial", "--temporal", "a:7233"}, want: "give one of them"},
+		"no image":                 {args: []string{"--trial"}, want: "is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…"},
+		"no helm":                  {missing: true, want: "helm is not installed"},
+		"a Kubernetes that is old": {kubernetes: "v1.29.9-gke.1", want: "the hub runs Kubernetes v1.29.9-gke.1, and fleetflow needs 1.30 or later there"},
+		"a hub of KubeFleet":       {objects: []client.Object{leaseOf(kubefleet.HubAgentLease, "theirs")}, want: "KubeFleet's hub agent (theirs) runs here: end it first. kubectl fleet migrate check"},
 		"a release of KubeFleet's": {objects: []client.Object{definitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent")},
 			want: "release hub-agent of Helm in namespace fleet-system has 1 definition(s) of the fleet's kinds among its objects, as KubeFleet's charts have them: an upgrade of it to " +
 				"fleetflow's chart would delete them, with every object of these kinds and everything that is placed. Keep them first: " +

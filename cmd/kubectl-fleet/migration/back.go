@@ -249,6 +249,6 @@ func (c *checker) countGiveBackWrites() {
 // isWrittenByUs says that fleetflow's hub agent has written the content of a Work. One that it has only signed is KubeFleet's.
 func isWrittenByUs(work metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(work.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == hubAgentManager && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:spec"`)
+		return entry.Manager == hubAgentManager && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`)
 	})
 }

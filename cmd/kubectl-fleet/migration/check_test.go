@@ -247,7 +247,7 @@ func TestWhatIsWrittenOnTheWayBack(t *testing.T) {
 			Annotations: map[string]string{
 				placementv1beta1.ParentResourceSnapshotNameAnnotation: "crp-0-snapshot", placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation: "h",
 			},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "hub-agent", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "hub-agent", FieldsV1: metav1.NewFieldsV1(fields)}},
 		}}
 	}
 	state := hub()

@@ -36,17 +36,17 @@ type State struct {
 	// kubectl names them.
 	Webhooks, Policies []string
 	// TheirPolicies are admission policies and their bindings that KubeFleet's hub agent has made.
-	TheirPolicies []string
-	Members            []clusterv1beta1.MemberCluster
-	Mailboxes          []clusterv1beta1.InternalMemberCluster
-	Placements         []placementv1beta1.PlacementObject
-	Bindings           []placementv1beta1.BindingObject
-	Policy             []placementv1beta1.PolicySnapshotObject
-	Resources, Works   []metav1.PartialObjectMetadata
+	TheirPolicies    []string
+	Members          []clusterv1beta1.MemberCluster
+	Mailboxes        []clusterv1beta1.InternalMemberCluster
+	Placements       []placementv1beta1.PlacementObject
+	Bindings         []placementv1beta1.BindingObject
+	Policy           []placementv1beta1.PolicySnapshotObject
+	Resources, Works []metav1.PartialObjectMetadata
 	// Hashes are KubeFleet's hashes of the content of the latest resource snapshots, by the namespace and name of their masters.
-	Hashes             map[string]string
-	Runs               []placementv1beta1.UpdateRunObject
-	Strategies         []placementv1beta1.UpdateStrategyObject
+	Hashes     map[string]string
+	Runs       []placementv1beta1.UpdateRunObject
+	Strategies []placementv1beta1.UpdateStrategyObject
 	// Unknown are fields, by the object that has them, of which fleetflow's API knows nothing.
 	Unknown map[string][]string
 	// Releases are those of Helm that would delete definitions, by the cluster: first the hub, then members that were named.

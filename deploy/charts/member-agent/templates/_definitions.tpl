@@ -8,7 +8,7 @@ Clients that render without a cluster see no definition here; definitions-kept.y
 {{- range dig "items" list (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "") }}
 {{- $said := .metadata.annotations | default dict }}
 {{- $ours := and (eq (get $said "meta.helm.sh/release-name") $.Release.Name) (eq (get $said "meta.helm.sh/release-namespace") $.Release.Namespace) }}
-{{- if and $ours (ne (get $said "helm.sh/resource-policy") "keep") (regexMatch "[.](kubernetes-fleet[.]io|kubefleet[.]dev|multicluster[.]x-k8s[.]io)$" .metadata.name) }}{{ $lost = append $lost .metadata.name }}{{ end }}
+{{- if and $ours (ne (get $said "helm.sh/resource-policy") "keep") (regexMatch "[.](kubernetes-fleet[.]io|kubefleet[.]dev|fleetflow[.]io|multicluster[.]x-k8s[.]io)$" .metadata.name) }}{{ $lost = append $lost .metadata.name }}{{ end }}
 {{- end }}
 {{- with $lost | sortAlpha }}
 {{- fail (printf "release %s has %d definition(s) of the fleet's kinds among its objects, as KubeFleet's charts have them: Helm would delete them, with every object of these kinds and everything that is placed. Keep them first: kubectl annotate crd --overwrite %s helm.sh/resource-policy=keep" $.Release.Name (len .) (join " " .)) }}
