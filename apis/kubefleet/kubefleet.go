@@ -38,6 +38,13 @@ var (
 	MutatingWebhooks   = []string{"fleet-mutating-webhook-configuration"}
 )
 
+// AdmissionPolicies are those that KubeFleet's hub agent makes if it is told to; each has a binding of its name with -binding behind
+// it. They stay when the agent is uninstalled, and go on refusing.
+var AdmissionPolicies = []string{
+	"deny-pods-and-replicasets-outside-reserved-namespaces",
+	"deny-serviceaccounts-and-tokenrequests-in-reserved-namespaces",
+}
+
 // OwnGroup is the API group of KubeFleet's that fleetflow does not have; OwnKinds are those of its kinds that users make.
 const OwnGroup = "placement.kubefleet.dev"
 

@@ -46,5 +46,6 @@ func (l *Log) Logger(out io.Writer) logr.Logger {
 		encoder = zap.ConsoleEncoder(shape)
 	}
 	// Stack traces of expected errors, such as an API server that is away, tell nothing.
-	return zap.New(encoder, zap.Level(zapcore.Level(-l.verbosity)), zap.StacktraceLevel(zapcore.PanicLevel), zap.WriteTo(out))
+	log := zap.New(encoder, zap.Level(zapcore.Level(-l.verbosity)), zap.StacktraceLevel(zapcore.PanicLevel), zap.WriteTo(out))
+	return log.WithSink(raceSink{log.GetSink()})
 }

@@ -87,6 +87,15 @@ if [[ -n "$known" && "$known" != "$uid" ]]; then
     "one leave first; if it is the same and was built anew: $KUBECTL --context $HUB_CLUSTER_CONTEXT annotate membercluster $MEMBER_CLUSTER kubernetes-fleet.io/cluster-uid-"
 fi
 
+# A release of KubeFleet's has the definition of what is placed among its objects: Helm would delete it, and everything placed with it.
+owned='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if index . "meta.helm.sh/release-name"}}{{if ne (printf "%v" (index . "helm.sh/resource-policy")) "keep"}}{{$name}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}'
+definitions=$(member get customresourcedefinitions -o go-template="$owned") || fail "the definitions of kinds on $MEMBER_CLUSTER_CONTEXT cannot be read"
+definitions=$(grep -E '[.](kubernetes-fleet[.]io|kubefleet[.]dev|fleetflow[.]io)$|^clusterprofiles[.]multicluster' <<<"$definitions" | tr '\n' ' ' || true)
+[[ -z "$definitions" ]] || fail "a release of Helm on $MEMBER_CLUSTER_CONTEXT has definitions of the fleet's kinds among its objects, as KubeFleet's chart has" \
+  "them: the installation would delete them, and everything that is placed with them; nothing was changed. Keep them first:" \
+  "$KUBECTL --context $MEMBER_CLUSTER_CONTEXT annotate crd --overwrite ${definitions}helm.sh/resource-policy=keep; and do not uninstall" \
+  "that release before the agent of fleetflow has taken its place"
+
 say "Giving $MEMBER_CLUSTER an identity on the hub: service account $access/$account"
 hub get namespace "$access" >/dev/null 2>&1 || hub create namespace "$access"
 # Made anew, so that no token of an earlier account counts; $account-token is one without an end, of an earlier version.

@@ -74,7 +74,8 @@ func renderAs(t *testing.T, release, name, namespace string, values map[string]a
 // everything is what a cluster of the newest version has that charts ask for.
 func everything() *common.Capabilities {
 	capabilities := common.DefaultCapabilities.Copy()
-	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
+	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions),
+		"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
 	return capabilities
 }
 

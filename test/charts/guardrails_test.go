@@ -74,14 +74,15 @@ func sorted(lists ...[]string) []string {
 }
 
 func TestSwitchesChooseThePolicies(t *testing.T) {
-	workloads := []string{"workloads"}
+	workloads := []string{"definitions-kept", "workloads"}
+	kept := []string{"definitions-kept"}
 	tests := map[string]struct {
 		values map[string]any
 		want   []string
 	}{
 		"defaults":           {nil, sorted(guardRails, crossObject, workloads)},
 		"no guard rails":     {map[string]any{"enableGuardRail": false}, sorted(crossObject, workloads)},
-		"workloads":          {map[string]any{"enableWorkload": true}, sorted(guardRails, crossObject)},
+		"workloads":          {map[string]any{"enableWorkload": true}, sorted(guardRails, crossObject, kept)},
 		"no budgets of pods": {map[string]any{"enablePdbs": false}, sorted(guardRails, crossObject, workloads, []string{"pod-disruption-budgets"})},
 		"restricted labels":  {map[string]any{"denyModifyMemberClusterLabels": true}, sorted(guardRails, crossObject, workloads)},
 		"named users":        {map[string]any{"guardRail": map[string]any{"whitelistedUsers": []any{"o'hara", `a"b\c`}, "whitelistedGroups": []any{"<g>"}}}, sorted(guardRails, crossObject, workloads)},
@@ -95,7 +96,7 @@ func TestSwitchesChooseThePolicies(t *testing.T) {
 			}),
 		},
 		"nothing at all": {map[string]any{
-			"enableGuardRail": false, "enableWorkload": true,
+			"enableGuardRail": false, "enableWorkload": true, "keepDefinitions": false,
 			"crossObjectChecks": map[string]any{"overrides": false, "updateRuns": false, "placements": false},
 		}, nil},
 	}

@@ -47,8 +47,8 @@ func newOperator(t *testing.T, f *fleet) *operator {
 	return &operator{t: t, fleet: f}
 }
 
-// start starts a command, as one would type it in the repository's folder, and returns what waits for its end.
-func (o *operator) start(line string) (end func() string) {
+// command is a command, as one would type it in the repository's folder.
+func (o *operator) command(line string) *exec.Cmd {
 	o.t.Helper()
 	command := exec.CommandContext(o.t.Context(), "bash", "-c", "set -eu; "+line)
 	command.Dir = root
@@ -56,6 +56,13 @@ func (o *operator) start(line string) (end func() string) {
 	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(o.fleet.dir, "kubeconfig"), "HOME="+home,
 		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
 		"PATH="+o.fleet.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return command
+}
+
+// start starts a command and returns what waits for its end.
+func (o *operator) start(line string) (end func() string) {
+	o.t.Helper()
+	command := o.command(line)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	require.NoError(o.t, command.Start())

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
@@ -120,12 +121,18 @@ func (c *cluster) applyCRDs(t *testing.T, loaded *chart.Chart) {
 	}
 }
 
-// deleteCRDs deletes the kinds of a chart, and waits until they are gone.
+// deleteCRDs deletes the kinds of a chart, with all that there is of them, and waits until they are gone.
 func (c *cluster) deleteCRDs(t *testing.T, loaded *chart.Chart) {
 	t.Helper()
 	const version, kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 	for _, crd := range loaded.CRDObjects() {
-		c.delete(t, version, kind, manifest(string(crd.File.Data)).GetName())
+		name := manifest(string(crd.File.Data)).GetName()
+		definitions := c.resource(t, schema.FromAPIVersionAndKind(version, kind), "")
+		meant := []byte(`{"metadata": {"annotations": {"fleetflow.io/allow-deletion": "true"}}}`)
+		if _, err := definitions.Patch(t.Context(), name, types.MergePatchType, meant, metav1.PatchOptions{}); !apierrors.IsNotFound(err) {
+			require.NoError(t, err)
+		}
+		c.delete(t, version, kind, name)
 	}
 	for _, crd := range loaded.CRDObjects() {
 		name := manifest(string(crd.File.Data)).GetName()

@@ -101,6 +101,23 @@ esac
 	}
 }
 
+// A release of KubeFleet's on the member would be replaced, and Helm would delete the definition of what is placed.
+func TestTheScriptKeepsWhatIsPlaced(t *testing.T) {
+	kubectl := filepath.Join(t.TempDir(), "kubectl")
+	program := `#!/bin/sh
+case "$*" in
+*"get namespace kube-system"*) printf five ;;
+*"get customresourcedefinitions"*) printf 'certificates.cert-manager.io\nappliedworks.placement.kubernetes-fleet.io\n' ;;
+*cluster-uid*|*"get crd"*|*deletionTimestamp*) ;;
+*) echo "changed: $*" ;;
+esac
+`
+	require.NoError(t, os.WriteFile(kubectl, []byte(program), 0o700)) //nolint:gosec // it is to be run
+	out := run(t, "join-member-cluster.sh", "HUB_CLUSTER_CONTEXT=hub", "HUB_CLUSTER_ADDRESS=https://hub:6443", "MEMBER_CLUSTER=one", "MEMBER_CLUSTER_CONTEXT=other", "KUBECTL="+kubectl, "HELM=true")
+	assert.Contains(t, out, "--context other annotate crd --overwrite appliedworks.placement.kubernetes-fleet.io helm.sh/resource-policy=keep;")
+	assert.NotContains(t, out, "changed: ")
+}
+
 func TestTheScriptSetsValuesThatTheChartHas(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join(deploy, "join", "join-member-cluster.sh"))
 	require.NoError(t, err)

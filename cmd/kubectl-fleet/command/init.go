@@ -149,6 +149,9 @@ func (o *initOptions) checkCluster(ctx context.Context) error {
 	if hold := (kubefleet.Hold{}).Observe(facts.KubeFleetLease, now); hold.IsHeld(now) {
 		return fmt.Errorf("KubeFleet's hub agent (%s) runs here: end it first. kubectl fleet migrate check says what a move would make of this hub", hold.Holder)
 	}
+	if err := migration.RefuseReleases(ctx, o.hub, o.contextFlag()); err != nil {
+		return err
+	}
 	for i := range facts.Deployments {
 		if d := &facts.Deployments[i]; d.Namespace != agentNamespace || d.Labels["app.kubernetes.io/instance"] != hubRelease {
 			return fmt.Errorf("another release of the hub agent is installed: Deployment %s/%s of release %s. Two undo each other's work: upgrade that one with helm, or uninstall it first",
@@ -159,6 +162,14 @@ func (o *initOptions) checkCluster(ctx context.Context) error {
 		return cli.Usagef("where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial")
 	}
 	return o.checkRights(ctx)
+}
+
+// contextFlag is the context that the user named, empty if it is the current one.
+func (o *initOptions) contextFlag() string {
+	if named := o.factory.Flags.Context; named != nil {
+		return *named
+	}
+	return ""
 }
 
 // checkRights refuses a user who would get stuck half-way.

@@ -77,6 +77,15 @@ func TestInitSaysWhyTheAgentDoesNotLead(t *testing.T) {
 	require.ErrorContains(t, err, "Pod fleet-system/hub-agent-7f waits with ImagePullBackOff; the cluster does not get the image hub-agent:dev: push it there, or name another with --set image.repository=")
 }
 
+// definitionOfRelease is the definition of a kind that a release of Helm in the fleet's namespace has among its objects.
+func definitionOfRelease(name, release string) client.Object {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+		"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "fleet-system",
+	}}}
+	object.APIVersion, object.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	return object
+}
+
 func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 	other := versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}}, "v0.2.0")
 	other.GetLabels()["app.kubernetes.io/instance"] = "prod"
@@ -88,12 +97,16 @@ func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 		args       []string
 		want       string
 	}{
-		"no Temporal":                 {args: []string{"--set", "image.tag=dev"}, want: "where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial"},
-		"two of them":                 {args: []string{"--trial", "--temporal", "a:7233"}, want: "give one of them"},
-		"no image":                    {args: []string{"--trial"}, want: "is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…"},
-		"no helm":                     {missing: true, want: "helm is not installed"},
-		"a Kubernetes that is old":    {kubernetes: "v1.29.9-gke.1", want: "the hub runs Kubernetes v1.29.9-gke.1, and fleetflow needs 1.30 or later there"},
-		"a hub of KubeFleet":          {objects: []client.Object{leaseOf(kubefleet.HubAgentLease, "theirs")}, want: "KubeFleet's hub agent (theirs) runs here: end it first. kubectl fleet migrate check"},
+		"no Temporal":              {args: []string{"--set", "image.tag=dev"}, want: "where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial"},
+		"two of them":              {args: []string{"--trial", "--temporal", "a:7233"}, want: "give one of them"},
+		"no image":                 {args: []string{"--trial"}, want: "is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…"},
+		"no helm":                  {missing: true, want: "helm is not installed"},
+		"a Kubernetes that is old": {kubernetes: "v1.29.9-gke.1", want: "the hub runs Kubernetes v1.29.9-gke.1, and fleetflow needs 1.30 or later there"},
+		"a hub of KubeFleet":       {objects: []client.Object{leaseOf(kubefleet.HubAgentLease, "theirs")}, want: "KubeFleet's hub agent (theirs) runs here: end it first. kubectl fleet migrate check"},
+		"a release of KubeFleet's": {objects: []client.Object{definitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent")},
+			want: "release hub-agent of Helm in namespace fleet-system has 1 definition(s) of the fleet's kinds among its objects, as KubeFleet's charts have them: an upgrade of it to " +
+				"fleetflow's chart would delete them, with every object of these kinds and everything that is placed. Keep them first: " +
+				"kubectl annotate crd --overwrite works.placement.kubernetes-fleet.io helm.sh/resource-policy=keep"},
 		"a second release":            {objects: []client.Object{other}, want: "another release of the hub agent is installed: Deployment fleet/prod of release prod"},
 		"a user who may not make one": {forbidden: "clusterroles", want: "you may not create clusterroles.rbac.authorization.k8s.io here"},
 	} {

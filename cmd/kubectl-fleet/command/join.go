@@ -176,7 +176,7 @@ func (o *joinOptions) account() string { return o.member + "-hub-cluster-access"
 func (o *joinOptions) join(ctx context.Context) error {
 	steps := []step{
 		{title: "looking at the hub", looks: true, do: o.checkHub},
-		{title: "looking at " + o.memberContext, looks: true, do: o.checkCluster},
+		{title: "looking at " + o.memberContext, looks: true, do: o.checkMember},
 		{title: fmt.Sprintf("giving %s an identity on the hub: service account %s/%s", o.member, o.access, o.account()), do: o.makeIdentity},
 		{title: "inviting " + o.member, checked: true, do: o.invite},
 		{title: fmt.Sprintf("putting the token on %s: Secret %s/%s", o.memberContext, agentNamespace, tokenSecret), do: o.putToken},

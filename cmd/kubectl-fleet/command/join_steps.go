@@ -23,6 +23,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
@@ -60,6 +61,15 @@ func (o *joinOptions) warnOfUnguardedNamespace(ctx context.Context) {
 		return // a hub that publishes nothing has no guard rails either
 	}
 	cli.Printf(o.streams.ErrOut, "Warning: namespace %s is not among accessNamespaces of the hub agent's chart, so no guard rail keeps others from writing accounts and tokens there\n", o.access)
+}
+
+// checkMember makes sure that the cluster can join, and that Helm would not delete from it the definition of what is placed, and
+// with that all that is, before anything is changed.
+func (o *joinOptions) checkMember(ctx context.Context) error {
+	if err := o.checkCluster(ctx); err != nil {
+		return err
+	}
+	return migration.RefuseReleases(ctx, o.cluster, o.memberContext)
 }
 
 // checkCluster makes sure that the cluster can be reached, and that it is not another than the one that has its name:

@@ -222,6 +222,14 @@ func TestJoin(t *testing.T) {
 			})
 		}
 	})
+	t.Run("refuses a cluster from which Helm would delete the definition of what is placed", func(t *testing.T) {
+		c, h := newConsole(t), &recordedHelm{}
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory(definitionOfRelease("appliedworks.placement.kubernetes-fleet.io", "member-agent"))}
+		err := c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4")
+		require.ErrorContains(t, err, "kubectl --context kind-4 annotate crd --overwrite appliedworks.placement.kubernetes-fleet.io helm.sh/resource-policy=keep")
+		assert.Empty(t, h.args)
+		assert.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "member-4"}, &clusterv1beta1.MemberCluster{}))
+	})
 	t.Run("says what is missing if the cluster does not join", func(t *testing.T) {
 		half := member("member-4", 0)
 		half.Spec.Identity = joinedIdentity("member-4")

@@ -41,6 +41,7 @@ type migrateCheck struct {
 	streams genericiooptions.IOStreams
 	to      string
 	strict  bool
+	members []string
 }
 
 func newMigrateCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
@@ -52,15 +53,20 @@ func newMigrateCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 what would be written, and what stands in the way, KubeFleet's agents that still run included. Nothing is changed. Run it before
 a move and after it; with --to kubefleet, before the way back.
 
+With --member-context, members are looked at as well: whether a release of Helm there would delete the definition of what is
+placed. That can be seen only on the member.
+
 Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, and with 2 if something stands in the way; with
 --strict, also if something has no counterpart.`,
 		Example: `  kubectl fleet migrate check
+  kubectl fleet migrate check --member-context member-1 --member-context member-2
   kubectl fleet migrate check --to kubefleet -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.to, "to", migration.ToFleetflow, "Where the hub is to be moved: fleetflow or kubefleet.")
+	cmd.Flags().StringArrayVar(&o.members, "member-context", nil, "Context of the kubeconfig for a member that is to be looked at, too; may be given several times.")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 2 also if something has no counterpart.")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{migration.ToFleetflow, migration.ToKubeFleet}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
@@ -78,9 +84,14 @@ func (o *migrateCheck) run(ctx context.Context) error {
 	default:
 		return fmt.Errorf("--to %q is not known: use fleetflow or kubefleet", o.to)
 	}
-	state, err := readMigration(ctx, o.factory)
+	state, err := o.read(ctx)
 	if err != nil {
 		return err
+	}
+	for _, member := range o.members {
+		if err := o.lookAt(ctx, state, member); err != nil {
+			return err
+		}
 	}
 	report := check(state, o.factory.Clock.Now())
 	if o.Structured() {
@@ -97,15 +108,32 @@ func (o *migrateCheck) run(ctx context.Context) error {
 	return nil
 }
 
-func readMigration(ctx context.Context, f *cli.Factory) (*migration.State, error) {
-	c, err := f.Client()
+// lookAt adds to the state what only a member knows.
+func (o *migrateCheck) lookAt(ctx context.Context, state *migration.State, kubeContext string) error {
+	member, err := o.factory.ClientOf(kubeContext)
+	if err != nil {
+		return err
+	}
+	if err := state.AddReleases(ctx, member, kubeContext); err != nil {
+		return fmt.Errorf("looking at %s: %w", kubeContext, err)
+	}
+	return nil
+}
+
+// read reads the state of the hub; what the contents of snapshots say is read for the way back only.
+func (o *migrateCheck) read(ctx context.Context) (*migration.State, error) {
+	c, err := o.factory.Client()
 	if err != nil {
 		return nil, err
 	}
 	if err := (hub.Reader{Reader: c}).CheckHub(ctx); err != nil {
 		return nil, err
 	}
-	return migration.Read(ctx, c)
+	state, err := migration.Read(ctx, c)
+	if err == nil && o.to == migration.ToKubeFleet {
+		err = state.AddHashes(ctx, c)
+	}
+	return state, err
 }
 
 // print prints a report for people.
@@ -114,6 +142,9 @@ func (o *migrateCheck) print(r *migration.Report) error {
 	cli.Printf(out, "Hub agents: %s\n", describeAgents(r.Agents))
 	cli.Printf(out, "Member agents: %s\n\n", describeMemberAgents(r.Agents))
 	columns := []cli.Column{{Name: "Placement"}, {Name: "Adopted"}, {Name: "Strategy"}, {Name: "Clusters"}, {Name: "Available"}, {Name: "Bindings"}, {Name: "Snapshots"}, {Name: "Works"}, {Name: "Runs"}}
+	if r.To == migration.ToKubeFleet {
+		columns = append(columns, cli.Column{Name: "Rolled out again"})
+	}
 	var rows [][]string
 	for _, p := range append(r.Placements, r.Total) {
 		adopted := "yes"
@@ -125,8 +156,8 @@ func (o *migrateCheck) print(r *migration.Report) error {
 		}
 		rows = append(rows, []string{
 			p.Object, adopted, p.Strategy, strconv.Itoa(p.Clusters), strconv.Itoa(p.Available), strconv.Itoa(p.Bindings),
-			strconv.Itoa(p.Policies + p.Snapshots), strconv.Itoa(p.Works), strconv.Itoa(p.Runs),
-		})
+			strconv.Itoa(p.Policies + p.Snapshots), strconv.Itoa(p.Works), strconv.Itoa(p.Runs), strconv.Itoa(p.RolledOutAgain),
+		}[:len(columns)])
 	}
 	if err := o.PrintTable(out, columns, rows); err != nil {
 		return err
@@ -137,10 +168,14 @@ func (o *migrateCheck) print(r *migration.Report) error {
 	}
 	printSection(out, "Under way", lines)
 	lines = nil
+	title := "Would be written on the hub, and nothing on the members"
 	for _, w := range r.Writes {
 		lines = append(lines, fmt.Sprintf("%d %s(s): %s", w.Count, w.Kind, w.What))
+		if w.On != "hub" {
+			title = "Would be written on the hub and on the members"
+		}
 	}
-	printSection(out, "Would be written on the hub, and nothing on the members", lines)
+	printSection(out, title, lines)
 	printFindings(out, "Has no counterpart", r.Of(migration.NoCounterpart))
 	printFindings(out, "Good to know", r.Of(migration.Note))
 	printFindings(out, "Stands in the way", r.Of(migration.InTheWay))

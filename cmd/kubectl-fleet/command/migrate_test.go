@@ -84,6 +84,31 @@ func TestMigrateCheckOfARecordedHub(t *testing.T) {
 		assert.Equal(t, 2, exit.Code)
 		c.golden("migrate-check-back.txt")
 	})
+	t.Run("the way back of what fleetflow has placed says what KubeFleet rolls out again", func(t *testing.T) {
+		objects := recordedHub(t)
+		for _, object := range objects {
+			if object.GetName() == "roll-0-snapshot" {
+				object.GetAnnotations()[placementv1beta1.ResourceGroupHashAnnotation] = "ours"
+			}
+		}
+		c := newConsole(t, objects...)
+		exit := &cli.Exit{}
+		require.ErrorAs(t, c.run("migrate", "check", "--to", "kubefleet"), &exit)
+		assert.Contains(t, c.out.String(), "1 placement(s): gets a resource snapshot of KubeFleet's own, with the content that the latest has\n"+
+			"  3 binding(s): rolled out again with that snapshot")
+		assert.Contains(t, c.out.String(), "ClusterResourcePlacement/roll: SnapshotHashDiffers: ")
+		assert.Equal(t, 1, strings.Count(c.out.String(), "SnapshotHashDiffers"), "the hashes of what KubeFleet has made are its own")
+	})
+	t.Run("releases of Helm that would delete definitions, on the hub and on members that are named", func(t *testing.T) {
+		c := newConsole(t, append(recordedHub(t), definitionOfRelease("works.placement.kubernetes-fleet.io", "hub-agent"))...)
+		c.contexts = map[string]client.WithWatch{"kind-1": inMemory(definitionOfRelease("appliedworks.placement.kubernetes-fleet.io", "member-agent")), "kind-2": inMemory()}
+		exit := &cli.Exit{}
+		require.ErrorAs(t, c.run("migrate", "check", "--member-context", "kind-1", "--member-context", "kind-2"), &exit)
+		assert.Equal(t, 2, exit.Code)
+		assert.Contains(t, c.out.String(), "release fleet-system/hub-agent: DefinitionsOfRelease: release hub-agent of Helm")
+		assert.Contains(t, c.out.String(), "release fleet-system/member-agent on kind-1: DefinitionsOfRelease: ")
+		assert.Contains(t, c.out.String(), "kubectl --context kind-1 annotate crd --overwrite appliedworks.placement.kubernetes-fleet.io helm.sh/resource-policy=keep;")
+	})
 	t.Run("a direction that there is not", func(t *testing.T) {
 		assert.ErrorContains(t, newConsole(t).run("migrate", "check", "--to", "karmada"), `--to "karmada" is not known`)
 	})

@@ -17,6 +17,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
+// hubAgentManager is the field manager by which fleetflow's hub agent writes: the name of its program.
+const hubAgentManager = "hub-agent"
+
 // CheckBack says what KubeFleet's controllers would make of a hub that fleetflow has run, and what they would not accept.
 func CheckBack(state *State, now time.Time) *Report {
 	c := newChecker(state, ToKubeFleet, now)
@@ -29,6 +32,7 @@ func CheckBack(state *State, now time.Time) *Report {
 	c.checkPlacementsBack()
 	c.checkPoliciesBack()
 	c.checkSnapshotsBack()
+	c.checkContentBack()
 	c.checkBindingsBack()
 	c.countGiveBackWrites()
 	return c.finishReport()
@@ -175,6 +179,38 @@ func (c *checker) checkSnapshotsBack() {
 	c.checkLatest(latest, "resource")
 }
 
+// checkContentBack says which placements KubeFleet takes for changed: the hash that their latest resource snapshot states is not
+// the one that it computes of the same content.
+func (c *checker) checkContentBack() {
+	differs := map[types.NamespacedName]bool{}
+	for i := range c.Resources {
+		snapshot := &c.Resources[i]
+		hash, known := c.Hashes[keyOf(snapshot).String()]
+		if known && placementv1beta1.IsLatestSnapshot(snapshot) && hash != snapshot.Annotations[placementv1beta1.ResourceGroupHashAnnotation] {
+			differs[parentOf(snapshot)] = true
+		}
+	}
+	resnapshot, again := 0, 0
+	for _, placement := range c.Placements {
+		if !differs[keyOf(placement)] {
+			continue
+		}
+		resnapshot++
+		name, clusters := nameOfPlacement(placement), len(c.byPlacement[keyOf(placement)])
+		if placementv1beta1.IsExternal(placement) {
+			c.report.find(Note, "SnapshotHashDiffers", name, fmt.Sprintf(
+				"KubeFleet has another hash of what is selected, and makes a resource snapshot of its own with the same content: the next run takes it to its %d cluster(s)", clusters))
+			continue
+		}
+		again += clusters
+		c.report.rolledOutAgain(name, clusters)
+		c.report.find(Note, "SnapshotHashDiffers", name, fmt.Sprintf(
+			"KubeFleet has another hash of what is selected, makes a resource snapshot of its own with the same content and rolls it out to its %d cluster(s) again, within the limits of its strategy", clusters))
+	}
+	c.report.write("placement", resnapshot, "gets a resource snapshot of KubeFleet's own, with the content that the latest has")
+	c.report.write("binding", again, "rolled out again with that snapshot, as the strategy of its placement has it, and its Works written")
+}
+
 // checkBindingsBack: KubeFleet goes by the label, the state and the conditions of a binding, whatever its name.
 func (c *checker) checkBindingsBack() {
 	for _, binding := range c.Bindings {
@@ -206,4 +242,13 @@ func (c *checker) countGiveBackWrites() {
 		return work.Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] == "" ||
 			work.Annotations[placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation] == ""
 	}), "lacks annotations of KubeFleet's, and is written once more with the same content")
+	c.report.writeOn(onMembers, "work", count(c.Works, isWrittenByUs),
+		"its content was written by fleetflow: those of its objects that fleetflow has applied are written once more, metadata only")
+}
+
+// isWrittenByUs says that fleetflow's hub agent has written the content of a Work. One that it has only signed is KubeFleet's.
+func isWrittenByUs(work metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(work.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == hubAgentManager && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`)
+	})
 }

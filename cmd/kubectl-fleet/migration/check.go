@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,7 @@ type checker struct {
 func Check(state *State, now time.Time) *Report {
 	c := newChecker(state, ToFleetflow, now)
 	c.checkKubeFleetAgents()
+	c.checkReleases()
 	c.checkBindings()
 	c.checkHeld()
 	c.listUnderWay()
@@ -188,11 +190,18 @@ func (c *checker) checkKubeFleetAgents() {
 	}
 	for i := range c.Members {
 		member := &c.Members[i]
-		if last := writtenBy(member, kubefleet.HubAgentManager); held == "" && c.now.Sub(last.Time) < heartbeats*periodOf(member) {
+		last := writtenBy(member, kubefleet.HubAgentManager)
+		until := last.Add(heartbeats * periodOf(member))
+		if held == "" && c.now.Before(until) && last.After(endOfLease(c.KubeFleetLease)) {
 			c.report.find(InTheWay, "KubeFleetHubAgentWrites", nameOf("MemberCluster", member), fmt.Sprintf(
-				"KubeFleet's hub agent wrote this at %s, without holding a lease: if it still runs, scale it to zero", last.UTC().Format(time.RFC3339)))
+				"KubeFleet's hub agent wrote this at %s, without holding a lease: if it still runs, scale it to zero; if it has ended, look again at %s",
+				last.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339)))
 			break
 		}
+	}
+	for _, policy := range c.TheirPolicies {
+		c.report.find(InTheWay, "KubeFleetPolicyRemains", policy,
+			"KubeFleet has left this admission policy, which refuses Pods and accounts whatever the values of fleetflow's chart allow: kubectl delete "+strings.Replace(policy, "/", " ", 1))
 	}
 	for _, webhook := range c.Webhooks {
 		c.report.find(InTheWay, "KubeFleetWebhookRemains", webhook,
@@ -202,6 +211,15 @@ func (c *checker) checkKubeFleetAgents() {
 		c.report.find(Note, "KubeFleetMemberAgentsRun", "", fmt.Sprintf(
 			"%d member agent(s) are KubeFleet's: they go on with the Works that there are; replace them one after the other", agents.KubeFleet))
 	}
+}
+
+// endOfLease is until when the last holder of a lease might write; zero if there is no lease. What was written until then says
+// nothing of an agent that writes without one.
+func endOfLease(lease *coordinationv1.Lease) time.Time {
+	if lease == nil || lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
+		return time.Time{}
+	}
+	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
 }
 
 // periodOf is the heartbeat period of a member.
@@ -303,8 +321,11 @@ func (c *checker) listUnderWay() {
 	}
 }
 
+// isAvailable says that a cluster has what it should have: available, or with its differences reported, if that is all that is asked.
 func isAvailable(binding placementv1beta1.BindingObject) bool {
-	return meta.IsStatusConditionTrue(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable)
+	conditions := binding.GetBindingStatus().Conditions
+	return meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeAvailable) ||
+		meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeDiffReported)
 }
 
 // describeRun says where a run that is not over stands.
@@ -321,12 +342,26 @@ func describeRun(run placementv1beta1.UpdateRunObject) string {
 		for _, task := range slices.Concat(stage.BeforeStageTaskStatus, stage.AfterStageTaskStatus) {
 			if task.ApprovalRequestName != "" && meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated) &&
 				!meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
-				return fmt.Sprintf("stage %s waits for approval %s", stage.StageName, task.ApprovalRequestName)
+				return fmt.Sprintf("%sstage %s waits for approval %s", describeStop(run), stage.StageName, task.ApprovalRequestName)
 			}
 		}
-		return fmt.Sprintf("in stage %s: %d of %d cluster(s) updated", stage.StageName, updaterun.CountIn(stage, updaterun.PhaseSucceeded), len(stage.Clusters))
+		return fmt.Sprintf("%sin stage %s: %d of %d cluster(s) updated", describeStop(run), stage.StageName, updaterun.CountIn(stage, updaterun.PhaseSucceeded), len(stage.Clusters))
 	}
-	return "in the deletion stage"
+	return describeStop(run) + "in the deletion stage"
+}
+
+// describeStop begins what is said of a run that its user has stopped; it is empty for others.
+func describeStop(run placementv1beta1.UpdateRunObject) string {
+	said := meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
+	switch {
+	case said == nil:
+		return ""
+	case said.Reason == placementv1beta1.ReasonUpdateRunStopped:
+		return "stopped, "
+	case said.Reason == placementv1beta1.ReasonUpdateRunStopping:
+		return "being stopped, "
+	}
+	return ""
 }
 
 // checkCounterparts says what fleetflow does not do of what the hub uses.

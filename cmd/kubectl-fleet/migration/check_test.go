@@ -83,10 +83,25 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 		"KubeFleet's hub agent without a lease, by what it wrote lately": {func(s *migration.State) {
 			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-2*time.Minute))
 		}, []string{"InTheWay KubeFleetHubAgentWrites"}},
+		"not what it wrote while it held the lease that it has let go": {func(s *migration.State) {
+			s.KubeFleetLease = lease("", now.Add(-2*time.Minute))
+			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-2*time.Minute-time.Second))
+		}, []string{}},
+		"not what it wrote while it held the lease that has expired": {func(s *migration.State) {
+			s.KubeFleetLease = lease("theirs", now.Add(-61*time.Second))
+			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-50*time.Second))
+		}, []string{}},
+		"what it wrote after its lease had expired": {func(s *migration.State) {
+			s.KubeFleetLease = lease("theirs", now.Add(-2*time.Minute))
+			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-30*time.Second))
+		}, []string{"InTheWay KubeFleetHubAgentWrites"}},
 		"not what it wrote long ago": {func(s *migration.State) {
 			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-time.Hour))
 		}, []string{}},
 		"a webhook that it has left": {func(s *migration.State) { s.Webhooks = []string{"mutatingwebhookconfiguration/fleet"} }, []string{"InTheWay KubeFleetWebhookRemains"}},
+		"admission policies that it has left": {func(s *migration.State) {
+			s.TheirPolicies = []string{"validatingadmissionpolicy/deny-pods"}
+		}, []string{"InTheWay KubeFleetPolicyRemains"}},
 		"its member agents are only told of": {func(s *migration.State) {
 			s.Mailboxes = []clusterv1beta1.InternalMemberCluster{{ObjectMeta: metav1.ObjectMeta{ManagedFields: wrote(kubefleet.MemberAgentManager, now)}}}
 		}, []string{"Note KubeFleetMemberAgentsRun"}},
@@ -133,6 +148,49 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 	}
 }
 
+func TestWhatIsUnderWay(t *testing.T) {
+	run := func(reason, state string) *placementv1beta1.ClusterStagedUpdateRun {
+		made := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}}
+		made.Spec.State = placementv1beta1.UpdateRunState(state)
+		made.Status.Conditions = []metav1.Condition{
+			{Type: placementv1beta1.ConditionTypeInitialized, Status: metav1.ConditionTrue},
+			{Type: placementv1beta1.ConditionTypeProgressing, Status: metav1.ConditionFalse, Reason: reason},
+		}
+		made.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "canary", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "a"}, {ClusterName: "b"}}}}
+		return made
+	}
+	for sentence, test := range map[string]struct {
+		change func(*migration.State)
+		want   []string
+	}{
+		"a run in a stage": {func(s *migration.State) {
+			s.Runs = []placementv1beta1.UpdateRunObject{run(placementv1beta1.ReasonUpdateRunStarted, "Run")}
+		}, []string{"in stage canary: 0 of 2 cluster(s) updated"}},
+		"a run that was stopped": {func(s *migration.State) {
+			s.Runs = []placementv1beta1.UpdateRunObject{run(placementv1beta1.ReasonUpdateRunStopped, "Stop")}
+		}, []string{"stopped, in stage canary: 0 of 2 cluster(s) updated"}},
+		"a run that is being stopped": {func(s *migration.State) {
+			s.Runs = []placementv1beta1.UpdateRunObject{run(placementv1beta1.ReasonUpdateRunStopping, "Stop")}
+		}, []string{"being stopped, in stage canary: 0 of 2 cluster(s) updated"}},
+		"a cluster that is not available": {func(s *migration.State) { binding(s, 0).Status.Conditions = nil }, []string{"1 cluster(s) are not available yet"}},
+		"clusters whose differences are reported are where they should be": {func(s *migration.State) {
+			for i := range s.Bindings {
+				binding(s, i).Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeDiffReported, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+			}
+		}, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			state := hub()
+			test.change(state)
+			var said []string
+			for _, u := range migration.Check(state, now).UnderWay {
+				said = append(said, u.Where)
+			}
+			assert.Equal(t, test.want, said)
+		})
+	}
+}
+
 func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "crp"}}
 	for sentence, test := range map[string]struct {
@@ -162,6 +220,12 @@ func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
 		"another hash of the policy": {func(s *migration.State) {
 			s.Policy[0].GetPolicySnapshotSpec().PolicyHash = []byte("ours")
 		}, []string{"Note PolicyHashDiffers"}},
+		"another hash of what is selected": {func(s *migration.State) {
+			s.Hashes = map[string]string{"/crp-0-snapshot": "other"}
+		}, []string{"Note SnapshotHashDiffers"}},
+		"the hash of what is selected that it has itself": {func(s *migration.State) {
+			s.Hashes = map[string]string{"/crp-0-snapshot": "h"}
+		}, []string{}},
 		"a state that it does not know":   {func(s *migration.State) { binding(s, 0).Spec.State = "Held" }, []string{"InTheWay StateUnknown"}},
 		"a rollout of another generation": {func(s *migration.State) { binding(s, 0).Generation = 2 }, []string{"Note RolloutNotStarted"}},
 		"Abandon": {func(s *migration.State) {
@@ -174,4 +238,40 @@ func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
 			assert.Equal(t, test.want, reasons(migration.CheckBack(state, now)))
 		})
 	}
+}
+
+func TestWhatIsWrittenOnTheWayBack(t *testing.T) {
+	changed := func(name, fields string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "fleet-member-a", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
+			Annotations: map[string]string{
+				placementv1beta1.ParentResourceSnapshotNameAnnotation: "crp-0-snapshot", placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation: "h",
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "hub-agent", FieldsV1: metav1.NewFieldsV1(fields)}},
+		}}
+	}
+	state := hub()
+	for _, binding := range state.Bindings {
+		binding.SetFinalizers([]string{placementv1beta1.SchedulerBindingFinalizer})
+	}
+	placement(state).Finalizers = append(placement(state).Finalizers, placementv1beta1.SchedulerCleanupFinalizer)
+	state.Works = []metav1.PartialObjectMetadata{changed("signed", `{"f:metadata":{}}`), changed("changed", `{"f:metadata":{},"f:spec":{}}`)}
+	onMembers := migration.Writes{Kind: "work", Count: 1, On: "members", What: "its content was written by fleetflow: those of its objects that fleetflow has applied are written once more, metadata only"}
+
+	assert.Equal(t, []migration.Writes{onMembers}, migration.CheckBack(state, now).Writes)
+	state.Hashes = map[string]string{"/crp-0-snapshot": "other"}
+	report := migration.CheckBack(state, now)
+	assert.Equal(t, []migration.Writes{
+		{Kind: "placement", Count: 1, On: "hub", What: "gets a resource snapshot of KubeFleet's own, with the content that the latest has"},
+		{Kind: "binding", Count: 2, On: "hub", What: "rolled out again with that snapshot, as the strategy of its placement has it, and its Works written"},
+		onMembers,
+	}, report.Writes)
+	assert.Equal(t, 2, report.Placements[0].RolledOutAgain)
+	assert.Equal(t, 2, report.Total.RolledOutAgain)
+	assert.Contains(t, report.Of(migration.Note)[0].Message, "rolls it out to its 2 cluster(s) again")
+
+	placement(state).Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
+	report = migration.CheckBack(state, now)
+	assert.Zero(t, report.Total.RolledOutAgain, "no run takes it to them")
+	assert.Contains(t, report.Of(migration.Note)[0].Message, "the next run takes it to its 2 cluster(s)")
 }

@@ -56,6 +56,8 @@ type Placement struct {
 	Snapshots int    `json:"resourceSnapshots"`
 	Works     int    `json:"works"`
 	Runs      int    `json:"runs"`
+	// RolledOutAgain is to how many clusters KubeFleet would roll out once more what they have; only on the way back.
+	RolledOutAgain int `json:"rolledOutAgain,omitempty"`
 	// Adopted says that the other side goes on with it where it stands.
 	Adopted bool `json:"adopted"`
 }
@@ -70,8 +72,16 @@ type UnderWay struct {
 type Writes struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
-	What  string `json:"what"`
+	// On says where: on the hub, or on the members.
+	On   string `json:"on"`
+	What string `json:"what"`
 }
+
+// The places of writes.
+const (
+	onHub     = "hub"
+	onMembers = "members"
+)
 
 // Report is what a check has found.
 type Report struct {
@@ -99,9 +109,11 @@ func (r *Report) find(weight Weight, reason, object, message string) {
 	r.Findings = append(r.Findings, Finding{weight, reason, object, message})
 }
 
-func (r *Report) write(kind string, count int, what string) {
+func (r *Report) write(kind string, count int, what string) { r.writeOn(onHub, kind, count, what) }
+
+func (r *Report) writeOn(place, kind string, count int, what string) {
 	if count > 0 {
-		r.Writes = append(r.Writes, Writes{kind, count, what})
+		r.Writes = append(r.Writes, Writes{Kind: kind, Count: count, On: place, What: what})
 	}
 }
 
@@ -121,4 +133,14 @@ func holderOf(lease *coordinationv1.Lease, now time.Time) string {
 		return hold.Holder
 	}
 	return ""
+}
+
+// rolledOutAgain notes to how many clusters what a placement has placed is rolled out once more.
+func (r *Report) rolledOutAgain(placement string, clusters int) {
+	r.Total.RolledOutAgain += clusters
+	for i := range r.Placements {
+		if r.Placements[i].Object == placement {
+			r.Placements[i].RolledOutAgain = clusters
+		}
+	}
 }

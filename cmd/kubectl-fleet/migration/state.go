@@ -35,18 +35,30 @@ type State struct {
 	// Webhooks are the configurations that KubeFleet's hub agent has registered, Policies those of fleetflow's chart, as
 	// kubectl names them.
 	Webhooks, Policies []string
-	Members            []clusterv1beta1.MemberCluster
-	Mailboxes          []clusterv1beta1.InternalMemberCluster
-	Placements         []placementv1beta1.PlacementObject
-	Bindings           []placementv1beta1.BindingObject
-	Policy             []placementv1beta1.PolicySnapshotObject
-	Resources, Works   []metav1.PartialObjectMetadata
-	Runs               []placementv1beta1.UpdateRunObject
-	Strategies         []placementv1beta1.UpdateStrategyObject
+	// TheirPolicies are admission policies and their bindings that KubeFleet's hub agent has made.
+	TheirPolicies    []string
+	Members          []clusterv1beta1.MemberCluster
+	Mailboxes        []clusterv1beta1.InternalMemberCluster
+	Placements       []placementv1beta1.PlacementObject
+	Bindings         []placementv1beta1.BindingObject
+	Policy           []placementv1beta1.PolicySnapshotObject
+	Resources, Works []metav1.PartialObjectMetadata
+	// Hashes are KubeFleet's hashes of the content of the latest resource snapshots, by the namespace and name of their masters.
+	Hashes     map[string]string
+	Runs       []placementv1beta1.UpdateRunObject
+	Strategies []placementv1beta1.UpdateStrategyObject
 	// Unknown are fields, by the object that has them, of which fleetflow's API knows nothing.
 	Unknown map[string][]string
+	// Releases are those of Helm that would delete definitions, by the cluster: first the hub, then members that were named.
+	Releases []ClusterReleases
 	// TheirOwn are objects of KubeFleet's group that fleetflow does not have, by their kind.
 	TheirOwn map[string][]string
+}
+
+// ClusterReleases are the releases of a cluster; the context of the hub is empty.
+type ClusterReleases struct {
+	Context  string
+	Releases []Release
 }
 
 // Read reads the state of a hub. A kind that the hub does not serve is one of which it has nothing.
@@ -57,6 +69,7 @@ func Read(ctx context.Context, c client.Client) (*State, error) {
 		func() (err error) { s.KubeFleetLease, err = r.readLease(ctx, kubefleet.HubAgentLease); return err },
 		func() (err error) { s.OurLease, err = r.readLease(ctx, HubAgentLease); return err },
 		func() (err error) { s.Webhooks, err = r.readWebhooks(ctx); return err },
+		func() (err error) { s.TheirPolicies, err = r.readTheirPolicies(ctx); return err },
 		func() (err error) { s.Policies, err = r.readPolicies(ctx); return err },
 		func() error { return r.list(ctx, members) },
 		func() error { return r.list(ctx, mailboxes) },
@@ -69,6 +82,7 @@ func Read(ctx context.Context, c client.Client) (*State, error) {
 		func() error { return r.listMetadata(ctx, &s.Resources, "ClusterResourceSnapshot", "ResourceSnapshot") },
 		func() error { return r.listMetadata(ctx, &s.Works, "Work") },
 		func() error { return r.readTheirOwn(ctx, s) },
+		func() error { return s.AddReleases(ctx, c, "") },
 	} {
 		if err := read(); err != nil {
 			return nil, err
@@ -76,6 +90,16 @@ func Read(ctx context.Context, c client.Client) (*State, error) {
 	}
 	s.Members, s.Mailboxes = members.Items, mailboxes.Items
 	return s, nil
+}
+
+// AddReleases reads the releases of a cluster that would delete definitions.
+func (s *State) AddReleases(ctx context.Context, c client.Client, kubeContext string) error {
+	releases, err := ReadReleases(ctx, c)
+	if err != nil {
+		return err
+	}
+	s.Releases = append(s.Releases, ClusterReleases{Context: kubeContext, Releases: releases})
+	return nil
 }
 
 type reader struct{ client.Client }
@@ -94,19 +118,39 @@ func (r reader) readLease(ctx context.Context, of kubefleet.Lease) (*coordinatio
 }
 
 // readWebhooks finds the webhook configurations that KubeFleet's hub agent registers.
-func (r reader) readWebhooks(ctx context.Context) (found []string, err error) {
-	for _, name := range slices.Concat(kubefleet.ValidatingWebhooks, kubefleet.MutatingWebhooks) {
-		kind := "ValidatingWebhookConfiguration"
-		if slices.Contains(kubefleet.MutatingWebhooks, name) {
-			kind = "MutatingWebhookConfiguration"
-		}
-		webhook := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		webhook.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-		webhook, err := liveread.Existing(ctx, r, webhook, kind)
-		if err != nil {
+func (r reader) readWebhooks(ctx context.Context) ([]string, error) {
+	validating, err := r.findByName(ctx, "ValidatingWebhookConfiguration", kubefleet.ValidatingWebhooks)
+	if err != nil {
+		return nil, err
+	}
+	mutating, err := r.findByName(ctx, "MutatingWebhookConfiguration", kubefleet.MutatingWebhooks)
+	return append(validating, mutating...), err
+}
+
+// readTheirPolicies finds the admission policies that KubeFleet's hub agent makes, and their bindings.
+func (r reader) readTheirPolicies(ctx context.Context) ([]string, error) {
+	policies, err := r.findByName(ctx, "ValidatingAdmissionPolicy", kubefleet.AdmissionPolicies)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, policy := range kubefleet.AdmissionPolicies {
+		names = append(names, policy+"-binding")
+	}
+	bindings, err := r.findByName(ctx, "ValidatingAdmissionPolicyBinding", names)
+	return append(policies, bindings...), err
+}
+
+// findByName finds which objects of a kind of admission there are, as kubectl names them.
+func (r reader) findByName(ctx context.Context, kind string, names []string) (found []string, err error) {
+	for _, name := range names {
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		object.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
+		object, err := liveread.Existing(ctx, r, object, kind)
+		if err != nil && !hub.Unserved(err) {
 			return nil, err
 		}
-		if webhook != nil {
+		if err == nil && object != nil {
 			found = append(found, strings.ToLower(kind)+"/"+name)
 		}
 	}
