@@ -111,3 +111,12 @@ func requiring(text string) string {
 		requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [
 		{name: a, operator: Ge, values: ["1"]}, {name: a, operator: Le, values: ["` + text + `"]}]}}]}}}}}}`
 }
+
+// manyAliases has the placer place an envelope whose text stands for hundreds of times as much.
+func manyAliases(s *spec) {
+	text := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: &a " + strings.Repeat("x", 1000) + ", b: [" + strings.Repeat("*a,", 100_000) + "]}}"
+	namespace := fmt.Sprintf("aliases-%d", rounds.Add(1))
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + namespace + `}}`)
+	s.create(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + namespace + `, name: bomb, annotations: {kubernetes-fleet.io/envelope-configmap: "true"}}, data: {a.yaml: "` + text + `"}}`)
+	placementFails(`{group: "", version: v1, kind: Namespace, name: `+namespace+`}`, "its aliases make more than 2 times of it what is written")(s)
+}
