@@ -10,10 +10,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/document"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -54,14 +53,14 @@ var quoted = regexp.MustCompile(`(?s)(cannot decode \S+ |unknown anchor |invalid
 func parseDocument(text string) (value any, rule string) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader([]byte(text))))
 	for {
-		document, err := documents.Read()
+		text, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, "it cannot be read: " + err.Error()
 		}
-		next, err := decodeDocument(document)
+		next, err := document.Decode(text)
 		switch {
 		case err != nil:
 			return nil, "it is neither YAML nor JSON: " + quoted.ReplaceAllString(err.Error(), "$1…$2")
@@ -76,20 +75,6 @@ func parseDocument(text string) (value any, rule string) {
 		return nil, "it is empty: write an object, or remove the key"
 	}
 	return value, ""
-}
-
-// decodeDocument reads a document. A field that is there twice is an error: which of the two
-// is meant cannot be told.
-func decodeDocument(document []byte) (any, error) {
-	data, err := yaml.YAMLToJSONStrict(document)
-	if err != nil {
-		return nil, err
-	}
-	var value any
-	if err := json.Unmarshal(data, &value); err != nil {
-		return nil, err
-	}
-	return value, nil
 }
 
 // checkIdentity demands that an object says what it is.

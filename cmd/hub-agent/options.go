@@ -115,7 +115,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0, "how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content in spite of it")
 	f.Var(&o.bytesPerSecond, selection.BytesPerSecondFlag, "how many bytes a second one placement may have written, in its snapshots and in the Works made of them, such as 2Mi: after changes that take longer to write, the next ones wait; 0 is no bound; an update run takes the latest content in spite of it")
 	f.Int64Var(&o.ceiling.Objects, selection.MaxObjectsFlag, 20_000, "how many objects one placement may select; one that selects more stays as it is; 0 is no bound")
-	o.maxBytes.Quantity = resource.MustParse("64Mi")
+	o.maxBytes.Quantity = *resource.NewQuantity(64<<20, resource.BinarySI)
 	f.Var(&o.maxBytes, selection.MaxBytesFlag, "how many bytes of JSON one placement may select; one that selects more stays as it is; 0 is no bound")
 	f.StringVar(&o.sourceNamespace, "metric-source-namespace", "fleet-system", "namespace of the Secrets of MetricSources: that of the hub agent")
 	f.BoolVar(&o.reach.Works, "analysis-works", false, "let metrics of StageAnalyses look at objects that placements have put on clusters, Secrets excepted: users who may write StageAnalyses can find out what is in them, so a guard rail has to say who writes such metrics")

@@ -77,6 +77,13 @@ func TestRequirementsOnOnePropertyAgree(t *testing.T) {
 		"a value is a quantity":                        {spec: spec(requirement("Eq", "five")), refusal: "value five is not a Kubernetes quantity"},
 		"a property has the name of a label":           {spec: spec("{name: -a, operator: Eq, values: ['5']}"), refusal: "the name of a property must be a label name"},
 	}
+	// The API server would compute this for hours, and this test would end with its timeout.
+	for name, endless := range map[string]string{
+		"a value has a short exponent": "1234567890123456789e1000000000", "a value has a short negative exponent": "1234567890123456789E-1000000000", "a value has no exponent in disguise": "0.1e0000001000000000",
+	} {
+		cases[name] = ruleCase{spec: spec(requirement("Eq", endless)), refusal: "value " + endless + " is not a Kubernetes quantity"}
+		cases[name+", beside another"] = ruleCase{spec: spec(requirement("Ge", "1") + ", " + requirement("Le", endless)), refusal: "value " + endless + " is not a Kubernetes quantity"}
+	}
 	for _, pair := range []struct {
 		a, x, b, y string
 		agree      bool

@@ -73,8 +73,9 @@ func TestEditorOfAPlacedNamespace(t *testing.T) {
 		"an editor evicts the placement of another team": forbidden(editor,
 			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementEviction, metadata: {name: mine},
 				spec: {placementName: bank, clusterName: member-1}}`)),
-		"an editor fills a namespace with more than a placement may select": hoardIsNotPlaced,
-		"an editor takes the places of the overrides of all teams":          overridesOfOthersCount,
+		"an editor fills a namespace with more than a placement may select":       hoardIsNotPlaced,
+		"an editor takes the places of the overrides of all teams":                overridesOfOthersCount,
+		"an editor writes texts that take the agents of members hours to compare": textsThatCostHours,
 		"an administrator of a namespace becomes one of the cluster by a role binding": refused(namespaceAdmin,
 			creates(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: shop, name: mine},
 				roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
@@ -104,6 +105,9 @@ func TestWriterOfResourceEnvelopes(t *testing.T) {
 		"a ResourceEnvelope holds an object of an API that the operator skips": envelopeFails(
 			`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: shop, name: open}, spec: {podSelector: {}}}`,
 			"NetworkPolicy shop/open is of a kind that the hub agent's flag --skipped-propagating-apis names"),
+		"a ResourceEnvelope holds a quantity that takes the API servers of members hours to read": envelopeFails(
+			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: costly}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: "`+hours+`"}}}}`,
+			"field spec.resources.requests.storage "+unread),
 		"a ResourceEnvelope holds another envelope": envelopeFails(
 			`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceEnvelope, metadata: {name: inner}, data: {seize: `+seize+`}}`, "envelopes cannot be nested"),
 		"a ResourceEnvelope holds a cluster-scoped object of a kind that only members serve": unknownKindStaysOut,

@@ -75,6 +75,7 @@ func TestTokenOfAMember(t *testing.T) {
 		"a member fills the hub with conditions":                 refused(thief, patches(work, reportOf(200, 10), "status"), "Too many: 200: must have at most"),
 		"a member fills the hub with a property": refused(thief, reportsProperty(),
 			"Too long"),
+		"a member reports a property that takes the hub hours to compare":                             reportedQuantity,
 		"a member reports a value of a status that is no value of a label for its length":             refused(thief, patches(work, reportOfState(1, 64), "status"), "Too long: may not be more than 63"),
 		"a member fills the hub with values of a status":                                              refused(thief, patches(work, reportOfState(21, 1), "status"), "Too many: 21: must have at most 20"),
 		"a member reports values of a status for labels and objects that the placement does not name": stateIsNoWayIn,

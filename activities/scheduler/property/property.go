@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 // Reader reads one property of a cluster; false if the cluster does not report it, or
@@ -61,7 +62,7 @@ func reportedProperty(name clusterv1beta1.PropertyName) Reader {
 		if !ok {
 			return resource.Quantity{}, false
 		}
-		value, err := resource.ParseQuantity(said.Value)
+		value, err := quantity.Parse(said.Value)
 		return value, err == nil
 	}
 }

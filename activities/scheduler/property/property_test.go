@@ -1,6 +1,7 @@
 package property_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,4 +38,15 @@ func TestResourcesAreReadByTheNamesThatAPolicyCanHave(t *testing.T) {
 func TestWhatChangesAboutAResourceHasTheSameName(t *testing.T) {
 	assert.Equal(t, []string{"resources.kubernetes-fleet.io/available-nvidia.com.gpu"}, property.Changed(clusterWith("8"), clusterWith("7")))
 	assert.Empty(t, property.Changed(clusterWith("8"), clusterWith("8")))
+}
+
+// A test that computes the quantity, which takes hours, ends with its timeout.
+func TestWhatAMemberReportsIsNotComputedAtAnyCost(t *testing.T) {
+	cluster := &clusterv1beta1.MemberCluster{Status: clusterv1beta1.MemberClusterStatus{Properties: map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+		"example.com/cost": {Value: "1234567890123456789e1000000000"}, "example.com/long": {Value: strings.Repeat("1", 500_000)}, "example.com/fair": {Value: "3e2"},
+	}}}
+	for name, want := range map[string]bool{"example.com/cost": false, "example.com/long": false, "example.com/fair": true} {
+		_, ok := property.NewReader(name)(cluster)
+		assert.Equal(t, want, ok, name)
+	}
 }

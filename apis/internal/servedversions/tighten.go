@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"strings"
+
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 // The forms that Kubernetes gives to the keys and values of labels.
@@ -16,10 +18,6 @@ const (
 // timestamp is what Go can read of what the format date-time admits: that has small letters, too, any character before
 // the fraction of a second, and time zones of any offset.
 const timestamp = `^[0-9-]{10}T[0-9:]{8}(\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
-
-// quantity is what Go can read of what the pattern of controller-gen admits: that has exponents of any length, too, even
-// with fractions.
-const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
 
 // tighten makes a schema refuse what its format admits and the agents could not use. That is more than a matter of one
 // object: an agent that cannot read one object of a kind gets to see none of them.
@@ -47,8 +45,8 @@ func tightenValue(schema map[string]any) {
 	switch {
 	case schema["format"] == "date-time" && !hasPattern:
 		schema["pattern"] = timestamp
-	case isQuantity(schema):
-		schema["pattern"] = quantity
+	case isQuantity(schema): // the pattern of controller-gen has exponents of any length, too, even with fractions
+		schema["pattern"] = quantity.Pattern
 	case schema["x-kubernetes-int-or-string"] == true:
 		schema["maximum"] = math.MaxInt32
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
+
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 // MaxDividedWorkloads is how many workloads of a placement are divided at most.
@@ -162,7 +165,8 @@ func readPodRequests(object *unstructured.Unstructured) corev1.ResourceList {
 		return nil
 	}
 	pod := &corev1.Pod{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &pod.Spec) != nil {
+	if quantity.CheckContent(reflect.TypeFor[corev1.PodSpec](), template) != nil ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(template, &pod.Spec) != nil {
 		return nil
 	}
 	requestLimits(pod.Spec.InitContainers)

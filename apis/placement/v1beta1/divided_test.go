@@ -132,13 +132,14 @@ func TestWhatAPodRequestsIsReadAsTheSchedulerCountsIt(t *testing.T) {
 		spec string
 		want map[string]string
 	}{
-		"nothing":                                 {spec: `{"containers":[{"name":"a"}]}`, want: map[string]string{}},
-		"containers are added up":                 {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"500m","memory":"1Gi"}}},{"name":"b","resources":{"requests":{"cpu":1}}}]}`, want: map[string]string{"cpu": "1500m", "memory": "1Gi"}},
-		"init containers count by the largest":    {spec: `{"initContainers":[{"name":"i","resources":{"requests":{"cpu":"3"}}}],"containers":[{"name":"a","resources":{"requests":{"cpu":"1","memory":"1Gi"}}}]}`, want: map[string]string{"cpu": "3", "memory": "1Gi"}},
-		"overhead is added":                       {spec: `{"overhead":{"cpu":"250m"},"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}`, want: map[string]string{"cpu": "1250m"}},
-		"a limit alone is a request, too":         {spec: `{"containers":[{"name":"a","resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"1"}}}]}`, want: map[string]string{"cpu": "1", "memory": "1Gi"}},
-		"a request of 0 is none":                  {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"0"}}}]}`, want: map[string]string{}},
-		"what cannot be read tells of no request": {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"much"}}}]}`, want: map[string]string{}},
+		"nothing":                                              {spec: `{"containers":[{"name":"a"}]}`, want: map[string]string{}},
+		"containers are added up":                              {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"500m","memory":"1Gi"}}},{"name":"b","resources":{"requests":{"cpu":1}}}]}`, want: map[string]string{"cpu": "1500m", "memory": "1Gi"}},
+		"init containers count by the largest":                 {spec: `{"initContainers":[{"name":"i","resources":{"requests":{"cpu":"3"}}}],"containers":[{"name":"a","resources":{"requests":{"cpu":"1","memory":"1Gi"}}}]}`, want: map[string]string{"cpu": "3", "memory": "1Gi"}},
+		"overhead is added":                                    {spec: `{"overhead":{"cpu":"250m"},"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}`, want: map[string]string{"cpu": "1250m"}},
+		"a limit alone is a request, too":                      {spec: `{"containers":[{"name":"a","resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"1"}}}]}`, want: map[string]string{"cpu": "1", "memory": "1Gi"}},
+		"a request of 0 is none":                               {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"0"}}}]}`, want: map[string]string{}},
+		"what would take hours to compute tells of no request": {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"1234567890123456789e1000000000"}}}]}`, want: map[string]string{}},
+		"what cannot be read tells of no request":              {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"much"}}}]}`, want: map[string]string{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			manifest := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":` + test.spec + `}}}`)

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/document"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -212,7 +212,10 @@ func (o *initOptions) applyDefinitions(ctx context.Context) error {
 			return fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
 		}
 		definition := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(data, &definition.Object); err != nil {
+		if data, err = document.ToJSON(data); err != nil {
+			return fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
+		}
+		if err := definition.UnmarshalJSON(data); err != nil {
 			return fmt.Errorf("reading the definition %s: %w", entry.Name(), err)
 		}
 		if err := write.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), client.ForceOwnership); err != nil {

@@ -2,6 +2,8 @@ package command
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,14 +15,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/document"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
-
-// readAhead is how much of a file is looked at to tell YAML from JSON.
-const readAhead = 4096
 
 // stdinName is what a user calls the standard input by, stdinSource what messages do.
 const (
@@ -100,22 +99,48 @@ func readManifestFile(path string) ([]manifest, error) {
 
 // decodeManifests reads documents of YAML or JSON; empty ones do not count.
 func decodeManifests(source string, in io.Reader) (found []manifest, err error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bufio.NewReader(in), readAhead)
+	parts := yaml.NewYAMLReader(bufio.NewReader(in))
 	for {
-		document, content := runtime.RawExtension{}, map[string]any{}
-		err := decoder.Decode(&document)
+		part, err := parts.Read()
 		if errors.Is(err, io.EOF) {
 			return found, nil
 		}
-		if err == nil && len(document.Raw) > 0 {
-			err = json.Unmarshal(document.Raw, &content) // with integers as such
-		}
-		if err == nil && len(content) > 0 {
-			found, err = appendFlat(found, source, &unstructured.Unstructured{Object: content})
+		for _, text := range splitJSON(part) {
+			var value any
+			if value, err = document.Decode(text); err != nil {
+				break
+			}
+			content, is := value.(map[string]any)
+			if !is && value != nil {
+				err = errors.New("a document is no object")
+			}
+			if len(content) > 0 {
+				found, err = appendFlat(found, source, &unstructured.Unstructured{Object: content})
+			}
+			if err != nil {
+				break
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading manifests of %s: %w", source, err)
 		}
+	}
+}
+
+// splitJSON splits objects of JSON that follow each other; anything else stays as it is.
+func splitJSON(text []byte) [][]byte {
+	var parts [][]byte
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var part json.RawMessage
+		err := decoder.Decode(&part)
+		if errors.Is(err, io.EOF) {
+			return parts
+		}
+		if err != nil {
+			return [][]byte{text}
+		}
+		parts = append(parts, part)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/document"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -56,7 +57,7 @@ func (p *propagation) readFieldOverrides(in Input, overriders fields) ([]patchMa
 }
 
 // apply applies the operations to a document. Errors do not show it: it may be secret.
-func (o *fieldOverride) apply(document string) (string, error) {
+func (o *fieldOverride) apply(text string) (string, error) {
 	operations, err := json.Marshal(toPatch(append(o.JSON, o.YAML...)))
 	if err != nil {
 		return "", fmt.Errorf("encoding the operations: %w", err)
@@ -65,7 +66,7 @@ func (o *fieldOverride) apply(document string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the operations: %w", err)
 	}
-	data, err := yaml.YAMLToJSON([]byte(document))
+	data, err := document.ToJSON([]byte(text))
 	if err != nil {
 		return "", errors.New("it is neither JSON nor YAML")
 	}

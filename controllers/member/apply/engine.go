@@ -112,6 +112,9 @@ func isUnknownKind(err error) bool {
 // if nothing differs. An error means that the cluster could not be reached, which says nothing
 // about the manifest.
 func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, error) {
+	if problem := quantityProblem(req.Manifest.Object); problem != nil {
+		return Result{}, problem, nil
+	}
 	result, problem, err := retryOnConflict(func() (Result, *Problem, error) { return e.applyOnce(ctx, req) })
 	switch {
 	case err == nil:
@@ -142,6 +145,9 @@ func retryOnConflict(attempt func() (Result, *Problem, error)) (result Result, p
 // Diff compares the object with its manifest, without regard to owners, and writes nothing. The
 // problem says why it could not be compared.
 func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error) {
+	if problem := quantityProblem(req.Manifest.Object); problem != nil {
+		return Result{}, problem, nil
+	}
 	result, problem, err := retryOnConflict(func() (Result, *Problem, error) {
 		live, err := e.readObject(ctx, req.Manifest.Identifier)
 		if apierrors.IsNotFound(err) || isUnknownKind(err) {

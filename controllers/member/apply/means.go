@@ -4,8 +4,9 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 // isEquivalent tells whether two objects of a built-in kind are the same although they are written
@@ -18,7 +19,11 @@ func isEquivalent(typed runtime.Object, a, b map[string]any) bool {
 	if typed == nil || !isSameInOtherStyle(a, b) {
 		return false
 	}
-	x, y := reflect.New(reflect.TypeOf(typed).Elem()), reflect.New(reflect.TypeOf(typed).Elem())
+	of := reflect.TypeOf(typed).Elem()
+	if quantity.CheckContent(of, a) != nil || quantity.CheckContent(of, b) != nil {
+		return false
+	}
+	x, y := reflect.New(of), reflect.New(of)
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(a, x.Interface()) != nil ||
 		runtime.DefaultUnstructuredConverter.FromUnstructured(b, y.Interface()) != nil {
 		return false
@@ -76,10 +81,10 @@ func isEmpty(value any) bool {
 }
 
 func sameQuantity(a, b string) bool {
-	x, err := resource.ParseQuantity(a)
+	x, err := quantity.Parse(a)
 	if err != nil {
 		return false
 	}
-	y, err := resource.ParseQuantity(b)
+	y, err := quantity.Parse(b)
 	return err == nil && x.Cmp(y) == 0
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -11,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 // Problem is why a manifest cannot be applied, as it is reported.
@@ -51,6 +54,19 @@ func unknownKindProblem(gvk schema.GroupVersionKind) *Problem {
 		Message: fmt.Sprintf("The cluster has no kind %s in %s; the object is applied once the cluster has it, for example after its CustomResourceDefinition is installed",
 			gvk.Kind, gvk.GroupVersion()),
 	}
+}
+
+// quantityProblem says that an object of a built-in kind has a quantity that the API server would compute for a long time, with every
+// attempt to apply it; nil if it has none.
+func quantityProblem(object *unstructured.Unstructured) *Problem {
+	typed, err := scheme.Scheme.New(object.GroupVersionKind())
+	if err != nil {
+		return nil // the cluster knows the kind by a definition, which bounds its texts itself
+	}
+	if err = quantity.CheckContent(reflect.TypeOf(typed), object.Object); err != nil {
+		return &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: fmt.Sprintf("The object is not applied: %v", err), NoRetry: true}
+	}
+	return nil
 }
 
 // scopeProblem says that an object has a namespace though its kind has none on the cluster, or the

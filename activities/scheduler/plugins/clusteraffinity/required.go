@@ -11,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/property"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 // required is one required term; name, labels and properties must all match.
@@ -94,7 +95,7 @@ func newRequirement(spec placementv1beta1.PropertySelectorRequirement) (requirem
 	if len(spec.Values) != 1 {
 		return requirement{}, fmt.Errorf("operator %s takes exactly one value, not %d", spec.Operator, len(spec.Values))
 	}
-	value, err := resource.ParseQuantity(spec.Values[0])
+	value, err := quantity.Parse(spec.Values[0])
 	if err != nil {
 		return requirement{}, fmt.Errorf("value %q is not a quantity: %w", spec.Values[0], err)
 	}
