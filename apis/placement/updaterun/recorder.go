@@ -319,7 +319,10 @@ func (r Recorder) StageSucceeded(stage *placementv1beta1.StageUpdatingStatus) {
 	if len(stage.Clusters) == 0 {
 		reason, message = placementv1beta1.ReasonStageUpdatingSkippedNoClusters, "Stage skipped because it has no clusters"
 	}
-	if r.afterTasksBegan(stage) == nil || r.words().StageSucceeded != "" {
+	switch {
+	case len(stage.Clusters) == 0 && r.words().StageSucceeded != "":
+		r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, reason, message)
+	case r.afterTasksBegan(stage) == nil || r.words().StageSucceeded != "":
 		r.endProgress(stage)
 	}
 	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, reason, message)
