@@ -102,6 +102,37 @@ func TestAStopAtAGateSaysSoUntilTheRunIsResumed(t *testing.T) {
 	})
 }
 
+// Clients that wait for observedGeneration find the run's in every condition once it goes on, as with KubeFleet.
+func TestAResumedRunLiftsTheObservedGenerationOfAllConditions(t *testing.T) {
+	h := updated(t)
+	h.gates("staging", 0)
+	h.wish(placementv1beta1.StateStop)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Generation = 2 })
+	must(h, h.acts.PauseRun, refOf("example-run-2"))
+	h.wish(placementv1beta1.StateRun)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Generation = 3 })
+	h.gates("staging", 0)
+	status := h.run("example-run-2").Status
+	sets := [][]metav1.Condition{status.Conditions}
+	for _, stage := range status.StagesStatus {
+		sets = append(sets, stage.Conditions)
+		for _, task := range stage.AfterStageTaskStatus {
+			sets = append(sets, task.Conditions)
+		}
+		for _, cluster := range stage.Clusters {
+			sets = append(sets, cluster.Conditions)
+		}
+	}
+	for _, conditions := range sets {
+		for _, c := range conditions {
+			assert.EqualValues(t, 3, c.ObservedGeneration, "%s %s: %s", c.Type, c.Reason, c.Message)
+		}
+	}
+	unchanged := h.run("example-run-2").ResourceVersion
+	h.gates("staging", 0)
+	assert.Equal(t, unchanged, h.run("example-run-2").ResourceVersion, "another look writes nothing")
+}
+
 // What a cluster runs does not change while its run stands still: that time counts.
 func TestTheTimeThatARunStandsStillCountsAsSoaked(t *testing.T) {
 	soak := func(h *hub) act.GateState { return h.gates("staging", 0) }
