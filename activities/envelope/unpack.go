@@ -46,7 +46,8 @@ func Identify(manifest []byte) (placementv1beta1.EnvelopeIdentifier, bool) {
 
 // Unpack takes the objects out of an envelope and brings them into the order in
 // which they can depend on each other. A broken rule gives an *Error that names
-// all of them, and no object.
+// all of them, and no object. An object that is there twice comes out twice: the
+// member applies the first and reports the other.
 func Unpack(manifest []byte, rules Rules) (placementv1beta1.EnvelopeIdentifier, []Entry, error) {
 	id, is := Identify(manifest)
 	if !is {
@@ -62,7 +63,6 @@ func Unpack(manifest []byte, rules Rules) (placementv1beta1.EnvelopeIdentifier, 
 		}
 		entries = append(entries, Entry{Key: key, Object: object})
 	}
-	problems = append(problems, findRepeated(entries)...)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
 		return id, nil, &Error{Envelope: id, Problems: problems}
@@ -88,23 +88,6 @@ func readEntries(manifest []byte, id placementv1beta1.EnvelopeIdentifier) (map[s
 		problems = append(problems, Problem{Key: key, Rule: "binaryData holds no objects: write the object as text, under data"})
 	}
 	return content.Data, problems
-}
-
-// findRepeated finds entries that hold the same object, in whatever version.
-func findRepeated(entries []Entry) []Problem {
-	var problems []Problem
-	first := map[ObjectKey]string{}
-	for _, entry := range entries {
-		key := KeyOf(entry.Object)
-		if earlier, twice := first[key]; twice {
-			problems = append(problems, Problem{
-				Key: entry.Key, Rule: fmt.Sprintf("%s is under key %q as well: remove one of the two", key, earlier),
-			})
-			continue
-		}
-		first[key] = entry.Key
-	}
-	return problems
 }
 
 // sortEntries puts entries into the order of a snapshot.

@@ -89,6 +89,12 @@ func TestUnpack(t *testing.T) {
 		"objects of one name and different kinds": {
 			resourceEnvelope("{a: {apiVersion: v1, kind: Secret, metadata: {name: config}}, b: " + cm + "}"),
 			[]string{"a: Secret app/config", "b: ConfigMap app/config"}},
+		"the same object twice, which the member tells apart": {
+			resourceEnvelope("{b: " + cm + ", c: " + cm + ", a: " + cm + "}"),
+			[]string{"a: ConfigMap app/config", "b: ConfigMap app/config", "c: ConfigMap app/config"}},
+		"whatever the version": {
+			resourceEnvelope("{a: {apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: d}}, b: {apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: app}}}"),
+			[]string{"b: Deployment app/d", "a: Deployment app/d"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -130,9 +136,6 @@ func TestUnpackRefuses(t *testing.T) {
 			clusterEnvelope("{a: {apiVersion: placement.kubernetes-fleet.io/v1, kind: AppliedWork, metadata: {name: a}}}"), []string{"AppliedWork a is of the fleet's own API group", "never placed"}},
 		"a reserved namespace": {
 			clusterEnvelope("{ns: {apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}}"), []string{`namespace "kube-system" is reserved`}},
-		"the same object twice, whatever the version": {
-			resourceEnvelope("{a: {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}, b: {apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: d, namespace: app}}}"),
-			[]string{`key "b": Deployment app/d is under key "a" as well`}},
 		"a list": {
 			resourceEnvelope("{l: {apiVersion: v1, kind: List, metadata: {name: l, namespace: app}, items: []}}"), []string{"it is a list", "a key of its own"}},
 		"no kind":                     {resourceEnvelope("{a: {apiVersion: v1, metadata: {name: a}}}"), []string{"kind is missing"}},

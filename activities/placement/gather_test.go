@@ -20,26 +20,26 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-func TestAnObjectThatSeveralSelectorsSelectIsPlacedOnce(t *testing.T) {
+func TestAnObjectThatSeveralSelectorsSelectIsRefused(t *testing.T) {
 	app := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "app"}
 	byLabel := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "app"}}}
 	alone := app
 	alone.SelectionScope = placementv1beta1.NamespaceOnly
-	results := map[string]string{}
 	for name, terms := range map[string][]placementv1beta1.ResourceSelectorTerm{
-		"by one selector":          {app},
 		"by two":                   {app, byLabel},
 		"by two that are the same": {app, app},
 		"by two of which one leaves the contents out": {alone, byLabel},
 	} {
-		h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.ResourceSelectors = terms }), namespace("app"), configMap("a", "1"))
-		result, err := h.activities().SelectResources(t.Context(), ref)
-		require.NoError(t, err)
-		assert.False(t, result.Invalid, name)
-		assert.Len(t, h.snapshots()["crp-0-snapshot"].Spec.SelectedResources, 2, name)
-		results[result.Hash+" "+h.verdict().Inputs] = name
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.ResourceSelectors = terms }), namespace("app"), configMap("a", "1"))
+			result, err := h.activities().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			assert.True(t, result.Invalid)
+			assert.Contains(t, h.verdict().Error, `resourceSelectors[0] and resourceSelectors[1] both select Namespace (v1) "app"`)
+			assert.NotEmpty(t, h.verdict().Inputs, "a change of what is selected has it looked at again")
+			assert.Empty(t, h.snapshots())
+		})
 	}
-	assert.Len(t, results, 1, "all select the same")
 }
 
 func TestAHundredSelectorsOfWhichSomeSelectNothing(t *testing.T) {

@@ -2,6 +2,8 @@ package placement_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,6 +103,37 @@ func TestASnapshotOfAnotherAuthorIsRecognisedByItsContent(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, result.Created)
 		assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+	}
+	h.change(configMap("a", "2"))
+	_, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names())
+}
+
+// An earlier version stated another hash of the same content: neither a snapshot nor a rollout comes of that.
+func TestASnapshotThatStatesTheHashOfAnEarlierVersionIsKept(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	made := &placementv1beta1.ClusterResourceSnapshot{}
+	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, made))
+	now, earlier := made.Annotations[placementv1beta1.ResourceGroupHashAnnotation], sha256.New()
+	for _, resource := range made.Spec.SelectedResources {
+		fmt.Fprintf(earlier, "%s\n", resource.Raw)
+	}
+	stated := hex.EncodeToString(earlier.Sum(nil))
+	made.Annotations[placementv1beta1.ResourceGroupHashAnnotation] = stated
+	require.NoError(t, h.Update(t.Context(), made))
+	placement := h.placement()
+	placement.Annotations[placementv1beta1.SelectionVerdictAnnotation] = strings.ReplaceAll(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation], now, stated)
+	require.NoError(t, h.Update(t.Context(), placement))
+
+	for range 2 {
+		result, err := h.activities().SelectResources(t.Context(), ref)
+		require.NoError(t, err)
+		assert.False(t, result.Created)
+		assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+		assert.Equal(t, now, h.verdict().Hash)
 	}
 	h.change(configMap("a", "2"))
 	_, err = h.activities().SelectResources(t.Context(), ref)

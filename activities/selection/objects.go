@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,8 @@ func readSelected(ctx context.Context, reader dynamic.Interface, selection *snap
 	if err := runQueries(ctx, reader, inner, counted); err != nil {
 		return selectedObjects{}, err
 	}
-	return mergeAnswers(slices.Concat(outer, inner)), requireNamespace(outer)
+	selected, twice := mergeAnswers(slices.Concat(outer, inner))
+	return selected, cmp.Or(requireNamespace(outer), twice)
 }
 
 // requireNamespace refuses a Namespace that is selected as the home of what other selectors select and that cannot be
@@ -126,27 +128,29 @@ func queriesInside(selection *snapshot.Selection, catalog *snapshot.Catalog, out
 	return queries
 }
 
-// mergeAnswers joins the answers. An object that several selectors select counts once,
-// in the version that the first of them has found.
-func mergeAnswers(queries []*objectQuery) selectedObjects {
-	var all selectedObjects
-	seen := map[snapshot.Identity]bool{}
+// mergeAnswers joins the answers. An object that two selectors select counts once, and is refused as in KubeFleet: the
+// error is an InvalidError that names both.
+func mergeAnswers(queries []*objectQuery) (all selectedObjects, twice error) {
+	finder := map[snapshot.Identity]*objectQuery{}
 	for _, q := range queries {
 		if q.rule.Name != "" && len(q.found) == 0 {
 			all.missing = append(all.missing, q.rule.Missing(q.unfit))
 		}
 		for _, item := range q.found {
 			id := snapshot.Identity{GroupKind: item.GroupKind, Namespace: item.Namespace, Name: item.Name}
-			if seen[id] {
+			if first, found := finder[id]; found {
+				if twice == nil && first != q {
+					twice = q.rule.SelectedTwice(first.rule, item.Identity)
+				}
 				continue
 			}
-			seen[id] = true
+			finder[id] = q
 			all.items = append(all.items, item)
 			all.candidates = append(all.candidates, item.Identity)
 		}
 	}
 	all.inputs = snapshot.Fingerprint(all.candidates)
-	return all
+	return all, twice
 }
 
 // runQueries answers queries, several at a time.

@@ -53,8 +53,17 @@ func (w snapshotWriter) storeContent(ctx context.Context, existing *series, cont
 	if err := w.adoptAll(ctx, existing.inherited); err != nil {
 		return storedSnapshot{}, err
 	}
-	if err := w.storeParts(ctx, target, content.Hash, group); err != nil {
-		return storedSnapshot{}, err
+	if !target.isComplete() {
+		hash := content.Hash
+		if target.master != nil {
+			hash = target.statedHash() // parts that are lost are those of the master that is there
+			for _, part := range group[1:] {
+				part.GetAnnotations()[snapshot.PartOfAnnotation] = hash
+			}
+		}
+		if err := w.storeParts(ctx, target, hash, group); err != nil {
+			return storedSnapshot{}, err
+		}
 	}
 	if target.master == nil {
 		if err := w.storeMaster(ctx, group[0], content.Hash, len(group)); err != nil {
@@ -223,8 +232,13 @@ func (w snapshotWriter) adoptAll(ctx context.Context, inherited []*metav1.Partia
 }
 
 // recognizeContent finds out whether the latest snapshot, if another author has made it, has the content: it states a hash of
-// its own then, and is read. Once that is known, the verdict on the placement says it.
+// its own then, and is read. Once that is known, the verdict on the placement says it. The hash that earlier versions stated is
+// known without reading.
 func (w snapshotWriter) recognizeContent(ctx context.Context, latest *snapshotGroup, content snapshot.Content) error {
+	if latest != nil && latest.isComplete() && latest.contentHash() == content.FormerHash {
+		latest.content = content.Hash
+		return nil
+	}
 	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash || lastVerdict(w.placement).Snapshot == latest.master.Name {
 		return nil
 	}

@@ -30,8 +30,10 @@ const ObjectLimit = 1_500_000
 // Content is what a snapshot holds, in order: one JSON document per object.
 type Content struct {
 	Manifests [][]byte
-	// Hash tells contents apart.
+	// Hash tells contents apart. It is the one that KubeFleet states for the same content.
 	Hash string
+	// FormerHash is what earlier versions stated: a snapshot that states it has the same content.
+	FormerHash string
 	// Envelopes is how many of the objects are envelopes.
 	Envelopes int
 	// Replicas is how many replicas workloads ask for that are divided over clusters, as a snapshot notes it.
@@ -46,7 +48,7 @@ func (c *Content) Divide(demands []placementv1beta1.ReplicaDemand) error {
 		return nil
 	}
 	without, err := placementv1beta1.WithoutReplicas(c.Manifests, demands)
-	c.Hash = Hash(without)
+	c.Hash, c.FormerHash = Hash(without), formerHash(without)
 	return err
 }
 
@@ -63,7 +65,7 @@ func NewContent(selected []Item) Content {
 		}
 		content.Manifests = append(content.Manifests, items[i].Manifest)
 	}
-	content.Hash = Hash(content.Manifests)
+	content.Hash, content.FormerHash = Hash(content.Manifests), formerHash(content.Manifests)
 	return content
 }
 
@@ -89,8 +91,23 @@ func FormatBytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Hash is the SHA-256 of manifests in their order, in hexadecimal digits.
+// Hash is the SHA-256 of what the spec of a snapshot with these manifests is as JSON, in hexadecimal digits.
 func Hash(manifests [][]byte) string {
+	digest := sha256.New()
+	// Writing to a hash never fails.
+	_, _ = io.WriteString(digest, `{"selectedResources":[`)
+	for i, manifest := range manifests {
+		if i > 0 {
+			_, _ = io.WriteString(digest, ",")
+		}
+		digest.Write(manifest)
+	}
+	_, _ = io.WriteString(digest, "]}")
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// formerHash is the SHA-256 of manifests in their order, in hexadecimal digits.
+func formerHash(manifests [][]byte) string {
 	digest := sha256.New()
 	for _, manifest := range manifests {
 		digest.Write(manifest)

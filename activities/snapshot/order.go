@@ -56,7 +56,7 @@ func Sort(objects []*unstructured.Unstructured) {
 	})
 }
 
-// sortByPlace asks for the place of each only once.
+// sortByPlace asks for the place of each only once. What has the same place stays in its order.
 func sortByPlace[T any](all []T, tell func(*T) place) {
 	type placed struct {
 		place
@@ -66,7 +66,7 @@ func sortByPlace[T any](all []T, tell func(*T) place) {
 	for i := range all {
 		sorted[i] = placed{tell(&all[i]), all[i]}
 	}
-	slices.SortFunc(sorted, func(a, b placed) int { return comparePlaces(a.place, b.place) })
+	slices.SortStableFunc(sorted, func(a, b placed) int { return comparePlaces(a.place, b.place) })
 	for i := range sorted {
 		all[i] = sorted[i].value
 	}

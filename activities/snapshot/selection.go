@@ -212,6 +212,13 @@ func (r Rule) NamespaceMissing(unfit bool) error {
 	return newInvalidError("NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected: %s", r.Missing(unfit))
 }
 
+// SelectedTwice refuses an object that another rule has selected before. It ends with KubeFleet's sentence.
+func (r Rule) SelectedTwice(first Rule, object Identity) error {
+	name := placementv1beta1.Scope{Namespace: object.Namespace}.String() + object.Name
+	return newInvalidError("resourceSelectors[%d] and resourceSelectors[%d] both select %s %q: change one of them so that each object is selected once, "+
+		"or remove it (found duplicate resource)", first.Index, r.Index, r.Kind, name)
+}
+
 // All is a rule that selects every object of a kind.
 func All(kind Kind) Rule {
 	return Rule{Kind: kind, Labels: labels.Everything()}

@@ -70,10 +70,12 @@ func (s runStore) recordStatus(ctx context.Context, run placementv1beta1.UpdateR
 		}
 		first = false
 		before := placementv1beta1.DeepCopyOf(run)
-		record(updaterun.Recorder{Run: run, Now: s.clock.Now()})
+		recorder := updaterun.Recorder{Run: run, Now: s.clock.Now()}
+		record(recorder)
 		if statusEqual(before, run) {
 			return nil
 		}
+		recorder.Observed()
 		began := s.clock.Now()
 		defer func() { s.pace.observeWrite(s.clock.Since(began)) }()
 		return s.client.Status().Update(ctx, run)

@@ -35,15 +35,15 @@ func stageStateOf(run placementv1beta1.UpdateRunObject, i int) act.StageState {
 	out.Done, out.InFlight = updaterun.CountIn(stage, updaterun.PhaseSucceeded), updaterun.CountIn(stage, updaterun.PhaseRunning)
 	out.Failed, out.Skipped = updaterun.CountIn(stage, updaterun.PhaseFailed), updaterun.CountIn(stage, updaterun.PhaseSkipped)
 	out.TasksBefore, out.TasksAfter = typesToDo(run, i, stagetask.Before), typesToDo(run, i, stagetask.After)
-	out.Phase = phaseOf(stage, out, updaterun.OverBudget(run, i))
+	out.Phase = phaseOf(stage, out, updaterun.StageConfig(run, i), updaterun.OverBudget(run, i))
 	return out
 }
 
-func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState, overBudget bool) string {
+func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState, config placementv1beta1.StageConfig, overBudget bool) string {
 	switch {
 	case updaterun.StageOver(stage):
 		return act.PhaseSucceeded
-	case updaterun.AfterTasksBegan(stage) != nil, stage.StartTime != nil && updaterun.StageUpdated(stage) && !overBudget:
+	case updaterun.AfterTasksBegan(stage, config) != nil, stage.StartTime != nil && updaterun.StageUpdated(stage) && !overBudget:
 		return act.PhaseGates
 	case stage.StartTime != nil && len(s.TasksBefore) == 0:
 		return act.PhaseUpdating

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +60,77 @@ func TestAStopInAStageSaysSoUntilTheRunIsResumed(t *testing.T) {
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
 	assert.Equal(t, isStarted, progressingOf(h))
 	assert.Equal(t, "Progressing=True StageUpdatingStarted: Clusters in the stage started updating", h.stageSays(1))
+}
+
+// A stage that waits for a gate says that it is stopped, and waits on as before when it is resumed.
+func TestAStopAtAGateSaysSoUntilTheRunIsResumed(t *testing.T) {
+	const stopped = "Progressing=False StageUpdatingStopped: All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed"
+	since := func(h *hub) time.Time {
+		return meta.FindStatusCondition(h.run("example-run-2").Status.StagesStatus[0].Conditions, "Progressing").LastTransitionTime.Time
+	}
+	t.Run("after a stage", func(t *testing.T) {
+		h := updated(t)
+		h.gates("staging", 0)
+		waits, began := h.stageSays(0), since(h)
+		h.clock.Step(20 * time.Second)
+		h.wish(placementv1beta1.StateStop)
+		must(h, h.acts.PauseRun, refOf("example-run-2"))
+		assert.Equal(t, stopped, h.stageSays(0))
+		assert.Equal(t, began, since(h), "since when it waits is kept")
+		assert.Equal(t, act.PhaseGates, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
+		h.clock.Step(time.Second)
+		h.wish(placementv1beta1.StateRun)
+		h.gates("staging", 0)
+		assert.Equal(t, waits, h.stageSays(0))
+		assert.Equal(t, began, since(h))
+	})
+	t.Run("before a stage", func(t *testing.T) {
+		h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
+			s.Stages[0].BeforeStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}
+		})
+		before := act.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
+		must(h, h.acts.CheckGates, before)
+		waits := h.stageSays(0)
+		h.wish(placementv1beta1.StateStop)
+		must(h, h.acts.PauseRun, refOf("example-run-2"))
+		assert.Equal(t, stopped, h.stageSays(0))
+		assert.Equal(t, act.PhaseBeforeGate, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
+		assert.Empty(t, h.stageSays(1), "a stage that has not begun is not stopped")
+		h.wish(placementv1beta1.StateRun)
+		assert.Equal(t, waitsForApproval("example-run-2-before-staging"), must(h, h.acts.CheckGates, before))
+		assert.Equal(t, waits, h.stageSays(0))
+	})
+}
+
+// Clients that wait for observedGeneration find the run's in every condition once it goes on, as with KubeFleet.
+func TestAResumedRunLiftsTheObservedGenerationOfAllConditions(t *testing.T) {
+	h := updated(t)
+	h.gates("staging", 0)
+	h.wish(placementv1beta1.StateStop)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Generation = 2 })
+	must(h, h.acts.PauseRun, refOf("example-run-2"))
+	h.wish(placementv1beta1.StateRun)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Generation = 3 })
+	h.gates("staging", 0)
+	status := h.run("example-run-2").Status
+	sets := [][]metav1.Condition{status.Conditions}
+	for _, stage := range status.StagesStatus {
+		sets = append(sets, stage.Conditions)
+		for _, task := range stage.AfterStageTaskStatus {
+			sets = append(sets, task.Conditions)
+		}
+		for _, cluster := range stage.Clusters {
+			sets = append(sets, cluster.Conditions)
+		}
+	}
+	for _, conditions := range sets {
+		for _, c := range conditions {
+			assert.EqualValues(t, 3, c.ObservedGeneration, "%s %s: %s", c.Type, c.Reason, c.Message)
+		}
+	}
+	unchanged := h.run("example-run-2").ResourceVersion
+	h.gates("staging", 0)
+	assert.Equal(t, unchanged, h.run("example-run-2").ResourceVersion, "another look writes nothing")
 }
 
 // What a cluster runs does not change while its run stands still: that time counts.

@@ -72,3 +72,21 @@ func said(conditions []metav1.Condition, kind string) string {
 	}
 	return string(c.Status) + " " + c.Reason
 }
+
+// A stage without clusters is skipped; KubeFleet of 2026 says so in the condition Progressing, too.
+func TestASkippedStageIsToldInTheWordsOfTheRun(t *testing.T) {
+	for vocabulary, want := range map[placementv1beta1.Vocabulary]string{
+		placementv1beta1.VocabularySeeds:     "False StageUpdatingSucceeded",
+		placementv1beta1.VocabularyKubeFleet: "False StageUpdatingSkippedNoClusters",
+	} {
+		t.Run(string(vocabulary), func(t *testing.T) {
+			h := printedHub(t, strategyOf(ofEnvironment("nowhere", "", approvalTask), ofEnvironment("staging", "")), runObject("example-run", "0"), "staging")
+			h.acts.Vocabulary = vocabulary
+			d := begun(t, h, "example-run")
+			assert.True(t, d.gates("nowhere", 0).Open)
+			conditions := h.run("example-run").Status.StagesStatus[0].Conditions
+			assert.Equal(t, want, said(conditions, "Progressing"))
+			assert.Equal(t, "True StageUpdatingSkippedNoClusters", said(conditions, "Succeeded"))
+		})
+	}
+}

@@ -3,11 +3,14 @@
 package integration
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -155,6 +158,24 @@ func badSelectorsSayWhatIsWrong(s *spec) {
 			inner.requireQuiet()
 		})
 	}
+}
+
+// objectSelectedTwiceIsRefused selects a namespace by its name and by a label, and takes the second selector away again.
+func objectSelectedTwiceIsRefused(s *spec) {
+	byName := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: s.name}
+	byLabel := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", LabelSelector: &metav1.LabelSelector{
+		MatchLabels: map[string]string{corev1.LabelMetadataName: s.name},
+	}}
+	s.namespaceWithConfigMap()
+	s.place(selecting(byName, byLabel))
+	s.requireInvalid(fmt.Sprintf(`The resource selectors are invalid: resourceSelectors[0] and resourceSelectors[1] both select Namespace (v1) %q: `+
+		`change one of them so that each object is selected once, or remove it (found duplicate resource)`, s.name))
+	s.requireNoWorks()
+	s.requireNothingOn(allMembers...)
+
+	update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) { selecting(byName)(&p.Spec) })
+	s.awaitValue(value1, allMembers...)
+	s.requireAvailable(s.awaitAvailable("0"), "0", "", allMembers...)
 }
 
 // requireInvalid asserts that the placement says what is wrong with its selectors, and nothing else.

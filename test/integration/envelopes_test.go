@@ -205,6 +205,37 @@ func brokenEnvelopeSaysWhatIsWrong(s *spec) {
 	})
 }
 
+// objectTwiceInAnEnvelope has an object under two keys of an envelope, and the rest beside it.
+func objectTwiceInAnEnvelope(s *spec) {
+	s.namespaceWithConfigMap()
+	s.create(s.envelope(map[string]client.Object{"a.yaml": s.config(value1), "b.yaml": s.config(value2), "quota.yaml": s.quota()}))
+	s.place()
+	placed := await(s, s.hub, s.placement(), "to report the object that is there twice", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		for _, entry := range p.Status.PlacementStatuses {
+			if len(entry.FailedPlacements) == 1 {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %s", spoken(p.Status.Conditions))
+	})
+	for _, entry := range placed.Status.PlacementStatuses {
+		for _, failed := range entry.FailedPlacements {
+			require.Equal(s, "config", failed.Name)
+			require.Equal(s, "example", failed.Envelope.Name)
+			require.Equal(s, placementv1beta1.ReasonDuplicated, failed.Condition.Reason)
+			member := s.member(entry.ClusterName)
+			applied := s.config("")
+			require.NoError(s, member.Get(s.Context(), client.ObjectKeyFromObject(applied), applied))
+			require.Equal(s, value1, applied.Data["foo"], "the first key counts")
+			require.NoError(s, member.Get(s.Context(), client.ObjectKeyFromObject(s.quota()), &corev1.ResourceQuota{}), "the rest is applied")
+		}
+	}
+	s.changeEnvelope(map[string]client.Object{"a.yaml": s.config(value1), "quota.yaml": s.quota()})
+	await(s, s.hub, s.placement(), "to be available everywhere", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		return isTrue(p.Status.Conditions, ofPlacement(placementv1beta1.ConditionTypeAvailable), p.Generation)
+	})
+}
+
 func (s *spec) changeAnnotated(text string) {
 	s.Helper()
 	update(s, s.hub, s.annotatedConfigMap(""), func(c *corev1.ConfigMap) { c.Data["quota.yaml"] = text })

@@ -22,14 +22,21 @@ type Budget struct {
 
 // BudgetOf returns the failure budget of a stage.
 func BudgetOf(run placementv1beta1.UpdateRunObject, index int) Budget {
-	config := StageConfig(run, index).FailureBudget
+	clusters := 0
+	if stages := run.GetUpdateRunStatus().StagesStatus; index < len(stages) {
+		clusters = len(stages[index].Clusters)
+	}
+	return readBudget(StageConfig(run, index).FailureBudget, clusters)
+}
+
+func readBudget(config *placementv1beta1.FailureBudget, clusters int) Budget {
 	if config == nil {
 		return Budget{}
 	}
 	budget := Budget{Exists: true, OnExceeded: cmp.Or(config.OnExceeded, placementv1beta1.FailureBudgetWait)}
-	if stages := run.GetUpdateRunStatus().StagesStatus; config.MaxFailures != nil && index < len(stages) {
+	if config.MaxFailures != nil {
 		// Admission has checked its form; what cannot be read allows nothing.
-		failures, _ := intstr.GetScaledValueFromIntOrPercent(config.MaxFailures, len(stages[index].Clusters), false)
+		failures, _ := intstr.GetScaledValueFromIntOrPercent(config.MaxFailures, clusters, false)
 		budget.MaxFailures = max(0, failures)
 	}
 	return budget
@@ -38,8 +45,12 @@ func BudgetOf(run placementv1beta1.UpdateRunObject, index int) Budget {
 // OverBudget says that more clusters of a stage have failed than may. A run that was paused for that reason stays so until
 // its clusters are skipped or tried again.
 func OverBudget(run placementv1beta1.UpdateRunObject, index int) bool {
-	budget := BudgetOf(run, index)
-	return budget.Exists && CountIn(&run.GetUpdateRunStatus().StagesStatus[index], PhaseFailed) > budget.MaxFailures
+	return isOverBudget(&run.GetUpdateRunStatus().StagesStatus[index], StageConfig(run, index))
+}
+
+func isOverBudget(stage *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig) bool {
+	budget := readBudget(config.FailureBudget, len(stage.Clusters))
+	return budget.Exists && CountIn(stage, PhaseFailed) > budget.MaxFailures
 }
 
 // BudgetExceededText says which clusters of a stage failed, and how many may.

@@ -131,16 +131,34 @@ func StageUpdated(stage *placementv1beta1.StageUpdatingStatus) bool {
 
 // AfterTasksBegan returns the condition that says since when a stage, all of whose clusters are updated, waits for the
 // tasks after it, or has waited for them; nil if it does not. The wait for the tasks before a stage has the same reason. At
-// the end of the stage some vocabularies change the reason; the time stays.
-func AfterTasksBegan(stage *placementv1beta1.StageUpdatingStatus) *metav1.Condition {
+// the end of the stage some vocabularies change the reason; the time stays, and so it does while the run is stopped.
+func AfterTasksBegan(stage *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig) *metav1.Condition {
 	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	if c == nil || stage.StartTime == nil || !StageUpdated(stage) {
 		return nil
 	}
-	if c.Reason == placementv1beta1.ReasonStageUpdatingWaiting || c.Reason == placementv1beta1.ReasonStageUpdatingSucceeded && len(stage.Clusters) > 0 {
+	switch c.Reason {
+	case placementv1beta1.ReasonStageUpdatingWaiting:
 		return c
+	case placementv1beta1.ReasonStageUpdatingSucceeded:
+		if len(stage.Clusters) > 0 {
+			return c
+		}
+	case placementv1beta1.ReasonStageUpdatingStopped:
+		if !isOverBudget(stage, config) && endedBy(stage, c.LastTransitionTime.Time) {
+			return c
+		}
 	}
 	return nil
+}
+
+// endedBy says that all clusters of a stage were updated by a time. A stage that was stopped earlier than that did not
+// wait for its tasks yet.
+func endedBy(stage *placementv1beta1.StageUpdatingStatus, t time.Time) bool {
+	return !slices.ContainsFunc(stage.Clusters, func(c placementv1beta1.ClusterUpdatingStatus) bool {
+		ended := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded)
+		return ended == nil || ended.LastTransitionTime.After(t)
+	})
 }
 
 // IsStopping says that the user wants a run to stop.

@@ -145,7 +145,7 @@ func (r Recorder) Stopping(stage *placementv1beta1.StageUpdatingStatus) {
 	}
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown,
 		placementv1beta1.ReasonUpdateRunStopping, "The update run is stopping, waiting for the clusters being updated to finish")
-	if stage.StartTime == nil || StageOver(stage) || AfterTasksBegan(stage) != nil {
+	if stage.StartTime == nil || StageOver(stage) || r.afterTasksBegan(stage) != nil {
 		return
 	}
 	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown,
@@ -162,7 +162,6 @@ func (r Recorder) Stopped() {
 		stage := r.Stage(i)
 		if stage.StartTime != nil && len(stage.Clusters) > 0 && StageUpdated(stage) && !OverBudget(r.Run, i) {
 			r.WaitingAfter(stage)
-			continue
 		}
 		r.stopStage(stage)
 	}
@@ -171,8 +170,17 @@ func (r Recorder) Stopped() {
 	}
 }
 
+// isStopped says that a stage was recorded to have stopped.
+func isStopped(stage *placementv1beta1.StageUpdatingStatus) bool {
+	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
+	return c != nil && c.Reason == placementv1beta1.ReasonStageUpdatingStopped
+}
+
+// stopStage records that a stage has stopped. One that waits for its tasks keeps the time since when: the condition is False
+// then, too, and setting it again leaves the time of its transition.
 func (r Recorder) stopStage(stage *placementv1beta1.StageUpdatingStatus) {
-	if stage.StartTime == nil || StageOver(stage) {
+	begun := stage.StartTime != nil || meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing) != nil
+	if !begun || StageOver(stage) {
 		return
 	}
 	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingStopped,
@@ -236,7 +244,7 @@ func (r Recorder) RollbackFailed() bool {
 // StageStarted records that a stage has begun to update clusters.
 func (r Recorder) StageStarted(stage *placementv1beta1.StageUpdatingStatus) {
 	// Only the start time tells the wait after a stage from the wait before it: this comes first.
-	waits, begins := AfterTasksBegan(stage) != nil, stage.StartTime == nil
+	waits, begins := r.afterTasksBegan(stage) != nil, stage.StartTime == nil
 	r.ensureStartTime(stage)
 	if StageOver(stage) || waits || IsStopping(r.Run) && !begins {
 		return
@@ -261,7 +269,8 @@ func (r Recorder) WaitingBefore(stage *placementv1beta1.StageUpdatingStatus) {
 // WaitingAfter records that all clusters of a stage are updated and the tasks after it have begun. A timed wait counts from
 // the transition time. The API keeps whole seconds, so the time is rounded up: no wait is cut short.
 func (r Recorder) WaitingAfter(stage *placementv1beta1.StageUpdatingStatus) {
-	if AfterTasksBegan(stage) != nil || StageOver(stage) {
+	began := r.afterTasksBegan(stage)
+	if StageOver(stage) || began != nil && !isStopped(stage) {
 		return
 	}
 	message := "All clusters in the stage are updated, waiting for after-stage tasks to complete"
@@ -269,7 +278,7 @@ func (r Recorder) WaitingAfter(stage *placementv1beta1.StageUpdatingStatus) {
 		message = "All clusters in the stage are updated" // a stage without tasks has the same reason
 	}
 	r.ensureStartTime(stage) // every cluster may have been skipped before its turn
-	if meta.IsStatusConditionFalse(stage.Conditions, placementv1beta1.ConditionTypeProgressing) {
+	if began == nil && meta.IsStatusConditionFalse(stage.Conditions, placementv1beta1.ConditionTypeProgressing) {
 		// The wait before the stage, and a stopped stage, have the same condition status, but the wait counts from now.
 		meta.RemoveStatusCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	}
@@ -279,6 +288,15 @@ func (r Recorder) WaitingAfter(stage *placementv1beta1.StageUpdatingStatus) {
 	}
 	r.setConditionAt(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
 		placementv1beta1.ReasonStageUpdatingWaiting, message, at)
+}
+
+// afterTasksBegan is AfterTasksBegan of a stage of the run.
+func (r Recorder) afterTasksBegan(stage *placementv1beta1.StageUpdatingStatus) *metav1.Condition {
+	index := slices.IndexFunc(r.Status().StagesStatus, func(s placementv1beta1.StageUpdatingStatus) bool { return s.StageName == stage.StageName })
+	if index < 0 {
+		return AfterTasksBegan(stage, placementv1beta1.StageConfig{}) // the deletion stage
+	}
+	return AfterTasksBegan(stage, StageConfig(r.Run, index))
 }
 
 // CeilSecond rounds a time up to the whole second.
@@ -301,7 +319,10 @@ func (r Recorder) StageSucceeded(stage *placementv1beta1.StageUpdatingStatus) {
 	if len(stage.Clusters) == 0 {
 		reason, message = placementv1beta1.ReasonStageUpdatingSkippedNoClusters, "Stage skipped because it has no clusters"
 	}
-	if AfterTasksBegan(stage) == nil || r.words().StageSucceeded != "" {
+	switch {
+	case len(stage.Clusters) == 0 && r.words().StageSucceeded != "":
+		r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, reason, message)
+	case r.afterTasksBegan(stage) == nil || r.words().StageSucceeded != "":
 		r.endProgress(stage)
 	}
 	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, reason, message)
@@ -372,6 +393,9 @@ func (r Recorder) setClusterCondition(c *placementv1beta1.ClusterUpdatingStatus,
 // ClustersSucceeded records clusters that have reached the run's snapshot.
 func (r Recorder) ClustersSucceeded(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
 	large := IsLarge(r.Run)
+	if !IsStopping(r.Run) && isStopped(stage) && len(clusters) > 0 {
+		r.StageStarted(stage) // a cluster that had failed has recovered: the stage does not wait since it was stopped
+	}
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		r.startCluster(c)
 		r.acceptCluster(c)

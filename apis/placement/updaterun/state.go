@@ -219,7 +219,7 @@ func ReadCluster(status *placementv1beta1.ClusterUpdatingStatus) Cluster {
 
 func readTasks(stage *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig, side stagetask.Side) []stagetask.State {
 	var states []stagetask.State
-	for _, task := range stagetask.List(stage, &config, side, WaitsSince(stage, side)) {
+	for _, task := range stagetask.List(stage, &config, side, WaitsSince(stage, config, side)) {
 		states = append(states, task.Describe())
 	}
 	return states

@@ -91,7 +91,7 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 
 		at(2 * time.Hour).Progressing()
 		at(2 * time.Hour).StageSucceeded(canary)
-		assert.Equal(t, begin.Add(3*time.Minute), updaterun.WaitsSince(canary, stagetask.After), "when it waited is still known")
+		assert.Equal(t, begin.Add(3*time.Minute), updaterun.WaitsSince(canary, updaterun.StageConfig(run, 0), stagetask.After), "when it waited is still known")
 		assert.Equal(t, 1, updaterun.Read(run).Current)
 		at(2*time.Hour).ClustersStarted(rest, []string{"c"})
 		at(2*time.Hour).ClustersRefused(rest, []string{"c"}, map[string]string{"c": "denied by policy"})

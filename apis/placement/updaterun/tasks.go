@@ -12,16 +12,17 @@ import (
 // Tasks returns the tasks on one side of a stage of a run, as it has frozen them.
 func Tasks(run placementv1beta1.UpdateRunObject, index int, side stagetask.Side) []stagetask.Task {
 	stage, config := &run.GetUpdateRunStatus().StagesStatus[index], StageConfig(run, index)
-	return stagetask.List(stage, &config, side, WaitsSince(stage, side))
+	return stagetask.List(stage, &config, side, WaitsSince(stage, config, side))
 }
 
 // WaitsSince is when a stage began to wait for the tasks on one side of it; zero before, and for the tasks before a stage
 // once it has started. It waits for those during it once all of its clusters are updated.
-func WaitsSince(stage *placementv1beta1.StageUpdatingStatus, side stagetask.Side) time.Time {
-	waits := AfterTasksBegan(stage)
+func WaitsSince(stage *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig, side stagetask.Side) time.Time {
+	waits := AfterTasksBegan(stage, config)
 	if side == stagetask.Before {
 		waits = meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
-		if waits != nil && (waits.Reason != placementv1beta1.ReasonStageUpdatingWaiting || stage.StartTime != nil || StageOver(stage)) {
+		if waits != nil && (waits.Reason != placementv1beta1.ReasonStageUpdatingWaiting && waits.Reason != placementv1beta1.ReasonStageUpdatingStopped ||
+			stage.StartTime != nil || StageOver(stage)) {
 			waits = nil
 		}
 	}

@@ -1,5 +1,11 @@
 package v1beta1
 
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
 // Vocabulary chooses between the words that KubeFleet's documentation and its later releases have for the same things:
 // reasons in statuses, and names of approval requests. It changes nothing but words.
 //
@@ -76,6 +82,11 @@ func VocabularyOf(run UpdateRunObject) Vocabulary {
 			return VocabularyKubeFleet
 		}
 	}
+	for i := range status.StagesStatus {
+		if isToldByKubeFleet(status, &status.StagesStatus[i], theirs) {
+			return VocabularyKubeFleet
+		}
+	}
 	if hasAmbiguousEnd(run.GetName()) {
 		return VocabularySeeds // its names are the same in both
 	}
@@ -88,4 +99,33 @@ func VocabularyOf(run UpdateRunObject) Vocabulary {
 		}
 	}
 	return VocabularySeeds
+}
+
+// isToldByKubeFleet says that a stage has what only KubeFleet's words can have: a wait for tasks of which the run says that it
+// waits, or an end that the condition Progressing tells, though the stage had tasks or no clusters.
+func isToldByKubeFleet(run *UpdateRunStatus, stage *StageUpdatingStatus, theirs Words) bool {
+	said := meta.FindStatusCondition(stage.Conditions, ConditionTypeProgressing)
+	switch {
+	case said == nil:
+		return false
+	case meta.IsStatusConditionTrue(stage.Conditions, ConditionTypeSucceeded):
+		return said.Reason == ReasonStageUpdatingSkippedNoClusters ||
+			said.Reason == theirs.StageSucceeded && len(stage.Clusters) > 0 && len(stage.AfterStageTaskStatus) > 0
+	case said.Reason != ReasonStageUpdatingWaiting:
+		return false
+	}
+	waits := meta.FindStatusCondition(run.Conditions, ConditionTypeProgressing)
+	return waits != nil && waits.Reason == theirs.RunWaiting && waitsForTasks(stage)
+}
+
+// waitsForTasks says that a stage waits for the tasks before it that are not done, or for those after it.
+func waitsForTasks(stage *StageUpdatingStatus) bool {
+	if stage.StartTime == nil {
+		return slices.ContainsFunc(stage.BeforeStageTaskStatus, func(task StageTaskStatus) bool {
+			return !meta.IsStatusConditionTrue(task.Conditions, ConditionTypeApprovalRequestApproved)
+		})
+	}
+	return len(stage.AfterStageTaskStatus) > 0 && !slices.ContainsFunc(stage.Clusters, func(c ClusterUpdatingStatus) bool {
+		return meta.FindStatusCondition(c.Conditions, ConditionTypeSucceeded) == nil
+	})
 }

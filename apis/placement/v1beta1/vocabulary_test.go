@@ -46,16 +46,55 @@ func TestARunIsKnownByItsWords(t *testing.T) {
 	}{
 		"a run that has not begun": {UpdateRunStatus{}, VocabularySeeds},
 		"a run of ours":            {progressing(ReasonUpdateRunStarted), VocabularySeeds},
-		"a run of ours that waits for the one it rolls back":        {progressing(ReasonUpdateRunWaiting), VocabularySeeds},
-		"what is recorded counts":                                   {recorded, VocabularyKubeFleet},
-		"a run of KubeFleet's, by its reason":                       {progressing(ReasonUpdateRunProgressing), VocabularyKubeFleet},
-		"a run of KubeFleet's that is stuck, by a request":          {withRequest("web-after-canary"), VocabularyKubeFleet},
-		"a run of ours that is stuck, by a request":                 {withRequest("web-canary"), VocabularySeeds},
+		"a run of ours that waits for the one it rolls back": {progressing(ReasonUpdateRunWaiting), VocabularySeeds},
+		"what is recorded counts":                            {recorded, VocabularyKubeFleet},
+		"a run of KubeFleet's, by its reason":                {progressing(ReasonUpdateRunProgressing), VocabularyKubeFleet},
+		"a run of KubeFleet's that is stuck, by a request":   {withRequest("web-after-canary"), VocabularyKubeFleet},
+		"a run of ours that is stuck, by a request":          {withRequest("web-canary"), VocabularySeeds},
+		"a run of KubeFleet's that waits for a time to pass": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
+			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
+		}), VocabularyKubeFleet},
+		"one of ours says that it moves on then": {staged(ReasonUpdateRunStarted, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
+			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
+		}), VocabularySeeds},
+		"a run of KubeFleet's that waits for an approval before a stage": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
+			s.BeforeStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeApproval}}
+		}), VocabularyKubeFleet},
+		"one of ours that is held once it is approved": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
+			s.BeforeStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeApproval, Conditions: []metav1.Condition{
+				{Type: ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue},
+			}}}
+		}), VocabularySeeds},
+		"one of ours that is held while clusters are left": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
+			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
+			s.Clusters = []ClusterUpdatingStatus{{ClusterName: "member-1"}}
+		}), VocabularySeeds},
+		"a run of KubeFleet's that is stuck in its second stage": {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSucceeded, func(s *StageUpdatingStatus) {
+			s.Clusters, s.AfterStageTaskStatus = []ClusterUpdatingStatus{{ClusterName: "member-1"}}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
+		}), VocabularyKubeFleet},
+		"one that has skipped a stage":                              {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSkippedNoClusters, ReasonStageUpdatingSkippedNoClusters, nil), VocabularyKubeFleet},
+		"a run of ours that has skipped a stage":                    {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSkippedNoClusters, nil), VocabularySeeds},
+		"a run of ours that has ended a stage without tasks":        {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSucceeded, nil), VocabularySeeds},
 		"a request that only looks so, because of the stage's name": {withRequest("web-after-after-canary"), VocabularySeeds},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			run := &ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: line.status}
 			assert.Equal(t, line.want, VocabularyOf(run))
 		})
+	}
+}
+
+// staged is the status of a run with one stage, by the reasons of Progressing of both and that of the stage's end; empty before.
+func staged(run, stage, ended string, change func(*StageUpdatingStatus)) UpdateRunStatus {
+	status := StageUpdatingStatus{StageName: "canary", Conditions: []metav1.Condition{{Type: ConditionTypeProgressing, Status: metav1.ConditionFalse, Reason: stage}}}
+	if ended != "" {
+		status.Conditions = append(status.Conditions, metav1.Condition{Type: ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: ended})
+	}
+	if change != nil {
+		change(&status)
+	}
+	return UpdateRunStatus{
+		Conditions:   []metav1.Condition{{Type: ConditionTypeProgressing, Status: metav1.ConditionFalse, Reason: run}},
+		StagesStatus: []StageUpdatingStatus{status},
 	}
 }

@@ -159,7 +159,7 @@ func soakedTooShort(run *placementv1beta1.ClusterStagedUpdateRun, entries []entr
 	for i := range run.Status.StagesStatus {
 		stage := &run.Status.StagesStatus[i]
 		if stage.StageName == stagingStage {
-			since = updaterun.WaitsSince(stage, stagetask.After)
+			since = updaterun.WaitsSince(stage, updaterun.StageConfig(run, i), stagetask.After)
 			continue
 		}
 		later = append(later, updaterun.ClusterNames(stage)...)

@@ -129,7 +129,7 @@ func where(run *placementv1beta1.ClusterStagedUpdateRun) string {
 func soaking(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	for i := range run.Status.StagesStatus {
 		if stage := &run.Status.StagesStatus[i]; stage.StageName == stagingStage {
-			return !updaterun.WaitsSince(stage, stagetask.After).IsZero()
+			return !updaterun.WaitsSince(stage, updaterun.StageConfig(run, i), stagetask.After).IsZero()
 		}
 	}
 	return false

@@ -143,14 +143,15 @@ func retryOnConflict(attempt func() (Result, *Problem, error)) (result Result, p
 }
 
 // Diff compares the object with its manifest, without regard to owners, and writes nothing. The
-// problem says why it could not be compared.
+// problem says why it could not be compared: that the cluster has no such object is a difference,
+// that it does not serve the kind is none, as nothing can be compared.
 func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error) {
 	if problem := quantityProblem(req.Manifest.Object); problem != nil {
 		return Result{}, problem, nil
 	}
 	result, problem, err := retryOnConflict(func() (Result, *Problem, error) {
 		live, err := e.readObject(ctx, req.Manifest.Identifier)
-		if apierrors.IsNotFound(err) || isUnknownKind(err) {
+		if apierrors.IsNotFound(err) && !isUnknownPath(err) {
 			return Result{Findings: Findings{Report: compare.Absent()}}, nil, nil
 		}
 		if err != nil {
@@ -165,6 +166,8 @@ func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error
 		return result, problem, nil
 	case isUnreachable(err):
 		return Result{}, nil, fmt.Errorf("comparing %s: %w", KeyOf(req.Manifest.Identifier), err)
+	case isUnknownKind(err) || isUnknownPath(err):
+		return Result{}, unknownKindProblem(req.Manifest.Object.GroupVersionKind()), nil
 	default:
 		return Result{Object: result.Object}, comparisonProblem(err, req, result.Object), nil
 	}

@@ -51,7 +51,7 @@ func refusalProblem(err error, m Manifest, live *unstructured.Unstructured) *Pro
 func unknownKindProblem(gvk schema.GroupVersionKind) *Problem {
 	return &Problem{
 		Reason: placementv1beta1.ReasonDecodingErred,
-		Message: fmt.Sprintf("The cluster has no kind %s in %s; the object is applied once the cluster has it, for example after its CustomResourceDefinition is installed",
+		Message: fmt.Sprintf("The cluster has no kind %s in %s; the manifest is tried again once the cluster has it, for example after its CustomResourceDefinition is installed",
 			gvk.Kind, gvk.GroupVersion()),
 	}
 }

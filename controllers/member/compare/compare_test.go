@@ -44,6 +44,20 @@ func TestObjects(t *testing.T) {
 			configMap("metadata: {labels: {owner: redfield}}"), configMap("metadata: {labels: {owner: wesker}}"),
 			[]detail{{Path: "/metadata/labels/owner", ValueInHub: "redfield", ValueInMember: "wesker"}},
 		},
+		"each label and annotation is told by its path, also if the hub sets none": {
+			configMap("metadata: {name: a}"), configMap("metadata: {name: a, labels: {owner: leon, team: b}, annotations: {note: x}}"),
+			[]detail{
+				{Path: "/metadata/annotations/note", ValueInMember: "x"},
+				{Path: "/metadata/labels/owner", ValueInMember: "leon"}, {Path: "/metadata/labels/team", ValueInMember: "b"},
+			},
+		},
+		"and if the cluster has none": {
+			configMap("metadata: {name: a, labels: {owner: leon, team: b}, annotations: {note: x}}"), configMap("metadata: {name: a, labels: null}"),
+			[]detail{
+				{Path: "/metadata/annotations/note", ValueInHub: "x"},
+				{Path: "/metadata/labels/owner", ValueInHub: "leon"}, {Path: "/metadata/labels/team", ValueInHub: "b"},
+			},
+		},
 		"a field that only the cluster has has no value on the hub": {
 			configMap("data: {x: '1'}"), configMap("data: {x: '1', w: '2'}"), []detail{{Path: "/data/w", ValueInMember: "2"}},
 		},
@@ -94,7 +108,7 @@ func TestObjects(t *testing.T) {
 		},
 		"a domain that only looks like theirs is somebody else's": {
 			configMap(""), configMap("metadata: {labels: {notkubernetes.io/a: b}}"),
-			[]detail{{Path: "/metadata", ValueInMember: `{"labels":{"notkubernetes.io/a":"b"}}`}},
+			[]detail{{Path: "/metadata/labels/notkubernetes.io~1a", ValueInMember: "b"}},
 		},
 		"what a cluster gives a Service is no difference": {
 			kind("v1", "Service", "spec: {ports: [{port: 80}]}"),

@@ -80,7 +80,7 @@ func relevantFields(manifest, object *unstructured.Unstructured) map[string]any 
 	}
 	removeForeignKeys(manifest.Object, out, "labels")
 	removeForeignKeys(manifest.Object, out, "annotations")
-	return removeNulls(out)
+	return ensureMaps(removeNulls(out), "labels", "annotations")
 }
 
 // removeField removes a field, and each parent that is empty then.
@@ -141,9 +141,22 @@ func removeForeignKeys(manifest, object map[string]any, field string) {
 			delete(all, key)
 		}
 	}
-	if len(all) == 0 {
-		unstructured.RemoveNestedField(object, "metadata", field)
+}
+
+// ensureMaps adds an empty map for each of the fields of the metadata that is missing, so that what only one of two objects has
+// in it is told key by key, as KubeFleet does.
+func ensureMaps(object map[string]any, fields ...string) map[string]any {
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok && object["metadata"] == nil {
+		metadata = map[string]any{}
+		object["metadata"] = metadata
 	}
+	for _, field := range fields {
+		if metadata != nil && metadata[field] == nil {
+			metadata[field] = map[string]any{}
+		}
+	}
+	return object
 }
 
 func isReserved(key string) bool {

@@ -11,7 +11,6 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
-	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
 // diffAndReport is the part of a pass over a Work whose differences are only reported. It writes
@@ -45,11 +44,6 @@ func (r *Reconciler) diffManifest(
 ) error {
 	if s.outcome.problem != nil {
 		s.outcome.failedTries = before.failedTries.addFailure(r.Clock.Now())
-		if s.outcome.problem.Reason == placementv1beta1.ReasonDecodingErred {
-			// An unknown kind has no objects: the object is absent. Another attempt looks for the
-			// kind again.
-			s.outcome.problem, s.outcome.findings = nil, apply.Findings{Report: compare.Absent()}
-		}
 		return nil
 	}
 	result, problem, err := r.engine.Diff(ctx, apply.Request{Manifest: s.manifest, Strategy: strategy})

@@ -236,6 +236,20 @@ func TestDifferencesAreReportedAndNothingIsWritten(t *testing.T) {
 		assert.Nil(t, m.DiffDetails.ObservedInMemberClusterGeneration)
 		assert.Empty(t, a.mustReconcile(t, "w"), "it is said once")
 	})
+	t.Run("of a kind that the cluster does not serve, nothing can be said", func(t *testing.T) {
+		w := workWithStrategy(report)
+		w.Spec.Workload.Manifests = []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"example.com/v1","kind":"Unserved","metadata":{"name":"a","namespace":"n"}}`),
+		}}}
+		a := newAgent(t, []client.Object{w}, nil)
+		assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
+		sum, one := says(t, a)
+		assert.Equal(t, [2]string{"SomeManifestsHaveNotReportedDiff", "FailedToReportDiff"}, [2]string{sum, one})
+		m := a.manifestStatus(t)
+		assert.Nil(t, m.DiffDetails)
+		assert.Contains(t, m.Conditions[0].Message, "The cluster has no kind Unserved in example.com/v1")
+		assert.Empty(t, a.mustReconcile(t, "w"), "it is said once")
+	})
 	t.Run("differences come and go", func(t *testing.T) {
 		a := newAgent(t, []client.Object{workWithStrategy(report)}, []client.Object{foreignConfigMap("1")})
 		a.mustReconcile(t, "w")
