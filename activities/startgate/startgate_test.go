@@ -197,7 +197,15 @@ func TestWhatAnExemptionLetsGo(t *testing.T) {
 		"a rolling update of that name waits": {of: startgate.Subject{Placement: "web-17"}},
 		"a placement goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" },
 			of: startgate.Subject{Placement: "web"}, open: true},
-		"its runs do not go with it":  {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" }, of: run},
+		"its runs do not go with it":                        {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" }, of: run},
+		"a run that got its name after the exemption waits": {of: startgate.Subject{Run: "web-17", Created: *at(noon.Add(time.Second))}},
+		"one that was there before goes":                    {of: startgate.Subject{Run: "web-17", Created: *at(noon.Add(-time.Hour))}, open: true},
+		"the run with its UID goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.UID = "mine" },
+			of: startgate.Subject{Run: "web-17", UID: "mine", Created: *at(noon.Add(time.Second))}, open: true},
+		"the run of its name with another UID waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.UID = "mine" },
+			of: startgate.Subject{Run: "web-17", UID: "another", Created: *at(noon.Add(-time.Hour))}},
+		"a placement that got its name after the exemption waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" },
+			of: startgate.Subject{Placement: "web", Created: *at(noon.Add(time.Second))}},
 		"it is not from another hold": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.From[0].Name = "other" }, of: run},
 		"nor is one from all windows": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
 			e.Spec.From[0] = fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow}

@@ -48,7 +48,9 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 	if view.Phase.Over() {
 		return nil
 	}
-	of := startgate.Subject{Namespace: run.Namespace, Run: run.Name, Rollback: run.Spec.RollbackOf != ""}
+	of := startgate.Subject{
+		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(), Rollback: run.Spec.RollbackOf != "",
+	}
 	if f.Placement != nil {
 		of.PlacementLabels = f.Placement.Object.GetLabels()
 	}
