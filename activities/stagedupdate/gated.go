@@ -36,7 +36,7 @@ func subjectOf(run placementv1beta1.UpdateRunObject, placement placementv1beta1.
 		Stage: stage, Rollback: run.GetUpdateRunSpec().RollbackOf != "",
 	}
 	if placement != nil {
-		of.PlacementLabels = placement.GetLabels()
+		of.PlacementLabels = fleetflowv1alpha1.GateLabels(placement)
 	}
 	return of
 }

@@ -23,7 +23,7 @@ type Subject struct {
 	// UID is that of the run, or of the placement if there is none, and Created is when that was created.
 	UID     types.UID
 	Created metav1.Time
-	// PlacementLabels are the labels of the placement.
+	// PlacementLabels are the labels of the placement, with those for its name and its namespace.
 	PlacementLabels map[string]string
 	// Stage is the name of the stage; empty for rolling updates, evictions, and the stage that clears clusters.
 	Stage string
@@ -39,7 +39,7 @@ type Subject struct {
 func SubjectOf(placement placementv1beta1.PlacementObject) Subject {
 	return Subject{
 		Namespace: placement.GetNamespace(), Placement: placement.GetName(), UID: placement.GetUID(), Created: placement.GetCreationTimestamp(),
-		PlacementLabels: placement.GetLabels(),
+		PlacementLabels: fleetflowv1alpha1.GateLabels(placement),
 	}
 }
 

@@ -51,6 +51,7 @@ func TestApproverAndRunner(t *testing.T) {
 		"a runner takes clusters back without the approvals that they wait for":                 rollbackKeepsApprovals,
 		"a runner rolls a rollback back, so that what was taken back comes again":               rollbackStaysRolledBack,
 		"a runner makes another run of a name for which there is an exemption":                  exemptionStaysWithItsRun,
+		"a placer labels its placement out of a hold":                                           labelsLeadOutOfNoHold,
 		"a runner makes a run whose approval request would have the name of one of another run": requestsDoNotCollide,
 		"a runner gives a run a name that does not fit into labels":                             refused(runner, creates(runOf(gated, strings.Repeat("a", 64))), "metadata.name max length is 63"),
 	})
@@ -227,13 +228,37 @@ func exemptionStaysWithItsRun(s *spec) {
 		return ""
 	})
 	require.NoError(s, err)
-	_, err = access.Await(ctx, s.hub, key, func(r *placementv1beta1.ClusterStagedUpdateRun) string {
+	s.awaitHeld("swapped")
+}
+
+// awaitHeld waits until a run says that something holds it.
+func (s *spec) awaitHeld(run string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Name: run}, func(r *placementv1beta1.ClusterStagedUpdateRun) string {
 		if r == nil || !meta.IsStatusConditionTrue(r.Status.Conditions, fleetflowv1alpha1.ConditionTypeHeld) {
 			return "not held yet"
 		}
 		return ""
 	})
 	require.NoError(s, err)
+}
+
+// labelsLeadOutOfNoHold has the writer of a placement label it as another, and start a run.
+func labelsLeadOutOfNoHold(s *spec) {
+	const name = "relabelled"
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: named}, spec: {reason: storm,
+		placementSelector: {matchLabels: {fleetflow.io/placement-name: ` + name + `}}}}`)
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + name + `}}`)
+	s.create(placementManifest(name, "External"))
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, name, "ClusterResourcePlacementScheduled"))
+	_, err := patches(fmt.Sprintf(ofFleet, "ClusterResourcePlacement", name), `{metadata: {labels: {fleetflow.io/placement-name: another}}}`)(ctx, placer.session(s))
+	require.NoError(s, err)
+	s.createAs(runner.session(s), runOf(name, name))
+	s.awaitHeld(name)
 }
 
 // requestsDoNotCollide makes a run whose name ends as that of the request of another run before its stage.

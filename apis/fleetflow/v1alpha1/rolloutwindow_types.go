@@ -58,7 +58,9 @@ type RolloutWindowSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// PlacementSelector selects ClusterResourcePlacements and ResourcePlacements by their labels; {} selects all.
+	// PlacementSelector selects ClusterResourcePlacements and ResourcePlacements by their labels; {} selects all. Who may write a
+	// placement may change its labels, but not fleetflow.io/placement-name and fleetflow.io/placement-namespace, which every
+	// placement has here.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
 

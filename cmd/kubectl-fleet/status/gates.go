@@ -52,7 +52,7 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(), Rollback: run.Spec.RollbackOf != "",
 	}
 	if f.Placement != nil {
-		of.PlacementLabels = f.Placement.Object.GetLabels()
+		of.PlacementLabels = fleetflowv1alpha1.GateLabels(f.Placement.Object)
 	}
 	if len(view.Stages) == 0 {
 		return []startgate.Subject{of} // it is not planned yet

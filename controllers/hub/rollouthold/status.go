@@ -65,7 +65,7 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f fleet, now metav1.Time) fle
 func (f fleet) coveredPlacements(hold *fleetflowv1alpha1.RolloutHold) map[string]placementv1beta1.PlacementObject {
 	covered := map[string]placementv1beta1.PlacementObject{}
 	for _, placement := range f.placements {
-		if hold.CoversPlacement(placement.GetLabels()) {
+		if hold.CoversPlacement(fleetflowv1alpha1.GateLabels(placement)) {
 			covered[placementv1beta1.ScopeOf(placement).String()+placement.GetName()] = placement
 		}
 	}
