@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
@@ -89,6 +90,10 @@ func (a analyst) ensure(
 		return a.tryAgain(ctx, found, task, stage)
 	}
 	if found != nil {
+		if !found.IsAbout(a.run.GetNamespace(), a.run.GetName(), stage.StageName, task.Side.Position()) {
+			return nil, fmt.Sprintf("StageAnalysisRun `%s` is of another update run, %s, and is left as it is: create this run by another name",
+				name, types.NamespacedName{Namespace: found.Spec.Namespace, Name: found.Spec.Run}), nil
+		}
 		if err := client.IgnoreNotFound(a.acts.Client.Delete(ctx, found, client.Preconditions{UID: new(found.UID)})); err != nil {
 			return nil, "", fmt.Errorf("replacing StageAnalysisRun %s of an earlier run: %w", name, err)
 		}

@@ -3,6 +3,7 @@
 package security
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 )
@@ -69,6 +71,8 @@ func TestApplicationTeam(t *testing.T) {
 		"a team reads the Works of a member":               forbidden(crewMember, lists(work, "fleet-member-member-1")),
 		"a team takes what another placement has":          teamTakesNothing,
 		"a team makes the hub agent take notes of its own": teamNotesChangeNothing,
+
+		"a team names a run so that its analysis would have the name of one of a run of the cluster": analysesDoNotCollide,
 	})
 }
 
@@ -132,4 +136,48 @@ func teamNotesChangeNothing(s *spec) {
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Namespace: crew, Name: "web"}, placement))
 	require.Len(s, placement.Status.SelectedResources, 1)
 	require.Equal(s, crew, placement.Status.SelectedResources[0].Namespace)
+}
+
+// analysesDoNotCollide has a run of the cluster and one of the team measure, of which the names only differ by where the namespace
+// stands: each has an analysis of its own.
+func analysesDoNotCollide(s *spec) {
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: silent}, spec: {type: Prometheus, url: "http://127.0.0.1:9", allowPlainText: true}}`)
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: silent}, spec: {metrics: [{name: up, success: "result > 0.0",
+		interval: 5s, count: 2, prometheus: {source: silent, query: up}}]}}`)
+	const spec = `stages: [{name: staging, labelSelector: {matchLabels: {environment: staging}}, beforeStageTasks: [{type: Analysis, analysis: {templates: [{name: silent}]}}]}]`
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: measured}, spec: {` + spec + `}}`)
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: twin}}`)
+	s.create(strings.Replace(placementManifest("twin", "External"), "placementType: PickAll", "placementType: PickAll, "+stagingOnly, 1))
+	s.createAs(crewMember.session(s), `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: crew, name: twin}}`)
+	s.createAs(crewMember.session(s), strings.NewReplacer("placementType: PickAll", "placementType: PickAll, "+stagingOnly,
+		"type: RollingUpdate, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}", "type: External").Replace(
+		teamPlacement(crew, "twin", `{group: "", version: v1, kind: ConfigMap, name: twin}`)))
+	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateStrategy, metadata: {namespace: crew, name: measured}, spec: {`+spec+`}}`)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, "twin", "ClusterResourcePlacementScheduled"))
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: crew.twin}, spec: {placementName: twin, stagedRolloutStrategyName: measured}}`)
+	platforms := s.awaitAnalysis("", "crew.twin")
+	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {namespace: crew, name: twin}, spec: {placementName: twin, stagedRolloutStrategyName: measured}}`)
+	teams := s.awaitAnalysis(crew, "twin")
+	require.NotEqual(s, platforms.Name, teams.Name)
+	require.Equal(s, platforms.UID, s.awaitAnalysis("", "crew.twin").UID, "that of the platform is still there")
+}
+
+// stagingOnly has a placement pick the member of stage staging.
+const stagingOnly = `affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {environment: staging}}}]}}}`
+
+// awaitAnalysis waits for the analysis before stage staging of a run, as the run names it.
+func (s *spec) awaitAnalysis(namespace, run string) *fleetflowv1alpha1.StageAnalysisRun {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	found, err := access.Await(ctx, s.hub, client.ObjectKey{Name: fleetflowv1alpha1.AnalysisRunName(namespace, run, "staging", "before")}, func(a *fleetflowv1alpha1.StageAnalysisRun) string {
+		if a == nil || a.Spec.Run != run || a.Spec.Namespace != namespace {
+			return "no analysis of the run"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	return found
 }
