@@ -101,6 +101,8 @@ var (
 	}}
 	// soloist writes runs, and approves.
 	soloist = &attacker{name: "soloist", rules: append(slices.Clone(runner.rules), approver.rules...)}
+	// settler places in a namespace in which the platform places with a priority.
+	settler = &attacker{name: "settler", clusterRoles: map[string]string{ranked: "hub-agent-team-placer"}}
 	// hoarder is an editor of a namespace who may write ResourceOverrides there.
 	hoarder = &attacker{name: "hoarder", clusterRoles: map[string]string{hoard: "edit"}, rules: []rbacv1.PolicyRule{
 		placementRule(everyVerb, "resourceoverrides"),

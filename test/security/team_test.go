@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -73,6 +75,7 @@ func TestApplicationTeam(t *testing.T) {
 		"a team makes the hub agent take notes of its own": teamNotesChangeNothing,
 
 		"a team names a run so that its analysis would have the name of one of a run of the cluster": analysesDoNotCollide,
+		"a team takes by a priority what the platform has placed, or adds":                           priorityTakesNothing,
 	})
 }
 
@@ -136,6 +139,54 @@ func teamNotesChangeNothing(s *spec) {
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Namespace: crew, Name: "web"}, placement))
 	require.Len(s, placement.Status.SelectedResources, 1)
 	require.Equal(s, crew, placement.Status.SelectedResources[0].Namespace)
+}
+
+// priorityTakesNothing has a team give its placement a higher priority than that of the platform, which has one object of the two and
+// gets the other later.
+func priorityTakesNothing(s *spec) {
+	limit := func(name string) string {
+		return `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + ranked + `, name: ` + name + `}, data: {pods: "5"}}`
+	}
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + ranked + `}}`)
+	s.create(limit("limit"))
+	s.create(strings.Replace(placementManifest(ranked, "RollingUpdate"), "spec:", "spec:\n  priority: 1000", 1))
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, ranked, "ClusterResourcePlacementAvailable"))
+	s.createAs(settler.session(s), strings.Replace(teamPlacement(ranked, "mine",
+		`{group: "", version: v1, kind: ConfigMap, name: limit}, {group: "", version: v1, kind: ConfigMap, name: later}`),
+		"spec:", "spec:\n  priority: 1000000\n  preemption: Always", 1))
+	s.awaitLeftOut("1 of the selected resources are held by other placements and left out here: ConfigMap ranked/limit by ranked (priority 1000)")
+	s.create(limit("later"))
+	s.awaitLeftOut("2 of the selected resources are held by other placements")
+	for member, c := range s.members {
+		for _, name := range []string{"limit", "later"} {
+			_, err := access.Await(ctx, c, client.ObjectKey{Namespace: ranked, Name: name}, func(m *corev1.ConfigMap) string {
+				if m == nil || len(m.OwnerReferences) != 1 || m.OwnerReferences[0].Name != ranked+"-work" {
+					return fmt.Sprintf("it is not that of the platform: %+v", m)
+				}
+				return ""
+			})
+			require.NoError(s, err, "%s on %s", name, member)
+		}
+	}
+}
+
+// awaitLeftOut waits until the placement of the team says that it leaves something to the platform.
+func (s *spec) awaitLeftOut(sentence string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Namespace: ranked, Name: "mine"}, func(p *placementv1beta1.ResourcePlacement) string {
+		if p == nil {
+			return "missing"
+		}
+		if left := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut); left == nil || !strings.Contains(left.Message, sentence) {
+			return fmt.Sprintf("it does not leave out what it should: %+v", p.Status.Conditions)
+		}
+		return ""
+	})
+	require.NoError(s, err)
 }
 
 // analysesDoNotCollide has a run of the cluster and one of the team measure, of which the names only differ by where the namespace

@@ -37,6 +37,8 @@ const (
 	// crew is the namespace of an application team, which the placement of its name takes to all members without what is in
 	// it, and the ResourcePlacement of the team.
 	crew = "crew"
+	// ranked is a namespace of a team in which the platform places something with a priority.
+	ranked = "ranked"
 	// gated is a run that waits for an approval after its first stage, its placement and its namespace.
 	gated = "gated"
 )
