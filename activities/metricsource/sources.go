@@ -39,7 +39,9 @@ type Sources struct {
 	Live      client.Reader
 	Namespace string
 	Guard     Guard
-	Clock     clock.PassiveClock
+	// Hub finds the addresses of the hub's API server, which Guard refuses beside its own; nil where there are none to find.
+	Hub   *HubAddresses
+	Clock clock.PassiveClock
 
 	mu     sync.Mutex
 	all    chan struct{}
@@ -101,16 +103,20 @@ func (s *Sources) Check(ctx context.Context, source *fleetflowv1alpha1.MetricSou
 			return problem, err
 		}
 	}
-	if why := s.refuseURL(source.Spec.URL); why != "" {
+	guard, err := s.Hub.addTo(ctx, s.Guard)
+	if err != nil {
+		return nil, err
+	}
+	if why := refuseURL(guard, source.Spec.URL); why != "" {
 		return &analysis.Problem{Reason: fleetflowv1alpha1.ReasonAddressRefused, Text: why}, nil
 	}
 	return nil, nil
 }
 
 // refuseURL says why the address in a url is not called. A name that cannot be resolved now may be later.
-func (s *Sources) refuseURL(text string) string {
+func refuseURL(guard Guard, text string) string {
 	for _, address := range AddressesOfURL(text) {
-		if why := s.Guard.Refuse(address); why != "" {
+		if why := guard.Refuse(address); why != "" {
 			return (&refusedAddress{address.String(), why}).Error()
 		}
 	}
@@ -286,7 +292,11 @@ func textOf(problem *analysis.Problem) string {
 
 // transport connects to addresses that the guard lets pass, by no proxy, and keeps no connection.
 func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*http.Transport, string, error) {
-	dialer := &net.Dialer{Control: s.Guard.control}
+	guard, err := s.Hub.addTo(ctx, s.Guard)
+	if err != nil {
+		return nil, "", err
+	}
+	dialer := &net.Dialer{Control: guard.control}
 	security := &tls.Config{MinVersion: tls.VersionTLS12}
 	if of := source.Spec.TLS; of != nil {
 		security.ServerName = of.ServerName
