@@ -176,8 +176,11 @@ func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.
 		analysis.Spec.Metrics = append(analysis.Spec.Metrics, fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "central", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "central"}},
-		Data:       map[string][]byte{"token": []byte("s3cr3t-t0ken\n")},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet-system", Name: "central", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "central"},
+			Annotations: map[string]string{fleetflowv1alpha1.MetricSourceURLAnnotation: source.Spec.URL},
+		},
+		Data: map[string][]byte{"token": []byte("s3cr3t-t0ken\n")},
 	}
 	stranger := secret.DeepCopy()
 	stranger.Name, stranger.Labels = "stranger", nil
@@ -409,7 +412,7 @@ func TestARunThatIsGoneIsNotMeasured(t *testing.T) {
 }
 
 func TestASourceIsCheckedWithoutACall(t *testing.T) {
-	f := newFleet(t, metricsource.Guard{}, sourceAt("http://127.0.0.1:9090"))
+	f := newFleet(t, metricsource.Guard{}, withToken("central"))
 	for want, source := range map[string]*fleetflowv1alpha1.MetricSource{
 		fleetflowv1alpha1.ReasonAddressRefused:    sourceAt("http://169.254.169.254/latest"),
 		fleetflowv1alpha1.ReasonSecretNotFound:    withToken("none"),

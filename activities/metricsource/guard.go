@@ -1,11 +1,13 @@
 package metricsource
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -208,11 +210,12 @@ func AddressesOfURL(text string) []netip.AddrPort {
 	if err != nil || parsed.Host == "" {
 		return AddressesOf(text) // a configuration may have a host alone
 	}
-	port := parsed.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[parsed.Scheme]
-	}
-	return AddressesOf(net.JoinHostPort(parsed.Hostname(), port))
+	return AddressesOf(net.JoinHostPort(parsed.Hostname(), portOf(parsed)))
+}
+
+// portOf is the port of a url, also if it does not say one.
+func portOf(of *url.URL) string {
+	return cmp.Or(of.Port(), map[string]string{"http": "80", "https": "443"}[strings.ToLower(of.Scheme)])
 }
 
 // AddressesOf are the addresses of a server by its host and port, as far as they can be found out.

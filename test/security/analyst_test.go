@@ -22,11 +22,28 @@ import (
 
 func TestAnalyst(t *testing.T) {
 	attempt(t, attacks{
-		"an analyst has the hub agent call the API server by the address of its Service":     callsTheService,
-		"an analyst has the hub agent call the API server by the address behind its Service": callsTheEndpoint,
-		"an analyst has the hub agent call what a cloud answers its machines only":           addressRefused("168.63.129.16", "[fd20:ce::254]", "[64:ff9b::168.63.129.16]", "[fd00:ec2::23]"),
-		"an analyst writes an address of the hub agent's own network as one of IPv6":         addressRefused("[::169.254.169.254]", "[2002:a9fe:a9fe::]", "[::ffff:0:169.254.169.254]", "[fd00::5efe:169.254.169.254]"),
+		"an analyst deletes a source and creates another of its name, to which the credential would go": credentialStaysWithItsServer,
+		"an analyst has the hub agent call the API server by the address of its Service":                callsTheService,
+		"an analyst has the hub agent call the API server by the address behind its Service":            callsTheEndpoint,
+		"an analyst has the hub agent call what a cloud answers its machines only":                      addressRefused("168.63.129.16", "[fd20:ce::254]", "[64:ff9b::168.63.129.16]", "[fd00:ec2::23]"),
+		"an analyst writes an address of the hub agent's own network as one of IPv6":                    addressRefused("[::169.254.169.254]", "[2002:a9fe:a9fe::]", "[::ffff:0:169.254.169.254]", "[fd00::5efe:169.254.169.254]"),
 	})
+}
+
+// credentialStaysWithItsServer has an analyst put a source at his own port in the place of one with a credential.
+func credentialStaysWithItsServer(s *spec) {
+	s.create(`{apiVersion: v1, kind: Secret, metadata: {namespace: fleet-system, name: central, labels: {fleetflow.io/metric-source: central},
+		annotations: {fleetflow.io/metric-source-url: "https://prometheus.invalid:9090"}}, stringData: {token: ` + password + `}}`)
+	source := func(url string) string {
+		return `{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: central}, spec: {type: Prometheus, url: "` + url + `", allowPlainText: true,
+			auth: {type: Bearer, secret: {name: central, key: token}}}}`
+	}
+	theirs, err := creates(source("https://prometheus.invalid:9090"))(s.Context(), s.hub)
+	require.NoError(s, err)
+	s.awaitSource("central", fleetflowv1alpha1.ReasonSourceReady, "")
+	require.NoError(s, analyst.session(s).Delete(s.Context(), theirs))
+	s.createAs(analyst.session(s), source("http://127.0.0.1:9"))
+	s.awaitSource("central", fleetflowv1alpha1.ReasonSecretNotForURL, "is not for the server of this source")
 }
 
 // kubernetesService is where the API server says how it is reached.
@@ -38,6 +55,8 @@ func callsTheService(s *spec) {
 	addressRefused(service.Spec.ClusterIP)(s)
 }
 
+// callsTheEndpoint has what an API server publishes where it answers; that of the fleet answers on this machine only, and publishes
+// nothing.
 func callsTheEndpoint(s *spec) {
 	var slice discoveryv1.EndpointSlice
 	require.NoError(s, s.hub.Get(s.Context(), kubernetesService, &slice))

@@ -98,6 +98,13 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: ` + hoard + `}
 ---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: default, name: kubernetes, labels: {kubernetes.io/service-name: kubernetes}}
+addressType: IPv4
+endpoints: [{addresses: [203.0.113.77]}]
+ports: [{name: https, port: 6443}]
+---
 apiVersion: v1
 kind: Namespace
 metadata: {name: connect-to-fleet}

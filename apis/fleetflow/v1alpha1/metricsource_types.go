@@ -117,7 +117,9 @@ const (
 )
 
 // MetricSourceSecret names a value in a Secret. The Secret is in the namespace of the hub agent and has the label
-// fleetflow.io/metric-source with the name of the source: no source can name the Secret of something else.
+// fleetflow.io/metric-source with the name of the source: no source can name the Secret of something else. For a credential it also has
+// the annotation fleetflow.io/metric-source-url with the beginning of the source's url, at least its scheme, host and port: no source
+// of the name sends the credential elsewhere.
 type MetricSourceSecret struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:Required
@@ -183,6 +185,10 @@ var MetricSources = schema.GroupResource{Group: GroupName, Resource: "metricsour
 // MetricSourceLabel has, on a Secret, the name of the one MetricSource that may use it.
 const MetricSourceLabel = GroupName + "/metric-source"
 
+// MetricSourceURLAnnotation has, on a Secret with a credential, the url of the server that it is for, or what that begins with: whoever
+// writes the Secret says who gets it, and not whoever writes a MetricSource of the name.
+const MetricSourceURLAnnotation = GroupName + "/metric-source-url"
+
 // ConditionTypeReady of a MetricSource is False if it cannot be used.
 const ConditionTypeReady = "Ready"
 
@@ -191,6 +197,7 @@ const (
 	ReasonSourceReady       = "SourceReady"       // its Secrets are there
 	ReasonSecretNotFound    = "SecretNotFound"    // there is no such Secret, or it has no such key
 	ReasonSecretNotLabelled = "SecretNotLabelled" // the Secret is not labelled for this source
+	ReasonSecretNotForURL   = "SecretNotForURL"   // the Secret is for another server than that of the source's url
 	ReasonAddressRefused    = "AddressRefused"    // its address is one that the hub agent does not call
 	ReasonUnreachable       = "Unreachable"       // it has not answered when it was asked last
 )
@@ -218,17 +225,14 @@ func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
 	return limits
 }
 
-// Secrets are the values in Secrets that the source needs.
-func (s *MetricSource) Secrets() []MetricSourceSecret {
+// Credentials are the values in Secrets by which the hub agent says to the source who it is.
+func (s *MetricSource) Credentials() []MetricSourceSecret {
 	var needed []MetricSourceSecret
 	if s.Spec.Auth != nil && s.Spec.Auth.Secret != nil {
 		needed = append(needed, *s.Spec.Auth.Secret)
 	}
 	if s.Spec.Auth != nil && s.Spec.Auth.PrivateKey != nil {
 		needed = append(needed, *s.Spec.Auth.PrivateKey)
-	}
-	if s.Spec.TLS != nil && s.Spec.TLS.CASecret != nil {
-		needed = append(needed, *s.Spec.TLS.CASecret)
 	}
 	return needed
 }
