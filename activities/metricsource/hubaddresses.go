@@ -45,7 +45,7 @@ func (h *HubAddresses) addTo(ctx context.Context, guard Guard) (Guard, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := h.clock.Now(); !now.Before(h.until) {
-		found, err := h.read(ctx)
+		found, err := h.readAddresses(ctx)
 		if err != nil {
 			return guard, err
 		}
@@ -58,7 +58,7 @@ func (h *HubAddresses) addTo(ctx context.Context, guard Guard) (Guard, error) {
 // kubernetesService is the Service, and the EndpointSlice, by which an API server says where it answers.
 var kubernetesService = client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 
-func (h *HubAddresses) read(ctx context.Context) (found Guard, err error) {
+func (h *HubAddresses) readAddresses(ctx context.Context) (found Guard, err error) {
 	found.Hub = AddressesOfURL(h.URL)
 	var service corev1.Service
 	if err := client.IgnoreNotFound(h.Live.Get(ctx, kubernetesService, &service)); err != nil {

@@ -170,6 +170,9 @@ func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Temp
 	if t.Object == nil {
 		return t, fmt.Sprintf("StageAnalysis `%s` not found", name), nil
 	}
+	if !t.Object.AllowsNamespace(a.run.GetNamespace()) {
+		return t, fmt.Sprintf("StageAnalysis `%s` is not for runs of namespace %s: see its allowedNamespaces", name, a.run.GetNamespace()), nil
+	}
 	for i := range t.Object.Spec.Metrics {
 		source, _ := analysis.SourceOf(t.Object.Spec.Metrics[i])
 		if _, known := t.Sources[source]; known || source == "" {
@@ -179,7 +182,11 @@ func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Temp
 		if err != nil {
 			return t, "", err
 		}
-		if t.Sources[source] = found; found == nil || a.acts.Sources == nil {
+		t.Sources[source] = found
+		if found != nil && !found.AllowsNamespace(a.run.GetNamespace()) {
+			return t, fmt.Sprintf("MetricSource `%s` of StageAnalysis `%s` is not for runs of namespace %s: see its allowedNamespaces", source, name, a.run.GetNamespace()), nil
+		}
+		if found == nil || a.acts.Sources == nil {
 			continue
 		}
 		problem, err := a.acts.Sources.Check(ctx, found)

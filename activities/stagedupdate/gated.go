@@ -33,7 +33,7 @@ func newKeeper(a *Activities) *gateread.Keeper {
 func subjectOf(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string) startgate.Subject {
 	of := startgate.Subject{
 		Namespace: run.GetNamespace(), Run: run.GetName(), UID: run.GetUID(), Created: run.GetCreationTimestamp(),
-		Stage: stage, Rollback: run.GetUpdateRunSpec().RollbackOf != "",
+		Stage: stage, Rollback: placementv1beta1.RestoresWhatSucceeded(run),
 	}
 	if placement != nil {
 		of.PlacementLabels = fleetflowv1alpha1.GateLabels(placement)

@@ -23,6 +23,7 @@ import (
 func TestAnalyst(t *testing.T) {
 	attempt(t, attacks{
 		"an analyst deletes a source and creates another of its name, to which the credential would go": credentialStaysWithItsServer,
+		"an author of templates labels one as another that a source allows":                             labelsMakeNoTemplate,
 		"an analyst has the hub agent call the API server by the address of its Service":                callsTheService,
 		"an analyst has the hub agent call the API server by the address behind its Service":            callsTheEndpoint,
 		"an analyst has the hub agent call what a cloud answers its machines only":                      addressRefused("168.63.129.16", "[fd20:ce::254]", "[64:ff9b::168.63.129.16]", "[fd00:ec2::23]"),
@@ -44,6 +45,26 @@ func credentialStaysWithItsServer(s *spec) {
 	require.NoError(s, analyst.session(s).Delete(s.Context(), theirs))
 	s.createAs(analyst.session(s), source("http://127.0.0.1:9"))
 	s.awaitSource("central", fleetflowv1alpha1.ReasonSecretNotForURL, "is not for the server of this source")
+}
+
+// labelsMakeNoTemplate has an author use a source that is for another template.
+func labelsMakeNoTemplate(s *spec) {
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: reserved}, spec: {type: Prometheus, url: "https://prometheus.invalid",
+		allowedTemplates: {matchLabels: {fleetflow.io/template-name: canary}}}}`)
+	s.createAs(author.session(s), `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: mine, labels: {fleetflow.io/template-name: canary}},
+		spec: {metrics: [{name: up, success: "result > 0.0", prometheus: {source: reserved, query: up}}]}}`)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Name: "mine"}, func(a *fleetflowv1alpha1.StageAnalysis) string {
+		if a == nil {
+			return "missing"
+		}
+		if valid := meta.FindStatusCondition(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid); valid == nil || !strings.Contains(valid.Message, "MetricSource reserved does not allow the template") {
+			return fmt.Sprintf("it does not say that the source is not for it: %+v", a.Status.Conditions)
+		}
+		return ""
+	})
+	require.NoError(s, err)
 }
 
 // kubernetesService is where the API server says how it is reached.

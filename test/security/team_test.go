@@ -75,6 +75,7 @@ func TestApplicationTeam(t *testing.T) {
 		"a team makes the hub agent take notes of its own": teamNotesChangeNothing,
 
 		"a team names a run so that its analysis would have the name of one of a run of the cluster": analysesDoNotCollide,
+		"a team fills in a template that is not for its runs":                                        templateIsForOthers,
 		"a team takes by a priority what the platform has placed, or adds":                           priorityTakesNothing,
 	})
 }
@@ -192,18 +193,7 @@ func (s *spec) awaitLeftOut(sentence string) {
 // analysesDoNotCollide has a run of the cluster and one of the team measure, of which the names only differ by where the namespace
 // stands: each has an analysis of its own.
 func analysesDoNotCollide(s *spec) {
-	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: silent}, spec: {type: Prometheus, url: "http://127.0.0.1:9", allowPlainText: true}}`)
-	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: silent}, spec: {metrics: [{name: up, success: "result > 0.0",
-		interval: 5s, count: 2, prometheus: {source: silent, query: up}}]}}`)
-	const spec = `stages: [{name: staging, labelSelector: {matchLabels: {environment: staging}}, beforeStageTasks: [{type: Analysis, analysis: {templates: [{name: silent}]}}]}]`
-	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: measured}, spec: {` + spec + `}}`)
-	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: twin}}`)
-	s.create(strings.Replace(placementManifest("twin", "External"), "placementType: PickAll", "placementType: PickAll, "+stagingOnly, 1))
-	s.createAs(crewMember.session(s), `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: crew, name: twin}}`)
-	s.createAs(crewMember.session(s), strings.NewReplacer("placementType: PickAll", "placementType: PickAll, "+stagingOnly,
-		"type: RollingUpdate, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}", "type: External").Replace(
-		teamPlacement(crew, "twin", `{group: "", version: v1, kind: ConfigMap, name: twin}`)))
-	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateStrategy, metadata: {namespace: crew, name: measured}, spec: {`+spec+`}}`)
+	s.measureTwins("twin", "")
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	require.NoError(s, s.awaitPlacement(ctx, "twin", "ClusterResourcePlacementScheduled"))
@@ -213,6 +203,42 @@ func analysesDoNotCollide(s *spec) {
 	teams := s.awaitAnalysis(crew, "twin")
 	require.NotEqual(s, platforms.Name, teams.Name)
 	require.Equal(s, platforms.UID, s.awaitAnalysis("", "crew.twin").UID, "that of the platform is still there")
+}
+
+// measureTwins creates a placement of the cluster and one of the team, both of a name, and for each a strategy that has the clusters of stage
+// staging measured by a template; limits are further fields of that.
+func (s *spec) measureTwins(name, limits string) {
+	s.Helper()
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: silent}, spec: {type: Prometheus, url: "http://127.0.0.1:9", allowPlainText: true}}`)
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: silent}, spec: {metrics: [{name: up, success: "result > 0.0",
+		interval: 5s, count: 2, prometheus: {source: silent, query: up}}]` + limits + `}}`)
+	const spec = `stages: [{name: staging, labelSelector: {matchLabels: {environment: staging}}, beforeStageTasks: [{type: Analysis, analysis: {templates: [{name: silent}]}}]}]`
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: measured}, spec: {` + spec + `}}`)
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + name + `}}`)
+	s.create(strings.Replace(placementManifest(name, "External"), "placementType: PickAll", "placementType: PickAll, "+stagingOnly, 1))
+	s.createAs(crewMember.session(s), `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: crew, name: `+name+`}}`)
+	s.createAs(crewMember.session(s), strings.NewReplacer("placementType: PickAll", "placementType: PickAll, "+stagingOnly,
+		"type: RollingUpdate, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}", "type: External").Replace(
+		teamPlacement(crew, name, `{group: "", version: v1, kind: ConfigMap, name: `+name+`}`)))
+	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateStrategy, metadata: {namespace: crew, name: measured}, spec: {`+spec+`}}`)
+}
+
+// templateIsForOthers has the team measure by a template that is for runs of the cluster only.
+func templateIsForOthers(s *spec) {
+	s.measureTwins("filled", ", allowedNamespaces: []")
+	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {namespace: crew, name: filled}, spec: {placementName: filled, stagedRolloutStrategyName: measured}}`)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Namespace: crew, Name: "filled"}, func(r *placementv1beta1.StagedUpdateRun) string {
+		if r == nil {
+			return "missing"
+		}
+		if said := meta.FindStatusCondition(r.Status.Conditions, "Initialized"); said == nil || said.Status != "False" || !strings.Contains(said.Message, "StageAnalysis `silent` is not for runs of namespace crew") {
+			return fmt.Sprintf("it does not say that it must not begin: %+v", r.Status.Conditions)
+		}
+		return ""
+	})
+	require.NoError(s, err)
 }
 
 // stagingOnly has a placement pick the member of stage staging.

@@ -63,7 +63,8 @@ type RolloutHoldSpec struct {
 	// +listType=set
 	Applies []Start `json:"applies,omitempty"`
 
-	// Rollbacks is Gated, which is the default: update runs that roll another back wait, too. Exempt lets them go.
+	// Rollbacks is Gated, which is the default: update runs that roll another back wait, too. Exempt lets those
+	// go that take clusters back to nothing but what a run forward had brought that has succeeded.
 	Rollbacks Rollbacks `json:"rollbacks,omitempty"`
 
 	// ExpiresAt is when the hold ends by itself. It is kept for the record then, and holds nothing. Without it, the hold ends

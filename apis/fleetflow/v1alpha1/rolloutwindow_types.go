@@ -120,7 +120,8 @@ type RolloutWindowSpec struct {
 	// +listType=set
 	Applies []Start `json:"applies,omitempty"`
 
-	// Rollbacks says whether the window holds back runs that roll back: Exempt, the default, or Gated.
+	// Rollbacks says whether the window holds back runs that roll back to what a run forward had brought that has succeeded: Exempt, the default,
+	// or Gated. Other rollbacks wait.
 	Rollbacks Rollbacks `json:"rollbacks,omitempty"`
 
 	// Reason says to people what the window is for. Whatever waits for it repeats the reason.

@@ -147,6 +147,7 @@ func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts pl
 	for i := range facts.Runs {
 		if facts.Runs[i].Name == facts.Run {
 			subject.UID, subject.Created = facts.Runs[i].Object.GetUID(), facts.Runs[i].Object.GetCreationTimestamp()
+			subject.Rollback = placementv1beta1.RestoresWhatSucceeded(facts.Runs[i].Object)
 		}
 	}
 	gates := map[string]*startgate.Gate{}

@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -49,7 +50,7 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 		return nil
 	}
 	of := startgate.Subject{
-		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(), Rollback: run.Spec.RollbackOf != "",
+		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(), Rollback: placementv1beta1.RestoresWhatSucceeded(run.Object),
 	}
 	if f.Placement != nil {
 		of.PlacementLabels = fleetflowv1alpha1.GateLabels(f.Placement.Object)

@@ -97,7 +97,7 @@ func holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, f fleet, placement plac
 
 // holdsRun says that a run has clusters that wait for a hold.
 func holdsRun(hold *fleetflowv1alpha1.RolloutHold, f fleet, run placementv1beta1.UpdateRunObject) bool {
-	exempt := run.GetUpdateRunSpec().RollbackOf != "" && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
+	exempt := placementv1beta1.RestoresWhatSucceeded(run) && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
 	if exempt || !meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld) {
 		return false
 	}
