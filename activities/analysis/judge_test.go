@@ -141,7 +141,7 @@ func TestATemplateIsChecked(t *testing.T) {
 		"clusters in a path":            {fleetflowv1alpha1.AnalysisMetric{Webhook: &fleetflowv1alpha1.WebhookCall{Source: "smoke", Path: "/$(clusters)"}}, "UnknownArgument", "there is no variable $(clusters)"},
 		"a source that there is not":    {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "other"}}, "UnknownSource", "there is no MetricSource other"},
 		"a source of another type":      {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "smoke"}}, "UnknownSource", "is of type Webhook, not Prometheus"},
-		"a source for others":           {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "theirs"}}, "UnknownSource", "does not allow templates with these labels"},
+		"a source for others":           {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "theirs"}}, "UnknownSource", "does not allow the template: see its allowedTemplates"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			test.metric.Name = "m"

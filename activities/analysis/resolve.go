@@ -136,8 +136,8 @@ func checkSource(t Template, metric fleetflowv1alpha1.AnalysisMetric) *Problem {
 		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: there is no MetricSource %s", metric.Name, name)
 	case source.Spec.Type != kind:
 		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: MetricSource %s is of type %s, not %s", metric.Name, name, source.Spec.Type, kind)
-	case !source.Allows(t.Object.Labels):
-		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: MetricSource %s does not allow templates with these labels: see its allowedTemplates", metric.Name, name)
+	case !source.Allows(t.Object):
+		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: MetricSource %s does not allow the template: see its allowedTemplates", metric.Name, name)
 	}
 	return nil
 }

@@ -68,9 +68,37 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"[64:ff9b:1::a9:fea9:fe00:0]:80":    "link-local",
 		"[64:ff9b:1::]:80":                  "no address",
 		"[64:ff9b:1::192.168.7.7]:80":       "",
-		"10.0.0.2:443":                      "",
-		"192.168.7.7:9090":                  "",
-		"[2001:db8::1]:9090":                "",
+		// So do other ways to write an IPv4 address, or to tunnel to it.
+		"[::127.0.0.1]:80":                    "own machine",
+		"[::7f00:1]:80":                       "own machine",
+		"[::169.254.169.254]:80":              "link-local",
+		"[::10.0.0.1]:443":                    "API server",
+		"[::192.168.7.7]:80":                  "",
+		"[::ffff:0:127.0.0.1]:80":             "own machine",
+		"[2002:7f00::]:80":                    "own machine",
+		"[2002:7f00:1::1]:80":                 "own machine",
+		"[2002:a9fe:a9fe::1]:80":              "link-local",
+		"[2002:a9fe:a9fe::1%a]:80":            "link-local",
+		"[2002:a00:1::]:443":                  "API server",
+		"[2002:c0a8:707::]:80":                "",
+		"[2001:0:7f00:1::]:80":                "own machine",
+		"[2001:0:808:808:0:0:5601:5601]:80":   "link-local",
+		"[2001:db8::5efe:169.254.169.254]:80": "link-local",
+		"[fd00::200:5efe:127.0.0.1]:80":       "own machine",
+		"[2002:0:0:0:0:0:0:0]:80":             "no address",
+		"0.1.2.3:80":                          "no address",
+		"255.255.255.255:80":                  "no address",
+		"168.63.129.16:80":                    "metadata",
+		"168.63.129.16:32526":                 "metadata",
+		"[::ffff:168.63.129.16]:80":           "metadata",
+		"[64:ff9b::168.63.129.16]:80":         "metadata",
+		"[fd20:ce::254]:80":                   "metadata",
+		"[fd20:ce::254%eth0]:80":              "metadata",
+		"[fd00:ec2::23]:80":                   "metadata",
+		"192.0.0.192:80":                      "metadata",
+		"10.0.0.2:443":                        "",
+		"192.168.7.7:9090":                    "",
+		"[2001:db8::1]:9090":                  "",
 	} {
 		why := metricsource.Guard{Hub: []netip.AddrPort{hub}}.Refuse(netip.MustParseAddrPort(address))
 		assert.Equal(t, refused != "", why != "", address)
@@ -148,8 +176,11 @@ func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.
 		analysis.Spec.Metrics = append(analysis.Spec.Metrics, fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "central", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "central"}},
-		Data:       map[string][]byte{"token": []byte("s3cr3t-t0ken\n")},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet-system", Name: "central", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "central"},
+			Annotations: map[string]string{fleetflowv1alpha1.MetricSourceURLAnnotation: source.Spec.URL},
+		},
+		Data: map[string][]byte{"token": []byte("s3cr3t-t0ken\n")},
 	}
 	stranger := secret.DeepCopy()
 	stranger.Name, stranger.Labels = "stranger", nil
@@ -381,7 +412,7 @@ func TestARunThatIsGoneIsNotMeasured(t *testing.T) {
 }
 
 func TestASourceIsCheckedWithoutACall(t *testing.T) {
-	f := newFleet(t, metricsource.Guard{}, sourceAt("http://127.0.0.1:9090"))
+	f := newFleet(t, metricsource.Guard{}, withToken("central"))
 	for want, source := range map[string]*fleetflowv1alpha1.MetricSource{
 		fleetflowv1alpha1.ReasonAddressRefused:    sourceAt("http://169.254.169.254/latest"),
 		fleetflowv1alpha1.ReasonSecretNotFound:    withToken("none"),

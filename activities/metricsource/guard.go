@@ -1,32 +1,44 @@
 package metricsource
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 )
 
 // Guard says which addresses sources may not have. It is asked after names are resolved, about the very address that is dialled:
 // there is no second look-up that could give another one.
 type Guard struct {
-	// Hub are the addresses of the hub's API server.
+	// Hub are the addresses of the hub's API server. What else answers there is refused, too, but on this machine.
 	Hub []netip.AddrPort
+	// HubPorts are addresses at whose port the hub's API server answers. What else is on these machines may be a source.
+	HubPorts []netip.AddrPort
 	// AllowLoopback lets sources be on the machine of the hub agent, as on a fleet for development.
 	AllowLoopback bool
 	// Allowed, if there are any, are the only ranges in which sources may be; Denied are ranges in which none is.
 	Allowed, Denied []netip.Prefix
 }
 
-// metadata are addresses at which clouds tell credentials to those who ask, and that are not link-local.
-var metadata = []netip.Addr{netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:ec2::254")}
+// metadata are addresses at which clouds tell credentials, or serve their own machinery, to those who ask, and that are not link-local.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("100.100.100.200"), // Alibaba Cloud
+	netip.MustParseAddr("168.63.129.16"),   // Azure
+	netip.MustParseAddr("192.0.0.192"),     // Oracle Cloud
+	netip.MustParseAddr("fd00:ec2::254"),   // AWS: of a machine
+	netip.MustParseAddr("fd00:ec2::23"),    // AWS: of a pod
+	netip.MustParseAddr("fd20:ce::254"),    // Google Cloud
+	netip.MustParseAddr("fd00:42::42"),     // Scaleway
+}
 
-// Refuse says why an address is not called; empty if it may be. An address of NAT64 leads to an IPv4 address, and is judged by that.
+// Refuse says why an address is not called; empty if it may be. An address that leads to an IPv4 address is judged by that.
 func (g Guard) Refuse(target netip.AddrPort) string {
 	addr := plainAddress(target.Addr())
-	behind := behindNAT64(addr)
+	behind := behindIPv6(addr)
 	if behind == nil {
 		return g.refuseAddress(addr, target.Port())
 	}
@@ -52,13 +64,18 @@ func (g Guard) refuseAddress(addr netip.Addr, port uint16) string {
 		return "it is a link-local address"
 	case addr.IsMulticast():
 		return "it is a multicast address"
-	case addr.IsUnspecified():
+	case addr.IsUnspecified(), noNetwork.Contains(addr), broadcast.Contains(addr):
 		return "it is no address of a server"
 	case slices.Contains(metadata, addr):
 		return "it is the address of a cloud's metadata"
 	}
 	for _, hub := range g.Hub {
 		if plainAddress(hub.Addr()) == addr && (!addr.IsLoopback() || hub.Port() == port) {
+			return "it is the address of the hub's API server"
+		}
+	}
+	for _, hub := range g.HubPorts {
+		if plainAddress(hub.Addr()) == addr && hub.Port() == port {
 			return "it is the address of the hub's API server"
 		}
 	}
@@ -85,15 +102,51 @@ var (
 	nat64Own   = netip.MustParsePrefix("64:ff9b:1::/48")
 	// noNetwork is where no server is: what is read in an address of which the IPv4 address stands elsewhere.
 	noNetwork = netip.MustParsePrefix("0.0.0.0/8")
+	broadcast = netip.MustParsePrefix("255.255.255.255/32")
+	// teredo are addresses of a tunnel, with those of its server and of its client, the latter inverted (RFC 4380).
+	teredo = netip.MustParsePrefix("2001::/32")
 )
+
+// isISATAP says that an address, with any prefix, ends with an IPv4 address as those of an ISATAP tunnel do (RFC 5214).
+func isISATAP(octets [16]byte) bool {
+	return octets[8]&^3 == 0 && octets[9] == 0 && octets[10] == 0x5e && octets[11] == 0xfe
+}
 
 // nat64Forms are where in an address of NAT64 the IPv4 address may stand, by the length of the network's prefix: 96, 64, 56, 48
 // (RFC 6052, 2.2).
 var nat64Forms = [][4]int{{12, 13, 14, 15}, {9, 10, 11, 12}, {7, 9, 10, 11}, {6, 7, 9, 10}}
 
-// behindNAT64 are the IPv4 addresses that an address of NAT64 may lead to; nil for any other. Which one it is, the prefix of the
-// network says, which is not known here: so none of them may be one that is refused.
-func behindNAT64(addr netip.Addr) (behind []netip.Addr) {
+// tunnels are the other prefixes whose addresses lead to an IPv4 address, and where in them that stands.
+var tunnels = []struct {
+	prefix netip.Prefix
+	form   [4]int
+}{
+	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}},           // 6to4 (RFC 3056)
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), [4]int{12, 13, 14, 15}}, // IPv4-translated (RFC 2765)
+	{netip.MustParsePrefix("::/96"), [4]int{12, 13, 14, 15}},           // IPv4-compatible (RFC 4291)
+}
+
+// behindIPv6 are the IPv4 addresses that an IPv6 address may lead to; nil for one that leads to none. Which one it is in NAT64, the
+// prefix of the network says, which is not known here: so none of them may be one that is refused.
+func behindIPv6(addr netip.Addr) (behind []netip.Addr) {
+	if addr.IsLoopback() || addr.IsUnspecified() || addr.Is4() {
+		return nil
+	}
+	octets := addr.As16()
+	if teredo.Contains(addr) {
+		return []netip.Addr{
+			netip.AddrFrom4([4]byte(octets[4:8])),                                        // the server
+			netip.AddrFrom4([4]byte{^octets[12], ^octets[13], ^octets[14], ^octets[15]}), // the client
+		}
+	}
+	for _, tunnel := range tunnels {
+		if at := tunnel.form; tunnel.prefix.Contains(addr) {
+			return []netip.Addr{netip.AddrFrom4([4]byte{octets[at[0]], octets[at[1]], octets[at[2]], octets[at[3]]})}
+		}
+	}
+	if isISATAP(octets) {
+		return []netip.Addr{netip.AddrFrom4([4]byte(octets[12:]))}
+	}
 	forms := nat64Forms
 	switch {
 	case nat64Known.Contains(addr):
@@ -101,7 +154,6 @@ func behindNAT64(addr netip.Addr) (behind []netip.Addr) {
 	case !nat64Own.Contains(addr):
 		return nil
 	}
-	octets := addr.As16()
 	for _, at := range forms {
 		ipv4 := netip.AddrFrom4([4]byte{octets[at[0]], octets[at[1]], octets[at[2]], octets[at[3]]})
 		if !noNetwork.Contains(ipv4) {
@@ -158,11 +210,12 @@ func AddressesOfURL(text string) []netip.AddrPort {
 	if err != nil || parsed.Host == "" {
 		return AddressesOf(text) // a configuration may have a host alone
 	}
-	port := parsed.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[parsed.Scheme]
-	}
-	return AddressesOf(net.JoinHostPort(parsed.Hostname(), port))
+	return AddressesOf(net.JoinHostPort(parsed.Hostname(), portOf(parsed)))
+}
+
+// portOf is the port of a url, also if it does not say one.
+func portOf(of *url.URL) string {
+	return cmp.Or(of.Port(), map[string]string{"http": "80", "https": "443"}[strings.ToLower(of.Scheme)])
 }
 
 // AddressesOf are the addresses of a server by its host and port, as far as they can be found out.

@@ -39,7 +39,9 @@ type Sources struct {
 	Live      client.Reader
 	Namespace string
 	Guard     Guard
-	Clock     clock.PassiveClock
+	// Hub finds the addresses of the hub's API server, which Guard refuses beside its own; nil where there are none to find.
+	Hub   *HubAddresses
+	Clock clock.PassiveClock
 
 	mu     sync.Mutex
 	all    chan struct{}
@@ -96,31 +98,71 @@ func (l *limit) takeTurn(ctx context.Context) (release func(), err error) {
 
 // Check says why a source cannot be used; nil if it can, as far as that is known without calling it.
 func (s *Sources) Check(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*analysis.Problem, error) {
-	for _, needed := range source.Secrets() {
-		if _, problem, err := s.secret(ctx, source.Name, needed); err != nil || problem != nil {
+	for _, needed := range source.Credentials() {
+		if _, problem, err := s.credential(ctx, source, needed); err != nil || problem != nil {
 			return problem, err
 		}
 	}
-	if why := s.refuseURL(source.Spec.URL); why != "" {
+	if of := source.Spec.TLS; of != nil && of.CASecret != nil {
+		if _, problem, err := s.secret(ctx, source.Name, *of.CASecret); err != nil || problem != nil {
+			return problem, err
+		}
+	}
+	guard, err := s.Hub.addTo(ctx, s.Guard)
+	if err != nil {
+		return nil, err
+	}
+	if why := refuseURL(guard, source.Spec.URL); why != "" {
 		return &analysis.Problem{Reason: fleetflowv1alpha1.ReasonAddressRefused, Text: why}, nil
 	}
 	return nil, nil
 }
 
 // refuseURL says why the address in a url is not called. A name that cannot be resolved now may be later.
-func (s *Sources) refuseURL(text string) string {
+func refuseURL(guard Guard, text string) string {
 	for _, address := range AddressesOfURL(text) {
-		if why := s.Guard.Refuse(address); why != "" {
+		if why := guard.Refuse(address); why != "" {
 			return (&refusedAddress{address.String(), why}).Error()
 		}
 	}
 	return ""
 }
 
+// credential reads a value that may be told to the server of a source.
+func (s *Sources) credential(ctx context.Context, source *fleetflowv1alpha1.MetricSource, needed fleetflowv1alpha1.MetricSourceSecret) ([]byte, *analysis.Problem, error) {
+	var secret corev1.Secret
+	value, problem, err := s.readSecret(ctx, source.Name, needed, &secret)
+	if err != nil || problem != nil {
+		return nil, problem, err
+	}
+	if given := secret.Annotations[fleetflowv1alpha1.MetricSourceURLAnnotation]; !isWithin(source.Spec.URL, given) {
+		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotForURL,
+			Text: fmt.Sprintf("Secret %s is not for the server of this source: its owner lets that have it by the annotation %s with the beginning of %s, at least its scheme, host and port",
+				needed.Name, fleetflowv1alpha1.MetricSourceURLAnnotation, source.Spec.URL)}, nil
+	}
+	return value, nil, nil
+}
+
+// isWithin says that a url is the one given, or below it: of the same scheme, host and port, and with a path that begins with its
+// segments.
+func isWithin(text, given string) bool {
+	at, err := url.Parse(text)
+	within, also := url.Parse(given)
+	if err != nil || also != nil || within.Host == "" || within.User != nil || within.RawQuery != "" || within.Fragment != "" ||
+		at.User != nil || !strings.EqualFold(at.Scheme, within.Scheme) || !strings.EqualFold(at.Hostname(), within.Hostname()) || portOf(at) != portOf(within) {
+		return false
+	}
+	path, below := at.JoinPath("/").EscapedPath(), within.JoinPath("/").EscapedPath()
+	return strings.HasPrefix(path, below)
+}
+
 // secret reads a value that a source may use.
 func (s *Sources) secret(ctx context.Context, source string, needed fleetflowv1alpha1.MetricSourceSecret) ([]byte, *analysis.Problem, error) {
-	var secret corev1.Secret
-	err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: needed.Name}, &secret)
+	return s.readSecret(ctx, source, needed, &corev1.Secret{})
+}
+
+func (s *Sources) readSecret(ctx context.Context, source string, needed fleetflowv1alpha1.MetricSourceSecret, secret *corev1.Secret) ([]byte, *analysis.Problem, error) {
+	err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: needed.Name}, secret)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, nil, fmt.Errorf("reading Secret %s of metric source %s: %w", needed.Name, source, err)
 	}
@@ -230,7 +272,7 @@ func (s *Sources) addCredentials(ctx context.Context, source *fleetflowv1alpha1.
 	if auth == nil || auth.Secret == nil || auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert {
 		return nil, "", nil
 	}
-	value, refused, err := s.secret(ctx, source.Name, *auth.Secret)
+	value, refused, err := s.credential(ctx, source, *auth.Secret)
 	if err != nil || refused != nil {
 		return nil, textOf(refused), err
 	}
@@ -286,7 +328,11 @@ func textOf(problem *analysis.Problem) string {
 
 // transport connects to addresses that the guard lets pass, by no proxy, and keeps no connection.
 func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*http.Transport, string, error) {
-	dialer := &net.Dialer{Control: s.Guard.control}
+	guard, err := s.Hub.addTo(ctx, s.Guard)
+	if err != nil {
+		return nil, "", err
+	}
+	dialer := &net.Dialer{Control: guard.control}
 	security := &tls.Config{MinVersion: tls.VersionTLS12}
 	if of := source.Spec.TLS; of != nil {
 		security.ServerName = of.ServerName
@@ -302,7 +348,7 @@ func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.Metri
 		}
 	}
 	if auth := source.Spec.Auth; auth != nil && auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert && auth.Secret != nil && auth.PrivateKey != nil {
-		pair, problem, err := s.readCertificate(ctx, source.Name, auth)
+		pair, problem, err := s.readCertificate(ctx, source, auth)
 		if err != nil || problem != "" {
 			return nil, problem, err
 		}
@@ -312,10 +358,10 @@ func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.Metri
 }
 
 // readCertificate reads the certificate that the hub agent shows to a source.
-func (s *Sources) readCertificate(ctx context.Context, source string, auth *fleetflowv1alpha1.MetricSourceAuth) (pair tls.Certificate, problem string, err error) {
+func (s *Sources) readCertificate(ctx context.Context, source *fleetflowv1alpha1.MetricSource, auth *fleetflowv1alpha1.MetricSourceAuth) (pair tls.Certificate, problem string, err error) {
 	var pem [2][]byte
 	for i, needed := range []fleetflowv1alpha1.MetricSourceSecret{*auth.Secret, *auth.PrivateKey} {
-		value, refused, err := s.secret(ctx, source, needed)
+		value, refused, err := s.credential(ctx, source, needed)
 		if err != nil || refused != nil {
 			return pair, textOf(refused), err
 		}

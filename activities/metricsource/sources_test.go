@@ -29,9 +29,13 @@ import (
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
-func sourcesWith(t *testing.T, data map[string][]byte) *Sources {
+// sourcesWith asks sources with a Secret for the server at a url.
+func sourcesWith(t *testing.T, at string, data map[string][]byte) *Sources {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "a", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "a"}}, Data: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet-system", Name: "a", Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "a"},
+		Annotations: map[string]string{fleetflowv1alpha1.MetricSourceURLAnnotation: at},
+	}, Data: data}
 	return NewSources(fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(secret).Build(), "fleet-system", Guard{AllowLoopback: true})
 }
 
@@ -59,7 +63,7 @@ func TestWebhooksAreSigned(t *testing.T) {
 	for _, key := range keys {
 		text = append(text, "whsec_"+base64.StdEncoding.EncodeToString(key))
 	}
-	s := sourcesWith(t, map[string][]byte{"keys": []byte(strings.Join(text, "\n") + "\n"), "wrong": []byte("whsec_?")})
+	s := sourcesWith(t, server.URL, map[string][]byte{"keys": []byte(strings.Join(text, "\n") + "\n"), "wrong": []byte("whsec_?")})
 	s.Clock = clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
 	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthHMAC, Secret: in("keys")}
 	q := Question{Of: &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after", UID: "uid-2"}}, Sequence: 7}
@@ -108,7 +112,7 @@ func TestACertificateIsShown(t *testing.T) {
 	certificate, key := newPair(t)
 	_, other := newPair(t)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	s := sourcesWith(t, map[string][]byte{"tls.crt": certificate, "tls.key": key, "other.key": other, "ca.crt": ca})
+	s := sourcesWith(t, server.URL, map[string][]byte{"tls.crt": certificate, "tls.key": key, "other.key": other, "ca.crt": ca})
 	q := Question{}
 	q.Metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{Source: "a", Query: "up"}
 	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthClientCert, Secret: in("tls.crt"), PrivateKey: in("tls.key")}
@@ -129,6 +133,48 @@ func TestACertificateIsShown(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, problem, "before any call")
 	assert.Equal(t, fleetflowv1alpha1.ReasonSecretNotFound, problem.Reason)
+}
+
+// Whoever writes sources may delete one and create another of its name, at another server.
+func TestACredentialIsSentWhereItsSecretSays(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		given, url string
+		sent       bool
+	}{
+		"as it says":                  {"https://a.example:9090", "https://a.example:9090", true},
+		"below it":                    {"https://a.example:9090", "https://a.example:9090/prometheus", true},
+		"below its path":              {"https://a.example/prometheus", "https://a.example/prometheus/a", true},
+		"its path, with a slash":      {"https://a.example/prometheus/", "https://a.example/prometheus", true},
+		"the port of the scheme":      {"https://a.example:443", "https://a.example", true},
+		"capital letters":             {"HTTPS://A.example", "https://a.EXAMPLE", true},
+		"nothing is said":             {"", "https://a.example", false},
+		"another host":                {"https://a.example", "https://b.example", false},
+		"a host that begins like it":  {"https://a.example", "https://a.example.b.example", false},
+		"another port":                {"https://a.example:9090", "https://a.example:9091", false},
+		"without encryption":          {"https://a.example:9090", "http://a.example:9090", false},
+		"another path":                {"https://a.example/prometheus", "https://a.example/mine", false},
+		"a path that begins like it":  {"https://a.example/prometheus", "https://a.example/prometheus2", false},
+		"a path that leads out":       {"https://a.example/prometheus", "https://a.example/prometheus/../mine", false},
+		"a user before the host":      {"https://a.example", "https://a.example@b.example", false},
+		"a host alone":                {"a.example", "https://a.example", false},
+		"a scheme alone":              {"https://", "https://a.example", false},
+		"what it says cannot be read": {"https://a.example:port", "https://a.example", false},
+	} {
+		s := sourcesWith(t, test.given, map[string][]byte{"token": []byte("s3cr3t")})
+		source := sourceOf(fleetflowv1alpha1.MetricSourcePrometheus, test.url, fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBearer, Secret: in("token")})
+		request := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+		_, problem, err := s.addCredentials(t.Context(), source, request, nil)
+		require.NoError(t, err)
+		assert.Equal(t, test.sent, request.Header.Get("Authorization") != "", sentence)
+		assert.Equal(t, test.sent, problem == "", sentence)
+		found, err := s.Check(t.Context(), source)
+		require.NoError(t, err)
+		assert.Equal(t, test.sent, found == nil, sentence)
+		if found != nil {
+			assert.Equal(t, fleetflowv1alpha1.ReasonSecretNotForURL, found.Reason)
+			assert.Contains(t, found.Text, "by the annotation fleetflow.io/metric-source-url with the beginning of "+test.url)
+		}
+	}
 }
 
 func TestAnOperatorNarrowsWhereSourcesMayBe(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,8 +46,8 @@ type LeftOut struct {
 //
 //   - One that has it keeps it, unless a rival of a higher priority preempts. That takes it into its own snapshot
 //     first; until all its clusters have a Work of that, the other keeps it, so that no cluster of both is ever without it.
-//   - If none has it, the highest priority gets it, then the best match: by name before by label before by kind; then a
-//     placement in a namespace; then the lower name.
+//   - If none has it, the rank decides, in which the priority of a placement in a namespace counts as 0 at most against one of the
+//     cluster; then the best match: by name before by label before by kind; then the lower name.
 //   - If several have it that do not preempt each other, because they have selected it at the same time, the same order decides.
 //
 // namespaces are the labels of the namespaces of the items, as far as they are needed to know which rival selects an item.
@@ -147,18 +146,10 @@ func (c *contest) canGet(rival *Rival) bool {
 // comesBefore says that a placement gets the object rather than another one, if none of them has it.
 func (c *contest) comesBefore(a, b *Rival) bool {
 	return cmp.Or(
-		-cmp.Compare(a.Priority, b.Priority),
+		a.Compare(b.Rank),
 		-cmp.Compare(c.match(a), c.match(b)),
-		-cmp.Compare(rankNamespaced(a.Name), rankNamespaced(b.Name)),
 		cmp.Compare(a.Name, b.Name),
 	) < 0
-}
-
-func rankNamespaced(name string) int {
-	if strings.Contains(name, "/") {
-		return 1
-	}
-	return 0
 }
 
 // match is how closely a placement selects an object: the more so, the higher.

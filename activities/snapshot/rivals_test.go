@@ -33,7 +33,7 @@ func rival(t *testing.T, name string, priority int32, changes ...func(*snapshot.
 	if !namespaced {
 		namespace, selects = "", term("", "v1", "Namespace", "team")
 	}
-	r := snapshot.Rival{Name: name, Rank: placementv1beta1.Rank{Priority: priority}}
+	r := snapshot.Rival{Name: name, Rank: placementv1beta1.Rank{Priority: priority, Namespaced: namespaced}}
 	selecting(t, namespace, selects)(&r)
 	for _, change := range changes {
 		change(&r)
@@ -63,30 +63,39 @@ func TestWhichPlacementHasAnObject(t *testing.T) {
 		// leftTo is who has it instead; empty if the placement has it.
 		leftTo string
 	}{
-		"R14 Never: the holder of priority 0 keeps it":              {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 5)}, ""},
-		"R14 Never: one of priority 5 leaves it to the holder":      {rival(t, "team/b", 5), []snapshot.Rival{rival(t, "team/a", 0, has)}, "team/a (priority 0)"},
-		"R14 Always: one of priority 5 takes it":                    {rival(t, "team/b", 5, preempts), []snapshot.Rival{rival(t, "team/a", 0, has)}, ""},
-		"R14 Always: the holder keeps it until it is taken":         {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 5, preempts)}, ""},
-		"R14 Always: and until the other's clusters have it":        {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 5, preempts, has)}, ""},
-		"R14 Always: then it names who has it":                      {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 5, preempts, has, written)}, "team/b (priority 5)"},
-		"R14 Always: the one that took it keeps it":                 {rival(t, "team/b", 5, preempts, has), []snapshot.Rival{rival(t, "team/a", 0, has)}, ""},
-		"an equal priority takes nothing":                           {rival(t, "team/b", 5, preempts), []snapshot.Rival{rival(t, "team/a", 5, has)}, "team/a (priority 5)"},
-		"a lower one that preempts takes nothing":                   {rival(t, "team/b", 4, preempts), []snapshot.Rival{rival(t, "team/a", 5, has)}, "team/a (priority 5)"},
-		"of two holders of which one is higher, none is taken from": {rival(t, "team/b", 4, preempts), []snapshot.Rival{rival(t, "team/a", 3, has), rival(t, "team/c", 5, has)}, "team/c (priority 5)"},
-		"first: the higher priority":                                {rival(t, "team/b", 1), []snapshot.Rival{rival(t, "team/a", 0)}, ""},
-		"first: not the lower one":                                  {rival(t, "team/a", 0), []snapshot.Rival{rival(t, "team/b", 1)}, "team/b (priority 1)"},
-		"first: by name before by label":                            {rival(t, "team/a", 0, byLabel), []snapshot.Rival{rival(t, "team/b", 0)}, "team/b (priority 0)"},
-		"first: by label before by kind":                            {rival(t, "team/b", 0, byLabel), []snapshot.Rival{rival(t, "team/a", 0, byKind)}, ""},
-		"first: priority before the match":                          {rival(t, "team/a", 1, byKind), []snapshot.Rival{rival(t, "team/b", 0)}, ""},
-		"first: a namespaced one before one of the cluster scope":   {rival(t, "a", 0), []snapshot.Rival{rival(t, "team/b", 0, byKind)}, "team/b (priority 0)"},
-		"first: the lower name":                                     {rival(t, "team/b", 0), []snapshot.Rival{rival(t, "team/a", 0)}, "team/a (priority 0)"},
-		"first: not one whose selectors are refused":                {rival(t, "team/a", 0), []snapshot.Rival{rival(t, "team/b", 9, refused)}, ""},
-		"first: not one that selects another object":                {rival(t, "team/a", 0), []snapshot.Rival{rival(t, "team/b", 9, selecting(t, "team", term("", "v1", "ConfigMap", "y")))}, ""},
-		"refused selectors keep what is held":                       {rival(t, "team/b", 5), []snapshot.Rival{rival(t, "team/a", 0, has, refused)}, "team/a (priority 0)"},
-		"one that cannot take it is not waited for":                 {rival(t, "team/b", 5, preempts), []snapshot.Rival{rival(t, "team/a", 0, has), rival(t, "team/c", 9)}, ""},
-		"one that takes it, too, and is higher is":                  {rival(t, "team/b", 5, preempts), []snapshot.Rival{rival(t, "team/a", 0, has), rival(t, "team/c", 9, preempts)}, "team/c (priority 9)"},
-		"selected at the same time: the first in order keeps it":    {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 0, has)}, ""},
-		"selected at the same time: the other lets it go":           {rival(t, "team/b", 0, has), []snapshot.Rival{rival(t, "team/a", 0, has)}, "team/a (priority 0)"},
+		"R14 Never: the holder of priority 0 keeps it":                {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 5)}, ""},
+		"R14 Never: one of priority 5 leaves it to the holder":        {rival(t, "team/b", 5), []snapshot.Rival{rival(t, "team/a", 0, has)}, "team/a (priority 0)"},
+		"R14 Always: one of priority 5 takes it":                      {rival(t, "team/b", 5, preempts), []snapshot.Rival{rival(t, "team/a", 0, has)}, ""},
+		"R14 Always: the holder keeps it until it is taken":           {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 5, preempts)}, ""},
+		"R14 Always: and until the other's clusters have it":          {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 5, preempts, has)}, ""},
+		"R14 Always: then it names who has it":                        {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 5, preempts, has, written)}, "team/b (priority 5)"},
+		"R14 Always: the one that took it keeps it":                   {rival(t, "team/b", 5, preempts, has), []snapshot.Rival{rival(t, "team/a", 0, has)}, ""},
+		"an equal priority takes nothing":                             {rival(t, "team/b", 5, preempts), []snapshot.Rival{rival(t, "team/a", 5, has)}, "team/a (priority 5)"},
+		"a lower one that preempts takes nothing":                     {rival(t, "team/b", 4, preempts), []snapshot.Rival{rival(t, "team/a", 5, has)}, "team/a (priority 5)"},
+		"of two holders of which one is higher, none is taken from":   {rival(t, "team/b", 4, preempts), []snapshot.Rival{rival(t, "team/a", 3, has), rival(t, "team/c", 5, has)}, "team/c (priority 5)"},
+		"first: the higher priority":                                  {rival(t, "team/b", 1), []snapshot.Rival{rival(t, "team/a", 0)}, ""},
+		"first: not the lower one":                                    {rival(t, "team/a", 0), []snapshot.Rival{rival(t, "team/b", 1)}, "team/b (priority 1)"},
+		"first: by name before by label":                              {rival(t, "team/a", 0, byLabel), []snapshot.Rival{rival(t, "team/b", 0)}, "team/b (priority 0)"},
+		"first: by label before by kind":                              {rival(t, "team/b", 0, byLabel), []snapshot.Rival{rival(t, "team/a", 0, byKind)}, ""},
+		"first: priority before the match":                            {rival(t, "team/a", 1, byKind), []snapshot.Rival{rival(t, "team/b", 0)}, ""},
+		"first: a namespaced one before one of the cluster scope":     {rival(t, "a", 0), []snapshot.Rival{rival(t, "team/b", 0, byKind)}, "team/b (priority 0)"},
+		"a team takes nothing from the cluster's, whatever it says":   {rival(t, "team/a", 1_000_000, preempts), []snapshot.Rival{rival(t, "a", 0, has)}, "a (priority 0)"},
+		"nor if that has a priority, too":                             {rival(t, "team/a", 1_000_000, preempts), []snapshot.Rival{rival(t, "a", 1000, has)}, "a (priority 1000)"},
+		"but what is below 0":                                         {rival(t, "team/a", 1, preempts), []snapshot.Rival{rival(t, "a", -1, has)}, ""},
+		"the cluster's takes from a team, whatever that says":         {rival(t, "a", 1, preempts), []snapshot.Rival{rival(t, "team/a", 1_000_000, preempts, has)}, ""},
+		"that of 0 does not":                                          {rival(t, "a", 0, preempts), []snapshot.Rival{rival(t, "team/a", 1, has)}, "team/a (priority 1)"},
+		"first: the cluster's above 0, whatever a team says":          {rival(t, "team/a", 1_000_000, preempts), []snapshot.Rival{rival(t, "a", 1)}, "a (priority 1)"},
+		"first: a team's by name against the cluster's by kind":       {rival(t, "team/a", 1_000_000), []snapshot.Rival{rival(t, "a", 1, byKind)}, "a (priority 1)"},
+		"first: a team's of 0 before the cluster's of 0":              {rival(t, "team/a", 0, byKind), []snapshot.Rival{rival(t, "a", 0)}, ""},
+		"first: among teams' the higher priority, beside a cluster's": {rival(t, "team/a", 1, byKind), []snapshot.Rival{rival(t, "team/b", 0), rival(t, "a", -1)}, ""},
+		"first: the lower name":                                       {rival(t, "team/b", 0), []snapshot.Rival{rival(t, "team/a", 0)}, "team/a (priority 0)"},
+		"first: not one whose selectors are refused":                  {rival(t, "team/a", 0), []snapshot.Rival{rival(t, "team/b", 9, refused)}, ""},
+		"first: not one that selects another object":                  {rival(t, "team/a", 0), []snapshot.Rival{rival(t, "team/b", 9, selecting(t, "team", term("", "v1", "ConfigMap", "y")))}, ""},
+		"refused selectors keep what is held":                         {rival(t, "team/b", 5), []snapshot.Rival{rival(t, "team/a", 0, has, refused)}, "team/a (priority 0)"},
+		"one that cannot take it is not waited for":                   {rival(t, "team/b", 5, preempts), []snapshot.Rival{rival(t, "team/a", 0, has), rival(t, "team/c", 9)}, ""},
+		"one that takes it, too, and is higher is":                    {rival(t, "team/b", 5, preempts), []snapshot.Rival{rival(t, "team/a", 0, has), rival(t, "team/c", 9, preempts)}, "team/c (priority 9)"},
+		"selected at the same time: the first in order keeps it":      {rival(t, "team/a", 0, has), []snapshot.Rival{rival(t, "team/b", 0, has)}, ""},
+		"selected at the same time: the other lets it go":             {rival(t, "team/b", 0, has), []snapshot.Rival{rival(t, "team/a", 0, has)}, "team/a (priority 0)"},
 		"no rivals": {rival(t, "team/a", 0), nil, ""},
 	}
 	for sentence, tc := range cases {
@@ -130,7 +139,7 @@ func TestPlacementsAgreeOnWhoHasAnObject(t *testing.T) {
 		anyHad := false
 		for _, name := range names[:2+random.IntN(len(names)-1)] {
 			r := ready[name]
-			r.Priority = random.Int32N(3)
+			r.Priority = random.Int32N(5) - 2
 			r.Preempts = random.IntN(2) == 0
 			if random.IntN(3) == 0 {
 				has(&r)

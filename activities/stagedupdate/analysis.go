@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
@@ -89,6 +90,10 @@ func (a analyst) ensure(
 		return a.tryAgain(ctx, found, task, stage)
 	}
 	if found != nil {
+		if !found.IsAbout(a.run.GetNamespace(), a.run.GetName(), stage.StageName, task.Side.Position()) {
+			return nil, fmt.Sprintf("StageAnalysisRun `%s` is of another update run, %s, and is left as it is: create this run by another name",
+				name, types.NamespacedName{Namespace: found.Spec.Namespace, Name: found.Spec.Run}), nil
+		}
 		if err := client.IgnoreNotFound(a.acts.Client.Delete(ctx, found, client.Preconditions{UID: new(found.UID)})); err != nil {
 			return nil, "", fmt.Errorf("replacing StageAnalysisRun %s of an earlier run: %w", name, err)
 		}
@@ -165,6 +170,9 @@ func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Temp
 	if t.Object == nil {
 		return t, fmt.Sprintf("StageAnalysis `%s` not found", name), nil
 	}
+	if !t.Object.AllowsNamespace(a.run.GetNamespace()) {
+		return t, fmt.Sprintf("StageAnalysis `%s` is not for runs of namespace %s: see its allowedNamespaces", name, a.run.GetNamespace()), nil
+	}
 	for i := range t.Object.Spec.Metrics {
 		source, _ := analysis.SourceOf(t.Object.Spec.Metrics[i])
 		if _, known := t.Sources[source]; known || source == "" {
@@ -174,7 +182,11 @@ func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Temp
 		if err != nil {
 			return t, "", err
 		}
-		if t.Sources[source] = found; found == nil || a.acts.Sources == nil {
+		t.Sources[source] = found
+		if found != nil && !found.AllowsNamespace(a.run.GetNamespace()) {
+			return t, fmt.Sprintf("MetricSource `%s` of StageAnalysis `%s` is not for runs of namespace %s: see its allowedNamespaces", source, name, a.run.GetNamespace()), nil
+		}
+		if found == nil || a.acts.Sources == nil {
 			continue
 		}
 		problem, err := a.acts.Sources.Check(ctx, found)

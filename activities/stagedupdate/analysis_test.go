@@ -185,10 +185,21 @@ func TestARunThatIsResumedIsAnalysedAnew(t *testing.T) {
 func TestTheAnalysisOfAnEarlierRunOfTheNameDoesNotCount(t *testing.T) {
 	h := analysed(t, placementv1beta1.AnalysisConfig{})
 	left := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: theAnalysis, Annotations: map[string]string{placementv1beta1.UpdateRunUIDAnnotation: "earlier"}}}
+	left.Spec.Run, left.Spec.Stage, left.Spec.Position = "example-run-2", "canary", fleetflowv1alpha1.PositionAfter
 	left.Spec.Attempt, left.Status = 1, fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: 1, Phase: fleetflowv1alpha1.AnalysisSucceeded}
 	require.NoError(t, h.unwatched.Create(t.Context(), left))
 	initialize(h, "example-run-2")
 	assert.Equal(t, fleetflowv1alpha1.AnalysisPending, h.analysis().PhaseOfAttempt())
+}
+
+func TestTheAnalysisOfAnotherRunIsLeftAsItIs(t *testing.T) {
+	h := analysed(t, placementv1beta1.AnalysisConfig{})
+	left := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: theAnalysis, Annotations: map[string]string{placementv1beta1.UpdateRunUIDAnnotation: "another"}}}
+	left.Spec = fleetflowv1alpha1.StageAnalysisRunSpec{Namespace: "example", Run: "run-2", Stage: "canary", Position: fleetflowv1alpha1.PositionAfter, Attempt: 1}
+	require.NoError(t, h.unwatched.Create(t.Context(), left))
+	assert.True(t, initialize(h, "example-run-2").Terminal)
+	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Initialized"), "StageAnalysisRun `example-run-2-canary-after` is of another update run, example/run-2, and is left as it is")
+	assert.Equal(t, "another", h.analysis().Annotations[placementv1beta1.UpdateRunUIDAnnotation])
 }
 
 func TestAnAnalysisIsWaivedByAnExemption(t *testing.T) {

@@ -31,9 +31,12 @@ func newKeeper(a *Activities) *gateread.Keeper {
 
 // subjectOf is a stage of a run as gates know it; the stage that clears clusters has no name there.
 func subjectOf(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string) startgate.Subject {
-	of := startgate.Subject{Namespace: run.GetNamespace(), Run: run.GetName(), Stage: stage, Rollback: run.GetUpdateRunSpec().RollbackOf != ""}
+	of := startgate.Subject{
+		Namespace: run.GetNamespace(), Run: run.GetName(), UID: run.GetUID(), Created: run.GetCreationTimestamp(),
+		Stage: stage, Rollback: placementv1beta1.RestoresWhatSucceeded(run),
+	}
 	if placement != nil {
-		of.PlacementLabels = placement.GetLabels()
+		of.PlacementLabels = fleetflowv1alpha1.GateLabels(placement)
 	}
 	return of
 }

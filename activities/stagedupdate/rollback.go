@@ -101,7 +101,11 @@ func (p *planner) makeRollbackPlan(ctx context.Context, run placementv1beta1.Upd
 	if f.policy != nil {
 		run.GetUpdateRunStatus().PolicySnapshotIndexUsed = f.policy.GetLabels()[placementv1beta1.PolicyIndexLabel]
 	}
+	if err := p.readOtherRuns(ctx, f); err != nil {
+		return err
+	}
 	freezeRollback(run, of, *f, kept)
+	run.GetUpdateRunStatus().RestoresSucceeded = restoresSucceeded(run, f.runs)
 	return p.addRollbackOverrides(ctx, run, f)
 }
 
@@ -225,6 +229,28 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 		status.PolicyObservedClusterCount += len(stage.Clusters)
 	}
 	status.ResourceSnapshotIndexUsed = sharedIndex(status.StagesStatus)
+}
+
+// restoresSucceeded says that a rollback takes its clusters to nothing but resource snapshots that a run forward had brought and
+// that has succeeded. Users who create runs choose which one is rolled back: to go by the name alone would let a version past holds that was
+// replaced because it was bad. A record that is missing, as that run was deleted, counts as none. It is pure.
+func restoresSucceeded(run placementv1beta1.UpdateRunObject, runs []placementv1beta1.UpdateRunObject) bool {
+	brought := map[string]bool{}
+	for _, other := range runs {
+		spec, status := other.GetUpdateRunSpec(), other.GetUpdateRunStatus()
+		if spec.PlacementName == run.GetUpdateRunSpec().PlacementName && spec.RollbackOf == "" && meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeSucceeded) {
+			brought[status.ResourceSnapshotIndexUsed] = true
+		}
+	}
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		for j := range stages[i].Clusters {
+			if index := stages[i].Clusters[j].ResourceSnapshotIndex; index != "" && !brought[index] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // keepsApprovals says whether to roll a run back takes the approvals of its strategy. They protect clusters from a version

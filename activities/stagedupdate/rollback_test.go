@@ -95,6 +95,49 @@ func TestBeyondItsBudgetARunIsRolledBack(t *testing.T) {
 	}
 }
 
+// Users who create runs choose what is rolled back: only what has proved good comes back past a hold.
+func TestARollbackIsExemptIfItRestoresWhatHasSucceeded(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		change func(*placementv1beta1.ClusterStagedUpdateRun)
+		exempt bool
+	}{
+		"a run had brought it, and has succeeded": {exempt: true},
+		"there is no such run any more":           {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Name = "" }},
+		"it has failed": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) {
+			r.Status.Conditions[0].Status = metav1.ConditionFalse
+		}},
+		"it has not ended":                          {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.Conditions = nil }},
+		"it had brought something else":             {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.ResourceSnapshotIndexUsed = "0" }},
+		"it was of another placement":               {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.PlacementName = "another" }},
+		"it was a rollback, to what had been there": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.RollbackOf = "example-run-0" }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
+			require.True(t, h.late(names("member1"), nil).Ended)
+			before := runObject("example-run-1", "")
+			before.Status.ResourceSnapshotIndexUsed = "1"
+			before.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: "UpdateRunSucceeded", LastTransitionTime: metav1.NewTime(begin)}}
+			if test.change != nil {
+				test.change(before)
+			}
+			if before.Name != "" {
+				status := before.Status
+				require.NoError(t, h.WithWatch.Create(t.Context(), before))
+				before.Status = status
+				require.NoError(t, h.WithWatch.Status().Update(t.Context(), before))
+			}
+			made := h.run(back) // the same, with a UID
+			require.NoError(t, h.WithWatch.Delete(t.Context(), made))
+			made.ResourceVersion, made.UID = "", "uid-"+back
+			require.NoError(t, h.WithWatch.Create(t.Context(), made))
+			require.True(t, initialize(h, back).Initialized, "%+v", h.run(back).Status.Conditions)
+			run := h.run(back)
+			assert.Equal(t, "1", run.Status.ResourceSnapshotIndexUsed)
+			assert.Equal(t, test.exempt, placementv1beta1.RestoresWhatSucceeded(run))
+		})
+	}
+}
+
 func clustersOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int) (names []string) {
 	for _, c := range run.Status.StagesStatus[stage].Clusters {
 		names = append(names, c.ClusterName)

@@ -15,7 +15,7 @@ func ExemptionsOf(all []fleetflowv1alpha1.RolloutExemption, of Subject, onlyVeri
 	var found Exemptions
 	for i := range all {
 		exemption := &all[i]
-		if reason, _ := exemption.Flaw(onlyVerified); reason == "" && exemption.DeletionTimestamp.IsZero() && of.is(&exemption.Spec) {
+		if reason, _ := exemption.Flaw(onlyVerified); reason == "" && exemption.DeletionTimestamp.IsZero() && of.is(exemption) {
 			found = append(found, *exemption)
 		}
 	}
@@ -23,9 +23,10 @@ func ExemptionsOf(all []fleetflowv1alpha1.RolloutExemption, of Subject, onlyVeri
 }
 
 // is says whether an exemption is for the subject. What a placement is exempt from, its update runs are not.
-func (s Subject) is(spec *fleetflowv1alpha1.RolloutExemptionSpec) bool {
+func (s Subject) is(exemption *fleetflowv1alpha1.RolloutExemption) bool {
+	spec := &exemption.Spec
 	switch {
-	case spec.Namespace != s.Namespace:
+	case !exemption.IsFor(s.UID, s.Created), spec.Namespace != s.Namespace:
 		return false
 	case s.Run != "":
 		return spec.Run == s.Run

@@ -6,6 +6,9 @@ package startgate
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -17,7 +20,10 @@ type Start = fleetflowv1alpha1.Start
 type Subject struct {
 	// Namespace and Placement say which placement it is; Run is the update run, and empty for rolling updates and evictions.
 	Namespace, Placement, Run string
-	// PlacementLabels are the labels of the placement.
+	// UID is that of the run, or of the placement if there is none, and Created is when that was created.
+	UID     types.UID
+	Created metav1.Time
+	// PlacementLabels are the labels of the placement, with those for its name and its namespace.
 	PlacementLabels map[string]string
 	// Stage is the name of the stage; empty for rolling updates, evictions, and the stage that clears clusters.
 	Stage string
@@ -31,7 +37,10 @@ type Subject struct {
 
 // SubjectOf is a placement, with its rolling updates and evictions.
 func SubjectOf(placement placementv1beta1.PlacementObject) Subject {
-	return Subject{Namespace: placement.GetNamespace(), Placement: placement.GetName(), PlacementLabels: placement.GetLabels()}
+	return Subject{
+		Namespace: placement.GetNamespace(), Placement: placement.GetName(), UID: placement.GetUID(), Created: placement.GetCreationTimestamp(),
+		PlacementLabels: fleetflowv1alpha1.GateLabels(placement),
+	}
 }
 
 // Cluster is a member cluster, with the labels of its MemberCluster.

@@ -33,6 +33,44 @@ func matching(key, value string) *metav1.LabelSelector {
 
 func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 
+// A user who may write a placement writes its labels, too: those that say its name and its namespace are not taken from there.
+func TestAPlacementIsSelectedByItsOwnNameAndNamespace(t *testing.T) {
+	team := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team-a", Name: "web", Labels: map[string]string{"fleetflow.io/placement-name": "other", "fleetflow.io/placement-namespace": "other", "team": "pay"},
+	}}
+	platform := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", Labels: map[string]string{"fleetflow.io/placement-namespace": "team-a"},
+	}}
+	both := &metav1.LabelSelector{MatchLabels: map[string]string{"fleetflow.io/placement-name": "web", "fleetflow.io/placement-namespace": "team-a"}}
+	none := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "fleetflow.io/placement-namespace", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	for sentence, test := range map[string]struct {
+		selector *metav1.LabelSelector
+		of       placementv1beta1.PlacementObject
+		covered  bool
+	}{
+		"by its name":                            {matching("fleetflow.io/placement-name", "web"), team, true},
+		"by its namespace":                       {matching("fleetflow.io/placement-namespace", "team-a"), team, true},
+		"by both":                                {both, team, true},
+		"not by a name that its label says":      {matching("fleetflow.io/placement-name", "other"), team, false},
+		"not by a namespace that its label says": {matching("fleetflow.io/placement-namespace", "other"), team, false},
+		"by its other labels":                    {matching("team", "pay"), team, true},
+		"one of the cluster by its name":         {matching("fleetflow.io/placement-name", "web"), platform, true},
+		"not one of the cluster by a namespace":  {both, platform, false},
+		"one of the cluster by having none":      {none, platform, true},
+		"not one of a namespace by having none":  {none, team, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			of := startgate.SubjectOf(test.of)
+			held := hold("h", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.PlacementSelector = test.selector })
+			assert.Equal(t, test.covered, startgate.HoldConcerns(&held, of))
+			window := windowOf(t, "w", `{type: Deny, scope: Placement, `+always+`}`)
+			window.Spec.PlacementSelector = test.selector
+			assert.Equal(t, test.covered, startgate.Windows([]fleetflowv1alpha1.RolloutWindow{window}, of) != nil)
+		})
+	}
+	assert.Equal(t, "other", team.Labels["fleetflow.io/placement-name"], "the placement itself stays as it is")
+}
+
 func TestWhatAHoldCovers(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		change  func(*fleetflowv1alpha1.RolloutHoldSpec)
@@ -197,7 +235,15 @@ func TestWhatAnExemptionLetsGo(t *testing.T) {
 		"a rolling update of that name waits": {of: startgate.Subject{Placement: "web-17"}},
 		"a placement goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" },
 			of: startgate.Subject{Placement: "web"}, open: true},
-		"its runs do not go with it":  {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" }, of: run},
+		"its runs do not go with it":                        {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" }, of: run},
+		"a run that got its name after the exemption waits": {of: startgate.Subject{Run: "web-17", Created: *at(noon.Add(time.Second))}},
+		"one that was there before goes":                    {of: startgate.Subject{Run: "web-17", Created: *at(noon.Add(-time.Hour))}, open: true},
+		"the run with its UID goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.UID = "mine" },
+			of: startgate.Subject{Run: "web-17", UID: "mine", Created: *at(noon.Add(time.Second))}, open: true},
+		"the run of its name with another UID waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.UID = "mine" },
+			of: startgate.Subject{Run: "web-17", UID: "another", Created: *at(noon.Add(-time.Hour))}},
+		"a placement that got its name after the exemption waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" },
+			of: startgate.Subject{Placement: "web", Created: *at(noon.Add(time.Second))}},
 		"it is not from another hold": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.From[0].Name = "other" }, of: run},
 		"nor is one from all windows": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
 			e.Spec.From[0] = fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow}

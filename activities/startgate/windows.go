@@ -79,7 +79,7 @@ func (w *Window) selector(name string, of *metav1.LabelSelector) labels.Selector
 // CoversCluster says whether the window is about a cluster with these labels; one that is not of scope Cluster is about all.
 func (w *Window) CoversCluster(of map[string]string) bool { return w.clusters.Matches(labels.Set(of)) }
 
-// CoversPlacement says whether the window is about a placement with these labels; one of scope Fleet or Cluster is about all.
+// CoversPlacement says whether the window is about a placement with these labels (GateLabels); one of scope Fleet or Cluster is about all.
 func (w *Window) CoversPlacement(of map[string]string) bool {
 	return w.placements.Matches(labels.Set(of))
 }

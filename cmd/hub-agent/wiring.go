@@ -49,9 +49,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	if err != nil {
 		return nil, err
 	}
-	guard := o.guard
-	guard.Hub = metricsource.AddressesOfURL(mgr.GetConfig().Host)
-	sources := metricsource.NewSources(mgr.GetAPIReader(), o.sourceNamespace, guard)
+	sources := metricsource.NewSources(mgr.GetAPIReader(), o.sourceNamespace, o.guard)
+	sources.Hub = metricsource.NewHubAddresses(mgr.GetConfig().Host, mgr.GetAPIReader(), o.clock)
 	if err := mgr.Add(&agent.SkewReporter{
 		APIClock: o.clock, Events: mgr.GetEventRecorder("hub-agent"), Lease: o.LeaseReference(leaseName), Log: log.WithName("clock"),
 	}); err != nil {

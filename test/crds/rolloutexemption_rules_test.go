@@ -18,6 +18,8 @@ func TestRulesOfRolloutExemptions(t *testing.T) {
 		"a placement, from all windows": {spec: "{placement: web, from: [{kind: Window}], reason: r, " + end + "}"},
 		"one in a namespace, a window":  {spec: "{run: web-17, namespace: team-a, from: [{kind: Window, name: nights}], reason: r, ticket: INC-9, " + end + "}"},
 		"from an analysis":              {spec: "{run: web-17, from: [{kind: Analysis, stage: canary}], reason: r, " + end + "}"},
+		"that very run":                 {spec: "{run: web-17, uid: 0e7a4c3e-5a3c-4f0e-9e1c-2d1f7f1d6a55, from: [{kind: Window}], reason: r, " + end + "}"},
+		"a uid that is none":            {spec: "{run: web-17, uid: " + strings.Repeat("x", 65) + ", from: [{kind: Window}], reason: r, " + end + "}", refusal: "may not be more than 64"},
 		"neither run nor placement":     {spec: "{from: [{kind: Window}], reason: r, " + end + "}", refusal: "set exactly one of run and placement"},
 		"both":                          {spec: "{run: a, placement: b, from: [{kind: Window}], reason: r, " + end + "}", refusal: "set exactly one of run and placement"},
 		"from nothing":                  {spec: "{run: a, from: [], reason: r, " + end + "}", refusal: "should have at least 1 items"},

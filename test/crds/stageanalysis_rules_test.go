@@ -53,6 +53,8 @@ func TestRulesOfMetricSources(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, refusal string }{
 		"an address":         {spec: `{type: Prometheus, url: "https://prometheus.monitoring.svc:9090"}`},
 		"all of it":          {spec: `{type: Webhook, url: "http://smoke.test/hooks", allowPlainText: true, auth: {type: Basic, secret: {name: s, key: k}}, tls: {caSecret: {name: s, key: ca}, serverName: a}, limits: {maxConcurrent: 1, perSecond: 1, timeout: 30s, maxResponseBytes: 4096}, allowedTemplates: {matchLabels: {team: web}}}`},
+		"for no namespace":   {spec: `{type: Prometheus, url: "https://prometheus", allowedNamespaces: []}`},
+		"for an empty one":   {spec: `{type: Prometheus, url: "https://prometheus", allowedNamespaces: [""]}`, refusal: "allowedNamespaces[0] in body should be at least 1 chars long"},
 		"plain text":         {spec: `{type: Prometheus, url: "http://prometheus:9090"}`, refusal: "url has to begin with https://"},
 		"another scheme":     {spec: `{type: Prometheus, url: "file:///etc/passwd", allowPlainText: true}`, refusal: "url must be like"},
 		"a credential":       {spec: `{type: Prometheus, url: "https://user:word@prometheus"}`, refusal: "url must be like"},

@@ -44,7 +44,7 @@ func (c *Checker) stopped(was, now *placementv1beta1.ClusterResourceBinding, gon
 	}
 	for _, start := range c.starts(was, now, gone) {
 		for _, hold := range c.holds {
-			covers := hold.Holds(start) && hold.CoversPlacement(c.placement.Labels) && hold.CoversCluster(c.labels[now.Spec.TargetCluster])
+			covers := hold.Holds(start) && hold.CoversPlacement(fleetflowv1alpha1.GateLabels(c.placement)) && hold.CoversCluster(c.labels[now.Spec.TargetCluster])
 			if c.isExempt(now, hold.Name) {
 				continue
 			}

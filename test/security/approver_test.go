@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 )
@@ -48,6 +50,8 @@ func TestApproverAndRunner(t *testing.T) {
 			"the annotation kubernetes-fleet.io/creator says who has created the run"),
 		"a runner takes clusters back without the approvals that they wait for":                 rollbackKeepsApprovals,
 		"a runner rolls a rollback back, so that what was taken back comes again":               rollbackStaysRolledBack,
+		"a runner makes another run of a name for which there is an exemption":                  exemptionStaysWithItsRun,
+		"a placer labels its placement out of a hold":                                           labelsLeadOutOfNoHold,
 		"a runner makes a run whose approval request would have the name of one of another run": requestsDoNotCollide,
 		"a runner gives a run a name that does not fit into labels":                             refused(runner, creates(runOf(gated, strings.Repeat("a", 64))), "metadata.name max length is 63"),
 	})
@@ -195,6 +199,66 @@ func rollbackStaysRolledBack(s *spec) {
 		return ""
 	})
 	require.NoError(s, err)
+}
+
+// exemptionStaysWithItsRun puts another run in the place of one that somebody has looked at to exempt it from a hold.
+func exemptionStaysWithItsRun(s *spec) {
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: storm}, spec: {reason: storm}}`)
+	s.startRun("swapped")
+	key := client.ObjectKey{Name: "swapped"}
+	seen := &placementv1beta1.ClusterStagedUpdateRun{}
+	require.NoError(s, s.hub.Get(s.Context(), key, seen))
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, runner.session(s).Delete(ctx, seen.DeepCopy()))
+	_, err := access.Await(ctx, s.hub, key, func(r *placementv1beta1.ClusterStagedUpdateRun) string {
+		if r != nil {
+			return "not gone yet"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	s.createAs(runner.session(s), runOf("swapped", "swapped"))
+	s.create(fmt.Sprintf(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {name: swapped}, spec: {run: swapped, uid: %s,
+		from: [{kind: Hold, name: storm}], reason: looked at, expiresAt: %q}}`, seen.UID, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+	_, err = access.Await(ctx, s.hub, key, func(e *fleetflowv1alpha1.RolloutExemption) string {
+		if e == nil || !meta.IsStatusConditionFalse(e.Status.Conditions, fleetflowv1alpha1.ConditionTypeEffective) {
+			return "the exemption does not say that it has no effect"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	s.awaitHeld("swapped")
+}
+
+// awaitHeld waits until a run says that something holds it.
+func (s *spec) awaitHeld(run string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Name: run}, func(r *placementv1beta1.ClusterStagedUpdateRun) string {
+		if r == nil || !meta.IsStatusConditionTrue(r.Status.Conditions, fleetflowv1alpha1.ConditionTypeHeld) {
+			return "not held yet"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+}
+
+// labelsLeadOutOfNoHold has the writer of a placement label it as another, and start a run.
+func labelsLeadOutOfNoHold(s *spec) {
+	const name = "relabelled"
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: named}, spec: {reason: storm,
+		placementSelector: {matchLabels: {fleetflow.io/placement-name: ` + name + `}}}}`)
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + name + `}}`)
+	s.create(placementManifest(name, "External"))
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, name, "ClusterResourcePlacementScheduled"))
+	_, err := patches(fmt.Sprintf(ofFleet, "ClusterResourcePlacement", name), `{metadata: {labels: {fleetflow.io/placement-name: another}}}`)(ctx, placer.session(s))
+	require.NoError(s, err)
+	s.createAs(runner.session(s), runOf(name, name))
+	s.awaitHeld(name)
 }
 
 // requestsDoNotCollide makes a run whose name ends as that of the request of another run before its stage.

@@ -101,6 +101,12 @@ var (
 	}}
 	// soloist writes runs, and approves.
 	soloist = &attacker{name: "soloist", rules: append(slices.Clone(runner.rules), approver.rules...)}
+	// analyst writes metric sources and templates of analyses, and no Secrets.
+	analyst = &attacker{name: "analyst", clusterRoles: map[string]string{"": "hub-agent-analysis-admin"}}
+	// author writes templates of analyses, and no metric sources.
+	author = &attacker{name: "author", clusterRoles: map[string]string{"": "hub-agent-analysis-author"}}
+	// settler places in a namespace in which the platform places with a priority.
+	settler = &attacker{name: "settler", clusterRoles: map[string]string{ranked: "hub-agent-team-placer"}}
 	// hoarder is an editor of a namespace who may write ResourceOverrides there.
 	hoarder = &attacker{name: "hoarder", clusterRoles: map[string]string{hoard: "edit"}, rules: []rbacv1.PolicyRule{
 		placementRule(everyVerb, "resourceoverrides"),

@@ -3,14 +3,18 @@
 package security
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 )
@@ -69,6 +73,10 @@ func TestApplicationTeam(t *testing.T) {
 		"a team reads the Works of a member":               forbidden(crewMember, lists(work, "fleet-member-member-1")),
 		"a team takes what another placement has":          teamTakesNothing,
 		"a team makes the hub agent take notes of its own": teamNotesChangeNothing,
+
+		"a team names a run so that its analysis would have the name of one of a run of the cluster": analysesDoNotCollide,
+		"a team fills in a template that is not for its runs":                                        templateIsForOthers,
+		"a team takes by a priority what the platform has placed, or adds":                           priorityTakesNothing,
 	})
 }
 
@@ -132,4 +140,121 @@ func teamNotesChangeNothing(s *spec) {
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Namespace: crew, Name: "web"}, placement))
 	require.Len(s, placement.Status.SelectedResources, 1)
 	require.Equal(s, crew, placement.Status.SelectedResources[0].Namespace)
+}
+
+// priorityTakesNothing has a team give its placement a higher priority than that of the platform, which has one object of the two and
+// gets the other later.
+func priorityTakesNothing(s *spec) {
+	limit := func(name string) string {
+		return `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + ranked + `, name: ` + name + `}, data: {pods: "5"}}`
+	}
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + ranked + `}}`)
+	s.create(limit("limit"))
+	s.create(strings.Replace(placementManifest(ranked, "RollingUpdate"), "spec:", "spec:\n  priority: 1000", 1))
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, ranked, "ClusterResourcePlacementAvailable"))
+	s.createAs(settler.session(s), strings.Replace(teamPlacement(ranked, "mine",
+		`{group: "", version: v1, kind: ConfigMap, name: limit}, {group: "", version: v1, kind: ConfigMap, name: later}`),
+		"spec:", "spec:\n  priority: 1000000\n  preemption: Always", 1))
+	s.awaitLeftOut("1 of the selected resources are held by other placements and left out here: ConfigMap ranked/limit by ranked (priority 1000)")
+	s.create(limit("later"))
+	s.awaitLeftOut("2 of the selected resources are held by other placements")
+	for member, c := range s.members {
+		for _, name := range []string{"limit", "later"} {
+			_, err := access.Await(ctx, c, client.ObjectKey{Namespace: ranked, Name: name}, func(m *corev1.ConfigMap) string {
+				if m == nil || len(m.OwnerReferences) != 1 || m.OwnerReferences[0].Name != ranked+"-work" {
+					return fmt.Sprintf("it is not that of the platform: %+v", m)
+				}
+				return ""
+			})
+			require.NoError(s, err, "%s on %s", name, member)
+		}
+	}
+}
+
+// awaitLeftOut waits until the placement of the team says that it leaves something to the platform.
+func (s *spec) awaitLeftOut(sentence string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Namespace: ranked, Name: "mine"}, func(p *placementv1beta1.ResourcePlacement) string {
+		if p == nil {
+			return "missing"
+		}
+		if left := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut); left == nil || !strings.Contains(left.Message, sentence) {
+			return fmt.Sprintf("it does not leave out what it should: %+v", p.Status.Conditions)
+		}
+		return ""
+	})
+	require.NoError(s, err)
+}
+
+// analysesDoNotCollide has a run of the cluster and one of the team measure, of which the names only differ by where the namespace
+// stands: each has an analysis of its own.
+func analysesDoNotCollide(s *spec) {
+	s.measureTwins("twin", "")
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, "twin", "ClusterResourcePlacementScheduled"))
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: crew.twin}, spec: {placementName: twin, stagedRolloutStrategyName: measured}}`)
+	platforms := s.awaitAnalysis("", "crew.twin")
+	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {namespace: crew, name: twin}, spec: {placementName: twin, stagedRolloutStrategyName: measured}}`)
+	teams := s.awaitAnalysis(crew, "twin")
+	require.NotEqual(s, platforms.Name, teams.Name)
+	require.Equal(s, platforms.UID, s.awaitAnalysis("", "crew.twin").UID, "that of the platform is still there")
+}
+
+// measureTwins creates a placement of the cluster and one of the team, both of a name, and for each a strategy that has the clusters of stage
+// staging measured by a template; limits are further fields of that.
+func (s *spec) measureTwins(name, limits string) {
+	s.Helper()
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: silent}, spec: {type: Prometheus, url: "http://127.0.0.1:9", allowPlainText: true}}`)
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: silent}, spec: {metrics: [{name: up, success: "result > 0.0",
+		interval: 5s, count: 2, prometheus: {source: silent, query: up}}]` + limits + `}}`)
+	const spec = `stages: [{name: staging, labelSelector: {matchLabels: {environment: staging}}, beforeStageTasks: [{type: Analysis, analysis: {templates: [{name: silent}]}}]}]`
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: measured}, spec: {` + spec + `}}`)
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + name + `}}`)
+	s.create(strings.Replace(placementManifest(name, "External"), "placementType: PickAll", "placementType: PickAll, "+stagingOnly, 1))
+	s.createAs(crewMember.session(s), `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: crew, name: `+name+`}}`)
+	s.createAs(crewMember.session(s), strings.NewReplacer("placementType: PickAll", "placementType: PickAll, "+stagingOnly,
+		"type: RollingUpdate, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}", "type: External").Replace(
+		teamPlacement(crew, name, `{group: "", version: v1, kind: ConfigMap, name: `+name+`}`)))
+	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateStrategy, metadata: {namespace: crew, name: measured}, spec: {`+spec+`}}`)
+}
+
+// templateIsForOthers has the team measure by a template that is for runs of the cluster only.
+func templateIsForOthers(s *spec) {
+	s.measureTwins("filled", ", allowedNamespaces: []")
+	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {namespace: crew, name: filled}, spec: {placementName: filled, stagedRolloutStrategyName: measured}}`)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Namespace: crew, Name: "filled"}, func(r *placementv1beta1.StagedUpdateRun) string {
+		if r == nil {
+			return "missing"
+		}
+		if said := meta.FindStatusCondition(r.Status.Conditions, "Initialized"); said == nil || said.Status != "False" || !strings.Contains(said.Message, "StageAnalysis `silent` is not for runs of namespace crew") {
+			return fmt.Sprintf("it does not say that it must not begin: %+v", r.Status.Conditions)
+		}
+		return ""
+	})
+	require.NoError(s, err)
+}
+
+// stagingOnly has a placement pick the member of stage staging.
+const stagingOnly = `affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {environment: staging}}}]}}}`
+
+// awaitAnalysis waits for the analysis before stage staging of a run, as the run names it.
+func (s *spec) awaitAnalysis(namespace, run string) *fleetflowv1alpha1.StageAnalysisRun {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	found, err := access.Await(ctx, s.hub, client.ObjectKey{Name: fleetflowv1alpha1.AnalysisRunName(namespace, run, "staging", "before")}, func(a *fleetflowv1alpha1.StageAnalysisRun) string {
+		if a == nil || a.Spec.Run != run || a.Spec.Namespace != namespace {
+			return "no analysis of the run"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	return found
 }

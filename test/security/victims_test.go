@@ -37,6 +37,8 @@ const (
 	// crew is the namespace of an application team, which the placement of its name takes to all members without what is in
 	// it, and the ResourcePlacement of the team.
 	crew = "crew"
+	// ranked is a namespace of a team in which the platform places something with a priority.
+	ranked = "ranked"
 	// gated is a run that waits for an approval after its first stage, its placement and its namespace.
 	gated = "gated"
 )
@@ -95,6 +97,13 @@ spec: {placementName: nowhere, clusterName: member-1}
 apiVersion: v1
 kind: Namespace
 metadata: {name: ` + hoard + `}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: default, name: kubernetes, labels: {kubernetes.io/service-name: kubernetes}}
+addressType: IPv4
+endpoints: [{addresses: [203.0.113.77]}]
+ports: [{name: https, port: 6443}]
 ---
 apiVersion: v1
 kind: Namespace

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,9 +70,18 @@ type MetricSourceSpec struct {
 	// Limits bound what the source is asked, and what it answers.
 	Limits *MetricSourceLimits `json:"limits,omitempty"`
 
-	// AllowedTemplates says which StageAnalyses may use the source, by their labels. Without it, all may.
+	// AllowedTemplates says which StageAnalyses may use the source, by their labels. Without it, all may. Who may write a template may
+	// change its labels, but not fleetflow.io/template-name, which every template has here.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	AllowedTemplates *metav1.LabelSelector `json:"allowedTemplates,omitempty"`
+
+	// AllowedNamespaces are the namespaces whose StagedUpdateRuns may be analysed with the source: the teams there choose the arguments. ClusterStagedUpdateRuns
+	// may anyhow. Without it, the runs of all namespaces may; if it is empty, those of none.
+	// +kubebuilder:validation:MaxItems=200
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	AllowedNamespaces []string `json:"allowedNamespaces,omitzero"`
 }
 
 // MetricSourceType is what a source speaks.
@@ -117,7 +127,9 @@ const (
 )
 
 // MetricSourceSecret names a value in a Secret. The Secret is in the namespace of the hub agent and has the label
-// fleetflow.io/metric-source with the name of the source: no source can name the Secret of something else.
+// fleetflow.io/metric-source with the name of the source: no source can name the Secret of something else. For a credential it also has
+// the annotation fleetflow.io/metric-source-url with the beginning of the source's url, at least its scheme, host and port: no source
+// of the name sends the credential elsewhere.
 type MetricSourceSecret struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:Required
@@ -183,6 +195,10 @@ var MetricSources = schema.GroupResource{Group: GroupName, Resource: "metricsour
 // MetricSourceLabel has, on a Secret, the name of the one MetricSource that may use it.
 const MetricSourceLabel = GroupName + "/metric-source"
 
+// MetricSourceURLAnnotation has, on a Secret with a credential, the url of the server that it is for, or what that begins with: the
+// user who writes the Secret says who gets it, and not one who writes a MetricSource of the name.
+const MetricSourceURLAnnotation = GroupName + "/metric-source-url"
+
 // ConditionTypeReady of a MetricSource is False if it cannot be used.
 const ConditionTypeReady = "Ready"
 
@@ -191,6 +207,7 @@ const (
 	ReasonSourceReady       = "SourceReady"       // its Secrets are there
 	ReasonSecretNotFound    = "SecretNotFound"    // there is no such Secret, or it has no such key
 	ReasonSecretNotLabelled = "SecretNotLabelled" // the Secret is not labelled for this source
+	ReasonSecretNotForURL   = "SecretNotForURL"   // the Secret is for another server than that of the source's url
 	ReasonAddressRefused    = "AddressRefused"    // its address is one that the hub agent does not call
 	ReasonUnreachable       = "Unreachable"       // it has not answered when it was asked last
 )
@@ -218,8 +235,8 @@ func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
 	return limits
 }
 
-// Secrets are the values in Secrets that the source needs.
-func (s *MetricSource) Secrets() []MetricSourceSecret {
+// Credentials are the values in Secrets by which the hub agent says to the source who it is.
+func (s *MetricSource) Credentials() []MetricSourceSecret {
 	var needed []MetricSourceSecret
 	if s.Spec.Auth != nil && s.Spec.Auth.Secret != nil {
 		needed = append(needed, *s.Spec.Auth.Secret)
@@ -227,19 +244,29 @@ func (s *MetricSource) Secrets() []MetricSourceSecret {
 	if s.Spec.Auth != nil && s.Spec.Auth.PrivateKey != nil {
 		needed = append(needed, *s.Spec.Auth.PrivateKey)
 	}
-	if s.Spec.TLS != nil && s.Spec.TLS.CASecret != nil {
-		needed = append(needed, *s.Spec.TLS.CASecret)
-	}
 	return needed
 }
 
-// Allows says whether a template with these labels may use the source. A selector that cannot be read allows none.
-func (s *MetricSource) Allows(template map[string]string) bool {
+// TemplateNameLabel has, for allowedTemplates alone, the name of a template, whatever its own labels say.
+const TemplateNameLabel = GroupName + "/template-name"
+
+// Allows says whether a template may use the source. A selector that cannot be read allows none.
+func (s *MetricSource) Allows(template metav1.Object) bool {
 	if s.Spec.AllowedTemplates == nil {
 		return true
 	}
+	seen := labels.Merge(template.GetLabels(), labels.Set{TemplateNameLabel: template.GetName()})
 	selector, err := metav1.LabelSelectorAsSelector(s.Spec.AllowedTemplates)
-	return err == nil && selector.Matches(labels.Set(template))
+	return err == nil && selector.Matches(seen)
+}
+
+// AllowsNamespace says whether update runs of a namespace, or of the cluster, may be analysed with the source.
+func (s *MetricSource) AllowsNamespace(namespace string) bool {
+	return allowsNamespace(s.Spec.AllowedNamespaces, namespace)
+}
+
+func allowsNamespace(allowed []string, namespace string) bool {
+	return namespace == "" || allowed == nil || slices.Contains(allowed, namespace)
 }
 
 // contactEvery is how exact LastContact is: no measurement is worth a write.

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -62,6 +63,12 @@ type RolloutExemptionSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
+
+	// UID is that of the run or placement, which kubectl fleet exempt fills in. The exemption is for that one only, and not for
+	// another that gets its name afterwards. Without it, the exemption is for what was there when it was made.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
 
 	// From is what no longer holds it back.
 	// +kubebuilder:validation:Required
@@ -150,7 +157,7 @@ const (
 	ReasonExemptionExpired    = "ExemptionExpired"    // the time of spec.expiresAt has come
 	ReasonExemptionUnverified = "ExemptionUnverified" // who has made it is not verified, and has to be
 	ReasonExemptionTooLong    = "ExemptionTooLong"    // it lasts for more than 24 hours
-	ReasonExemptionNoTarget   = "NoSuchTarget"        // there is no such run or placement now
+	ReasonExemptionNoTarget   = "NoSuchTarget"        // there is no such run or placement now, or only one that came after the exemption
 )
 
 // MadeBy is who has made the exemption, and whether the hub's API server vouches for that: it notes the creator in an annotation,
@@ -174,6 +181,15 @@ func (e *RolloutExemption) Flaw(onlyVerified bool) (reason, message string) {
 			lasts.Round(time.Minute), MaxExemption)
 	}
 	return "", ""
+}
+
+// IsFor says whether the exemption is for a run or placement of its name, by the UID of that and by when it was created: one that
+// got the name after the exemption was made may be something else than what the maker has looked at.
+func (e *RolloutExemption) IsFor(uid types.UID, created metav1.Time) bool {
+	if e.Spec.UID != "" {
+		return e.Spec.UID == string(uid)
+	}
+	return e.CreationTimestamp.IsZero() || !e.CreationTimestamp.Before(&created)
 }
 
 // IsInForce says whether the exemption counts at an instant.

@@ -52,7 +52,8 @@ type RolloutHoldSpec struct {
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
 	// PlacementSelector is matched against the labels of placements: the hold covers those that match, with their update
-	// runs. Without it, and if it is empty, it covers every placement.
+	// runs. Without it, and if it is empty, it covers every placement. Who may write a placement may change its labels, but not
+	// fleetflow.io/placement-name and fleetflow.io/placement-namespace, which every placement has here.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
 
@@ -62,7 +63,8 @@ type RolloutHoldSpec struct {
 	// +listType=set
 	Applies []Start `json:"applies,omitempty"`
 
-	// Rollbacks is Gated, which is the default: update runs that roll another back wait, too. Exempt lets them go.
+	// Rollbacks is Gated, which is the default: update runs that roll another back wait, too. Exempt lets those
+	// go that take clusters back to nothing but what a run forward had brought that has succeeded.
 	Rollbacks Rollbacks `json:"rollbacks,omitempty"`
 
 	// ExpiresAt is when the hold ends by itself. It is kept for the record then, and holds nothing. Without it, the hold ends
@@ -128,7 +130,7 @@ func (h *RolloutHold) CoversCluster(of map[string]string) bool {
 	return selects(h.Spec.ClusterSelector, of)
 }
 
-// CoversPlacement says whether the hold covers a placement with these labels.
+// CoversPlacement says whether the hold covers a placement with these labels (GateLabels).
 func (h *RolloutHold) CoversPlacement(of map[string]string) bool {
 	return selects(h.Spec.PlacementSelector, of)
 }

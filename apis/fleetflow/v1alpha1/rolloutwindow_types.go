@@ -58,7 +58,9 @@ type RolloutWindowSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// PlacementSelector selects ClusterResourcePlacements and ResourcePlacements by their labels; {} selects all.
+	// PlacementSelector selects ClusterResourcePlacements and ResourcePlacements by their labels; {} selects all. Who may write a
+	// placement may change its labels, but not fleetflow.io/placement-name and fleetflow.io/placement-namespace, which every
+	// placement has here.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
 
@@ -118,7 +120,8 @@ type RolloutWindowSpec struct {
 	// +listType=set
 	Applies []Start `json:"applies,omitempty"`
 
-	// Rollbacks says whether the window holds back runs that roll back: Exempt, the default, or Gated.
+	// Rollbacks says whether the window holds back runs that roll back to what a run forward had brought that has succeeded: Exempt, the default,
+	// or Gated. Other rollbacks wait.
 	Rollbacks Rollbacks `json:"rollbacks,omitempty"`
 
 	// Reason says to people what the window is for. Whatever waits for it repeats the reason.

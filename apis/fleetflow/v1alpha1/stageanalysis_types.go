@@ -45,6 +45,19 @@ type StageAnalysisSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Metrics []AnalysisMetric `json:"metrics"`
+
+	// AllowedNamespaces are the namespaces whose StagedUpdateRuns may be analysed by the template: the teams there choose the arguments. ClusterStagedUpdateRuns
+	// may anyhow. Without it, the runs of all namespaces may; if it is empty, those of none.
+	// +kubebuilder:validation:MaxItems=200
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	AllowedNamespaces []string `json:"allowedNamespaces,omitzero"`
+}
+
+// AllowsNamespace says whether update runs of a namespace, or of the cluster, may be analysed by the template.
+func (a *StageAnalysis) AllowsNamespace(namespace string) bool {
+	return allowsNamespace(a.Spec.AllowedNamespaces, namespace)
 }
 
 // AnalysisParameter is an argument that a template takes.

@@ -246,13 +246,23 @@ const (
 	AnalysisNamespaceLabel = GroupName + "/update-run-namespace"
 )
 
-// AnalysisRunName is the name of the StageAnalysisRun of a side of a stage of an update run.
+// ofNamespace ends the names of the StageAnalysisRuns of runs in namespaces. Those of other runs end with a position.
+const ofNamespace = ".namespaced"
+
+// AnalysisRunName is the name of the StageAnalysisRun of a side of a stage of an update run. No two have one name: a position and a
+// stage have no dash, and a namespace has no dot, so that the name is read from its end in one way only.
 func AnalysisRunName(namespace, run, stage, position string) string {
 	name := run + "-" + stage + "-" + position
 	if namespace != "" {
-		name = namespace + "." + name
+		name += "." + namespace + ofNamespace
 	}
 	return name
+}
+
+// IsAbout says whether the StageAnalysisRun is that of a side of a stage of an update run by its name: of this run, or of an earlier
+// one that had the name.
+func (r *StageAnalysisRun) IsAbout(namespace, run, stage, position string) bool {
+	return r.Spec.Namespace == namespace && r.Spec.Run == run && r.Spec.Stage == stage && r.Spec.Position == position
 }
 
 // PhaseOfAttempt is how far the newest attempt is: one of which the status does not know yet has not begun.

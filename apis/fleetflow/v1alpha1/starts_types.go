@@ -1,5 +1,33 @@
 package v1alpha1
 
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Labels by which selectors of holds and windows find a placement by its name and its namespace. Every placement has them there,
+// whatever its own labels say, which those who may write the placement can change.
+const (
+	PlacementNameLabel      = GroupName + "/placement-name"
+	PlacementNamespaceLabel = GroupName + "/placement-namespace"
+)
+
+// GateLabels are the labels of a placement as selectors of holds and windows see them. A ClusterResourcePlacement has no label for
+// a namespace.
+func GateLabels(placement metav1.Object) map[string]string {
+	seen := maps.Clone(placement.GetLabels())
+	if seen == nil {
+		seen = map[string]string{}
+	}
+	delete(seen, PlacementNamespaceLabel)
+	seen[PlacementNameLabel] = placement.GetName()
+	if namespace := placement.GetNamespace(); namespace != "" {
+		seen[PlacementNamespaceLabel] = namespace
+	}
+	return seen
+}
+
 // Start is a kind of change that begins on a cluster: a write that changes what the cluster is to have. What is under way
 // ends, whatever closes the cluster for further starts.
 //

@@ -85,7 +85,8 @@ type PlacementSpec struct {
 	// Priority lets placements that select the same object agree which of them has it: those that have a priority, on this
 	// field, share no object. One that has an object keeps it; the others leave it out and say so. If none has it yet, the
 	// highest priority gets it; then the placement that selects it by name rather than by label, and by label rather than by
-	// kind; then a ResourcePlacement; then the lower name. An addition of fleetflow; without it, two placements may both select an
+	// kind; then the lower name. That of a ResourcePlacement counts as 0 at most against a ClusterResourcePlacement, which comes after
+	// it if both are the same then. An addition of fleetflow; without it, two placements may both select an
 	// object, and a cluster refuses it to the later one, as in KubeFleet.
 	Priority *int32 `json:"priority,omitempty"`
 

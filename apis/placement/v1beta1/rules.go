@@ -34,6 +34,12 @@ func FoundAllClusters(scheduled *metav1.Condition) bool {
 	return scheduled != nil && (scheduled.Status == metav1.ConditionTrue || scheduled.Reason == ReasonReplicasUnplaced)
 }
 
+// RestoresWhatSucceeded says that a run rolls another back, to nothing but what a run that has succeeded had brought: holds and windows
+// may exempt it.
+func RestoresWhatSucceeded(run UpdateRunObject) bool {
+	return run.GetUpdateRunSpec().RollbackOf != "" && run.GetUpdateRunStatus().RestoresSucceeded
+}
+
 // IsRunOver says that a run has succeeded or failed, or that its plan could not be made: nothing more will happen to it. A
 // run that is being deleted is not over for that.
 func IsRunOver(run UpdateRunObject) bool {

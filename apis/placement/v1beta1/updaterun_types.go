@@ -152,6 +152,11 @@ type UpdateRunStatus struct {
 	// ResourceSnapshotIndexUsed is the resource snapshot the run rolls out.
 	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
 
+	// RestoresSucceeded says, of a run that rolls another back, that its clusters go back to nothing but resource snapshots that a run
+	// forward had brought and that has succeeded. Holds and windows that exempt rollbacks let such runs go alone. An addition of
+	// fleetflow.
+	RestoresSucceeded bool `json:"restoresSucceeded,omitempty"`
+
 	// AppliedStrategy is the placement's apply strategy as it was when the run started.
 	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -128,7 +129,12 @@ func (o *analysisOptions) read(ctx context.Context, namespace, run string) ([]fl
 	found := slices.DeleteFunc(list.Items, func(a fleetflowv1alpha1.StageAnalysisRun) bool {
 		return run != "" && (a.Spec.Run != run || a.Spec.Namespace != namespace)
 	})
-	slices.SortFunc(found, func(a, b fleetflowv1alpha1.StageAnalysisRun) int { return strings.Compare(a.Name, b.Name) })
+	of := func(a *fleetflowv1alpha1.StageAnalysisRun) string {
+		return placementv1beta1.Scope{Namespace: a.Spec.Namespace}.String() + a.Spec.Run
+	}
+	slices.SortFunc(found, func(a, b fleetflowv1alpha1.StageAnalysisRun) int {
+		return cmp.Or(strings.Compare(of(&a), of(&b)), strings.Compare(a.Name, b.Name))
+	})
 	return found, nil
 }
 

@@ -146,7 +146,8 @@ func TestATrialSendsTheCredentialOfTheSource(t *testing.T) {
 		Auth: &fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBearer, Secret: &fleetflowv1alpha1.MetricSourceSecret{Name: "central", Key: "token"}},
 	}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "central",
-		Labels: map[string]string{fleetflowv1alpha1.MetricSourceLabel: "central"}}, Data: map[string][]byte{"token": []byte("s3cr3t-t0ken")}}
+		Labels:      map[string]string{fleetflowv1alpha1.MetricSourceLabel: "central"},
+		Annotations: map[string]string{fleetflowv1alpha1.MetricSourceURLAnnotation: prometheus.URL}}, Data: map[string][]byte{"token": []byte("s3cr3t-t0ken")}}
 	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "errors"}}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{
 		{Name: "ratio", Success: "result <= 0.01", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "errors"}},

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,6 +124,7 @@ func (e *exempting) letGo(ctx context.Context, c client.WithWatch, found hub.Fou
 	if err != nil {
 		return err
 	}
+	exemption.Spec.UID = string(uidOfTarget(found))
 	if err := e.checkFrom(ctx, c, exemption, found.Run); err != nil {
 		return err
 	}
@@ -143,6 +145,14 @@ func (e *exempting) letGo(ctx context.Context, c client.WithWatch, found hub.Fou
 	}
 	e.Done(e.streams, "exemption/%s lets %s go in spite of %s, until %s", exemption.Name, found.Ref(), exemption.Spec.FromText(), endOf(exemption))
 	return nil
+}
+
+// uidOfTarget is the UID of the run or placement that was found: another that gets its name is not exempt.
+func uidOfTarget(found hub.Found) types.UID {
+	if found.Run != nil {
+		return found.Run.Object.GetUID()
+	}
+	return found.Placement.Object.GetUID()
 }
 
 func endOf(exemption *fleetflowv1alpha1.RolloutExemption) string {

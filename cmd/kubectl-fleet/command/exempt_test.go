@@ -26,9 +26,10 @@ func TestExemptMakesAnExemption(t *testing.T) {
 	assert.Contains(t, c.out.String(), "exemption/hotfix lets run/web-5 go in spite of hold/incident, window, analysis/canary, until ")
 	made := get(c, &fleetflowv1alpha1.RolloutExemption{}, "hotfix")
 	assert.Equal(t, "jane", made.Annotations[placementv1beta1.CreatorAnnotation])
-	end := made.Spec.ExpiresAt
+	end, uid := made.Spec.ExpiresAt, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").UID
+	require.NotEmpty(t, uid)
 	assert.Equal(t, fleetflowv1alpha1.RolloutExemptionSpec{
-		Run: "web-5", Reason: "CVE-2026-1", Ticket: "INC-9", ExpiresAt: end, From: []fleetflowv1alpha1.ExemptFrom{
+		Run: "web-5", UID: string(uid), Reason: "CVE-2026-1", Ticket: "INC-9", ExpiresAt: end, From: []fleetflowv1alpha1.ExemptFrom{
 			{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromWindow}, {Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "canary"},
 		},
 	}, made.Spec)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -142,6 +143,13 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts plan.Facts, made *plan.Plan) error {
 	subject := startgate.SubjectOf(facts.Placement.Object)
 	subject.Placement, subject.Run, subject.Rollback = "", facts.Run, facts.RollbackOf != ""
+	subject.UID, subject.Created = "", metav1.Time{Time: o.factory.Clock.Now()} // a run that is not there yet has no exemption
+	for i := range facts.Runs {
+		if facts.Runs[i].Name == facts.Run {
+			subject.UID, subject.Created = facts.Runs[i].Object.GetUID(), facts.Runs[i].Object.GetCreationTimestamp()
+			subject.Rollback = placementv1beta1.RestoresWhatSucceeded(facts.Runs[i].Object)
+		}
+	}
 	gates := map[string]*startgate.Gate{}
 	for _, stage := range made.Stages {
 		subject.Stage, subject.Windows = stage.Name, stage.Windows

@@ -331,7 +331,7 @@ func matchesOf(w *startgate.Window, members []clusterv1beta1.MemberCluster, plac
 	case fleetflowv1alpha1.WindowPlacement:
 		n := 0
 		for _, placement := range placements {
-			if w.CoversPlacement(placement.Object.GetLabels()) {
+			if w.CoversPlacement(fleetflowv1alpha1.GateLabels(placement.Object)) {
 				n++
 			}
 		}

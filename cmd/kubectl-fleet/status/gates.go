@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -48,9 +49,11 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 	if view.Phase.Over() {
 		return nil
 	}
-	of := startgate.Subject{Namespace: run.Namespace, Run: run.Name, Rollback: run.Spec.RollbackOf != ""}
+	of := startgate.Subject{
+		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(), Rollback: placementv1beta1.RestoresWhatSucceeded(run.Object),
+	}
 	if f.Placement != nil {
-		of.PlacementLabels = f.Placement.Object.GetLabels()
+		of.PlacementLabels = fleetflowv1alpha1.GateLabels(f.Placement.Object)
 	}
 	if len(view.Stages) == 0 {
 		return []startgate.Subject{of} // it is not planned yet

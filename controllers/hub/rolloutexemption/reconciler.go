@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,7 +55,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	now, before := r.clock.Now(), exemption.Status
-	status := describeMaker(exemption, !apierrors.IsNotFound(err), !r.rule.Unverified, metav1.NewTime(now))
+	there := err == nil && exemption.IsFor(target.GetUID(), target.GetCreationTimestamp())
+	status := describeMaker(exemption, there, !r.rule.Unverified, metav1.NewTime(now))
 	if !apiequality.Semantic.DeepEqual(status, before) {
 		if err := fencedwrite.ReplaceStatus(ctx, r.client, exemption, status); err != nil {
 			return ctrl.Result{}, err

@@ -75,10 +75,16 @@ func TestAnExemptionSaysWhetherItCountsAndUntilWhen(t *testing.T) {
 	l := newLooker(t, nil)
 	effective, told, again := l.look()
 	assert.Equal(t, "False NoSuchTarget", effective)
-	assert.Equal(t, []string{"Warning ExemptionNotEffective There is no run/web-17 now: the exemption counts as soon as there is"}, told)
+	assert.Equal(t, []string{"Warning ExemptionNotEffective There is no run/web-17 that was there when the exemption was made, and one that gets its name later is not exempt: " +
+		"create another exemption once it is there"}, told)
 	assert.Equal(t, 2*time.Hour, again)
 
-	require.NoError(t, l.Create(t.Context(), &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17"}}))
+	later := runAt(noon.Add(time.Second), "another")
+	require.NoError(t, l.Create(t.Context(), later))
+	effective, _, _ = l.look()
+	assert.Equal(t, "False NoSuchTarget", effective, "it was made for another")
+	require.NoError(t, l.Delete(t.Context(), later))
+	require.NoError(t, l.Create(t.Context(), runAt(noon.Add(-time.Minute), "web-17")))
 	effective, told, _ = l.look()
 	assert.Equal(t, "True ExemptionInForce", effective)
 	const record = "Warning RolloutExempted exemption hotfix: jane exempts run/web-17 from hold/incident, window until 2026-11-23T14:00:00Z: CVE-2026-1 (INC-9)"
@@ -95,6 +101,23 @@ func TestAnExemptionSaysWhetherItCountsAndUntilWhen(t *testing.T) {
 	assert.Equal(t, []string{"Normal ExemptionExpired The exemption has expired and is kept for the record"}, told)
 	assert.Zero(t, again)
 	require.NoError(t, l.Delete(t.Context(), l.stored()))
+}
+
+// runAt is the run that is exempt, created at an instant.
+func runAt(created time.Time, uid types.UID) *placementv1beta1.ClusterStagedUpdateRun {
+	return &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17", UID: uid, CreationTimestamp: metav1.NewTime(created)}}
+}
+
+func TestAnExemptionWithAUIDIsForThatRun(t *testing.T) {
+	l := newLooker(t, func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.UID = "mine" })
+	other := runAt(noon.Add(-time.Minute), "another")
+	require.NoError(t, l.Create(t.Context(), other))
+	effective, _, _ := l.look()
+	assert.Equal(t, "False NoSuchTarget", effective)
+	require.NoError(t, l.Delete(t.Context(), other))
+	require.NoError(t, l.Create(t.Context(), runAt(noon.Add(time.Minute), "mine")))
+	effective, _, _ = l.look()
+	assert.Equal(t, "True ExemptionInForce", effective)
 }
 
 func TestWhyAnExemptionDoesNotCount(t *testing.T) {

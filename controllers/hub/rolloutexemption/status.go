@@ -9,7 +9,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// describeMaker says who has made an exemption, and whether it counts. It is pure. What is exempt may not be there.
+// describeMaker says who has made an exemption, and whether it counts. It is pure. What is exempt may not be there any more.
 func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bool, now metav1.Time) fleetflowv1alpha1.RolloutExemptionStatus {
 	by, _ := e.MadeBy()
 	effective := metav1.Condition{
@@ -23,7 +23,7 @@ func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bo
 		effective.Reason, effective.Message = flaw, why
 	case !there:
 		effective.Reason = fleetflowv1alpha1.ReasonExemptionNoTarget
-		effective.Message = fmt.Sprintf("There is no %s now: the exemption counts as soon as there is", e.Spec.TargetText())
+		effective.Message = fmt.Sprintf("There is no %s that was there when the exemption was made, and one that gets its name later is not exempt: create another exemption once it is there", e.Spec.TargetText())
 	default:
 		effective.Status, effective.Reason = metav1.ConditionTrue, fleetflowv1alpha1.ReasonExemptionInForce
 		effective.Message = fmt.Sprintf("%s is exempt from %s", e.Spec.TargetText(), e.Spec.FromText())

@@ -65,7 +65,7 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f fleet, now metav1.Time) fle
 func (f fleet) coveredPlacements(hold *fleetflowv1alpha1.RolloutHold) map[string]placementv1beta1.PlacementObject {
 	covered := map[string]placementv1beta1.PlacementObject{}
 	for _, placement := range f.placements {
-		if hold.CoversPlacement(placement.GetLabels()) {
+		if hold.CoversPlacement(fleetflowv1alpha1.GateLabels(placement)) {
 			covered[placementv1beta1.ScopeOf(placement).String()+placement.GetName()] = placement
 		}
 	}
@@ -97,7 +97,7 @@ func holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, f fleet, placement plac
 
 // holdsRun says that a run has clusters that wait for a hold.
 func holdsRun(hold *fleetflowv1alpha1.RolloutHold, f fleet, run placementv1beta1.UpdateRunObject) bool {
-	exempt := run.GetUpdateRunSpec().RollbackOf != "" && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
+	exempt := placementv1beta1.RestoresWhatSucceeded(run) && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
 	if exempt || !meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld) {
 		return false
 	}
