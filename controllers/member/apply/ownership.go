@@ -11,15 +11,15 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// OwnerReference returns the reference by which an AppliedWork owns its objects. It does not block
-// the owner's deletion: the agent deletes objects in its own order.
+// OwnerReference returns the reference by which an AppliedWork owns its objects. It is the one that
+// KubeFleet's agent writes, so that neither writes an object for the sake of the other's reference.
 func OwnerReference(name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion:         placementv1beta1.GroupVersion.String(),
 		Kind:               "AppliedWork",
 		Name:               name,
 		UID:                uid,
-		BlockOwnerDeletion: new(false),
+		BlockOwnerDeletion: new(true),
 	}
 }
 

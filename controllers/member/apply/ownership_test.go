@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/kubefleet"
 )
 
 var (
@@ -114,4 +115,23 @@ func TestWithOwner(t *testing.T) {
 	assert.Equal(t, []metav1.OwnerReference{foreign, me}, WithOwner(refs, me, map[types.UID]bool{other.UID: true}))
 	assert.Equal(t, []metav1.OwnerReference{me}, WithOwner([]metav1.OwnerReference{me}, me, nil), "ours is not added twice")
 	assert.Equal(t, []metav1.OwnerReference{foreign}, WithoutOwner(refs, other.UID))
+}
+
+// The reference as recorded on a member of KubeFleet's. One of an earlier version, which does not block, stays as it is.
+func TestTheOwnerReferenceIsTheOneThatKubeFleetWrites(t *testing.T) {
+	objects, err := kubefleet.Member(3)
+	require.NoError(t, err)
+	compared := 0
+	for _, object := range objects {
+		for _, ref := range object.GetOwnerReferences() {
+			if IsAppliedWork(ref) {
+				assert.Equal(t, ref, OwnerReference(ref.Name, ref.UID))
+				compared++
+				earlier := ref
+				earlier.BlockOwnerDeletion = new(false)
+				assert.Equal(t, []metav1.OwnerReference{earlier}, WithOwner([]metav1.OwnerReference{earlier}, ref, nil))
+			}
+		}
+	}
+	assert.Positive(t, compared)
 }
