@@ -70,11 +70,11 @@ func TestNumbersAndWaitsThatCannotBeReadAreRefused(t *testing.T) {
 	})
 	stage := func(fields string) string { return "{stages: [{name: canary, " + fields + "}]}" }
 	cases := map[string]ruleCase{"a concurrency": {spec: stage("maxConcurrency: 3000000000"), refusal: tooLarge}}
-	for _, wait := range []string{"99999999999h", "2562048h", "9999999999999999999999s", "0.5ms", "0.0001s"} {
+	for _, wait := range []string{"99999999999h", "2562048h", "9999999999999999999999s", "0.5ms", "0.0001s", "01h", "1h05m"} {
 		cases["a wait of "+wait] = ruleCase{spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]"),
 			refusal: "waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"}
 	}
-	for _, wait := range []string{"2562047h", "1ms", "0.5s", "1h1h"} {
+	for _, wait := range []string{"2562047h", "1ms", "0.5s", "1h1h", "0h30m", "10h"} {
 		cases["but not a wait of "+wait] = ruleCase{spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]")}
 	}
 	run(t, "ClusterStagedUpdateStrategy", cases)

@@ -259,7 +259,7 @@ type StageTask struct {
 	// the last cluster of the stage is updated. An Approval has none; 0s counts as none.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$") && (duration(self) == duration("0s") || duration(self) >= duration("1ms"))`,message="waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^(0|((0|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+)$") && (duration(self) == duration("0s") || duration(self) >= duration("1ms"))`,message="waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"
 	WaitTime *metav1.Duration `json:"waitTime,omitempty"`
 
 	// Approval says which approvals count for an Approval.
