@@ -191,17 +191,6 @@ func (p *planner) readStrategy(ctx context.Context, name string, f *facts) (err 
 	return err
 }
 
-// readOtherRuns reads all runs from the cache, not live: their statuses are large, and admission has
-// checked them before.
-func (p *planner) readOtherRuns(ctx context.Context, f *facts) error {
-	list := p.scope.NewUpdateRunList()
-	if err := p.acts.Client.List(ctx, list, client.InNamespace(p.scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing update runs: %w", err)
-	}
-	f.runs = list.Objects()
-	return nil
-}
-
 // resolveSnapshotIndex returns the index that the run asks for, if there is such a snapshot. A run that asks
 // for none gets a snapshot of what the placement selects now.
 func (p *planner) resolveSnapshotIndex(ctx context.Context, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) (string, error) {

@@ -101,3 +101,14 @@ func (p *planner) readOverrides(ctx context.Context, placement placementv1beta1.
 	}
 	return overrides, nil
 }
+
+// readOtherRuns reads all runs from the cache, not live: their statuses are large, and admission has
+// checked them before.
+func (p *planner) readOtherRuns(ctx context.Context, f *facts) error {
+	list := p.scope.NewUpdateRunList()
+	if err := p.acts.Client.List(ctx, list, client.InNamespace(p.scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing update runs: %w", err)
+	}
+	f.runs = list.Objects()
+	return nil
+}

@@ -51,6 +51,7 @@ func TestApproverAndRunner(t *testing.T) {
 		"a runner takes clusters back without the approvals that they wait for":                 rollbackKeepsApprovals,
 		"a runner rolls a rollback back, so that what was taken back comes again":               rollbackStaysRolledBack,
 		"a runner makes another run of a name for which there is an exemption":                  exemptionStaysWithItsRun,
+		"a runner rolls back to what never succeeded, past a hold that exempts rollbacks":       relapseWaits,
 		"a placer labels its placement out of a hold":                                           labelsLeadOutOfNoHold,
 		"a runner makes a run whose approval request would have the name of one of another run": requestsDoNotCollide,
 		"a runner gives a run a name that does not fit into labels":                             refused(runner, creates(runOf(gated, strings.Repeat("a", 64))), "metadata.name max length is 63"),
@@ -259,6 +260,21 @@ func labelsLeadOutOfNoHold(s *spec) {
 	require.NoError(s, err)
 	s.createAs(runner.session(s), runOf(name, name))
 	s.awaitHeld(name)
+}
+
+// relapseWaits replaces a version that is on one cluster, and rolls that back while a hold lets rollbacks go.
+func relapseWaits(s *spec) {
+	const name = "relapsed"
+	s.startRun(name)
+	s.awaitRequest(name, madeByARun)
+	s.create(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + name + `, name: better}}`)
+	s.createAs(runner.session(s), strings.Replace(runOf(name, "replaced"), `, resourceSnapshotIndex: "0"`, "", 1))
+	s.awaitRequest("replaced", madeByARun)
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: forgiving}, spec: {reason: storm, rollbacks: Exempt,
+		placementSelector: {matchLabels: {fleetflow.io/placement-name: ` + name + `}}}}`)
+	s.createAs(runner.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: relapsing},
+		spec: {placementName: `+name+`, stagedRolloutStrategyName: `+gated+`, rollbackOf: replaced}}`)
+	s.awaitHeld("relapsing")
 }
 
 // requestsDoNotCollide makes a run whose name ends as that of the request of another run before its stage.
