@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Joins a cluster to a fleet: gives it an identity on the hub, invites it, installs the member agent on it, and waits
 # until it has joined. It may be run again, to revoke a token for instance: the account is made anew, so that all tokens it had
-# are worth nothing at once; the rest stays as it is.
+# are worth nothing at once; the rest stays as it is, the values of the agent's chart too.
 #
 #   export HUB_CLUSTER_CONTEXT=…      # kubeconfig context of the hub
 #   export HUB_CLUSTER_ADDRESS=…      # address of the hub's API server, as the member sees it: https://host:port
@@ -15,6 +15,7 @@
 #   HEARTBEAT_PERIOD      how often the member reports, in seconds (15)
 #   REGISTRY, MEMBER_AGENT_IMAGE, FLEET_VERSION   the image: $REGISTRY/$MEMBER_AGENT_IMAGE:$FLEET_VERSION
 #   TOKEN_DURATION        how long a token holds (24h); the agent renews it half-way
+#   MOVE                  true to give the name to this cluster, though another cluster has it, or this one has another name
 #   JOIN_TIMEOUT          how long to wait for the member to join (5m)
 #   KUBECTL, HELM         the programs (kubectl, helm)
 set -euo pipefail
@@ -82,10 +83,19 @@ fi
 # Two clusters of one name would undo each other's work.
 uid=$(member get namespace kube-system -o jsonpath='{.metadata.uid}') || fail "the cluster ($MEMBER_CLUSTER_CONTEXT) cannot be asked"
 known=$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpath='{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}')
-if [[ -n "$known" && "$known" != "$uid" ]]; then
+if [[ -n "$known" && "$known" != "$uid" && -z "${MOVE:-}" ]]; then
   fail "member cluster $MEMBER_CLUSTER is another cluster: that one has uid $known, this one $uid. Choose another name, or have that" \
-    "one leave first; if it is the same and was built anew: $KUBECTL --context $HUB_CLUSTER_CONTEXT annotate membercluster $MEMBER_CLUSTER kubernetes-fleet.io/cluster-uid-"
+    "one leave first; if this cluster is to have the name from now on, such as one that was built anew, set MOVE=true"
 fi
+# One cluster under two names would leave the first without a word.
+members=$(hub get memberclusters -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}{"\n"}{end}')
+while read -r other its; do
+  [[ "$its" == "$uid" && "$other" != "$MEMBER_CLUSTER" ]] || continue
+  [[ -n "${MOVE:-}" ]] ||
+    fail "$MEMBER_CLUSTER_CONTEXT is the cluster of member cluster $other, which has the same uid $uid: it would become $MEMBER_CLUSTER," \
+      "and $other would have no cluster. Check MEMBER_CLUSTER_CONTEXT, or have $other leave first; if the cluster is to be $MEMBER_CLUSTER from now on, set MOVE=true"
+  hub annotate membercluster "$other" kubernetes-fleet.io/cluster-uid-
+done <<<"$members"
 
 # A release of KubeFleet's has the definition of what is placed among its objects: Helm would delete it, and everything placed with it.
 owned='{{range .items}}{{$name := .metadata.name}}{{with .metadata.annotations}}{{if index . "meta.helm.sh/release-name"}}{{if ne (printf "%v" (index . "helm.sh/resource-policy")) "keep"}}{{$name}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}'
@@ -137,6 +147,7 @@ END
 secret=$(hub create token "$account" --namespace "$access" --duration "${TOKEN_DURATION:-24h}")
 
 say "Inviting $MEMBER_CLUSTER"
+heartbeat=${HEARTBEAT_PERIOD:-$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpath='{.spec.heartbeatPeriodSeconds}')}
 hub apply -f - <<END
 apiVersion: cluster.kubernetes-fleet.io/v1beta1
 kind: MemberCluster
@@ -150,7 +161,7 @@ spec:
     kind: ServiceAccount
     namespace: $access
     apiGroup: ""
-  heartbeatPeriodSeconds: ${HEARTBEAT_PERIOD:-15}
+  heartbeatPeriodSeconds: ${heartbeat:-15}
 END
 
 say "Installing the member agent on $MEMBER_CLUSTER_CONTEXT"
@@ -161,10 +172,10 @@ printf '%s' "$secret" |
   member apply -f -
 values=(--set-string "config.hubURL=$HUB_CLUSTER_ADDRESS" --set-string "config.memberClusterName=$MEMBER_CLUSTER")
 ca=$(authority)
-[[ -z "$ca" ]] || values+=(--set-string "config.hubCA=$ca")
+values+=(--set-string "config.hubCA=$ca") # also without one: that of an earlier hub does not stay
 [[ -z "${REGISTRY:-}" ]] || values+=(--set-string "image.repository=$REGISTRY/${MEMBER_AGENT_IMAGE:-member-agent}")
 [[ -z "${FLEET_VERSION:-}" ]] || values+=(--set-string "image.tag=$FLEET_VERSION")
-"$HELM" upgrade --install member-agent "$chart" --kube-context "$MEMBER_CLUSTER_CONTEXT" --namespace "$namespace" "${values[@]}" "$@"
+"$HELM" upgrade --install member-agent "$chart" --reset-then-reuse-values --kube-context "$MEMBER_CLUSTER_CONTEXT" --namespace "$namespace" "${values[@]}" "$@"
 
 say "Waiting for $MEMBER_CLUSTER to join"
 if ! hub wait --for=condition=Joined "membercluster/$MEMBER_CLUSTER" --timeout="${JOIN_TIMEOUT:-5m}"; then

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/version"
 	"github.com/fleetflow/fleetflow/deploy/charts"
@@ -65,6 +66,10 @@ type joinOptions struct {
 	// known is the uid of the cluster that has the member's name on the hub, uid that of the cluster which joins; empty
 	// if it is not known.
 	known, uid string
+	// invited says that the hub has the member, move that a name may go from one cluster to another, movedFrom are the
+	// members that this cluster was so far.
+	invited, move bool
+	movedFrom     []*clusterv1beta1.MemberCluster
 }
 
 // NewJoin returns `kubectl fleet join`.
@@ -83,7 +88,10 @@ installs the member agent there with helm, and waits until it has joined.
 
 The token ends after --token-duration; the agent renews it half-way, with the right of the account to do that for itself.
 The command may be run again, to revoke a token for instance: the account is made anew, so that all tokens it had are worth
-nothing at once, and the rest stays as it is.
+nothing at once, and the rest stays as it is: the values of the agent's chart too, such as its veto, unless --set changes them.
+
+One cluster is one member: a cluster that is a member under another name is refused, and so is a name that another cluster
+has. A cluster is told by the uid of its namespace kube-system. --move gives the name to this cluster nonetheless.
 
 The agent pulls from the hub, so the cluster has to reach the hub's address, and nothing has to reach the cluster.`,
 		Example: `  # The hub is the current context
@@ -114,6 +122,7 @@ The agent pulls from the hub, so the cluster has to reach the hub's address, and
 	flags.StringVar(&o.agent, "agent", agentByHelm, "What installs the agent: helm, or none if it is there or comes otherwise.")
 	flags.StringVar(&o.chart, "chart", "", "Folder or archive of the agent's chart. (default: the one built in)")
 	flags.StringArrayVar(&o.values, "set", nil, "A value of the agent's chart, as for helm; may be given several times.")
+	flags.BoolVar(&o.move, "move", false, "Give the name to this cluster, though another cluster has it, or this one has another name.")
 	flags.DurationVar(&o.timeout, "timeout", joinTimeout, "How long to wait until the cluster has joined.")
 	return cmd
 }
@@ -203,16 +212,15 @@ func (o *joinOptions) install(ctx context.Context) error {
 		}
 	}
 	args := []string{
-		"upgrade", "--install", agentRelease, chart, "--kube-context", o.memberContext, "--namespace", agentNamespace,
+		"upgrade", "--install", agentRelease, chart, "--kube-context", o.memberContext, "--namespace", agentNamespace, "--reset-then-reuse-values",
 		"--set-string", "config.hubURL=" + o.address, "--set-string", "config.memberClusterName=" + o.member,
 	}
 	authority, err := o.hubAuthority()
 	if err != nil {
 		return err
 	}
-	if authority != "" {
-		args = append(args, "--set-string", "config.hubCA="+authority)
-	}
+	// Also without one: that of an earlier hub does not stay.
+	args = append(args, "--set-string", "config.hubCA="+authority)
 	if file := o.factory.Flags.KubeConfig; file != nil && *file != "" {
 		args = append(args, "--kubeconfig", *file)
 	}

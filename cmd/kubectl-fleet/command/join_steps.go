@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -45,7 +47,7 @@ func (o *joinOptions) checkHub(ctx context.Context) error {
 		return fmt.Errorf("member/%s is there with another identity, %s %s: choose another name, or unjoin it first",
 			o.member, member.Spec.Identity.Kind, member.Spec.Identity.Name)
 	default:
-		o.known = member.Annotations[clusterv1beta1.ClusterUIDAnnotation]
+		o.invited, o.known = true, member.Annotations[clusterv1beta1.ClusterUIDAnnotation]
 		return nil
 	}
 }
@@ -79,9 +81,29 @@ func (o *joinOptions) checkCluster(ctx context.Context) error {
 	if o.uid, err = uidOf(ctx, o.cluster); err != nil || o.uid == "" {
 		return err
 	}
-	if o.known != "" && o.known != o.uid {
-		return fmt.Errorf("member/%[1]s is another cluster: that one has uid %[2]s, this one %[3]s. Choose another name, or unjoin that one first; "+
-			"if it is the same and was built anew: kubectl annotate membercluster %[1]s %[4]s-", o.member, o.known, o.uid, clusterv1beta1.ClusterUIDAnnotation)
+	if o.known != "" && o.known != o.uid && !o.move {
+		return fmt.Errorf("member/%s is another cluster: that one has uid %s, this one %s. Choose another name, or unjoin that one first; "+
+			"if this cluster is to have the name from now on, such as one that was built anew, give --move", o.member, o.known, o.uid)
+	}
+	return o.checkOtherNames(ctx)
+}
+
+// checkOtherNames refuses a cluster that is in the fleet under another name: its agent would leave that name without a word.
+func (o *joinOptions) checkOtherNames(ctx context.Context) error {
+	members := &clusterv1beta1.MemberClusterList{}
+	if err := o.hub.List(ctx, members); err != nil {
+		return fmt.Errorf("looking for the cluster under another name: %w", err)
+	}
+	for i := range members.Items {
+		other := &members.Items[i]
+		if other.Name == o.member || other.Annotations[clusterv1beta1.ClusterUIDAnnotation] != o.uid {
+			continue
+		}
+		if !o.move {
+			return fmt.Errorf("%[1]s is the cluster of member/%[2]s, which has the same uid %[3]s: it would become %[4]s, and %[2]s would have no cluster. "+
+				"Check --member-context, or unjoin %[2]s first; if the cluster is to be %[4]s from now on, give --move", o.memberContext, other.Name, o.uid, o.member)
+		}
+		o.movedFrom = append(o.movedFrom, other)
 	}
 	return nil
 }
@@ -170,7 +192,31 @@ func (o *joinOptions) invite(ctx context.Context) error {
 	if o.uid != "" {
 		member.Annotations = map[string]string{clusterv1beta1.ClusterUIDAnnotation: o.uid}
 	}
-	return ensure(ctx, o.writer(o.hub), member)
+	if err := ensure(ctx, o.writer(o.hub), member); err != nil {
+		return err
+	}
+	return o.noteCluster(ctx, member)
+}
+
+// noteCluster notes of which cluster the member is, and that no other member is of it.
+func (o *joinOptions) noteCluster(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+	uids := map[client.Object]any{}
+	for _, other := range o.movedFrom {
+		uids[other] = nil
+	}
+	if o.uid != "" && o.invited && o.known != o.uid {
+		uids[member] = o.uid
+	}
+	for noted, uid := range uids {
+		data, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{clusterv1beta1.ClusterUIDAnnotation: uid}}})
+		if err != nil {
+			return fmt.Errorf("encoding the uid of member/%s: %w", noted.GetName(), err)
+		}
+		if err := o.writer(o.hub).Patch(ctx, noted, client.RawPatch(types.MergePatchType, data)); err != nil {
+			return fmt.Errorf("noting on member/%s which cluster it is: %w", noted.GetName(), err)
+		}
+	}
+	return nil
 }
 
 // putToken writes the token for the hub to the cluster.

@@ -153,7 +153,7 @@ func TestJoin(t *testing.T) {
 		require.NoError(t, c.contexts["kind-4"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, secret))
 		assert.Equal(t, "s3cret-2-for-86400s", string(secret.Data["token"]), "of the second account, for a day")
 		text := strings.Join(h.args, " ")
-		for _, want := range []string{"upgrade --install member-agent", "--kube-context kind-4", "config.hubURL=https://hub.example.com", "config.memberClusterName=member-4", "config.hubCA=YXV0aG9yaXR5", "--set a=b"} {
+		for _, want := range []string{"upgrade --install member-agent", "--reset-then-reuse-values", "--kube-context kind-4", "config.hubURL=https://hub.example.com", "config.memberClusterName=member-4", "config.hubCA=YXV0aG9yaXR5", "--set a=b"} {
 			assert.Contains(t, text, want)
 		}
 		assert.NotContains(t, text, "s3cret", "arguments can be read by everybody on the machine")
@@ -179,6 +179,28 @@ func TestJoin(t *testing.T) {
 		assert.ErrorContains(t, err, "member/member-4 is another cluster: that one has uid four, this one five")
 		assert.Empty(t, h.args)
 		assert.Error(t, c.contexts["kind-5"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, &corev1.Secret{}))
+	})
+	t.Run("refuses a cluster that has another name, before anything is changed, and moves it on demand", func(t *testing.T) {
+		c, h := newConsole(t), &recordedHelm{}
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory(clusterWith("four")), "kind-5": inMemory(clusterWith("five"))}
+		hubThatWorks(c)
+		require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4"))
+		h.args = nil
+		err := c.runWithHelm(h, "join", "member-9", "--member-context", "kind-4")
+		assert.ErrorContains(t, err, "kind-4 is the cluster of member/member-4, which has the same uid four")
+		assert.Empty(t, h.args)
+		assert.True(t, apierrors.IsNotFound(c.hub.Get(t.Context(), client.ObjectKey{Name: "member-9"}, &clusterv1beta1.MemberCluster{})))
+
+		require.NoError(t, c.runWithHelm(h, "join", "member-9", "--member-context", "kind-4", "--move"))
+		uidOf := func(name string) string {
+			return get(c, &clusterv1beta1.MemberCluster{}, name).Annotations[clusterv1beta1.ClusterUIDAnnotation]
+		}
+		assert.Equal(t, []string{"", "four"}, []string{uidOf("member-4"), uidOf("member-9")})
+		require.NoError(t, c.runWithHelm(h, "join", "member-9", "--member-context", "kind-5", "--move"), "a cluster that was built anew")
+		assert.Equal(t, "five", uidOf("member-9"))
+		require.NoError(t, c.runWithHelm(h, "join", "member-9", "--member-context", "kind-5"))
+		require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4"), "a member of which nothing was noted")
+		assert.Equal(t, "four", uidOf("member-4"), "notes it")
 	})
 	t.Run("looks before it says what it would do", func(t *testing.T) {
 		leaving := member("member-4", 0)
