@@ -1,6 +1,7 @@
 package migration_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestTheHashThatTheHubAgentStatesIsKubeFleets(t *testing.T) {
 	state, builder := hub(), fake.NewClientBuilder().WithScheme(cli.Scheme())
 	state.Resources[0].Annotations[placementv1beta1.ResourceGroupHashAnnotation] = snapshot.Hash(manifests)
 	master := state.Resources[0]
-	for i := len(manifests) - 1; i >= 0; i-- { // in no order
+	for i, manifest := range slices.Backward(manifests) { // in no order
 		part := placementv1beta1.ClusterResourceSnapshot{ObjectMeta: *master.ObjectMeta.DeepCopy()}
 		if i > 0 {
 			part.Name = master.Name + strconv.Itoa(i)
@@ -34,7 +35,7 @@ func TestTheHashThatTheHubAgentStatesIsKubeFleets(t *testing.T) {
 			part.Annotations = map[string]string{placementv1beta1.SubindexOfResourceSnapshotAnnotation: strconv.Itoa(i - 1)}
 			state.Resources = append(state.Resources, metav1.PartialObjectMetadata{TypeMeta: master.TypeMeta, ObjectMeta: *part.ObjectMeta.DeepCopy()})
 		}
-		part.Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{Raw: manifests[i]}}}
+		part.Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{Raw: manifest}}}
 		builder.WithObjects(&part)
 	}
 	c := builder.Build()

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"compress/gzip"
@@ -20,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/document"
 )
 
 // Annotations by which Helm knows the release of an object, and what it is to keep.
@@ -132,14 +135,21 @@ func definitionsIn(stored []byte) (names []string, err error) {
 	if err := json.NewDecoder(io.LimitReader(unpacked, maxRelease)).Decode(&release); err != nil {
 		return nil, err
 	}
-	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(release.Manifest), len(release.Manifest))
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(release.Manifest)))
 	for {
-		object := &metav1.PartialObjectMetadata{}
-		err := documents.Decode(object)
+		text, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return names, nil
 		}
 		if err != nil {
+			return nil, err
+		}
+		content, err := document.ToJSON(text)
+		if err != nil {
+			return nil, err
+		}
+		object := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(content, object); err != nil {
 			return nil, err
 		}
 		if object.Kind == "CustomResourceDefinition" && object.Annotations[resourcePolicyAnnotation] != keepPolicy {
