@@ -85,6 +85,15 @@ func updated(id, identity string) *history.HistoryEvent {
 	}
 }
 
+func reset() *history.HistoryEvent {
+	return &history.HistoryEvent{
+		EventType: enums.EVENT_TYPE_WORKFLOW_TASK_FAILED,
+		Attributes: &history.HistoryEvent_WorkflowTaskFailedEventAttributes{WorkflowTaskFailedEventAttributes: &history.WorkflowTaskFailedEventAttributes{
+			Cause: enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
+		}},
+	}
+}
+
 func by(principal string, event *history.HistoryEvent) *history.HistoryEvent {
 	event.Principal = &common.Principal{Name: principal}
 	return event
@@ -113,6 +122,18 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 		},
 		"who the server vouches for is verified": {
 			events: []*history.HistoryEvent{by("ada", approval("somebody", "canary"))}, who: "ada", verified: true,
+		},
+		"the principal of an update is that of who accepts it, not of who sends it": {
+			events:  []*history.HistoryEvent{by("hub-agent", updated("u1", "eve"))},
+			request: act.ApprovalRequest{Door: act.DoorUpdate, Update: "u1"}, who: "eve",
+		},
+		"the principal of a signal that a reset takes along is that of who resets": {
+			events: []*history.HistoryEvent{by("ada", reset()), by("ada", signalled(t, wf.PokeSignal, "hub-agent", wf.Poke{})), by("ada", approval("eve", "canary"))}, who: "eve",
+		},
+		"a signal after a reset has the principal of its sender": {
+			events: []*history.HistoryEvent{
+				by("ada", reset()), by("ada", &history.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED}), by("bob", approval("somebody", "canary")),
+			}, who: "bob", verified: true,
 		},
 		"a sender without a name is unknown": {
 			events: []*history.HistoryEvent{approval("", "canary")}, who: "unknown",

@@ -48,7 +48,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 		a.runs().refuseCall(run, "Recording an approval of stage "+truncateText(in.Stage, maxStage), why)
 		return act.ApprovalResult{Request: request.GetName(), Refused: why}, nil
 	}
-	why := a.Approvals.whyRefused(verified)
+	why := a.Approvals.whyRefused(in.Door, verified)
 	if why == "" {
 		why = stagetask.RefuseApprover(run, approvalTask(run, in), nil) // its sender has no name that the hub's API server knows
 	}
@@ -104,13 +104,16 @@ const (
 const eventApprovalRefused = "ApprovalRefused"
 
 // whyRefused says why an approval does not count; nothing if it does.
-func (p ApprovalPolicy) whyRefused(verified bool) string {
+func (p ApprovalPolicy) whyRefused(door string, verified bool) string {
 	const instead = "; approve with kubectl, which the hub's API server authorizes, such as kubectl fleet approve, or have an operator change --temporal-approvals of the hub agent"
 	switch {
 	case p == ApprovalsAny || verified && p != ApprovalsOff:
 		return ""
 	case p == ApprovalsOff:
 		return "this hub takes no approvals through Temporal" + instead
+	}
+	if door == act.DoorUpdate {
+		return "Temporal does not vouch for who sent it" + instead + ". It never does for an update; where it has principals, it does for the signal approve"
 	}
 	return "Temporal does not vouch for who sent it" + instead
 }

@@ -44,7 +44,7 @@ type temporalOptions struct {
 func (o *temporalOptions) addFlags(f *flag.FlagSet) {
 	f.StringVar(&o.address, temporalAddressFlag, "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
 	f.StringVar(&o.namespace, temporalNamespaceFlag, wf.DefaultNamespace, "Temporal namespace; it is created, with its search attributes, if it does not exist")
-	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified), "which approvals through Temporal count: off (none), verified (those whose sender Temporal has authenticated) or any: a user who may write to the Temporal namespace can send one under any name")
+	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified), "which approvals through Temporal count: off (none), verified (signals whose sender Temporal has authenticated, which needs a server with an authorizer and principals) or any: a user who may write to the Temporal namespace can send one under any name")
 	f.BoolVar(&o.trial, temporalTrialFlag, false, "Temporal is there for a trial, like the one that comes with the chart: --"+temporalApprovalsFlag+"=any is taken over an unencrypted connection, too")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
 	f.StringVar(&o.security.CAFile, temporalCAFlag, "", "PEM file of the certificates that vouch for Temporal's; those of the system do if it is empty. This file and the next two are read again for every new connection")

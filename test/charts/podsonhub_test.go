@@ -128,5 +128,5 @@ func TestTheProductionValuesRender(t *testing.T) {
 	require.NoError(t, err)
 	all := objects(t, rendered)
 	assert.ElementsMatch(t, []string{release, release + "-workers"}, ofKind(t, all, "Deployment"))
-	assert.Contains(t, args(t, all, release), "--temporal-approvals=verified")
+	assert.Contains(t, args(t, all, release), "--temporal-approvals=off")
 }
