@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 
@@ -82,6 +84,9 @@ func compileExpression(env *cel.Env, text string) (compiled *expression, problem
 	if issues.Err() != nil {
 		return nil, fmt.Sprintf("the expression %q is no CEL: %s", text, oneLine(issues.Err().Error()))
 	}
+	if name := costlyCall(tree); name != "" {
+		return nil, fmt.Sprintf("the expression %q calls %s, which may take any amount of memory before its cost is known: leave it out", text, name)
+	}
 	if tree.OutputType() != cel.BoolType {
 		return nil, fmt.Sprintf("the expression %q gives %s, not bool", text, tree.OutputType())
 	}
@@ -90,6 +95,19 @@ func compileExpression(env *cel.Env, text string) (compiled *expression, problem
 		return nil, fmt.Sprintf("the expression %q is no CEL: %s", text, oneLine(err.Error()))
 	}
 	return &expression{text: text, program: program, arguments: argumentsIn(text)}, ""
+}
+
+// costly are functions that make texts of any length in one step: the cost is looked at when they have.
+var costly = []string{"replace", "join"}
+
+// costlyCall names a costly function that an expression calls; empty if it calls none.
+func costlyCall(tree *cel.Ast) (name string) {
+	ast.PreOrderVisit(tree.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.CallKind && slices.Contains(costly, e.AsCall().FunctionName()) {
+			name = e.AsCall().FunctionName()
+		}
+	}))
+	return name
 }
 
 // argumentsIn are the arguments that an expression names.
