@@ -160,7 +160,7 @@ func readPrometheus(got *answer) analysis.Reading {
 			return readSeries(all)
 		}
 	default:
-		return analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the query gives no vector and no scalar but %q", analysis.Shorten(in.Data.ResultType, 20))}
+		return analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the query gives no vector and no scalar but %q", got.words(in.Data.ResultType, 20))}
 	}
 	return analysis.Reading{Problem: "the source does not answer as Prometheus does"}
 }
@@ -226,7 +226,7 @@ func readWebhook(got *answer) analysis.Reading {
 		Message string                            `json:"message"`
 	}
 	err := json.Unmarshal(got.body, &decided)
-	reading := analysis.Reading{Message: analysis.Shorten(decided.Message, maxWords)}
+	reading := analysis.Reading{Message: got.words(decided.Message, maxWords)}
 	switch {
 	case got.status == http.StatusConflict || got.status == http.StatusUnprocessableEntity:
 		reading.Decided = fleetflowv1alpha1.OutcomeFailure
@@ -237,7 +237,7 @@ func readWebhook(got *answer) analysis.Reading {
 		case fleetflowv1alpha1.OutcomeSuccess, fleetflowv1alpha1.OutcomeFailure, fleetflowv1alpha1.OutcomeInconclusive:
 			reading.Decided = decided.Outcome
 		default:
-			return analysis.Reading{Problem: fmt.Sprintf("the source answers with the outcome %q", analysis.Shorten(string(decided.Outcome), 20))}
+			return analysis.Reading{Problem: fmt.Sprintf("the source answers with the outcome %q", got.words(string(decided.Outcome), 20))}
 		}
 	case len(got.body) > 0 && json.Unmarshal(got.body, &reading.Response) != nil:
 		return analysis.Reading{Problem: "the source does not answer with JSON"}

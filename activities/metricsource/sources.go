@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -184,6 +185,8 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	// credentials are those of the request: no text of the answer may show them.
+	credentials []string
 }
 
 // callSource sends a request to a source. Without an answer there is a reading that says why; an error is trouble with the hub, or the end of
@@ -225,6 +228,9 @@ func (s *Sources) callSource(ctx context.Context, source *fleetflowv1alpha1.Metr
 		return nil, analysis.Reading{}, ctx.Err()
 	}
 	none.Problem = redactCredentials(none.Problem, credentials)
+	if got != nil {
+		got.credentials = credentials
+	}
 	return got, none, nil
 }
 
@@ -248,7 +254,7 @@ func fetchAnswer(c *http.Client, request *http.Request, bounds fleetflowv1alpha1
 	if int64(len(body)) > bounds.MaxResponseBytes {
 		return nil, analysis.Reading{Problem: fmt.Sprintf("the answer is longer than %d bytes: see maxResponseBytes", bounds.MaxResponseBytes), Answered: true}
 	}
-	return &answer{response.StatusCode, response.Header, body}, none
+	return &answer{response.StatusCode, response.Header, body, nil}, none
 }
 
 // problemOf is an error of a request as a sentence, without the url.
@@ -371,6 +377,20 @@ func (s *Sources) readCertificate(ctx context.Context, source *fleetflowv1alpha1
 		return pair, "the certificate and the private key of the source are no pair in PEM", nil //nolint:nilerr // what is wrong with the pair may quote from it
 	}
 	return pair, "", nil
+}
+
+// words returns a text of an answer as it may be shown: on one line, without credentials, and no longer than so many bytes.
+func (a *answer) words(text string, most int) string {
+	visible := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return -1
+	}, text)
+	return analysis.Shorten(redactCredentials(visible, a.credentials), most)
 }
 
 // shortest is the length from which on a credential is looked for in messages.
