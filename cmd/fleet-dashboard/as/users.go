@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"k8s.io/client-go/rest"
 
@@ -21,6 +22,9 @@ func Check(user string, groups []string) error {
 	for _, name := range append([]string{user}, groups...) {
 		if strings.TrimSpace(name) == "" {
 			return fmt.Errorf("a user or a group without a name: %w", ErrReserved)
+		}
+		if strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return fmt.Errorf("%q, which another name may stand for on its way to the API server: %w", name, ErrReserved)
 		}
 		for _, prefix := range reserved {
 			if strings.HasPrefix(name, prefix) {

@@ -34,3 +34,11 @@ func TestNamesOfKubernetesAreNeverImpersonated(t *testing.T) {
 	assert.Equal(t, rest.ImpersonationConfig{}, Bearer(own, "theirs").Impersonate)
 	assert.Equal(t, "theirs", Bearer(own, "theirs").BearerToken)
 }
+
+func TestNamesThatAHeaderChangesAreRefused(t *testing.T) {
+	for _, name := range []string{" alf", "alf ", "\talf", "alf\u00a0", "a\nb", "a\r\nImpersonate-Group: x", "a\x00", "al\u202ef", "alf\u200b", " system:masters"} {
+		assert.ErrorIs(t, Check(name, nil), ErrReserved, "user %q", name)
+		assert.ErrorIs(t, Check("alf", []string{"team", name}), ErrReserved, "group %q", name)
+	}
+	assert.NoError(t, Check("Älf Müller", []string{"team a"}))
+}
