@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -75,6 +76,10 @@ func (s *Server) historyFile(r *http.Request, format string) (file, error) {
 	return file{}, errNoFormat
 }
 
+// formulaInside is what would be a formula in a cell of its own, where a spreadsheet takes another character than the comma for the end of
+// a cell: quotes around the cell do not help there.
+var formulaInside = regexp.MustCompile(`([;|\t\n]["'\s]*)([=+@＝＋－＠-])`)
+
 // cells are texts that a spreadsheet takes for nothing but text: it would carry out what looks like a formula, also after white space.
 func cells(texts ...string) []string {
 	for i, text := range texts {
@@ -82,7 +87,7 @@ func cells(texts ...string) []string {
 		if trimmed := strings.TrimSpace(text); trimmed != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(trimmed)[0]) {
 			text = "'" + text
 		}
-		texts[i] = text
+		texts[i] = formulaInside.ReplaceAllString(text, "$1'$2")
 	}
 	return texts
 }
