@@ -8,6 +8,7 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -84,12 +85,23 @@ type Server struct {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	files, _ := fs.Sub(static, "static") // the folder is embedded
-	mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(files))))
+	mux.Handle("GET /static/", http.StripPrefix("/static/", cached(withoutListings(http.FileServerFS(files)))))
 	s.Access.Open(s, mux)
 	pages, living := s.pages()
 	mux.Handle("GET /live", s.inside(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.live(w, r, living) })))
 	mux.Handle("/", s.inside(pages))
 	return s.guard(mux)
+}
+
+// withoutListings answers for files alone: what is there is nobody's business who may not come in.
+func withoutListings(files http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "" || strings.HasSuffix(r.URL.Path, "/") {
+			http.NotFound(w, r)
+			return
+		}
+		files.ServeHTTP(w, r)
+	})
 }
 
 // pages are the routes of pages and forms; living has those alone that stay up to date. The others read what no watch brings, and are
