@@ -46,7 +46,7 @@ func describeProgress(result act.AdvanceResult, progress, now time.Time) string 
 			if !w.Since.IsZero() {
 				since = w.Since.UTC().Format(time.RFC3339)
 			}
-			fmt.Fprintf(&out, "\n| %s | %s | %s | %s | %s |", w.Cluster, since, w.Step, w.Reason, w.Object)
+			fmt.Fprintf(&out, "\n| %s | %s | %s | %s | %s |", inert(w.Cluster), since, w.Step, inert(w.Reason), inert(w.Object))
 		}
 	}
 	return out.String()
@@ -57,8 +57,16 @@ func describeClosed(result act.AdvanceResult) string {
 	if result.Closed == 0 {
 		return ""
 	}
-	return "\n\n**Held**: " + result.ClosedBy + "."
+	return "\n\n**Held**: " + inert(result.ClosedBy) + "."
 }
+
+// inert returns a text that others have written as Markdown shows it: without images, links, tags or cells of its own.
+func inert(text string) string {
+	return markup.Replace(text)
+}
+
+var markup = strings.NewReplacer("\r", " ", "\n", " ", "|", `\|`, `\`, `\\`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "&", `\&`,
+	"://", `:\//`, "www.", `www\.`, "@", `\@`)
 
 // summarizeRequest says what an activity is asked to do, to which clusters and why.
 func summarizeRequest(r act.AdvanceRequest) string {
