@@ -47,7 +47,7 @@ func TestPlacer(t *testing.T) {
 			"takes the right to create clusterstagedupdateruns.placement.kubernetes-fleet.io, which the user lacks"),
 		"a placer has the API server of the hub compute for hours":                           refused(placer, creates(requiring(hours)), "value "+hours+" is not a Kubernetes quantity"),
 		"a placer overrides a quantity so that the API servers of members compute for hours": overriddenQuantity,
-		"a placer has aliases make hundreds of megabytes of an envelope": manyAliases,
+		"a placer has aliases make hundreds of megabytes of an envelope":                     manyAliases,
 		"a placer deletes a member": forbidden(placer, deletes(itself)),
 	})
 }
