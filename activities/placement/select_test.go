@@ -151,7 +151,7 @@ func TestSelectFollowsChanges(t *testing.T) {
 	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
 	assert.Contains(t, h.content("crp-0-snapshot"), `"key":"1"`)
 	first := h.verdict()
-	assert.Equal(t, snapshot.Verdict{Generation: 1, Snapshot: "crp-0-snapshot", Index: 0, Hash: result.Hash, Inputs: first.Inputs}, first)
+	assert.Equal(t, snapshot.Verdict{Generation: 1, Snapshot: "crp-0-snapshot", Index: 0, Hash: result.Hash, Inputs: first.Inputs, Selectors: first.Selectors}, first)
 
 	h.writes = 0
 	again, err := h.activities().SelectResources(t.Context(), ref)

@@ -155,6 +155,7 @@ func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.Pl
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(),
 		Due: wait.until, Excess: wait.excess, Note: said.Note, Held: said.Held, Demand: said.Demand,
+		Inputs: said.Inputs, Selectors: said.Selectors, Lost: said.Lost,
 		Dependencies: said.Dependencies, MissingDependencies: said.MissingDependencies,
 		Objects: said.Objects, Rivals: said.Rivals, LeftOut: said.LeftOut,
 	}

@@ -109,12 +109,23 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	if err := writer.recognizeContent(ctx, existing.latestGroup(), content); err != nil {
 		return act.SelectResult{}, err
 	}
-	wait, err := s.delayOf(ctx, placement, existing.latestGroup(), content, atOnce)
+	loss, err := s.lossToHold(ctx, placement, existing.latestGroup(), selected, content)
 	if err != nil {
 		return act.SelectResult{}, err
 	}
-	if !wait.until.IsZero() {
+	wait := delay{}
+	if loss == nil {
+		wait, err = s.delayOf(ctx, placement, existing.latestGroup(), content, atOnce)
+	}
+	if err != nil {
+		return act.SelectResult{}, err
+	}
+	if loss != nil || !wait.until.IsZero() {
 		said := lastVerdict(placement)
+		said.Lost, said.Inputs = loss, ""
+		if loss != nil {
+			said.Inputs, said.Selectors = selected.inputs, snapshot.HashSelectors(placement)
+		}
 		said.Held, said.Rivals, said.LeftOut = selected.held, selected.rivals, selected.leftOut
 		return s.keepLatest(ctx, placement, existing, wait, said)
 	}
@@ -127,7 +138,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.name, Index: latest.index,
-		Hash: content.Hash, Inputs: selected.inputs, Held: selected.held,
+		Hash: content.Hash, Inputs: selected.inputs, Selectors: snapshot.HashSelectors(placement), Held: selected.held,
 		Note:         snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
 		Dependencies: selected.dependencies, MissingDependencies: snapshot.DescribeMissing(selected.missingDependencies),
 	}
@@ -205,7 +216,7 @@ func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1
 	last := lastVerdict(placement)
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Inputs: inputs, Error: reason.Message, Reason: reason.Reason,
-		Dependencies: last.Dependencies, MissingDependencies: last.MissingDependencies,
+		Dependencies: last.Dependencies, MissingDependencies: last.MissingDependencies, Selectors: last.Selectors,
 	}
 	if reason.Reason == snapshot.ReasonTooMuch {
 		verdict.ReadAgain = s.Clock.Now().Add(readAgainAfter).UTC().Truncate(time.Second)

@@ -73,7 +73,7 @@ func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1
 	created bool) (act.SelectResult, error) {
 	result := act.SelectResult{
 		Invalid: verdict.Error != "" || verdict.OverridesLacking != nil, OverridesLacking: verdict.OverridesLacking, Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
-		Overrides: verdict.Overrides, WakeAt: verdict.Due, Demand: verdict.Demand,
+		Overrides: verdict.Overrides, WakeAt: verdict.Due, LossHeld: verdict.Lost != nil, Demand: verdict.Demand,
 	}
 	key, value := placementv1beta1.SelectionVerdictAnnotation, verdict.Encode()
 	if placement.GetAnnotations()[key] == value {

@@ -25,6 +25,10 @@ type Verdict struct {
 	// Inputs is the fingerprint of the candidate objects; empty if the selectors say nothing
 	// that could be looked for.
 	Inputs string `json:"inputs,omitempty"`
+	// Selectors is the hash of the selectors by which that was selected.
+	Selectors string `json:"selectors,omitempty"`
+	// Lost is what the snapshot keeps though it is selected no more; nil if nothing is held so.
+	Lost *Loss `json:"lost,omitempty"`
 	// Due is when something else that is selected by now becomes a snapshot; zero if the
 	// snapshot is what is selected.
 	Due time.Time `json:"due,omitzero"`

@@ -203,6 +203,10 @@ func (p *planner) resolveSnapshotIndex(ctx context.Context, run placementv1beta1
 		if selected.Invalid && selected.OverridesLacking == nil || selected.Gone { // what is lacking is told when overrides are read
 			return "", refuse("the resource selectors of clusterResourcePlacement `%s` are invalid, see its condition ClusterResourcePlacementScheduled", placement.GetName())
 		}
+		if selected.LossHeld {
+			return "", refuse("clusterResourcePlacement `%s` holds removals, see its condition RemovalsHeld: accept them with %s, or name a resourceSnapshotIndex to go on with a snapshot that there is",
+				placement.GetName(), placementv1beta1.AcceptCommand(placement))
+		}
 		return strconv.Itoa(selected.Index), nil
 	}
 	if err := parseIndex(index); err != nil {

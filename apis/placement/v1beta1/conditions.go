@@ -99,7 +99,12 @@ const (
 	// ConditionTypeChangesHeld, ReasonPropagationDisabled that of ConditionTypeKindsHeld.
 	ReasonUnexplainedRemovals = "UnexplainedRemovals"
 	// ReasonFailoverHeld is that of ConditionTypeRemovalsHeld if a placement would leave too many clusters at once.
-	ReasonFailoverHeld        = "FailoverHeld"
+	ReasonFailoverHeld = "FailoverHeld"
+	// Reasons of ConditionTypeRemovalsHeld if objects are selected no more, though the selectors are the same: all of them, those of a
+	// namespace that is being deleted, or more than the catch's share.
+	ReasonSelectionEmptied    = "SelectionEmptied"
+	ReasonNamespaceDeleted    = "NamespaceDeleted"
+	ReasonSelectionShrunk     = "SelectionShrunk"
 	ReasonTooManyBytes        = "TooManyBytes"
 	ReasonPropagationDisabled = "PropagationDisabled"
 	// ReasonDependenciesNotFound is that of ConditionTypeDependenciesMissing.

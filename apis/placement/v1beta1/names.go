@@ -236,6 +236,11 @@ const (
 	ClustersNotFoundAnnotation = FleetPrefix + "clusters-not-found"
 	// RemovalsAcceptedAnnotation lets those bindings go: it has what HeldRemovals.Token returns.
 	RemovalsAcceptedAnnotation = FleetPrefix + "removals-accepted"
+	// SelectionLossAcceptedAnnotation lets objects go that a placement selects no more and the hub agent holds.
+	SelectionLossAcceptedAnnotation = FleetPrefix + "selection-loss-accepted"
+	// AcceptRemovalsAnnotation says "true" on a placement whose objects are removed from the clusters as soon as they are selected
+	// no more, whatever their number, as KubeFleet does.
+	AcceptRemovalsAnnotation = "fleetflow.io/accept-removals"
 	// LifecycleSinceAnnotation has, on a binding, since when (RFC 3339) LifecycleStateLabel has its value.
 	LifecycleSinceAnnotation = FleetPrefix + "lifecycle-since"
 	// ApprovalRunUIDAnnotation has, on an approval request, the UID of the run it was made

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -289,6 +290,13 @@ func (s *steering) acceptRemovals(ctx context.Context, args []string) error {
 			}
 		}
 	}
+	for _, placement := range placements {
+		accepted, err := s.acceptLoss(ctx, c, placement)
+		if err != nil {
+			return err
+		}
+		something = something || accepted
+	}
 	if !something {
 		cli.Printf(s.streams.Out, "the hub agent holds nothing\n")
 		return nil
@@ -320,6 +328,38 @@ func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement
 	}
 	s.Done(s.streams, "%d removal(s) of placement %s accepted", held.Total, placement.GetName())
 	return nil
+}
+
+// acceptLoss tells the hub agent, by an annotation on the placement, to let the objects go that it selects no more. It says
+// whether any are held.
+func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject) (bool, error) {
+	seen := placement.GetAnnotations()
+	verdict, err := snapshot.DecodeVerdict(seen[placementv1beta1.SelectionVerdictAnnotation])
+	if err != nil || verdict.Lost == nil {
+		return false, err
+	}
+	for _, name := range verdict.Lost.Named {
+		cli.Printf(s.streams.Out, "%s: %s is selected no more\n", placement.GetName(), name)
+	}
+	if more := verdict.Lost.Total - len(verdict.Lost.Named); more > 0 {
+		cli.Printf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)
+	}
+	if err := s.Ask(s.streams, fmt.Sprintf("Remove these %d object(s) from the clusters of placement %s?", verdict.Lost.Total, placement.GetName())); err != nil {
+		return false, err
+	}
+	if s.Sends() {
+		accept := fence.Annotate(seen, placementv1beta1.SelectionLossAcceptedAnnotation, verdict.Lost.Token(placement, verdict.Index))
+		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.SelectionVerdictAnnotation), seen[placementv1beta1.SelectionVerdictAnnotation])
+		patch, err := fence.Patch(placement.GetUID(), append([]fence.Op{unchanged}, accept...)...)
+		if err != nil {
+			return false, err
+		}
+		if err := s.writer(c).Patch(ctx, placementv1beta1.DeepCopyOf(placement), patch); err != nil {
+			return false, fmt.Errorf("accepting the removals of placement %s: %w", placement.GetName(), err)
+		}
+	}
+	s.Done(s.streams, "%d removal(s) of placement %s accepted", verdict.Lost.Total, placement.GetName())
+	return true, nil
 }
 
 // deleteOrphans deletes bindings whose placement is gone.

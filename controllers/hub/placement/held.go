@@ -43,6 +43,20 @@ func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1
 	}
 }
 
+// lossCondition says which objects the clusters keep though they are selected no more, until a user accepts that they go.
+func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Loss) metav1.Condition {
+	named := strings.Join(lost.Named, ", ")
+	if more := lost.Total - len(lost.Named); more > 0 {
+		named += fmt.Sprintf(", and %d more", more)
+	}
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: lost.Reason,
+		Message: workmodel.CutMessage(fmt.Sprintf("%d of %d objects are selected no more, though the resource selectors are the same: %s. "+
+			"The clusters keep them, and no change is placed, until they are there again, or this is accepted: %s",
+			lost.Total, lost.Before, named, placementv1beta1.AcceptCommand(placement)), maxNote),
+	}
+}
+
 // changesHeldCondition says until when changes wait that take very many bytes to write.
 func changesHeldCondition(facts *Facts) metav1.Condition {
 	return metav1.Condition{

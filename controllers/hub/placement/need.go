@@ -30,6 +30,8 @@ func NeedsWork(facts *Facts) waker.Need {
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.Held != nil && facts.Held.IsAccepted(facts.Placement):
 		need.Cause, need.Demand = wf.CauseSpec, "accepted "+facts.Held.Digest
+	case facts.Verdict.Lost != nil && facts.Verdict.Lost.IsAccepted(facts.Placement, facts.Verdict.Index):
+		need.Cause, need.Demand = wf.CauseSpec, "accepted "+facts.Verdict.Lost.Digest
 	case facts.isOverdue():
 		// Also while removals are held: those that have recovered need not be.
 		need.Cause, need.Demand = wf.CauseBindings, "overdue "+facts.Overdue

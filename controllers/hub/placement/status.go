@@ -88,6 +88,8 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	conditions = append(conditions, closedCondition(facts)...)
 	if facts.Held != nil {
 		conditions = append(conditions, heldCondition(facts.Placement, facts.Held))
+	} else if facts.Verdict.Lost != nil {
+		conditions = append(conditions, lossCondition(facts.Placement, facts.Verdict.Lost))
 	}
 	conditions = append(conditions, conditionsOnSelection(facts)...)
 	if plan := planTrigger(facts); plan.Held != "" {

@@ -1,0 +1,85 @@
+package snapshot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Loss are the objects that a selection has no more though its selectors are the same, and that are therefore held: the latest
+// snapshot keeps them until a user accepts, or they are there again.
+type Loss struct {
+	// Reason is that of the condition RemovalsHeld.
+	Reason string `json:"reason"`
+	// Before is how many objects the latest snapshot has, Total how many of them are lost; Digest tells these from others.
+	Before int    `json:"before"`
+	Total  int    `json:"total"`
+	Digest string `json:"digest"`
+	// Named are the first of them, as people name them.
+	Named []string `json:"named"`
+}
+
+// namedLost is how many lost objects are named.
+const namedLost = 5
+
+// NewLoss describes lost objects.
+func NewLoss(reason string, before int, lost []Identity) *Loss {
+	named := make([]string, 0, len(lost))
+	for _, id := range lost {
+		name := id.Kind + " " + id.Name
+		if id.Namespace != "" {
+			name = id.Kind + " " + id.Namespace + "/" + id.Name
+		}
+		named = append(named, name)
+	}
+	slices.Sort(named)
+	return &Loss{Reason: reason, Before: before, Total: len(lost), Digest: Fingerprint(lost), Named: named[:min(len(named), namedLost)]}
+}
+
+// Token is what SelectionLossAcceptedAnnotation has on a placement to let exactly these objects go from the latest snapshot: the
+// next loss comes with another snapshot, and is held again.
+func (l *Loss) Token(placement placementv1beta1.PlacementObject, index int) string {
+	return fmt.Sprintf("%s/%d/%s", placement.GetUID(), index, l.Digest)
+}
+
+// IsAccepted says that a user has accepted exactly this loss from a snapshot, or wants no loss of the placement to be held.
+func (l *Loss) IsAccepted(placement placementv1beta1.PlacementObject, index int) bool {
+	annotations := placement.GetAnnotations()
+	return annotations[placementv1beta1.AcceptRemovalsAnnotation] == placementv1beta1.LabelValueTrue ||
+		annotations[placementv1beta1.SelectionLossAcceptedAnnotation] == l.Token(placement, index)
+}
+
+// NetLoss counts the lost objects less those that others of the same kind and namespace take the place of: an object whose name
+// has a hash of its content is replaced, not lost.
+func NetLoss(lost, gained []Identity) int {
+	type place struct {
+		schema.GroupKind
+		namespace string
+	}
+	count := map[place]int{}
+	for _, id := range lost {
+		count[place{id.GroupKind, id.Namespace}]++
+	}
+	for _, id := range gained {
+		count[place{id.GroupKind, id.Namespace}]--
+	}
+	total := 0
+	for _, net := range count {
+		total += max(0, net)
+	}
+	return total
+}
+
+// HashSelectors tells apart what placements ask to select.
+func HashSelectors(placement placementv1beta1.PlacementObject) string {
+	// The terms are strings and maps, which always encode.
+	data, _ := json.Marshal(placement.GetPlacementSpec().ResourceSelectors)
+	sum := sha256.Sum256(append(data, fmt.Sprint(placement.GetPlacementSpec().PropagateDeps)...))
+	return hex.EncodeToString(sum[:8])
+}
