@@ -47,30 +47,36 @@ func (b ReportBounds) Apply(status WorkStatus) WorkStatus {
 	return status
 }
 
-// ApplyToConditions returns conditions within the bounds.
+// ApplyToConditions returns conditions within the bounds, whose messages no terminal acts on.
 func (b ReportBounds) ApplyToConditions(conditions []metav1.Condition) []metav1.Condition {
-	isLong := func(c metav1.Condition) bool { return len(c.Message) > b.Message }
-	if len(conditions) <= b.Conditions && !slices.ContainsFunc(conditions, isLong) {
+	isOther := func(c metav1.Condition) bool { return showable(c.Message, b.Message) != c.Message }
+	if len(conditions) <= b.Conditions && !slices.ContainsFunc(conditions, isOther) {
 		return conditions
 	}
 	bounded := slices.Clone(conditions[:min(len(conditions), b.Conditions)])
 	for i := range bounded {
-		bounded[i].Message = clusterv1beta1.CutText(bounded[i].Message, b.Message)
+		bounded[i].Message = showable(bounded[i].Message, b.Message)
 	}
 	return bounded
 }
 
 func (b ReportBounds) applyToDetails(details []PatchDetail) []PatchDetail {
-	isLong := func(d PatchDetail) bool {
-		return len(d.Path) > b.Path || len(d.ValueInHub) > b.Value || len(d.ValueInMember) > b.Value
+	within := func(d PatchDetail) PatchDetail {
+		d.Path, d.ValueInHub, d.ValueInMember = showable(d.Path, b.Path), showable(d.ValueInHub, b.Value), showable(d.ValueInMember, b.Value)
+		return d
 	}
-	if len(details) <= b.Details && !slices.ContainsFunc(details, isLong) {
+	if len(details) <= b.Details && !slices.ContainsFunc(details, func(d PatchDetail) bool { return within(d) != d }) {
 		return details
 	}
 	bounded := slices.Clone(details[:min(len(details), b.Details)])
 	for i := range bounded {
-		d := &bounded[i]
-		d.Path, d.ValueInHub, d.ValueInMember = clusterv1beta1.CutText(d.Path, b.Path), clusterv1beta1.CutText(d.ValueInHub, b.Value), clusterv1beta1.CutText(d.ValueInMember, b.Value)
+		bounded[i] = within(bounded[i])
 	}
 	return bounded
+}
+
+// showable returns a text of at most that many bytes that no terminal acts on: members write reports, and kubectl shows them as
+// they are.
+func showable(text string, most int) string {
+	return clusterv1beta1.CutText(clusterv1beta1.Printable(clusterv1beta1.CutText(text, most)), most)
 }

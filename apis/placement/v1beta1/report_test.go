@@ -32,3 +32,17 @@ func TestReportBounds(t *testing.T) {
 	assert.Len(t, first.DiffDetails.ObservedDiffs[0].ValueInHub, 30)
 	assert.Equal(t, report, StorableReport.Apply(report), "what fits stays as it is")
 }
+
+func TestReportsHaveNoCommandsForATerminal(t *testing.T) {
+	const command, shown = "\x1b[2Jfine", `\x1b[2Jfine`
+	bounded := StorableReport.Apply(WorkStatus{
+		Conditions: []metav1.Condition{{Type: "Applied", Message: command}},
+		ManifestConditions: []ManifestCondition{{
+			Conditions:   []metav1.Condition{{Type: "Applied", Message: command}},
+			DriftDetails: &DriftDetails{ObservedDrifts: []PatchDetail{{Path: command, ValueInHub: command, ValueInMember: command}}},
+		}},
+	})
+	assert.Equal(t, shown, bounded.Conditions[0].Message)
+	assert.Equal(t, shown, bounded.ManifestConditions[0].Conditions[0].Message)
+	assert.Equal(t, PatchDetail{Path: shown, ValueInHub: shown, ValueInMember: shown}, bounded.ManifestConditions[0].DriftDetails.ObservedDrifts[0])
+}
