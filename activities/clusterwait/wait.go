@@ -85,12 +85,8 @@ func (w *Wait) Await(ctx context.Context) (Result, error) {
 		case <-debounced:
 			return out, nil
 		case <-deadline.C():
-			// What was reported before the deadline counts: it may be why nothing is late.
-			if err := w.handleChanges(ctx, &out); err != nil {
-				return out, err
-			}
-			out.Due = !w.WakeAt.IsZero() && !w.Clock.Now().Before(w.WakeAt)
-			return out, nil
+			err := w.endAtDeadline(ctx, &out)
+			return out, err
 		case <-beat.C():
 			w.Heartbeat()
 		case <-w.Stop:
@@ -99,6 +95,15 @@ func (w *Wait) Await(ctx context.Context) (Result, error) {
 			return out, ctx.Err()
 		}
 	}
+}
+
+// endAtDeadline reads what was reported before the deadline, as it may be why nothing is late, and notes whether WakeAt is over.
+func (w *Wait) endAtDeadline(ctx context.Context, out *Result) error {
+	if err := w.handleChanges(ctx, out); err != nil {
+		return err
+	}
+	out.Due = !w.WakeAt.IsZero() && !w.Clock.Now().Before(w.WakeAt)
+	return nil
 }
 
 // remainingWait is the time until WakeAt, at most MaxWait.

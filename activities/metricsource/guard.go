@@ -69,23 +69,25 @@ func (g Guard) refuseAddress(addr netip.Addr, port uint16) string {
 	case slices.Contains(metadata, addr):
 		return "it is the address of a cloud's metadata"
 	}
-	for _, hub := range g.Hub {
-		if plainAddress(hub.Addr()) == addr && (!addr.IsLoopback() || hub.Port() == port) {
-			return "it is the address of the hub's API server"
-		}
-	}
-	for _, hub := range g.HubPorts {
-		if plainAddress(hub.Addr()) == addr && hub.Port() == port {
-			return "it is the address of the hub's API server"
-		}
-	}
 	switch {
+	case g.isHub(addr, port):
+		return "it is the address of the hub's API server"
 	case anyContains(g.Denied, addr):
 		return deniedByOperator
 	case len(g.Allowed) > 0 && !anyContains(g.Allowed, addr):
 		return "it is in none of the ranges that the hub agent's operator allows"
 	}
 	return ""
+}
+
+// isHub says that the hub's API server answers at a plain address.
+func (g Guard) isHub(addr netip.Addr, port uint16) bool {
+	for _, hub := range g.Hub {
+		if plainAddress(hub.Addr()) == addr && (!addr.IsLoopback() || hub.Port() == port) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(g.HubPorts, func(hub netip.AddrPort) bool { return plainAddress(hub.Addr()) == addr && hub.Port() == port })
 }
 
 // plainAddress is an address as ranges are about it: IPv4 as such, and without the zone, which says by which interface it is reached. No

@@ -17,10 +17,7 @@ import (
 // the safety catch holds; nil if there are none, or a user has accepted that they go.
 func (s *Selector) lossToHold(ctx context.Context, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
 	selected selectedObjects, content snapshot.Content) (*snapshot.Loss, error) {
-	last := lastVerdict(placement)
-	respecified := last.Selectors != "" && last.Selectors != snapshot.HashSelectors(placement) ||
-		last.Selectors == "" && last.Generation != 0 && last.Generation != placement.GetGeneration()
-	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash || respecified {
+	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash || isRespecified(placement) {
 		return nil, nil
 	}
 	former := formerObjects{live: s.Live, placement: placement, latest: latest}
@@ -47,6 +44,15 @@ func (s *Selector) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 		return nil, problem
 	}
 	return loss, nil
+}
+
+// isRespecified says that a user has changed what the placement selects since it was last selected, which explains a loss.
+func isRespecified(placement placementv1beta1.PlacementObject) bool {
+	last := lastVerdict(placement)
+	if last.Selectors == "" { // a selection before these were noted
+		return last.Generation != 0 && last.Generation != placement.GetGeneration()
+	}
+	return last.Selectors != snapshot.HashSelectors(placement)
 }
 
 // isNamespaceEnded says that a namespace is being deleted on the hub, or is gone.

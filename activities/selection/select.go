@@ -109,25 +109,8 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	if err := writer.recognizeContent(ctx, existing.latestGroup(), content); err != nil {
 		return act.SelectResult{}, err
 	}
-	loss, err := s.lossToHold(ctx, placement, existing.latestGroup(), selected, content)
-	if err != nil {
-		return act.SelectResult{}, err
-	}
-	wait := delay{}
-	if loss == nil {
-		wait, err = s.delayOf(ctx, placement, existing.latestGroup(), content, atOnce)
-	}
-	if err != nil {
-		return act.SelectResult{}, err
-	}
-	if loss != nil || !wait.until.IsZero() {
-		said := lastVerdict(placement)
-		said.Lost, said.Inputs = loss, ""
-		if loss != nil {
-			said.Inputs, said.Selectors = selected.inputs, snapshot.HashSelectors(placement)
-		}
-		said.Held, said.Rivals, said.LeftOut = selected.held, selected.rivals, selected.leftOut
-		return s.keepLatest(ctx, placement, existing, wait, said)
+	if result, kept, err := s.keepInstead(ctx, placement, existing, selected, content, atOnce); kept || err != nil {
+		return result, err
 	}
 	latest, err := writer.storeContent(ctx, existing, content)
 	if err != nil {
@@ -153,6 +136,30 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		return act.SelectResult{}, err
 	}
 	return s.recordVerdict(ctx, placement, verdict, latest.created)
+}
+
+// keepInstead keeps the latest snapshot where the content is not to be stored now: the catch holds what it has lost, or it waits for
+// its time.
+func (s *Selector) keepInstead(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, selected selectedObjects,
+	content snapshot.Content, atOnce bool) (result act.SelectResult, kept bool, err error) {
+	loss, err := s.lossToHold(ctx, placement, existing.latestGroup(), selected, content)
+	if err != nil {
+		return result, false, err
+	}
+	wait := delay{}
+	if loss == nil {
+		if wait, err = s.delayOf(ctx, placement, existing.latestGroup(), content, atOnce); err != nil || wait.until.IsZero() {
+			return result, false, err
+		}
+	}
+	said := lastVerdict(placement)
+	said.Lost, said.Inputs = loss, ""
+	if loss != nil {
+		said.Inputs, said.Selectors = selected.inputs, snapshot.HashSelectors(placement)
+	}
+	said.Held, said.Rivals, said.LeftOut = selected.held, selected.rivals, selected.leftOut
+	result, err = s.keepLatest(ctx, placement, existing, wait, said)
+	return result, true, err
 }
 
 // resolveSelectors reads what the placement selects, as of when the existing snapshots

@@ -178,29 +178,38 @@ func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Temp
 		if _, known := t.Sources[source]; known || source == "" {
 			continue
 		}
-		found, err := liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.MetricSource{ObjectMeta: named(source)}, "MetricSource")
+		found, why, err := a.readSource(ctx, source)
 		if err != nil {
 			return t, "", err
+		}
+		if why != "" {
+			return t, fmt.Sprintf("MetricSource `%s` of StageAnalysis `%s` %s", source, name, why), nil
 		}
 		t.Sources[source] = found
-		if found != nil && !found.AllowsNamespace(a.run.GetNamespace()) {
-			return t, fmt.Sprintf("MetricSource `%s` of StageAnalysis `%s` is not for runs of namespace %s: see its allowedNamespaces", source, name, a.run.GetNamespace()), nil
-		}
-		if found == nil || a.acts.Sources == nil {
-			continue
-		}
-		problem, err := a.acts.Sources.Check(ctx, found)
-		if err != nil {
-			return t, "", err
-		}
-		if problem != nil {
-			return t, fmt.Sprintf("MetricSource `%s` of StageAnalysis `%s` is not ready: %s", source, name, problem.Text), nil
-		}
 	}
 	if problem := analysis.CheckTemplate(t); problem != nil {
 		return t, fmt.Sprintf("StageAnalysis `%s` is not valid: %s", name, problem.Text), nil
 	}
 	return t, "", nil
+}
+
+// readSource reads a source of metrics, nil if there is none, and says why the run has nothing of it.
+func (a analyst) readSource(ctx context.Context, name string) (found *fleetflowv1alpha1.MetricSource, refused string, err error) {
+	found, err = liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.MetricSource{ObjectMeta: named(name)}, "MetricSource")
+	if err != nil || found == nil {
+		return nil, "", err
+	}
+	if !found.AllowsNamespace(a.run.GetNamespace()) {
+		return nil, fmt.Sprintf("is not for runs of namespace %s: see its allowedNamespaces", a.run.GetNamespace()), nil
+	}
+	if a.acts.Sources == nil {
+		return found, "", nil
+	}
+	problem, err := a.acts.Sources.Check(ctx, found)
+	if err != nil || problem == nil {
+		return found, "", err
+	}
+	return nil, "is not ready: " + problem.Text, nil
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

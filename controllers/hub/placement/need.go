@@ -28,10 +28,8 @@ func NeedsWork(facts *Facts) waker.Need {
 	switch {
 	case facts.Verdict.Generation != generation:
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
-	case facts.Held != nil && facts.Held.IsAccepted(facts.Placement):
-		need.Cause, need.Demand = wf.CauseSpec, "accepted "+facts.Held.Digest
-	case facts.Verdict.Lost != nil && facts.Verdict.Lost.IsAccepted(facts.Placement, facts.Verdict.Index):
-		need.Cause, need.Demand = wf.CauseSpec, "accepted "+facts.Verdict.Lost.Digest
+	case facts.accepted() != "":
+		need.Cause, need.Demand = wf.CauseSpec, "accepted "+facts.accepted()
 	case facts.isOverdue():
 		// Also while removals are held: those that have recovered need not be.
 		need.Cause, need.Demand = wf.CauseBindings, "overdue "+facts.Overdue
@@ -60,6 +58,17 @@ func NeedsWork(facts *Facts) waker.Need {
 	addUserDemands(&need, facts)
 	addScaling(&need, facts)
 	return need
+}
+
+// accepted is the digest of what the catch holds and a user has accepted; empty if there is none.
+func (f *Facts) accepted() string {
+	switch lost := f.Verdict.Lost; {
+	case f.Held != nil && f.Held.IsAccepted(f.Placement):
+		return f.Held.Digest
+	case lost != nil && lost.IsAccepted(f.Placement, f.Verdict.Index):
+		return lost.Digest
+	}
+	return ""
 }
 
 // changeSinceSelection is the cause and the demand of a need, if something that was selected or scheduled by has changed since; empty
