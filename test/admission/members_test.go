@@ -138,14 +138,17 @@ func login(t *testing.T, account string) *session {
 	return s
 }
 
-// rights are what the server says the session may do in a namespace, beside asking who it is.
+// rights are what the server says the session may do in a namespace, beside asking who it is and reading the certificates to
+// trust, as every user of Kubernetes may from 1.37 on.
 func (s *session) rights(t *testing.T, namespace string) []authorizationv1.ResourceRule {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	require.NoError(t, s.Create(t.Context(), review))
 	require.False(t, review.Status.Incomplete, review.Status.EvaluationError)
 	return slices.DeleteFunc(review.Status.ResourceRules, func(rule authorizationv1.ResourceRule) bool {
-		return !slices.ContainsFunc(rule.Resources, func(resource string) bool { return !strings.HasPrefix(resource, "selfsubject") })
+		return !slices.ContainsFunc(rule.Resources, func(resource string) bool {
+			return !strings.HasPrefix(resource, "selfsubject") && resource != "clustertrustbundles"
+		})
 	})
 }
 

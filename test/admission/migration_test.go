@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
@@ -44,6 +46,9 @@ func TestTheGuideToMigrationOnARecordedHub(t *testing.T) {
 			continue
 		}
 		ran++
+		if strings.HasPrefix(step.Command, "kubectl delete validatingwebhookconfiguration") {
+			endLease(t, fleet) // the step before scales KubeFleet's hub agent to zero
+		}
 		command := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", step.Command)
 		command.Env = append(os.Environ(), "KUBECONFIG="+fleet.Kubeconfig(),
 			"PATH="+tools+string(os.PathListSeparator)+filepath.Dir(fleet.Tools["kubectl"])+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -51,6 +56,20 @@ func TestTheGuideToMigrationOnARecordedHub(t *testing.T) {
 		assert.True(t, docs.Matches(step.Output, string(out)), "line %d: %s\n%v\n--- actual\n%s", step.Line, step.Command, err, out)
 	}
 	assert.GreaterOrEqual(t, ran, 6, "commands of the guide")
+}
+
+// endLease ends the lease of KubeFleet's hub agent, as happens after it has ended.
+func endLease(t *testing.T, fleet *state.Fleet) {
+	t.Helper()
+	config, err := controlplane.RESTConfig(fleet, state.Hub)
+	require.NoError(t, err)
+	hub, err := newSession(config)
+	require.NoError(t, err)
+	lease := theirLease()
+	require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(lease), lease))
+	lease = heldBy(lease, time.Now().Add(-time.Second))
+	lease.Spec.LeaseDurationSeconds = new(int32(1))
+	require.NoError(t, hub.Update(t.Context(), lease))
 }
 
 // recordedHub starts a hub of its own, with KubeFleet's objects and with its hub agent holding its lease.
