@@ -103,13 +103,18 @@ func (g *snapshotGroup) statedHash() string {
 	return g.master.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
 }
 
+// statedCount is how many parts the snapshot has, as the master states it.
+func (g *snapshotGroup) statedCount() (int, error) {
+	return strconv.Atoi(g.master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
+}
+
 // isComplete reports whether the snapshot can be read: the master is there and with it
 // every part it counts, all with the same content in mind.
 func (g *snapshotGroup) isComplete() bool {
 	if g.master == nil {
 		return false
 	}
-	count, err := strconv.Atoi(g.master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
+	count, err := g.statedCount()
 	if err != nil {
 		return false
 	}

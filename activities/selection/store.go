@@ -44,7 +44,7 @@ type storedSnapshot struct {
 // latest snapshot, and it is complete.
 func (w snapshotWriter) storeContent(ctx context.Context, existing *series, content snapshot.Content) (storedSnapshot, error) {
 	index := existing.nextIndex()
-	if latest := existing.latestGroup(); latest != nil && latest.contentHash() == content.Hash {
+	if latest := existing.latestGroup(); latest != nil && latest.contentHash() == content.Hash && w.canHold(latest, content) {
 		index = latest.index
 	}
 	group := snapshot.Group(w.placement, index, content)
@@ -73,6 +73,15 @@ func (w snapshotWriter) storeContent(ctx context.Context, existing *series, cont
 		return storedSnapshot{}, err
 	}
 	return result, w.unlabelOthers(ctx, existing, index)
+}
+
+// canHold says that a snapshot holds a content, or does once its lost parts are written: one that was divided otherwise never would.
+func (w snapshotWriter) canHold(existing *snapshotGroup, content snapshot.Content) bool {
+	if existing.isComplete() {
+		return true
+	}
+	count, err := existing.statedCount()
+	return err == nil && count == len(snapshot.Group(w.placement, existing.index, content))
 }
 
 // storeParts writes all but the master, several at a time.
