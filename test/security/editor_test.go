@@ -106,7 +106,7 @@ func TestWriterOfResourceEnvelopes(t *testing.T) {
 			`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: shop, name: open}, spec: {podSelector: {}}}`,
 			"NetworkPolicy shop/open is of a kind that the hub agent's flag --skipped-propagating-apis names"),
 		"a ResourceEnvelope holds a quantity that takes the API servers of members hours to read": envelopeFails(
-			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: costly}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: "`+hours+`"}}}}`,
+			`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: shop, name: costly}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: "`+hours+`"}}}}`,
 			"field spec.resources.requests.storage "+unread),
 		"a ResourceEnvelope holds another envelope": envelopeFails(
 			`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceEnvelope, metadata: {name: inner}, data: {seize: `+seize+`}}`, "envelopes cannot be nested"),
