@@ -7,20 +7,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
+// lossCatch asks the safety catch about what a selection has lost.
+type lossCatch struct {
+	live    client.Reader
+	dynamic dynamic.Interface
+}
+
 // lossToHold are the objects that the latest snapshot has, that are selected no more though the selectors are the same, and that
 // the safety catch holds; nil if there are none, or a user has accepted that they go.
-func (s *Selector) lossToHold(ctx context.Context, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
+func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
 	selected selectedObjects, content snapshot.Content) (*snapshot.Loss, error) {
 	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash || isRespecified(placement) {
 		return nil, nil
 	}
-	former := formerObjects{live: s.Live, placement: placement, latest: latest}
+	former := formerObjects{live: c.live, placement: placement, latest: latest}
 	if err := former.readOnce(ctx); err != nil {
 		return nil, err
 	}
@@ -34,7 +42,7 @@ func (s *Selector) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 	}
 	var problem error
 	loss := safetycatch.HoldLoss(before, now, func(namespace string) bool {
-		ended, err := s.isNamespaceEnded(ctx, namespace)
+		ended, err := c.isNamespaceEnded(ctx, namespace)
 		if err != nil {
 			problem = err
 		}
@@ -56,8 +64,8 @@ func isRespecified(placement placementv1beta1.PlacementObject) bool {
 }
 
 // isNamespaceEnded says that a namespace is being deleted on the hub, or is gone.
-func (s *Selector) isNamespaceEnded(ctx context.Context, name string) (bool, error) {
-	namespace, err := s.Dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, name, metav1.GetOptions{})
+func (c lossCatch) isNamespaceEnded(ctx context.Context, name string) (bool, error) {
+	namespace, err := c.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}

@@ -76,7 +76,7 @@ func (s *Selector) delayOf(ctx context.Context, placement placementv1beta1.Place
 	now := s.Clock.Now()
 	due := latest.master.CreationTimestamp.Add(s.Pace.intervalAfter(latest))
 	if s.Pace.Collection > 0 {
-		seen, err := s.changeSeenAt(ctx, latest.master, now)
+		seen, err := changeSeenAt(ctx, s.Client, latest.master, now)
 		if err != nil {
 			return delay{}, err
 		}
@@ -121,13 +121,13 @@ func (p Pace) describeExcess(size, written int64, clusters int) string {
 
 // changeSeenAt is when the selected content was first seen to differ from that of the
 // latest snapshot: as it was noted, or now, which it notes.
-func (s *Selector) changeSeenAt(ctx context.Context, master *metav1.PartialObjectMetadata, now time.Time) (time.Time, error) {
+func changeSeenAt(ctx context.Context, c client.Client, master *metav1.PartialObjectMetadata, now time.Time) (time.Time, error) {
 	noted := master.Annotations[placementv1beta1.NextResourceSnapshotCandidateDetectionTimeAnnotation]
 	seen, err := time.Parse(time.RFC3339, noted)
 	if err == nil && !seen.After(now) {
 		return seen, nil
 	}
-	return now, noteChangeSeen(ctx, s.Client, master, now.UTC().Format(time.RFC3339Nano))
+	return now, noteChangeSeen(ctx, c, master, now.UTC().Format(time.RFC3339Nano))
 }
 
 // recordedDelay is that of the last verdict, as long as it lasts. Until then there is no

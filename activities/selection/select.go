@@ -142,7 +142,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 // its time.
 func (s *Selector) keepInstead(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, selected selectedObjects,
 	content snapshot.Content, atOnce bool) (result act.SelectResult, kept bool, err error) {
-	loss, err := s.lossToHold(ctx, placement, existing.latestGroup(), selected, content)
+	loss, err := lossCatch{s.Live, s.Dynamic}.lossToHold(ctx, placement, existing.latestGroup(), selected, content)
 	if err != nil {
 		return result, false, err
 	}
