@@ -40,7 +40,7 @@ while (( $# )); do
   case "$1" in
     --kube-context) context=$2; shift 2 ;;
     --namespace) namespace=$2; shift 2 ;;
-    --install | --ignore-not-found | member-agent) shift ;;
+    --install | --ignore-not-found | --reset-then-reuse-values | member-agent) shift ;;
     --set | --set-string)
       case "$2" in
         config.hubURL=*) export HUB_SERVER_URL=${2#*=} ;;
