@@ -1,6 +1,10 @@
 package safetycatch
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -11,11 +15,16 @@ import (
 func HoldLoss(before, now []snapshot.Identity, isEnded func(namespace string) bool) *snapshot.Loss {
 	left, had := byKindAndName(now), byKindAndName(before)
 	var lost, gained []snapshot.Identity
-	ended := false
+	namespaces := sets.New[string]()
 	for id := range had {
-		if !left[id] {
-			lost = append(lost, id)
-			ended = ended || id.GroupKind == snapshot.NamespaceKind && isEnded(id.Name)
+		if left[id] {
+			continue
+		}
+		lost = append(lost, id)
+		if id.GroupKind == snapshot.NamespaceKind {
+			namespaces.Insert(id.Name)
+		} else if id.Namespace != "" {
+			namespaces.Insert(id.Namespace) // what is in a namespace goes before the namespace does
 		}
 	}
 	for id := range left {
@@ -28,7 +37,7 @@ func HoldLoss(before, now []snapshot.Identity, isEnded func(namespace string) bo
 		return nil
 	case len(left) == 0:
 		return snapshot.NewLoss(placementv1beta1.ReasonSelectionEmptied, len(had), lost)
-	case ended:
+	case slices.ContainsFunc(sets.List(namespaces), isEnded):
 		return snapshot.NewLoss(placementv1beta1.ReasonNamespaceDeleted, len(had), lost)
 	case IsTooMany(snapshot.NetLoss(lost, gained), len(had)):
 		return snapshot.NewLoss(placementv1beta1.ReasonSelectionShrunk, len(had), lost)
