@@ -49,11 +49,12 @@ func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Lo
 	if more := lost.Total - len(lost.Named); more > 0 {
 		named += fmt.Sprintf(", and %d more", more)
 	}
+	count := fmt.Sprintf("%d of %d objects are selected no more, though the resource selectors are the same: ", lost.Total, lost.Before)
+	end := ". The clusters keep them, and no change is placed, until they are there again, or this is accepted: " + placementv1beta1.AcceptCommand(placement)
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: lost.Reason,
-		Message: workmodel.CutMessage(fmt.Sprintf("%d of %d objects are selected no more, though the resource selectors are the same: %s. "+
-			"The clusters keep them, and no change is placed, until they are there again, or this is accepted: %s",
-			lost.Total, lost.Before, named, placementv1beta1.AcceptCommand(placement)), maxNote),
+		// Only the names are cut: without the command at its end, nobody would know what to do.
+		Message: count + workmodel.CutMessage(named, maxNote-len(count)-len(end)) + end,
 	}
 }
 

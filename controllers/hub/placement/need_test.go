@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -160,6 +161,30 @@ func TestNeedsWork(t *testing.T) {
 			s.Placement.Annotations = map[string]string{placementv1beta1.RemovalsAcceptedAnnotation: s.Facts.Held.Token(s.Placement)}
 			return s
 		}},
+		"a loss of the selection only a user can accept": {change: func(s situation) situation {
+			return s.losing()
+		}},
+		"a loss that a user has accepted": {cause: wf.CauseSpec, change: func(s situation) situation {
+			s = s.losing()
+			s.Placement.Annotations = map[string]string{placementv1beta1.SelectionLossAcceptedAnnotation: s.Verdict.Lost.Token(s.Placement, s.Verdict.Index)}
+			return s
+		}},
+		"a loss that was accepted of an earlier snapshot": {change: func(s situation) situation {
+			s = s.losing()
+			s.Placement.Annotations = map[string]string{placementv1beta1.SelectionLossAcceptedAnnotation: s.Verdict.Lost.Token(s.Placement, s.Verdict.Index-1)}
+			return s
+		}},
+		"a loss of a placement that opts out since": {cause: wf.CauseSpec, change: func(s situation) situation {
+			s = s.losing()
+			s.Placement.Annotations = map[string]string{placementv1beta1.AcceptRemovalsAnnotation: "true"}
+			return s
+		}},
+		"an acceptance that is done with": {change: func(s situation) situation {
+			s = s.losing()
+			s.Placement.Annotations = map[string]string{placementv1beta1.SelectionLossAcceptedAnnotation: s.Verdict.Lost.Token(s.Placement, s.Verdict.Index)}
+			s.Verdict.Lost = nil
+			return s
+		}},
 		"selectors only the user can mend": {change: func(s situation) situation {
 			s.Verdict.Error, s.Facts.Policy = "no such kind", nil
 			return s
@@ -300,6 +325,14 @@ func TestNeedsWork(t *testing.T) {
 // failingOver has the placement leave clusters because of what is placed there.
 func (s situation) failingOver() situation {
 	s.Placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{}}}
+	return s
+}
+
+// losing has the latest snapshot keep what is selected no more.
+func (s situation) losing() situation {
+	s.Verdict.Lost = snapshot.NewLoss(placementv1beta1.ReasonSelectionEmptied, 2, []snapshot.Identity{
+		{GroupKind: snapshot.NamespaceKind, Name: "web"}, {GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "web", Name: "front"},
+	})
 	return s
 }
 

@@ -121,6 +121,42 @@ func stored(s situation) []client.Object {
 	return objects
 }
 
+func TestALossOfTheSelectionIsToldOfOnceAndEndsWithTheHold(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1").losing()
+	b := newBench(t, stored(s)...)
+	say := func(verdict snapshot.Verdict) {
+		placement := b.placement(t)
+		placement.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
+		require.NoError(t, b.hub.Update(t.Context(), placement))
+		b.clock.SetTime(b.clock.Now().Add(time.Minute)) // the status is written at intervals
+		b.reconcile(t)
+	}
+	warnings := func() (all []string) {
+		for len(b.events.Events) > 0 {
+			if event := <-b.events.Events; strings.Contains(event, "RemovalsHeld") {
+				all = append(all, event)
+			}
+		}
+		return all
+	}
+	held := func() *metav1.Condition {
+		return meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
+	}
+	say(s.Verdict)
+	require.NotNil(t, held())
+	assert.Equal(t, placementv1beta1.ReasonSelectionEmptied, held().Reason)
+	assert.Equal(t, []string{"Warning RemovalsHeld " + held().Message}, warnings())
+	b.reconcile(t)
+	assert.Empty(t, warnings(), "it was told of")
+
+	s.Verdict.Lost = nil
+	say(s.Verdict)
+	assert.Nil(t, held(), "it was accepted, or the objects are there again")
+	assert.Empty(t, warnings())
+	say(s.losing().Verdict)
+	assert.Len(t, warnings(), 1, "another loss is told of again")
+}
+
 func TestAPolicyThatWaitsIsToldOfOnce(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Placement.Generation, s.Verdict.Generation, s.Policy.Status.ObservedCRPGeneration = 2, 2, 2

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -294,6 +295,46 @@ func TestHeldRemovalsAreToldOfWithWhatLetsThemGo(t *testing.T) {
 	assert.Contains(t, held.Message, "would take the placement off 1 cluster(s)")
 	assert.Contains(t, held.Message, "member1 (it is gone)")
 	assert.Contains(t, held.Message, "kubectl fleet migrate accept "+s.Placement.Name)
+}
+
+func TestALossOfTheSelectionIsToldOfWithWhatLetsItGo(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1").losing()
+	held := func() *metav1.Condition {
+		return meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
+	}
+	require.NotNil(t, held())
+	assert.Equal(t, metav1.ConditionTrue, held().Status)
+	assert.Equal(t, placementv1beta1.ReasonSelectionEmptied, held().Reason)
+	assert.Equal(t, "2 of 2 objects are selected no more, though the resource selectors are the same: Deployment web/front, Namespace web. "+
+		"The clusters keep them, and no change is placed, until they are there again, or this is accepted: kubectl fleet migrate accept crp", held().Message)
+
+	var lost []snapshot.Identity
+	for i := range 40 {
+		lost = append(lost, snapshot.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "web", Name: fmt.Sprintf("c%02d", i)})
+	}
+	s.Verdict.Lost = snapshot.NewLoss(placementv1beta1.ReasonSelectionShrunk, 50, lost)
+	assert.Equal(t, placementv1beta1.ReasonSelectionShrunk, held().Reason)
+	assert.Contains(t, held().Message, "40 of 50 objects are selected no more")
+	assert.Contains(t, held().Message, "ConfigMap web/c04, and 35 more. ")
+
+	s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
+	assert.Equal(t, placementv1beta1.ReasonUnexplainedRemovals, held().Reason, "whole clusters are more than objects")
+	s.Facts.Held, s.Verdict.Lost = nil, nil
+	assert.Nil(t, held())
+}
+
+// The command that accepts is the end of the message: it must not be cut off, however long the names are.
+func TestALossOfLongNamesStillSaysWhatLetsItGo(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	var lost []snapshot.Identity
+	for i := range 6 {
+		lost = append(lost, snapshot.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: strings.Repeat("n", 63), Name: strings.Repeat("c", 252) + fmt.Sprint(i)})
+	}
+	s.Verdict.Lost = snapshot.NewLoss(placementv1beta1.ReasonSelectionShrunk, 6, lost)
+	held := meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
+	require.NotNil(t, held)
+	assert.LessOrEqual(t, len(held.Message), maxNote)
+	assert.Contains(t, held.Message, "kubectl fleet migrate accept crp")
 }
 
 func TestChangesThatTakeManyBytesToWriteAreToldOfUntilTheyAreTakenUp(t *testing.T) {
