@@ -176,6 +176,14 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 			},
 			want: "the resource selectors of clusterResourcePlacement `example-placement` are invalid, see its condition ClusterResourcePlacementScheduled", counted: true,
 		},
+		"a selection whose losses are held": {
+			spoil: func(h *hub) {
+				h.latest = act.SelectResult{LossHeld: true}
+				run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })(h)
+			},
+			want: "clusterResourcePlacement `example-placement` holds removals, see its condition RemovalsHeld: accept them with kubectl fleet migrate accept example-placement, " +
+				"or name a resourceSnapshotIndex to go on with a snapshot that there is", counted: true,
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := howTo(t)
@@ -196,6 +204,15 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 			assert.Equal(t, []string{"Warning example-run-2 UpdateRunInitializedFailed: " + notStarted(test.want)}, h.events)
 		})
 	}
+}
+
+func TestARunThatNamesASnapshotGoesOnWhileLossesAreHeld(t *testing.T) {
+	h := howTo(t)
+	h.latest = act.SelectResult{LossHeld: true}
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "0" })
+	state := initialize(h, "example-run-2")
+	assert.True(t, state.Initialized)
+	assert.Equal(t, "0", state.SnapshotIndex)
 }
 
 func TestInitializationFreezesThePlan(t *testing.T) {
