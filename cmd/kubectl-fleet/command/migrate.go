@@ -238,13 +238,19 @@ func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra
 	s := &steering{factory: f, streams: streams}
 	cmd := &cobra.Command{
 		Use:   "accept [PLACEMENT]",
-		Short: "Let go the bindings that the hub agent holds because nothing explains their removal",
-		Long: `Let go the bindings that the hub agent holds: after a start it found more than a handful that it would remove though
-neither a change of a placement nor a deletion explains it. What they have placed is removed from the clusters that are still
-there. Names them and asks first.
+		Short: "Let go what the hub agent holds because nothing explains its removal",
+		Long: `Let go what the hub agent holds, which the condition RemovalsHeld of a placement tells of. Names it and asks first.
 
-Of a placement, its bindings that are held are let go; without a placement, those of all placements are, and the bindings whose
-placement is gone are deleted.`,
+Bindings are held if the agent found after a start more than a handful that it would remove though neither a change of a
+placement nor a deletion explains it, or if a placement would leave very many clusters at once. What they have placed is removed
+from the clusters that are still there.
+
+Selected objects are held if a placement selects nothing any more, or far less, or if a namespace of it is being deleted on the
+hub, though its selectors are the same. They are removed from all clusters of the placement. Only what is held now is accepted: a later loss
+is held again.
+
+Of a placement, what is held of it is let go; without a placement, that of all placements is, and the bindings whose placement is
+gone are deleted.`,
 		Example: `  kubectl fleet migrate accept web
   kubectl fleet migrate accept --dry-run`,
 		Args:              cobra.MaximumNArgs(1),
@@ -334,21 +340,21 @@ func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement
 // whether any are held.
 func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject) (bool, error) {
 	seen := placement.GetAnnotations()
-	verdict, err := snapshot.DecodeVerdict(seen[placementv1beta1.SelectionVerdictAnnotation])
-	if err != nil || verdict.Lost == nil {
-		return false, err
+	lost, index := snapshot.LossOf(placement)
+	if lost == nil {
+		return false, nil
 	}
-	for _, name := range verdict.Lost.Named {
+	for _, name := range lost.Named {
 		cli.Printf(s.streams.Out, "%s: %s is selected no more\n", placement.GetName(), name)
 	}
-	if more := verdict.Lost.Total - len(verdict.Lost.Named); more > 0 {
+	if more := lost.Total - len(lost.Named); more > 0 {
 		cli.Printf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)
 	}
-	if err := s.Ask(s.streams, fmt.Sprintf("Remove these %d object(s) from the clusters of placement %s?", verdict.Lost.Total, placement.GetName())); err != nil {
+	if err := s.Ask(s.streams, fmt.Sprintf("Remove these %d object(s) from the clusters of placement %s?", lost.Total, placement.GetName())); err != nil {
 		return false, err
 	}
 	if s.Sends() {
-		accept := fence.Annotate(seen, placementv1beta1.SelectionLossAcceptedAnnotation, verdict.Lost.Token(placement, verdict.Index))
+		accept := fence.Annotate(seen, placementv1beta1.SelectionLossAcceptedAnnotation, lost.Token(placement, index))
 		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.SelectionVerdictAnnotation), seen[placementv1beta1.SelectionVerdictAnnotation])
 		patch, err := fence.Patch(placement.GetUID(), append([]fence.Op{unchanged}, accept...)...)
 		if err != nil {
@@ -358,7 +364,7 @@ func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement
 			return false, fmt.Errorf("accepting the removals of placement %s: %w", placement.GetName(), err)
 		}
 	}
-	s.Done(s.streams, "%d removal(s) of placement %s accepted", verdict.Lost.Total, placement.GetName())
+	s.Done(s.streams, "%d removal(s) of placement %s accepted", lost.Total, placement.GetName())
 	return true, nil
 }
 

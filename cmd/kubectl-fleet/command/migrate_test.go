@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -141,4 +144,60 @@ func TestMigrateAcceptLetsGoWhatIsHeld(t *testing.T) {
 	assert.Contains(t, c.out.String(), "binding/crp-lost deleted")
 	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(orphan), &placementv1beta1.ClusterResourceBinding{}))
 	require.NoError(t, newConsole(t).run("migrate", "accept"))
+}
+
+// losing is a placement whose latest snapshot, of index 4, keeps so many ConfigMaps that are selected no more.
+func losing(name string, configMaps int) (*placementv1beta1.ClusterResourcePlacement, *snapshot.Loss) {
+	var ids []snapshot.Identity
+	for i := range configMaps {
+		ids = append(ids, snapshot.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "web", Name: fmt.Sprint("c", i)})
+	}
+	lost := snapshot.NewLoss(placementv1beta1.ReasonSelectionShrunk, configMaps+1, ids)
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), Generation: 3}}
+	placement.Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: snapshot.Verdict{Generation: 3, Index: 4, Lost: lost}.Encode()}
+	return placement, lost
+}
+
+func TestMigrateAcceptLetsGoWhatASelectionHasLost(t *testing.T) {
+	web, lost := losing("web", 7)
+	shop, lostOfShop := losing("shop", 6)
+	stored := func(c *console, name string) *placementv1beta1.ClusterResourcePlacement {
+		return get(c, &placementv1beta1.ClusterResourcePlacement{}, name)
+	}
+
+	c := newConsole(t, web.DeepCopy(), shop.DeepCopy())
+	require.Error(t, c.run("migrate", "accept", "web"), "there is no terminal to ask on")
+	assert.Contains(t, c.out.String(), "web: ConfigMap web/c4 is selected no more\nweb: and 2 more\n")
+	assert.False(t, lost.IsAccepted(stored(c, "web"), 4))
+	require.NoError(t, c.run("migrate", "accept", "web", "--dry-run"))
+	assert.False(t, lost.IsAccepted(stored(c, "web"), 4))
+
+	require.NoError(t, c.run("migrate", "accept", "web", "--yes"))
+	assert.Contains(t, c.out.String(), "7 removal(s) of placement web accepted")
+	assert.True(t, lost.IsAccepted(stored(c, "web"), 4))
+	assert.False(t, lost.IsAccepted(stored(c, "web"), 5), "the next snapshot's loss is another one")
+	assert.False(t, lostOfShop.IsAccepted(stored(c, "shop"), 4), "it was not asked for")
+
+	require.NoError(t, c.run("migrate", "accept", "--yes"))
+	assert.True(t, lostOfShop.IsAccepted(stored(c, "shop"), 4))
+}
+
+func TestMigrateAcceptLetsGoClustersAndObjectsOfOnePlacement(t *testing.T) {
+	web, lost := losing("web", 1)
+	held := placementv1beta1.NewHeldRemovals(web, []placementv1beta1.HeldRemoval{{Binding: "web-a", Cluster: "a", Why: "it is gone"}})
+	web.Annotations[placementv1beta1.RemovalsHeldAnnotation] = held.Encode()
+	c := newConsole(t, web)
+	require.NoError(t, c.run("migrate", "accept", "web", "--yes"))
+	accepted := get(c, &placementv1beta1.ClusterResourcePlacement{}, "web")
+	assert.True(t, held.IsAccepted(accepted))
+	assert.True(t, lost.IsAccepted(accepted, 4))
+}
+
+func TestMigrateAcceptPassesOverAVerdictThatCannotBeRead(t *testing.T) {
+	web, lost := losing("web", 1)
+	broken, _ := losing("broken", 1)
+	broken.Annotations[placementv1beta1.SelectionVerdictAnnotation] = "{"
+	c := newConsole(t, web, broken)
+	require.NoError(t, c.run("migrate", "accept", "--yes"))
+	assert.True(t, lost.IsAccepted(get(c, &placementv1beta1.ClusterResourcePlacement{}, "web"), 4))
 }

@@ -146,6 +146,21 @@ func TestStatusOfAPlacementNamesTheClustersThatLeave(t *testing.T) {
 	assert.Regexp(t, `▶ ClustersLeaving +Running +What was placed is removed from member-9`, c.out.String())
 }
 
+func TestStatusOfAPlacementTellsOfWhatIsHeld(t *testing.T) {
+	objects := append(smallFleet(), bindingTo("member-1", ok("Applied"), ok("Available")))
+	for _, object := range objects {
+		if p, isPlacement := object.(*placementv1beta1.ClusterResourcePlacement); isPlacement && p.Name == "web" {
+			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
+				Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, ObservedGeneration: p.Generation,
+				Reason: placementv1beta1.ReasonSelectionEmptied, Message: "2 of 2 objects are selected no more: kubectl fleet migrate accept web",
+			})
+		}
+	}
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("status", "crp/web"))
+	assert.Regexp(t, `RemovalsHeld +Waiting +2 of 2 objects are selected no more: kubectl fleet migrate accept web`, c.out.String())
+}
+
 func TestStatusSaysWhichObjectItMisses(t *testing.T) {
 	twin := soakingRun()
 	twin.Name = "web"

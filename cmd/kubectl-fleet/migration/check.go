@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -302,6 +303,10 @@ func (c *checker) checkHeld() {
 		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil {
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
 				"the hub agent would let %d binding(s) go, and nothing explains it: put back what is missing, or %s", held.Total, placementv1beta1.AcceptCommand(placement)))
+		}
+		if lost, _ := snapshot.LossOf(placement); lost != nil { // KubeFleet would remove it
+			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
+				"%d of %d objects are selected no more, and the clusters keep them: put back what is missing, or %s", lost.Total, lost.Before, placementv1beta1.AcceptCommand(placement)))
 		}
 	}
 }

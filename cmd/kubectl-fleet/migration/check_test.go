@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -125,6 +126,13 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 			held := placementv1beta1.NewHeldRemovals(placement(s), []placementv1beta1.HeldRemoval{{Binding: "b"}})
 			placement(s).Annotations = map[string]string{placementv1beta1.RemovalsHeldAnnotation: held.Encode()}
 		}, []string{"InTheWay RemovalsHeld"}},
+		"a loss of the selection that is held": {func(s *migration.State) {
+			lost := snapshot.NewLoss(placementv1beta1.ReasonSelectionEmptied, 1, []snapshot.Identity{{GroupKind: snapshot.NamespaceKind, Name: "web"}})
+			placement(s).Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: snapshot.Verdict{Generation: 1, Lost: lost}.Encode()}
+		}, []string{"InTheWay RemovalsHeld"}},
+		"a verdict that cannot be read": {func(s *migration.State) {
+			placement(s).Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: "{"}
+		}, []string{}},
 		"a finalizer of others is only told of": {func(s *migration.State) { placement(s).Finalizers = []string{"example.com/keep"} }, []string{"Note UnknownFinalizer"}},
 		"a field that the API does not have":    {func(s *migration.State) { s.Unknown["ClusterResourcePlacement/crp"] = []string{"spec.new"} }, []string{"NoCounterpart UnknownFields"}},
 		"a kind of KubeFleet's own group": {func(s *migration.State) {

@@ -148,6 +148,7 @@ func stepsOf(p hub.Placement) []tree.Node {
 	}
 	for _, held := range []tree.Node{
 		{Name: fleetflowv1alpha1.ConditionTypeHeld, State: updaterun.PhaseWaiting},
+		{Name: placementv1beta1.ConditionTypeRemovalsHeld, State: updaterun.PhaseWaiting},
 		{Name: placementv1beta1.ConditionTypeKindsHeld, State: updaterun.PhaseStopped},
 		{Name: placementv1beta1.ConditionTypeDependenciesMissing, State: updaterun.PhaseStuck},
 		{Name: placementv1beta1.ConditionTypeResourcesLeftOut, State: updaterun.PhaseWaiting},
