@@ -46,6 +46,7 @@ image='[A-Za-z0-9._:/-]+'
 check REGISTRY "$image" "the address of a registry, such as ghcr.io/fleetflow"
 check MEMBER_AGENT_IMAGE "$image" "the name of an image"
 check FLEET_VERSION '[A-Za-z0-9._-]+' "the tag of an image"
+check MOVE 'true|false' "true or false"
 
 KUBECTL=${KUBECTL:-kubectl}
 HELM=${HELM:-helm}
@@ -83,18 +84,19 @@ fi
 # Two clusters of one name would undo each other's work.
 uid=$(member get namespace kube-system -o jsonpath='{.metadata.uid}') || fail "the cluster ($MEMBER_CLUSTER_CONTEXT) cannot be asked"
 known=$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpath='{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}')
-if [[ -n "$known" && "$known" != "$uid" && -z "${MOVE:-}" ]]; then
+if [[ -n "$known" && "$known" != "$uid" && "${MOVE:-}" != true ]]; then
   fail "member cluster $MEMBER_CLUSTER is another cluster: that one has uid $known, this one $uid. Choose another name, or have that" \
     "one leave first; if this cluster is to have the name from now on, such as one that was built anew, set MOVE=true"
 fi
 # One cluster under two names would leave the first without a word.
 members=$(hub get memberclusters -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}{"\n"}{end}')
+moved=()
 while read -r other its; do
   [[ "$its" == "$uid" && "$other" != "$MEMBER_CLUSTER" ]] || continue
-  [[ -n "${MOVE:-}" ]] ||
+  [[ "${MOVE:-}" == true ]] ||
     fail "$MEMBER_CLUSTER_CONTEXT is the cluster of member cluster $other, which has the same uid $uid: it would become $MEMBER_CLUSTER," \
       "and $other would have no cluster. Check MEMBER_CLUSTER_CONTEXT, or have $other leave first; if the cluster is to be $MEMBER_CLUSTER from now on, set MOVE=true"
-  hub annotate membercluster "$other" kubernetes-fleet.io/cluster-uid-
+  moved+=("$other")
 done <<<"$members"
 
 # A release of KubeFleet's has the definition of what is placed among its objects: Helm would delete it, and everything placed with it.
@@ -106,6 +108,9 @@ definitions=$(grep -E '[.](kubernetes-fleet[.]io|kubefleet[.]dev|fleetflow[.]io)
   "$KUBECTL --context $MEMBER_CLUSTER_CONTEXT annotate crd --overwrite ${definitions}helm.sh/resource-policy=keep; and do not uninstall" \
   "that release before the agent of fleetflow has taken its place"
 
+for other in ${moved[@]+"${moved[@]}"}; do # nothing is refused from here on
+  hub annotate membercluster "$other" kubernetes-fleet.io/cluster-uid-
+done
 say "Giving $MEMBER_CLUSTER an identity on the hub: service account $access/$account"
 hub get namespace "$access" >/dev/null 2>&1 || hub create namespace "$access"
 # Made anew, so that no token of an earlier account counts; $account-token is one without an end, of an earlier version.

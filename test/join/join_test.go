@@ -101,6 +101,70 @@ esac
 	}
 }
 
+// hubWith is a kubectl that knows member clusters one, of uid four, and other, of the uid of the cluster that joins, five. It says what it
+// would change, and ends the script where that makes the account.
+func hubWith(t *testing.T, uidOfOne, uidOfOther, definitions string) string {
+	t.Helper()
+	kubectl := filepath.Join(t.TempDir(), "kubectl")
+	program := `#!/bin/sh
+case "$*" in
+*"get namespace kube-system"*) printf five ;;
+*"get memberclusters "*) printf 'one ` + uidOfOne + `\nother ` + uidOfOther + `\n' ;;
+*"get membercluster one"*cluster-uid*) printf '` + uidOfOne + `' ;;
+*"get customresourcedefinitions"*) printf '` + definitions + `' ;;
+*"get crd"*|*deletionTimestamp*) ;;
+*"create -f -"*) echo "stopped here"; exit 1 ;;
+*) echo "changed: $*" ;;
+esac
+`
+	require.NoError(t, os.WriteFile(kubectl, []byte(program), 0o700)) //nolint:gosec // it is to be run
+	return kubectl
+}
+
+// One cluster under two names would leave the first without a word, so that is done on demand only.
+func TestTheScriptMovesAClusterOnDemandOnly(t *testing.T) {
+	const unnamed = "changed: --context hub annotate membercluster other kubernetes-fleet.io/cluster-uid-"
+	const owned = `certificates.cert-manager.io\nappliedworks.placement.kubernetes-fleet.io\n`
+	join := func(t *testing.T, kubectl string, variables ...string) string {
+		t.Helper()
+		return run(t, "join-member-cluster.sh", append([]string{"HUB_CLUSTER_CONTEXT=hub", "HUB_CLUSTER_ADDRESS=https://hub:6443", "MEMBER_CLUSTER=one",
+			"MEMBER_CLUSTER_CONTEXT=five", "KUBECTL=" + kubectl, "HELM=true"}, variables...)...)
+	}
+	for sentence, move := range map[string][]string{"without MOVE": nil, "with an empty MOVE": {"MOVE="}, "with MOVE=false": {"MOVE=false"}} {
+		t.Run("refuses a second name "+sentence, func(t *testing.T) {
+			out := join(t, hubWith(t, "", "five", ""), move...)
+			assert.Contains(t, out, "five is the cluster of member cluster other, which has the same uid five")
+			assert.Contains(t, out, "set MOVE=true")
+			assert.NotContains(t, out, "changed: ")
+		})
+		t.Run("refuses the name of another cluster "+sentence, func(t *testing.T) {
+			out := join(t, hubWith(t, "four", "six", ""), move...)
+			assert.Contains(t, out, "member cluster one is another cluster: that one has uid four, this one five")
+			assert.NotContains(t, out, "changed: ")
+		})
+	}
+	t.Run("refuses a MOVE that says neither", func(t *testing.T) {
+		out := join(t, hubWith(t, "", "five", ""), "MOVE=no")
+		assert.Contains(t, out, "MOVE is 'no'; it must be true or false")
+		assert.NotContains(t, out, "changed: ")
+	})
+	t.Run("gives the cluster the name with MOVE=true, and takes it from the other", func(t *testing.T) {
+		out := join(t, hubWith(t, "", "five", ""), "MOVE=true")
+		assert.Equal(t, 1, strings.Count(out, unnamed), out)
+		assert.Contains(t, out, "stopped here")
+	})
+	t.Run("gives the name of another cluster with MOVE=true", func(t *testing.T) {
+		out := join(t, hubWith(t, "four", "six", ""), "MOVE=true")
+		assert.NotContains(t, out, unnamed)
+		assert.Contains(t, out, "stopped here")
+	})
+	t.Run("takes no name from another where it refuses for another reason", func(t *testing.T) {
+		out := join(t, hubWith(t, "", "five", owned), "MOVE=true")
+		assert.Contains(t, out, "nothing was changed")
+		assert.NotContains(t, out, "changed: ")
+	})
+}
+
 // A release of KubeFleet's on the member would be replaced, and Helm would delete the definition of what is placed.
 func TestTheScriptKeepsWhatIsPlaced(t *testing.T) {
 	kubectl := filepath.Join(t.TempDir(), "kubectl")
