@@ -3,6 +3,7 @@ package placement_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -126,4 +127,90 @@ func TestAnotherChangeOfThePlacementDoesNotExplainALoss(t *testing.T) {
 	result, err := h.activities().SelectResources(t.Context(), ref)
 	require.NoError(t, err)
 	assert.True(t, result.LossHeld)
+}
+
+func TestAHeldLossEndsWhenThePlacementOptsOut(t *testing.T) {
+	h := selected(t, 1)
+	h.deleteNamespace(1)
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	require.True(t, result.LossHeld)
+	h.annotate(placementv1beta1.AcceptRemovalsAnnotation, "true")
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.False(t, result.LossHeld)
+	assert.Equal(t, 1, result.Index)
+	assert.Nil(t, h.verdict().Lost)
+}
+
+func TestAnAcceptedLossDoesNotLetTheNextOneGo(t *testing.T) {
+	h := selected(t, 20)
+	for i := range 7 {
+		h.remove(fmt.Sprint("c", i))
+	}
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	accepted := h.verdict().Lost
+	require.NotNil(t, accepted)
+	assert.Equal(t, 7, accepted.Total)
+	h.annotate(placementv1beta1.SelectionLossAcceptedAnnotation, accepted.Token(h.placement(), 0))
+	h.remove("c7") // more has gone than the user has seen
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, result.LossHeld)
+	assert.Equal(t, 8, h.verdict().Lost.Total)
+
+	h.annotate(placementv1beta1.SelectionLossAcceptedAnnotation, h.verdict().Lost.Token(h.placement(), 0))
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, 1, result.Index)
+	for i := 8; i < 15; i++ {
+		h.remove(fmt.Sprint("c", i))
+	}
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, result.LossHeld, "it is of another snapshot")
+}
+
+// Selectors that cannot be resolved for a while explain no loss once they can be again.
+func TestSelectorsThatWereInvalidForAWhileDoNotExplainALoss(t *testing.T) {
+	h := selected(t, 1)
+	edit := func(kind string, generation int64) {
+		p := h.placement()
+		p.Spec.ResourceSelectors[0].Kind, p.Generation = kind, generation
+		require.NoError(t, h.Update(t.Context(), p))
+	}
+	kind := h.placement().Spec.ResourceSelectors[0].Kind
+	edit("NoSuchKind", 2)
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	require.True(t, result.Invalid)
+	h.deleteNamespace(1)
+	edit(kind, 3)
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, result.LossHeld)
+}
+
+func TestWhatGoesWithItsNamespaceIsHeldThoughOthersAreLeft(t *testing.T) {
+	p := crp()
+	other := p.Spec.ResourceSelectors[0]
+	other.Name = "web"
+	p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, other)
+	h := newHub(t, p, namespace("app"), namespace("web"), configMap("c0", "1"))
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	namespaces := h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	going, err := namespaces.Get(t.Context(), "app", metav1.GetOptions{})
+	require.NoError(t, err)
+	going.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1_700_000_000, 0)})
+	_, err = namespaces.Update(t.Context(), going, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, result.LossHeld)
+	require.NotNil(t, h.verdict().Lost)
+	assert.Equal(t, placementv1beta1.ReasonNamespaceDeleted, h.verdict().Lost.Reason)
+	assert.Equal(t, []string{"ConfigMap app/c0", "Namespace app"}, h.verdict().Lost.Named)
+	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names(), "the clusters keep what they have")
 }
