@@ -239,15 +239,15 @@ func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra
 	cmd := &cobra.Command{
 		Use:   "accept [PLACEMENT]",
 		Short: "Let go what the hub agent holds because nothing explains its removal",
-		Long: `Let go what the hub agent holds, which the condition RemovalsHeld of a placement tells of. Names it and asks first.
+		Long: `Let go what the hub agent holds, which the condition RemovalsHeld of a placement describes. Names it and asks first.
 
 Bindings are held if the agent found after a start more than a handful that it would remove though neither a change of a
 placement nor a deletion explains it, or if a placement would leave very many clusters at once. What they have placed is removed
 from the clusters that are still there.
 
 Selected objects are held if a placement selects nothing any more, or far less, or if a namespace of it is being deleted on the
-hub, though its selectors are the same. They are removed from all clusters of the placement. Only what is held now is accepted: a later loss
-is held again.
+hub, though its selectors are the same. They are removed from all clusters of the placement. Only what is held now is accepted: a
+later loss is held again.
 
 Of a placement, what is held of it is let go; without a placement, that of all placements is, and the bindings whose placement is
 gone are deleted.`,
