@@ -83,8 +83,7 @@ func (h *hub) marked(want ...string) {
 	require.EventuallyWithT(h.t, func(c *assert.CollectT) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		slices.Sort(h.marks)
-		assert.ElementsMatch(c, want, slices.Compact(h.marks))
+		assert.ElementsMatch(c, want, slices.Compact(slices.Sorted(slices.Values(h.marks))))
 	}, 2*time.Minute, 2*time.Millisecond)
 	h.mu.Lock()
 	defer h.mu.Unlock()
