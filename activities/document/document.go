@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// growth is how many times its own length the texts of a document may have. Without aliases, no text is longer than it is written,
-	// but for a few characters that YAML has escapes of two bytes for.
+	// growth is how many times its own length the texts of a document may have. Without aliases a text is hardly
+	// ever longer than it is written: only a few escapes of two bytes stand for three.
 	growth = 2
 	// nodeSize is what a value counts beside its text.
 	nodeSize = 1

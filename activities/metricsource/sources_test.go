@@ -135,7 +135,7 @@ func TestACertificateIsShown(t *testing.T) {
 	assert.Equal(t, fleetflowv1alpha1.ReasonSecretNotFound, problem.Reason)
 }
 
-// Whoever writes sources may delete one and create another of its name, at another server.
+// A writer of sources may delete a source and create one of the same name, with the address of another server.
 func TestACredentialIsSentWhereItsSecretSays(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		given, url string

@@ -51,7 +51,7 @@ func check(text string) error {
 var quantityType = reflect.TypeFor[resource.Quantity]()
 
 // CheckContent looks at every text in decoded JSON that is a quantity in a Go type, and refuses those that Parse would not compute. A
-// text that is no quantity at all passes: whoever reads it says so, and soon.
+// text of another form passes: the API server refuses it at once.
 func CheckContent(of reflect.Type, content any) error {
 	path, err := checkAt(of, content)
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *Server) Handler() http.Handler {
 	return s.guard(mux)
 }
 
-// withoutListings answers for files alone: what is there is nobody's business who may not come in.
+// withoutListings serves files and lists no folder: the names of the files are for users with a session.
 func withoutListings(files http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "" || strings.HasSuffix(r.URL.Path, "/") {
