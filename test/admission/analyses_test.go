@@ -30,6 +30,9 @@ func TestWhoWritesTemplatesReadsNoObjectsByThem(t *testing.T) {
 		}
 	}
 	author, privileged := granted(t, "an author"), granted(t, "a privileged author")
+	author.awaitRole(t, "hub-agent-analysis-author")
+	privileged.awaitRole(t, "hub-agent-analysis-author")
+	privileged.awaitRole(t, "hub-agent-analysis-objects")
 	refusal := func(s *session, name, from, version, kind, more string) string {
 		err := creates(fmt.Sprintf(looksAt, name, from, version, kind, more))(t, s)
 		if err == nil {

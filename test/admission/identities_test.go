@@ -44,8 +44,7 @@ func mayOnly(t *testing.T, user string, rules ...rbacv1.PolicyRule) *session {
 		t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), object) })
 	}
 	s := granted(t, user, "system:serviceaccounts", "system:serviceaccounts:fleet-system")
-	require.Eventually(t, func() bool { return s.List(t.Context(), &clusterv1beta1.MemberClusterList{}) == nil },
-		accessPatience, 50*time.Millisecond)
+	s.awaitRole(t, role.Name)
 	return s
 }
 

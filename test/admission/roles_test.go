@@ -39,6 +39,7 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "a " + role}},
 		}))
 		users[role] = granted(t, "a "+role)
+		users[role].awaitRole(t, role)
 	}
 	const (
 		secretive    = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceSnapshot}"

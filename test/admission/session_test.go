@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 )
 
 // session is what one user can do on the hub. Its embedded client is for typed objects, its methods are for manifests.
@@ -78,6 +80,16 @@ func granted(t testing.TB, user string, groups ...string) *session {
 	s, err := newSession(config)
 	require.NoError(t, err)
 	return s
+}
+
+// awaitRole returns once the server knows that the user has a ClusterRole everywhere.
+func (s *session) awaitRole(t testing.TB, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), accessPatience)
+	defer cancel()
+	role := &rbacv1.ClusterRole{}
+	require.NoError(t, admin.Get(ctx, client.ObjectKey{Name: name}, role))
+	require.NoError(t, access.AwaitRights(ctx, s, "", role.Rules...))
 }
 
 // through returns a session of a user whom the dashboard acts for, if it acts as the chart's account does.

@@ -20,6 +20,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
@@ -147,7 +148,37 @@ func (a *attacker) open(ctx context.Context) (client.WithWatch, error) {
 	a.config = rest.AnonymousClientConfig(admin)
 	a.config.BearerToken = token
 	a.config.QPS, a.config.Burst = -1, 0 // the specs wait for nothing but the server
-	return client.NewWithWatch(a.config, client.Options{Scheme: controlplane.Scheme()})
+	session, err := client.NewWithWatch(a.config, client.Options{Scheme: controlplane.Scheme()})
+	if err != nil || a.stolen != nil {
+		return session, err
+	}
+	return session, a.awaitGrants(ctx, session)
+}
+
+// awaitGrants returns once the hub's API server knows all that the attacker may do. What is refused before that says nothing.
+func (a *attacker) awaitGrants(ctx context.Context, session client.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	await := func(namespace, role string) error {
+		given := &rbacv1.ClusterRole{}
+		if err := target.hub.Get(ctx, client.ObjectKey{Name: role}, given); err != nil {
+			return fmt.Errorf("reading what %s may do: %w", a.name, err)
+		}
+		return access.AwaitRights(ctx, session, namespace, given.Rules...)
+	}
+	for _, grant := range a.grants() {
+		var err error
+		switch grant := grant.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			err = await("", grant.RoleRef.Name)
+		case *rbacv1.RoleBinding:
+			err = await(grant.Namespace, grant.RoleRef.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *attacker) token(ctx context.Context) (string, error) {
