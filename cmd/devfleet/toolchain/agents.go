@@ -56,7 +56,7 @@ func buildAgents(ctx context.Context, root, into string, packages []string, step
 	}
 	args := append([]string{"-o", fresh + string(filepath.Separator)}, packages...)
 	if _, err := goBuild(ctx, root, step, nil, args...); err != nil {
-		return nil, fmt.Errorf("building the agents: %w%s", err, spaceAdvice(ctx, fresh))
+		return nil, fmt.Errorf("building the agents: %w%s", err, spaceAdvice(ctx, fresh, freeSpace))
 	}
 	var changed []string
 	for _, program := range binariesOf(packages) {

@@ -37,6 +37,8 @@ type Provider struct {
 	programs    Programs
 	downloader  *downloader
 	display     *progress.Display
+	// free returns how many bytes may be written to a folder.
+	free func(folder string) (int64, error)
 }
 
 // New returns a provider for a clone of this repository. One that is used several times asks a publisher's host that does not
@@ -47,7 +49,7 @@ func New(root string, programs Programs, display *progress.Display) (*Provider, 
 		return nil, err
 	}
 	return &Provider{
-		root: root, cache: cache, catalogue: Catalogue(), programs: programs, display: display,
+		root: root, cache: cache, catalogue: Catalogue(), programs: programs, display: display, free: freeSpace,
 		downloader: &downloader{publishers: newPublishers(usualTransport(), usualLimits), platform: runtime.GOOS + "/" + runtime.GOARCH, display: display},
 	}, nil
 }
@@ -226,6 +228,9 @@ func (p *Provider) buildAll(ctx context.Context, missing []pinned) error {
 	if len(missing) == 0 {
 		return nil
 	}
+	if advice := spaceAdvice(ctx, p.cache, p.free); advice != "" {
+		return fmt.Errorf("there is no room to build %s:%s", countPrograms(len(missing)), advice)
+	}
 	t := newTally(missing, loadCosts(p.cache), min(buildLanes, len(missing)), runtime.NumCPU(), clock.RealClock{})
 	p.display.Line("Building %s into %s takes %s; what is built is kept.", countPrograms(len(missing)), p.cache, t.left())
 	whole := p.display.Step("building programs")
@@ -257,7 +262,7 @@ func (p *Provider) buildOne(ctx context.Context, tool pinned, whole *progress.St
 	t.begin(tool.Binary)
 	took, err := tool.build(ctx, p.root, step)
 	if err != nil {
-		return step.End(err)
+		return step.End(fmt.Errorf("%w%s", err, spaceAdvice(ctx, p.cache, p.free)))
 	}
 	t.end(tool.Binary)
 	_ = step.End(nil)
@@ -298,7 +303,7 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) (to
 	took, err = goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step, []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="},
 		slices.Concat(buildFlags, []string{"-tags", strings.Join(p.tags, ","), "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package})...)
 	if err != nil {
-		return 0, fmt.Errorf("building %s %s: %w%s", p.Binary, p.version, err, spaceAdvice(ctx, p.cached))
+		return 0, fmt.Errorf("building %s %s: %w", p.Binary, p.version, err)
 	}
 	if err := os.Rename(partial, p.cached); err != nil {
 		return 0, &storeError{err}

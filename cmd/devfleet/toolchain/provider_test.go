@@ -41,7 +41,7 @@ func newWorkshop(t *testing.T, programs Programs) *workshop {
 	d, out := newDownloader(w.host.transport(), patient)
 	w.out = out
 	w.Provider = &Provider{
-		root: t.TempDir(), cache: filepath.Join(t.TempDir(), "tools"), programs: programs, downloader: d, display: progress.New(out),
+		root: t.TempDir(), cache: filepath.Join(t.TempDir(), "tools"), programs: programs, downloader: d, display: progress.New(out), free: freeSpace,
 		catalogue: []Tool{
 			{Binary: "kwok", Project: "kwok", Folder: "kwok", Module: firstModule, Package: firstModule, VersionArgs: []string{"--version"}},
 			{Binary: "etcd", Project: "etcd", Folder: "etcd", Module: secondModule, Package: secondModule, VersionArgs: []string{"--version"}},
@@ -263,7 +263,7 @@ func TestAnInterruptEndsTheGoCommandAndItsChildren(t *testing.T) {
 	tools, child := t.TempDir(), filepath.Join(t.TempDir(), "pid")
 	// A Go command that has started a compiler, which would go on for long, and notes what it is ended by.
 	compiler := `trap "touch ` + child + `.interrupted; exit" INT; echo $$ >` + child + `.new; mv ` + child + `.new ` + child + `; while :; do sleep 0.1; done`
-	script := "#!/bin/sh\nsh -c '" + compiler + "'\n"
+	script := "#!/bin/sh\n[ \"$1\" = env ] && exit\nsh -c '" + compiler + "'\n"
 	require.NoError(t, os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o755))
 	t.Setenv("PATH", tools+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -320,6 +320,31 @@ func TestAFullDiskIsNamed(t *testing.T) {
 	left, err := freeSpace(t.TempDir())
 	require.NoError(t, err)
 	assert.Positive(t, left)
+}
+
+func TestNothingIsCompiledOnAFullDisk(t *testing.T) {
+	w := newWorkshop(t, Build)
+	w.free = func(folder string) (int64, error) {
+		if folder == w.cache {
+			return 3 << 20, nil
+		}
+		return 1 << 40, nil
+	}
+	_, err := w.Ensure(t.Context())
+	require.EqualError(t, err, "there is no room to build 2 programs:\nOnly 3 MB are free in "+w.cache+": make room there.")
+	assert.NotContains(t, w.out.String(), "building")
+
+	w.writeModule(t, "kwok", firstModule, "package main\n\nfunc main() { nothing }\n")
+	asked := 0
+	w.free = func(folder string) (int64, error) {
+		if folder == w.cache {
+			asked++
+			return map[bool]int64{true: 1 << 40, false: 5 << 20}[asked == 1], nil
+		}
+		return 1 << 40, nil
+	}
+	_, err = w.Ensure(t.Context())
+	require.ErrorContains(t, err, "Only 5 MB are free in "+w.cache+": make room there.", "a disk that fills up while something is compiled")
 }
 
 func TestParsePrograms(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,17 +13,17 @@ import (
 // enoughSpace is more than a linker writes at once.
 const enoughSpace = 256 << 20
 
-// spaceAdvice says which of the folders that a build writes to have no room, after a build that did not end well.
-func spaceAdvice(ctx context.Context, cached string) string {
+// spaceAdvice says which of the folders that a build writes to have no room.
+func spaceAdvice(ctx context.Context, cache string, free func(folder string) (int64, error)) string {
 	if ctx.Err() != nil {
 		return ""
 	}
-	folders := []string{filepath.Dir(cached), os.TempDir()}
+	folders := []string{cache, os.TempDir()}
 	if output, err := exec.CommandContext(ctx, "go", "env", "GOCACHE", "GOMODCACHE", "GOTMPDIR").Output(); err == nil {
 		folders = append(folders, strings.Fields(string(output))...)
 	}
 	slices.Sort(folders)
-	return describeSpace(slices.Compact(folders), freeSpace)
+	return describeSpace(slices.Compact(folders), free)
 }
 
 // describeSpace names the folders with too little room, on lines of their own.
