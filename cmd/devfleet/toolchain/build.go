@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
@@ -380,13 +382,25 @@ func (o *outputTail) Write(chunk []byte) (int, error) {
 	return o.buffer.Write(chunk)
 }
 
-// String is the output without the modules that were downloaded, which are many.
+// mostLines is how many lines of a failed build are shown: the first ones tell the cause.
+const mostLines = 20
+
+// position is where in a source file the Go command met what it says. A module that cannot be downloaded is named at each import.
+var position = regexp.MustCompile(`^\S+\.go:\d+:\d+: `)
+
+// String is the output without the modules that were downloaded, which are many, and with each cause once.
 func (o *outputTail) String() string {
-	var said strings.Builder
+	var said []string
+	known := sets.New[string]()
 	for line := range strings.Lines(o.buffer.String()) {
-		if !strings.HasPrefix(line, "go: downloading ") {
-			said.WriteString(line)
+		line = strings.TrimSpace(line)
+		if cause := position.ReplaceAllString(line, ""); !strings.HasPrefix(line, "go: downloading ") && !known.Has(cause) {
+			known.Insert(cause)
+			said = append(said, line)
 		}
 	}
-	return strings.TrimSpace(said.String())
+	if more := len(said) - mostLines; more > 0 {
+		said = append(said[:mostLines], fmt.Sprintf("... and %d lines more", more))
+	}
+	return strings.TrimSpace(strings.Join(said, "\n"))
 }

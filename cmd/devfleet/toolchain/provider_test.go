@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -310,6 +311,18 @@ func TestTheOutputOfAFailedBuildLeavesOutWhatWasDownloaded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, "go: k8s.io/klog/v2@v2.140.0: dial tcp: connection refused", output.String())
+}
+
+func TestTheOutputOfAFailedBuildTellsEachCauseOnce(t *testing.T) {
+	output := &outputTail{}
+	for line := range 30 {
+		_, err := fmt.Fprintf(output, "a/b.go:%d:2: example.org/m@v1.0.0: Get \"https://proxy\": connection refused\na/c.go:1:1: cause %d\n", line, line)
+		require.NoError(t, err)
+	}
+	lines := strings.Split(output.String(), "\n")
+	require.Len(t, lines, mostLines+1)
+	assert.Equal(t, []string{`a/b.go:0:2: example.org/m@v1.0.0: Get "https://proxy": connection refused`, "a/c.go:1:1: cause 0", "a/c.go:1:1: cause 1"}, lines[:3])
+	assert.Equal(t, "... and 11 lines more", lines[mostLines])
 }
 
 func TestAFullDiskIsNamed(t *testing.T) {
