@@ -75,6 +75,11 @@ var together = []promise{
 	{"a deleted placement leaves nothing on hub and members", deletedPlacementLeavesNothing},
 	{"a deleted placement leaves what it placed, if it is to", deletedPlacementCanLeaveWhatItPlaced},
 
+	{"what is placed of a namespace that is deleted on the hub stays until a user accepts", deletedNamespaceStaysOnMembers},
+	{"a namespace that is deleted on the hub is removed at once, if the placement says so", deletedNamespaceGoesAtOnceWhereThePlacementSaysSo},
+	{"a selection that a label empties is held until the label is back, or the placement opts out", selectionEmptiedByALabelIsHeld},
+	{"a selection that loses many objects is held until a user accepts", selectionThatShrinksIsHeld},
+
 	{"a cluster that is evicted is picked again", evictedClusterIsPickedAgain},
 	{"a budget blocks evictions until it is changed", budgetBlocksEvictions},
 	{"evictions that come at once spend a budget once", evictionsAtOnceShareABudget},
