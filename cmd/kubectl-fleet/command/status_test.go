@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // bindingTo binds placement web to a cluster.
@@ -159,6 +161,20 @@ func TestStatusOfAPlacementTellsOfWhatIsHeld(t *testing.T) {
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("status", "crp/web"))
 	assert.Regexp(t, `RemovalsHeld +Waiting +2 of 2 objects are selected no more: kubectl fleet migrate accept web`, c.out.String())
+}
+
+// A pipeline must not go on as if everything were where it should be.
+func TestWatchingAPlacementDoesNotEndWhileRemovalsAreHeld(t *testing.T) {
+	for held, over := range map[metav1.ConditionStatus]bool{metav1.ConditionTrue: false, metav1.ConditionFalse: true} {
+		p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1}}
+		p.Status.Conditions = []metav1.Condition{
+			ok("ClusterResourcePlacementScheduled"), ok("ClusterResourcePlacementAvailable"),
+			{Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: held, Reason: placementv1beta1.ReasonSelectionEmptied, ObservedGeneration: 1},
+		}
+		o := &statusOptions{viewing: viewing{factory: &cli.Factory{Clock: clock.RealClock{}}}}
+		picture := o.picture(hub.Found{Placement: new(hub.PlacementOf(p))}, []client.Object{p})
+		assert.Equal(t, over, picture.Over, "held: %s", held)
+	}
 }
 
 func TestStatusSaysWhichObjectItMisses(t *testing.T) {

@@ -19,6 +19,7 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 	yes, no, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	scheduled, started, applied := says("Scheduled", yes, "SchedulingPolicyFulfilled"), says("RolloutStarted", yes, "RolloutStarted"), says("Applied", yes, "ApplySucceeded")
 	available := says("Available", yes, "ResourceAvailable")
+	held := metav1.Condition{Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: yes, Reason: placementv1beta1.ReasonSelectionEmptied, ObservedGeneration: 2}
 	stale := scheduled
 	stale.ObservedGeneration = 1
 	external := placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}}
@@ -40,6 +41,9 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 		"a workload that is not up yet":          {conditions: []metav1.Condition{scheduled, started, applied, says("Available", no, placementv1beta1.ReasonResourceNotAvailableYet)}, clusters: 2, want: updaterun.PhaseRunning},
 		"applied, and nothing said of the rest":  {conditions: []metav1.Condition{scheduled, started, applied}, clusters: 2, want: updaterun.PhaseRunning},
 		"all is well":                            {conditions: []metav1.Condition{scheduled, started, applied, available}, clusters: 2, want: updaterun.PhaseSucceeded},
+		"what is lost is held":                   {conditions: []metav1.Condition{scheduled, started, applied, available, held}, clusters: 2, want: updaterun.PhaseWaiting},
+		"what is lost is held during a rollout":  {conditions: []metav1.Condition{scheduled, started, says("Applied", unknown, ""), held}, clusters: 2, want: updaterun.PhaseWaiting},
+		"what is lost is held, and one fails":    {conditions: []metav1.Condition{scheduled, started, says("Applied", no, placementv1beta1.ReasonApplyFailed), held}, clusters: 2, want: updaterun.PhaseFailed},
 		"differences are reported":               {conditions: []metav1.Condition{scheduled, started, says("DiffReported", yes, "DiffReportingCompleted")}, clusters: 2, want: updaterun.PhaseSucceeded},
 		"all is well but too few clusters fit":   {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonSchedulingPolicyUnfulfilled), started, applied, available}, clusters: 2, want: updaterun.PhaseFailed},
 		"too few clusters fit, others under way": {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonSchedulingPolicyUnfulfilled), started, says("Applied", unknown, "")}, clusters: 2, want: updaterun.PhaseRunning},
