@@ -9,10 +9,11 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// HoldLoss says whether objects that a placement selects no more, with the selectors that it had, are to stay for now: because
-// nothing would be left, because their namespace is being deleted on the hub, or because they are more than the catch's share
-// of what was selected. Identities are compared by kind and name only. It returns nil if all may go.
-func HoldLoss(before, now []snapshot.Identity, isEnded func(namespace string) bool) *snapshot.Loss {
+// HoldLoss says whether objects that a placement asks for and selects no more are to stay for now: because nothing would be left,
+// because their namespace is being deleted on the hub, because they are more than the catch's share of what was selected, or
+// because a loss was held before, which is nil if none was. Identities are compared by kind and name only. It returns nil if all
+// may go.
+func HoldLoss(before, now []snapshot.Identity, held *snapshot.Loss, isEnded func(namespace string) bool) *snapshot.Loss {
 	left, had := byKindAndName(now), byKindAndName(before)
 	var lost, gained []snapshot.Identity
 	namespaces := sets.New[string]()
@@ -41,6 +42,8 @@ func HoldLoss(before, now []snapshot.Identity, isEnded func(namespace string) bo
 		return snapshot.NewLoss(placementv1beta1.ReasonNamespaceDeleted, len(had), lost)
 	case IsTooMany(snapshot.NetLoss(lost, gained), len(had)):
 		return snapshot.NewLoss(placementv1beta1.ReasonSelectionShrunk, len(had), lost)
+	case held != nil:
+		return snapshot.NewLoss(held.Reason, len(had), lost)
 	}
 	return nil
 }

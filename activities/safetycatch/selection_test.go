@@ -56,6 +56,7 @@ func TestWhichLossesOfASelectionAreHeld(t *testing.T) {
 	role := snapshot.Identity{GroupKind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, Name: "reader"}
 	for sentence, test := range map[string]struct {
 		before, now []snapshot.Identity
+		held        *snapshot.Loss
 		ended       string
 		want        string
 		lost        int
@@ -86,9 +87,11 @@ func TestWhichLossesOfASelectionAreHeld(t *testing.T) {
 		"what is cluster-scoped goes":                       {before: join(app, []snapshot.Identity{role}), now: app, ended: "reader"},
 		"objects whose names have a hash are replaced":      {before: join(app, configMaps("app", 0, 20)), now: join(app, configMaps("app", 100, 120))},
 		"they are replaced by objects of another namespace": {before: join(app, configMaps("app", 0, 20)), now: join(app, configMaps("web", 0, 20)), want: placementv1beta1.ReasonSelectionShrunk, lost: 20},
+		"some of a held loss are back": {before: configMaps("app", 0, 20), now: configMaps("app", 3, 20), held: &snapshot.Loss{Reason: placementv1beta1.ReasonSelectionShrunk}, want: placementv1beta1.ReasonSelectionShrunk, lost: 3},
+		"all of a held loss are back":  {before: configMaps("app", 0, 20), now: configMaps("app", 0, 21), held: &snapshot.Loss{Reason: placementv1beta1.ReasonSelectionShrunk}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			loss := safetycatch.HoldLoss(test.before, test.now, func(namespace string) bool { return namespace == test.ended })
+			loss := safetycatch.HoldLoss(test.before, test.now, test.held, func(namespace string) bool { return namespace == test.ended })
 			if test.want == "" {
 				assert.Nil(t, loss)
 				return
@@ -107,9 +110,9 @@ func TestALossIsAcceptedByItsTokenOrForGood(t *testing.T) {
 	placement := func(key, value string) placementv1beta1.PlacementObject {
 		return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: "crp-uid", Annotations: map[string]string{key: value}}}
 	}
-	lost := safetycatch.HoldLoss(configMaps("app", 0, 8), nil, gone)
-	same := safetycatch.HoldLoss(madeAnew(configMaps("app", 0, 8)), nil, gone)
-	other := safetycatch.HoldLoss(configMaps("app", 0, 9), nil, gone)
+	lost := safetycatch.HoldLoss(configMaps("app", 0, 8), nil, nil, gone)
+	same := safetycatch.HoldLoss(madeAnew(configMaps("app", 0, 8)), nil, nil, gone)
+	other := safetycatch.HoldLoss(configMaps("app", 0, 9), nil, nil, gone)
 	token := lost.Token(placement("", ""), 3)
 	assert.Equal(t, token, same.Token(placement("", ""), 3), "it is told by kinds and names")
 	accepted := placementv1beta1.SelectionLossAcceptedAnnotation

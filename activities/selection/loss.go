@@ -3,6 +3,8 @@ package selection
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,27 +23,31 @@ type lossCatch struct {
 	dynamic dynamic.Interface
 }
 
-// lossToHold are the objects that the latest snapshot has, that are selected no more though the selectors are the same, and that
-// the safety catch holds; nil if there are none, or a user has accepted that they go.
+// lossToHold are the objects that the latest snapshot has, that the placement asks for as the snapshot has them, that are selected
+// no more, and that the safety catch holds; nil if there are none, or a user has accepted that they go. What the selectors have
+// left out since the snapshot goes, for the user asks for that.
 func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
 	selected selectedObjects, content snapshot.Content) (*snapshot.Loss, error) {
-	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash || isRespecified(placement) {
+	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash {
 		return nil, nil
 	}
 	former := formerObjects{live: c.live, placement: placement, latest: latest}
 	if err := former.readOnce(ctx); err != nil {
 		return nil, err
 	}
-	var before []snapshot.Identity
-	for id := range former.manifests {
-		before = append(before, id)
+	before := slices.Collect(maps.Keys(former.manifests))
+	if isRespecified(placement) {
+		var err error
+		if before, err = selected.by.AskedFor(former.manifests, placement.GetPlacementSpec().PropagateDeps); err != nil {
+			return nil, err
+		}
 	}
 	now := append([]snapshot.Identity(nil), selected.candidates...)
 	for i := range selected.items {
 		now = append(now, selected.items[i].Identity)
 	}
 	var problem error
-	loss := safetycatch.HoldLoss(before, now, func(namespace string) bool {
+	loss := safetycatch.HoldLoss(before, now, heldLoss(placement, latest), func(namespace string) bool {
 		ended, err := c.isNamespaceEnded(ctx, namespace)
 		if err != nil {
 			problem = err
@@ -54,7 +60,16 @@ func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 	return loss, nil
 }
 
-// isRespecified says that a user has changed what the placement selects since it was last selected, which explains a loss.
+// heldLoss is what was held of the latest snapshot when it was last looked at and no user has accepted since; nil if nothing was.
+func heldLoss(placement placementv1beta1.PlacementObject, latest *snapshotGroup) *snapshot.Loss {
+	lost, index := snapshot.LossOf(placement)
+	if lost == nil || latest == nil || index != latest.index || lost.IsAccepted(placement, index) {
+		return nil
+	}
+	return lost
+}
+
+// isRespecified says that a user has changed what the placement asks to select since the latest snapshot was made.
 func isRespecified(placement placementv1beta1.PlacementObject) bool {
 	last := lastVerdict(placement)
 	if last.Selectors == "" { // a selection before these were noted

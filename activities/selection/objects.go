@@ -34,6 +34,8 @@ const (
 
 // selectedObjects are what a placement selects now, read live.
 type selectedObjects struct {
+	// by is what they were selected by.
+	by    *snapshot.Selection
 	items []snapshot.Item
 	// candidates are the objects that were found, inputs is their fingerprint; empty if they were not read.
 	candidates []snapshot.Identity
@@ -81,6 +83,7 @@ func readSelected(ctx context.Context, reader dynamic.Interface, selection *snap
 		return selectedObjects{}, err
 	}
 	selected, twice := mergeAnswers(slices.Concat(outer, inner))
+	selected.by = selection
 	return selected, cmp.Or(requireNamespace(outer), twice)
 }
 

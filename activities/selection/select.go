@@ -155,7 +155,7 @@ func (s *Selector) keepInstead(ctx context.Context, placement placementv1beta1.P
 	said := lastVerdict(placement)
 	said.Lost, said.Inputs = loss, ""
 	if loss != nil {
-		said.Inputs, said.Selectors = selected.inputs, snapshot.HashSelectors(placement)
+		said.Inputs = selected.inputs
 	}
 	said.Held, said.Rivals, said.LeftOut = selected.held, selected.rivals, selected.leftOut
 	result, err = s.keepLatest(ctx, placement, existing, wait, said)
@@ -230,7 +230,7 @@ func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1
 	}
 	if latest := existing.latestGroup(); latest != nil {
 		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.contentHash()
-		verdict.Demand, verdict.Objects = last.Demand, last.Objects
+		verdict.Demand, verdict.Objects, verdict.Lost = last.Demand, last.Objects, heldLoss(placement, latest)
 	}
 	return s.recordVerdict(ctx, placement, verdict, false)
 }

@@ -5,14 +5,17 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Loss are the objects that a selection has no more though its selectors are the same, and that are therefore held: the latest
+// Loss are the objects that a selection has no more though its selectors ask for them, and that are therefore held: the latest
 // snapshot keeps them until a user accepts, or they are there again.
 type Loss struct {
 	// Reason is that of the condition RemovalsHeld.
@@ -81,6 +84,43 @@ func NetLoss(lost, gained []Identity) int {
 		total += max(0, net)
 	}
 	return total
+}
+
+// AskedFor are those objects of a snapshot that the selectors select as the snapshot has them, and what these name, if that is
+// propagated. They are what a user has not left out, whatever has become of them on the hub.
+func (s *Selection) AskedFor(former map[Identity][]byte, propagates bool) ([]Identity, error) {
+	heads := make(map[Identity]*metav1.PartialObjectMetadata, len(former))
+	for id, manifest := range former {
+		head := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(manifest, head); err != nil {
+			return nil, fmt.Errorf("decoding %s %s of the latest snapshot: %w", id.Kind, id.Name, err)
+		}
+		heads[id] = head
+	}
+	asked := map[Identity]bool{}
+	var items []Item
+	for id, head := range heads {
+		var namespace labels.Set
+		if home := heads[Identity{GroupKind: NamespaceKind, Name: id.Namespace}]; home != nil {
+			namespace = home.Labels
+		}
+		if s.matchOf(id.GroupKind, head, namespace) == matchNone {
+			continue
+		}
+		item, err := itemOfManifest(id, former[id])
+		if err != nil {
+			return nil, err
+		}
+		asked[id], items = true, append(items, item)
+	}
+	if propagates {
+		for _, need := range FindNeeds(items) {
+			if _, has := former[need.Identity()]; has {
+				asked[need.Identity()] = true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(asked)), nil
 }
 
 // HashSelectors tells apart what placements ask to select.

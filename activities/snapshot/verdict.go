@@ -25,7 +25,7 @@ type Verdict struct {
 	// Inputs is the fingerprint of the candidate objects; empty if the selectors say nothing
 	// that could be looked for.
 	Inputs string `json:"inputs,omitempty"`
-	// Selectors is the hash of the selectors by which that was selected.
+	// Selectors is the hash of the selectors by which the snapshot was selected.
 	Selectors string `json:"selectors,omitempty"`
 	// Lost is what the snapshot keeps though it is selected no more; nil if nothing is held so.
 	Lost *Loss `json:"lost,omitempty"`

@@ -122,6 +122,15 @@ func deletedNamespaceStaysOnMembers(s *spec) {
 	awaitGone(s, s.hub, s.namespaceNamed("-other"))
 	s.requireKept(before)
 
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-new"}})
+	edited := update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: s.name + "-new"})
+	})
+	await(s, s.hub, s.placement(), "to be held as it is now", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		return has(p.Status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld, metav1.ConditionTrue, edited.Generation)
+	})
+	s.requireKept(before)
+
 	require.Contains(s, s.steer("migrate", "accept", s.name, "--yes"), "removal(s) of placement "+s.name+" accepted")
 	s.awaitCleared(allMembers...)
 	s.awaitNoLoss()

@@ -246,8 +246,8 @@ placement nor a deletion explains it, or if a placement would leave very many cl
 from the clusters that are still there.
 
 Selected objects are held if a placement selects nothing any more, or far less, or if a namespace of it is being deleted on the
-hub, though its selectors are the same. They are removed from all clusters of the placement. Only what is held now is accepted: a
-later loss is held again.
+hub, though no change of its selectors explains it. They are removed from all clusters of the placement. Only what is held now
+is accepted: a later loss is held again.
 
 Of a placement, what is held of it is let go; without a placement, that of all placements is, and the bindings whose placement is
 gone are deleted.`,

@@ -49,7 +49,7 @@ func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Lo
 	if more := lost.Total - len(lost.Named); more > 0 {
 		named += fmt.Sprintf(", and %d more", more)
 	}
-	count := fmt.Sprintf("%d of %d objects are selected no more, though the resource selectors are the same: ", lost.Total, lost.Before)
+	count := fmt.Sprintf("%d of %d objects are selected no more, though no change of the resource selectors explains it: ", lost.Total, lost.Before)
 	end := ". The clusters keep them, and no change is placed, until they are there again, or this is accepted: " + placementv1beta1.AcceptCommand(placement)
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: lost.Reason,

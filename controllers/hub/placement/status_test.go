@@ -305,7 +305,7 @@ func TestALossOfTheSelectionIsToldOfWithWhatLetsItGo(t *testing.T) {
 	require.NotNil(t, held())
 	assert.Equal(t, metav1.ConditionTrue, held().Status)
 	assert.Equal(t, placementv1beta1.ReasonSelectionEmptied, held().Reason)
-	assert.Equal(t, "2 of 2 objects are selected no more, though the resource selectors are the same: Deployment web/front, Namespace web. "+
+	assert.Equal(t, "2 of 2 objects are selected no more, though no change of the resource selectors explains it: Deployment web/front, Namespace web. "+
 		"The clusters keep them, and no change is placed, until they are there again, or this is accepted: kubectl fleet migrate accept crp", held().Message)
 
 	var lost []snapshot.Identity
