@@ -4,17 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
 // maxAnnotations is the API server's limit for all annotations of an object together.
@@ -76,76 +75,78 @@ func annotationsSize(annotations map[string]string) int {
 // and leaves all others alone. Built-in kinds are merged by their merge keys, custom resources as
 // plain JSON.
 func ThreeWay(live, desired *unstructured.Unstructured) (Patch, error) {
-	last := mergeBase(live)
-	base, err := json.Marshal(last)
-	if err != nil {
-		return Patch{}, fmt.Errorf("encoding the object as last applied: %w", err)
-	}
-	return threeWayPatch(base, live, keepOtherMetadata(last, live, desired))
+	base := mergeBase(live)
+	return threeWayPatch(base, live, keepOtherMetadata(base, live, desired))
 }
 
-// threeWayPatch computes a patch that leaves fields alone that are in neither the original nor the
+// threeWayPatch computes a patch that leaves fields alone that are in neither the base nor the
 // desired object.
-func threeWayPatch(original []byte, live, desired *unstructured.Unstructured) (Patch, error) {
-	current, err := json.Marshal(live.Object)
-	if err != nil {
-		return Patch{}, fmt.Errorf("encoding the live object: %w", err)
-	}
-	modified, err := json.Marshal(desired.Object)
-	if err != nil {
-		return Patch{}, fmt.Errorf("encoding the desired object: %w", err)
-	}
-	patch := Patch{}
-	var result []byte
+func threeWayPatch(base map[string]any, live, desired *unstructured.Unstructured) (Patch, error) {
+	var patch Patch
 	typed, err := scheme.Scheme.New(desired.GroupVersionKind())
 	switch {
 	case runtime.IsNotRegisteredError(err):
-		patch.Type = types.MergePatchType
-		patch.Data, result, err = jsonThreeWay(original, modified, current)
+		patch, err = jsonThreeWay(base, live, desired)
 	case err == nil:
-		patch.Type = types.StrategicMergePatchType
-		patch.Data, result, err = strategicThreeWay(typed, original, modified, current)
+		patch, err = builtInThreeWay(typed, base, live, desired)
 	}
 	if err != nil {
 		return Patch{}, fmt.Errorf("merging: %w", err)
 	}
-	patch.Result = &unstructured.Unstructured{}
-	if err := patch.Result.UnmarshalJSON(result); err != nil {
-		return Patch{}, fmt.Errorf("reading the merged object: %w", err)
-	}
 	// A patch may ask for an order of list items that they already have.
-	if equality.Semantic.DeepEqual(patch.Result.Object, live.Object) || isEquivalent(typed, patch.Result.Object, live.Object) {
+	if compare.Same(patch.Result.Object, live.Object) || isEquivalent(typed, patch.Result.Object, live.Object) {
 		patch.Data = nil
 	}
 	return patch, nil
 }
 
-func jsonThreeWay(original, modified, current []byte) (patch, result []byte, err error) {
-	patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
-	if err != nil {
-		return nil, nil, err
+// jsonThreeWay merges custom resources, whose lists are replaced as a whole.
+func jsonThreeWay(base map[string]any, live, desired *unstructured.Unstructured) (Patch, error) {
+	m := exactMerge{keepNulls: live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] != desired.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]}
+	result := m.mergeMaps(nil, base, live.Object, desired.Object)
+	changes, exact := mergePatchOf(live.Object, result)
+	if !exact {
+		return exactPatch(live, result)
 	}
-	result, err = jsonpatch.MergePatch(current, patch)
-	return patch, result, err
+	data, err := json.Marshal(changes)
+	return Patch{Type: types.MergePatchType, Data: data, Result: &unstructured.Unstructured{Object: result}}, err
 }
 
-func strategicThreeWay(typed runtime.Object, original, modified, current []byte) (patch, result []byte, err error) {
+// builtInThreeWay merges an object of a built-in kind as the API server's strategic merge patch does. Where the items of a list
+// cannot be told apart by its merge key, such a patch mixes them up, and the lists are merged here instead.
+func builtInThreeWay(typed runtime.Object, base map[string]any, live, desired *unstructured.Unstructured) (Patch, error) {
 	lookup, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {
-		return nil, nil, err
+		return Patch{}, err
 	}
-	patch, err = strategicpatch.CreateThreeWayMergePatch(original, modified, current, lookup, true)
+	if isAmbiguous(lookup, base) || isAmbiguous(lookup, live.Object) || isAmbiguous(lookup, desired.Object) {
+		return exactPatch(live, exactMerge{}.mergeMaps(lookup, base, live.Object, desired.Object))
+	}
+	var documents [3][]byte
+	for i, content := range []map[string]any{base, desired.Object, live.Object} {
+		if documents[i], err = json.Marshal(content); err != nil {
+			return Patch{}, err
+		}
+	}
+	patch := Patch{Type: types.StrategicMergePatchType, Result: &unstructured.Unstructured{}}
+	patch.Data, err = strategicpatch.CreateThreeWayMergePatch(documents[0], documents[1], documents[2], lookup, true)
 	if err != nil {
-		return nil, nil, err
+		return Patch{}, err
 	}
-	result, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, lookup)
-	return patch, result, err
+	result, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(documents[2], patch.Data, lookup)
+	if err != nil {
+		return Patch{}, err
+	}
+	return patch, patch.Result.UnmarshalJSON(result)
 }
 
 // atVersion binds the patch to the version of the live object that was read.
 func (p Patch) atVersion(live *unstructured.Unstructured) ([]byte, error) {
+	if p.Type == types.JSONPatchType {
+		return p.Data, nil // it is bound already
+	}
 	content := map[string]any{}
-	if err := json.Unmarshal(p.Data, &content); err != nil && !p.Empty() {
+	if err := utiljson.Unmarshal(p.Data, &content); err != nil && !p.Empty() {
 		return nil, fmt.Errorf("reading the patch: %w", err)
 	}
 	metadata, ok := content["metadata"].(map[string]any)

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -49,7 +50,7 @@ func mergeBase(live *unstructured.Unstructured) map[string]any {
 
 func lastApplied(live *unstructured.Unstructured) map[string]any {
 	base := map[string]any{}
-	if json.Unmarshal([]byte(live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]), &base) != nil || base == nil {
+	if utiljson.Unmarshal([]byte(live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]), &base) != nil || base == nil {
 		return map[string]any{}
 	}
 	return base

@@ -153,15 +153,22 @@ func equalScalars(a, b any) bool {
 	case map[string]any, []any:
 		return false
 	}
-	if a == b {
-		return true
-	}
-	x, isNumber := numberOf(a)
-	y, areNumbers := numberOf(b)
-	return isNumber && areNumbers && x == y
+	return a == b || equalNumbers(a, b)
 }
 
-func numberOf(value any) (float64, bool) {
+// equalNumbers compares whole numbers digit by digit: as floating-point numbers, large ones would be the same as their neighbours.
+func equalNumbers(a, b any) bool {
+	x, isWhole := a.(int64)
+	y, areWhole := b.(int64)
+	if isWhole && areWhole {
+		return x == y
+	}
+	f, isNumber := floatOf(a)
+	g, areNumbers := floatOf(b)
+	return isNumber && areNumbers && f == g
+}
+
+func floatOf(value any) (float64, bool) {
 	switch n := value.(type) {
 	case int64:
 		return float64(n), true
@@ -169,6 +176,20 @@ func numberOf(value any) (float64, bool) {
 		return n, true
 	default:
 		return 0, false
+	}
+}
+
+// Same tells whether two values of JSON are the same, whichever way their numbers are written.
+func Same(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(x, y, Same)
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, Same)
+	default:
+		return equalScalars(a, b)
 	}
 }
 
