@@ -65,7 +65,7 @@ func TestAnObjectIsNotWrittenForTheSakeOfItsMarks(t *testing.T) {
 			assert.True(t, isUpToDateServerSide(pair.live, Marked(pair.manifest.withHashOn(pair.live), metav1.OwnerReference{})), name)
 			continue
 		}
-		desired, fits, err := Desired(pair.manifest.withHashOn(pair.live), metav1.OwnerReference{Name: "x"}, pair.live.GetOwnerReferences())
+		desired, fits, err := Desired(pair.manifest.withHashOn(pair.live), metav1.OwnerReference{Name: "x"}, pair.live)
 		require.NoError(t, err)
 		require.True(t, fits)
 		retainFinalizers(pair.live, desired)

@@ -76,7 +76,7 @@ func comparesServerSide(req Request, live *unstructured.Unstructured) bool {
 	case placementv1beta1.ApplyStrategyTypeReportDiff:
 		return len(lastApplied(live)) == 0
 	default:
-		_, fits, err := Desired(req.Manifest, req.Owner, nil)
+		_, fits, err := Desired(req.Manifest, req.Owner, live)
 		return err == nil && !fits
 	}
 }

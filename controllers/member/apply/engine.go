@@ -355,7 +355,7 @@ func (e *Engine) createObject(ctx context.Context, req Request) (*unstructured.U
 	if req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply {
 		return e.applyServerSide(ctx, req, nil)
 	}
-	desired, fits, err := Desired(req.Manifest, req.Owner, []metav1.OwnerReference{req.Owner})
+	desired, fits, err := Desired(req.Manifest, req.Owner, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -369,7 +369,7 @@ func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructur
 	if req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply {
 		return e.applyServerSide(ctx, req, live)
 	}
-	desired, fits, err := Desired(req.Manifest, req.Owner, live.GetOwnerReferences())
+	desired, fits, err := Desired(req.Manifest, req.Owner, live)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package apply
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,9 +35,14 @@ func (p Patch) Empty() bool { return len(p.Data) == 0 }
 // Desired returns the object for a client-side apply: the manifest with its hash and owners, and a
 // copy of itself as the base of the next merge. The copy names the given AppliedWork as the only
 // owner, so that it does not change with the others. Desired returns false if the object is to be
-// applied server-side instead: the copy makes the annotations larger than the API server accepts, or
-// it would show the values of a Secret to everyone who reads annotations.
-func Desired(m Manifest, me metav1.OwnerReference, owners []metav1.OwnerReference) (*unstructured.Unstructured, bool, error) {
+// applied server-side instead: the copy makes the annotations larger than the API server accepts,
+// together with those that the live object has from others, or it would show the values of a Secret
+// to everyone who reads annotations. Live is nil if there is no object yet.
+func Desired(m Manifest, me metav1.OwnerReference, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	owners := []metav1.OwnerReference{me}
+	if live != nil {
+		owners = live.GetOwnerReferences()
+	}
 	object := Marked(m, me)
 	base, err := json.Marshal(object.Object)
 	if err != nil {
@@ -46,7 +52,7 @@ func Desired(m Manifest, me metav1.OwnerReference, owners []metav1.OwnerReferenc
 	annotations := object.GetAnnotations()
 	annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(base)
 	object.SetAnnotations(annotations)
-	return object, annotationsSize(annotations) <= maxAnnotations && !isSecret(object), nil
+	return object, annotationsSize(annotationsAfter(live, annotations)) <= maxAnnotations && !isSecret(object), nil
 }
 
 // Marked returns the manifest's object with its hash, owned by the given AppliedWork.
@@ -60,6 +66,23 @@ func Marked(m Manifest, me metav1.OwnerReference) *unstructured.Unstructured {
 	object.SetAnnotations(annotations)
 	object.SetOwnerReferences([]metav1.OwnerReference{me})
 	return object
+}
+
+// annotationsAfter returns all annotations that an object will have: those of the manifest, and those that others have set.
+func annotationsAfter(live *unstructured.Unstructured, wanted map[string]string) map[string]string {
+	if live == nil {
+		return wanted
+	}
+	all := live.GetAnnotations()
+	before, _, _ := unstructured.NestedMap(mergeBase(live), "metadata", "annotations")
+	for key := range before {
+		delete(all, key)
+	}
+	if all == nil {
+		return wanted
+	}
+	maps.Copy(all, wanted)
+	return all
 }
 
 func annotationsSize(annotations map[string]string) int {

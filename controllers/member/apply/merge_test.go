@@ -18,7 +18,7 @@ func desired(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	m := Decode(raw(manifest))[0]
 	require.Nil(t, m.Problem)
-	object, fits, err := Desired(m, me, []metav1.OwnerReference{me})
+	object, fits, err := Desired(m, me, nil)
 	require.NoError(t, err)
 	require.True(t, fits)
 	return object
@@ -123,7 +123,7 @@ func TestThreeWay(t *testing.T) {
 
 func TestDesiredKeepsItselfAsTheBaseOfTheNextMerge(t *testing.T) {
 	m := Decode(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`))[0]
-	object, fits, err := Desired(m, me, []metav1.OwnerReference{foreign, me})
+	object, fits, err := Desired(m, me, ownedBy(foreign, me))
 	require.NoError(t, err)
 	assert.True(t, fits)
 	assert.Equal(t, []metav1.OwnerReference{foreign, me}, object.GetOwnerReferences())
@@ -132,6 +132,34 @@ func TestDesiredKeepsItselfAsTheBaseOfTheNextMerge(t *testing.T) {
 	require.NoError(t, base.UnmarshalJSON([]byte(object.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation])))
 	assert.Equal(t, map[string]any{"x": "1"}, base.Object["data"])
 	assert.Equal(t, []metav1.OwnerReference{me}, base.GetOwnerReferences(), "other owners come and go without a write")
+}
+
+func ownedBy(refs ...metav1.OwnerReference) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetOwnerReferences(refs)
+	return object
+}
+
+func TestTheAnnotationsOfOthersCount(t *testing.T) {
+	m := Decode(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"` + strings.Repeat("x", maxAnnotations/2) + `"}}`))[0]
+	object, fits, err := Desired(m, me, nil)
+	require.NoError(t, err)
+	require.True(t, fits)
+	annotations := object.GetAnnotations()
+	annotations["kubectl.kubernetes.io/last-applied-configuration"] = strings.Repeat("x", maxAnnotations/2)
+	object.SetAnnotations(annotations)
+	_, fits, err = Desired(m, me, object)
+	require.NoError(t, err)
+	assert.False(t, fits)
+
+	others := map[string]string{}
+	for key := range annotations {
+		others[key] = strings.Repeat("x", maxAnnotations/4)
+	}
+	object.SetAnnotations(others)
+	_, fits, err = Desired(m, me, object)
+	require.NoError(t, err)
+	assert.True(t, fits, "an annotation of ours is replaced")
 }
 
 func TestDesiredSaysWhenTheBaseDoesNotFit(t *testing.T) {

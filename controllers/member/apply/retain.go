@@ -24,11 +24,15 @@ var retainedFields = map[schema.GroupKind][][]string{
 
 var replicasField = []string{"spec", "replicas"}
 
-// mergeBase returns the manifest that was last applied to an object, without our marks and without
-// fields that are never removed. If the annotation is lost or damaged, the base is empty: without a
-// base nothing is removed, which is the safe side.
+// mergeBase returns what was last applied to an object, without our marks and without fields that
+// are never removed. It is the manifest in the annotation, or else what the managers of the fields
+// tell: an object that is too large for the annotation was applied without one. If neither is
+// there, the base is empty: without a base nothing is removed, which is the safe side.
 func mergeBase(live *unstructured.Unstructured) map[string]any {
 	base := lastApplied(live)
+	if len(base) == 0 {
+		base = ownedFields(live)
+	}
 	unstructured.RemoveNestedField(base, "metadata", "ownerReferences")
 	unstructured.RemoveNestedField(base, "metadata", "annotations", placementv1beta1.ManifestHashAnnotation)
 	unstructured.RemoveNestedField(base, replicasField...)

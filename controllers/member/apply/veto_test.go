@@ -184,7 +184,7 @@ func TestASecretIsAppliedWithoutACopyOfItsValues(t *testing.T) {
 func shownSecret(t *testing.T, text string) *Engine {
 	t.Helper()
 	m := Decode(raw(text))[0]
-	desired, fits, err := Desired(m, me, []metav1.OwnerReference{me})
+	desired, fits, err := Desired(m, me, nil)
 	require.NoError(t, err)
 	require.False(t, fits, "a Secret is applied server-side")
 	e, _ := newEngine(nil)

@@ -1,0 +1,139 @@
+package apply
+
+import (
+	"bytes"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// ownedFields returns the part of an object that this agent has set and no other manager has, by the entries of managedFields. It
+// is the base of a merge where no annotation has the manifest as last applied.
+func ownedFields(live *unstructured.Unstructured) map[string]any {
+	applied, updated, others := &fieldpath.Set{}, &fieldpath.Set{}, &fieldpath.Set{}
+	for _, entry := range live.GetManagedFields() {
+		set, ok := fieldsOf(entry)
+		switch {
+		case !ok || entry.Subresource != "":
+		case entry.Manager != FieldManager:
+			others = others.Union(set)
+		case entry.APIVersion != live.GetAPIVersion():
+			// Its paths are of another form of the object.
+		case entry.Operation == metav1.ManagedFieldsOperationApply:
+			applied = applied.Union(set)
+		default:
+			updated = updated.Union(set)
+		}
+	}
+	base := map[string]any{}
+	applied.Difference(others).Leaves().Iterate(func(path fieldpath.Path) { copyAt(base, live.Object, path) })
+	updated.Difference(others).Leaves().Iterate(func(path fieldpath.Path) {
+		if hasFreeKeys(path) {
+			copyAt(base, live.Object, path)
+		}
+	})
+	unstructured.RemoveNestedField(base, "metadata", "annotations", placementv1beta1.LastAppliedConfigAnnotation)
+	return base
+}
+
+// freeKeys are the maps in which the API server fills in nothing.
+var freeKeys = [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"data"}, {"binaryData"}}
+
+// hasFreeKeys tells whether what a client-side write has set at a path was in its manifest: of other fields the API server notes its
+// own defaults as written by the client.
+func hasFreeKeys(path fieldpath.Path) bool {
+	return slices.ContainsFunc(freeKeys, func(fields []string) bool {
+		if len(path) <= len(fields) {
+			return false
+		}
+		for i, field := range fields {
+			if path[i].FieldName == nil || *path[i].FieldName != field {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// fieldsOf reads the fields of an entry of managedFields.
+func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
+	set := &fieldpath.Set{}
+	if entry.FieldsV1 == nil || set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
+		return nil, false
+	}
+	return set, true
+}
+
+// copyAt copies what is at a path of an object to a base. A list in which the path names no item is copied as a whole.
+func copyAt(base, object map[string]any, path fieldpath.Path) {
+	if len(path) == 0 || path[0].FieldName == nil {
+		return
+	}
+	name := *path[0].FieldName
+	there, found := object[name]
+	if !found {
+		return
+	}
+	switch value := there.(type) {
+	case map[string]any:
+		if len(path) > 1 {
+			inner, ok := base[name].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				base[name] = inner
+			}
+			copyAt(inner, value, path[1:])
+			return
+		}
+	case []any:
+		if len(path) > 1 && path[1].Index == nil {
+			list, _ := base[name].([]any)
+			base[name] = copyItem(list, value, path[1], path[2:])
+			return
+		}
+	}
+	base[name] = runtime.DeepCopyJSONValue(there)
+}
+
+// copyItem copies what is at a path of an item to the same item of a list, which it returns.
+func copyItem(base, items []any, which fieldpath.PathElement, path fieldpath.Path) []any {
+	if which.Value != nil {
+		return append(base, (*which.Value).Unstructured())
+	}
+	item := itemWith(items, which.Key)
+	if item == nil {
+		return base
+	}
+	copied := itemWith(base, which.Key)
+	if copied == nil {
+		copied = map[string]any{}
+		for _, key := range *which.Key {
+			copied[key.Name] = key.Value.Unstructured()
+		}
+		base = append(base, copied)
+	}
+	copyAt(copied, item, path)
+	return base
+}
+
+// itemWith returns the item of a list that has these keys, nil if none has.
+func itemWith(items []any, keys *value.FieldList) map[string]any {
+	if keys == nil {
+		return nil
+	}
+	for _, item := range items {
+		fields, ok := item.(map[string]any)
+		if ok && !slices.ContainsFunc(*keys, func(key value.Field) bool {
+			return !value.Equals(value.NewValueInterface(fields[key.Name]), key.Value)
+		}) {
+			return fields
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func TestOwnedFieldsAreTheBaseWhereNoAnnotationIs(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{
+			"labels":      map[string]any{"ours": "1", "theirs": "1", "both": "1"},
+			"annotations": map[string]any{placementv1beta1.ManifestHashAnnotation: "h"},
+			"finalizers":  []any{"example.com/ours", "example.com/theirs"},
+		},
+		"spec": map[string]any{"replicas": int64(2), "paused": true, "template": map[string]any{"spec": map[string]any{"containers": []any{
+			map[string]any{"name": "sidecar", "image": "s"},
+			map[string]any{"name": "c", "image": "i", "args": []any{"a"}, "ports": []any{map[string]any{"containerPort": int64(53), "protocol": "UDP", "name": "dns"}}},
+		}}}},
+	}}
+	entry := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: operation, APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{
+		entry(FieldManager, metav1.ManagedFieldsOperationApply, `{"f:metadata":{"f:finalizers":{"v:\"example.com/ours\"":{}},"f:labels":{"f:ours":{},"f:both":{},"f:gone":{}}},
+			"f:spec":{"f:paused":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:name":{},"f:args":{},
+			"f:ports":{"k:{\"containerPort\":53,\"protocol\":\"UDP\"}":{".":{},"f:containerPort":{},"f:name":{}}}},"k:{\"name\":\"away\"}":{".":{},"f:name":{}}}}}}}`),
+		entry(FieldManager, metav1.ManagedFieldsOperationUpdate, `{"f:spec":{"f:replicas":{}},"f:metadata":{"f:annotations":{"f:kubernetes-fleet.io/manifest-hash":{}}}}`),
+		entry("others", metav1.ManagedFieldsOperationApply, `{"f:metadata":{"f:labels":{"f:both":{},"f:theirs":{}}}}`),
+	})
+	base := ownedFields(object)
+	unstructured.RemoveNestedField(base, "metadata", "annotations")
+	assert.Equal(t, map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"ours": "1"}, "finalizers": []any{"example.com/ours"}},
+		"spec": map[string]any{"paused": true, "template": map[string]any{"spec": map[string]any{"containers": []any{
+			map[string]any{"name": "c", "args": []any{"a"}, "ports": []any{map[string]any{"containerPort": int64(53), "protocol": "UDP", "name": "dns"}}},
+		}}}},
+	}, base)
+}
+
+// TestTheBaseSurvivesEveryWayOfApplying removes a key in the version after each switch of ways.
+func TestTheBaseSurvivesEveryWayOfApplying(t *testing.T) {
+	small := func(keys ...string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{%s}}`, strings.Join(keys, ","))
+	}
+	const keep, gone = `"keep":"1"`, `"gone":"1"`
+	large := `"large":"` + strings.Repeat("x", maxAnnotations) + `"`
+	force := placementv1beta1.ApplyStrategy{Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true}}
+	clients := placementv1beta1.ApplyStrategy{Type: clientSide}
+	type step struct {
+		manifest string
+		strategy placementv1beta1.ApplyStrategy
+	}
+	for name, steps := range map[string][]step{
+		"client-side":                            {{small(keep, gone), clients}, {small(keep), clients}},
+		"server-side":                            {{small(keep, gone), force}, {small(keep), force}},
+		"client-side to server-side":             {{small(keep, gone), clients}, {small(keep), force}},
+		"server-side to client-side":             {{small(keep, gone), force}, {small(keep), clients}},
+		"large to small":                         {{small(keep, gone, large), clients}, {small(keep), clients}},
+		"small to large":                         {{small(keep, gone), clients}, {small(keep, large), clients}, {small(keep), clients}},
+		"large, small and large":                 {{small(keep, large), clients}, {small(keep, gone), clients}, {small(keep, large), clients}, {small(keep), clients}},
+		"client-side, server-side, client-side":  {{small(keep, gone), clients}, {small(keep, gone), force}, {small(keep), clients}},
+		"server-side, client-side, server-side":  {{small(keep, gone), force}, {small(keep, gone), clients}, {small(keep), force}},
+		"server-side of a large one, then small": {{small(keep, gone, large), force}, {small(keep), clients}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, writes := newEngine(nil)
+			for _, s := range steps {
+				mustApply(t, e, requestWith(s.manifest, s.strategy))
+			}
+			assert.Equal(t, map[string]string{"keep": "1"}, storedConfigMap(t, e).Data)
+			*writes = 0
+			mustApply(t, e, requestWith(steps[len(steps)-1].manifest, steps[len(steps)-1].strategy))
+			assert.Zero(t, *writes)
+		})
+	}
+}
+
+func TestAKeyIsRemovedAlthoughTheAnnotationIsLost(t *testing.T) {
+	e, _ := newEngine(nil)
+	mustApply(t, e, request(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","labels":{"gone":"1"}},"data":{"x":"1","y":"2"}}`))
+	object := storedConfigMap(t, e)
+	object.Annotations, object.Data["theirs"] = nil, "3"
+	require.NoError(t, e.Client.Update(t.Context(), object, client.FieldOwner("others")))
+	mustApply(t, e, request(manifestX1))
+	assert.Equal(t, map[string]string{"x": "1", "theirs": "3"}, storedConfigMap(t, e).Data)
+	assert.Empty(t, storedConfigMap(t, e).Labels)
+}
