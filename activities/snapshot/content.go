@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/apis/clusterowned"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -214,7 +215,7 @@ func Version(gk schema.GroupKind, object metav1.Object) string {
 		return contentVersion(content)
 	}
 	annotations := maps.Clone(object.GetAnnotations())
-	for _, key := range bookkeeping {
+	for _, key := range clusterowned.Bookkeeping {
 		delete(annotations, key)
 	}
 	// Strings always encode, and the keys of maps in order.

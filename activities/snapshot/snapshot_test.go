@@ -106,6 +106,14 @@ func TestStrip(t *testing.T) {
 			from: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none, finalizers: none}, spec: {ports: none}}`,
 			want: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none, finalizers: none}, spec: {ports: none}}`,
 		},
+		"a role that is gathered from others has no rules of its own": {
+			from: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: c}, aggregationRule: {clusterRoleSelectors: [{}]}, rules: [{verbs: [get]}]}`,
+			want: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: c}, aggregationRule: {clusterRoleSelectors: [{}]}}`,
+		},
+		"a webhook loses the certificate that was injected": {
+			from: `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: c, annotations: {cert-manager.io/inject-ca-from: n/c}}, webhooks: [{name: w, clientConfig: {caBundle: eA==}}]}`,
+			want: `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: c, annotations: {cert-manager.io/inject-ca-from: n/c}}, webhooks: [{name: w, clientConfig: {}}]}`,
+		},
 		"a CloneSet keeps how it scales, not which pods are to go": {
 			from: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c}, spec: {scaleStrategy: {maxUnavailable: 1, podsToDelete: [c-1]}}}`,
 			want: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c}, spec: {scaleStrategy: {maxUnavailable: 1}}}`,

@@ -7,47 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetflow/fleetflow/apis/clusterowned"
 )
-
-// serverMetadata are the metadata fields only the hub's API server knows about.
-var serverMetadata = []string{
-	"uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields",
-	"ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds",
-}
-
-// Annotations by which the controllers of volumes remember what they have done.
-const (
-	boundByController = "pv.kubernetes.io/bound-by-controller"
-	bindCompleted     = "pv.kubernetes.io/bind-completed"
-)
-
-// bookkeeping are annotations of kubectl, the API server and controllers about the
-// object on the hub. On a member they would be wrong.
-var bookkeeping = []string{
-	corev1.LastAppliedConfigAnnotation,
-	"deployment.kubernetes.io/revision",
-	// Which generation a DaemonSet's template has, and the status of an autoscaler as
-	// autoscaling/v1 shows it.
-	"deprecated.daemonset.template.generation",
-	"autoscaling.alpha.kubernetes.io/conditions",
-	"autoscaling.alpha.kubernetes.io/current-metrics",
-	// Which volume a claim has got on the hub, from whom, and for which node.
-	bindCompleted, boundByController, "pv.kubernetes.io/migrated-to",
-	"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
-	"volume.kubernetes.io/selected-node",
-}
 
 // protection are finalizers that controllers put on every object of a kind, on the
 // members as on the hub. Finalizers of users stay.
 var protection = []string{
 	"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "service.kubernetes.io/load-balancer-cleanup",
-}
-
-// jobLabels tie the pods of a Job to its uid or name; the member's API server
-// sets them anew.
-var jobLabels = []string{
-	"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
 }
 
 // strippers remove what only some kinds have. They may change the object itself, and
@@ -63,13 +32,17 @@ var strippers = map[schema.GroupKind]func(object, annotations map[string]any){
 }
 
 // Strip returns an object without everything that is true on the hub only: server
-// metadata, status, allocated addresses, ports and volumes, the bookkeeping of
-// controllers. The original stays as it is; what is not removed is shared with it.
+// metadata, status, allocated addresses, ports and volumes, what controllers write and
+// their bookkeeping. The original stays as it is; what is not removed is shared with it.
 func Strip(object *unstructured.Unstructured) *unstructured.Unstructured {
 	stripped := maps.Clone(object.Object)
+	if governed := clusterowned.Governed(object); len(governed) > 0 {
+		stripped = runtime.DeepCopyJSON(object.Object)
+		clusterowned.Remove(stripped, governed)
+	}
 	delete(stripped, "status")
 	metadata := cloneMapAt(stripped, "metadata")
-	for _, field := range serverMetadata {
+	for _, field := range clusterowned.Metadata {
 		delete(metadata, field)
 	}
 	withoutItems(metadata, "finalizers", func(item any) bool {
@@ -77,7 +50,7 @@ func Strip(object *unstructured.Unstructured) *unstructured.Unstructured {
 		return slices.Contains(protection, name)
 	})
 	annotations, _ := metadata["annotations"].(map[string]any)
-	withoutKeys(metadata, "annotations", bookkeeping)
+	withoutKeys(metadata, "annotations", clusterowned.Bookkeeping)
 	if strip, ok := strippers[object.GroupVersionKind().GroupKind()]; ok {
 		strip(stripped, annotations)
 	}
@@ -165,7 +138,7 @@ func stripServiceAccount(account, _ map[string]any) {
 // stripVolume removes the claim that the hub has bound to a volume, and of one that the
 // user has reserved it for, which claim of that name it was.
 func stripVolume(volume, annotations map[string]any) {
-	if annotations[boundByController] == "yes" {
+	if annotations[clusterowned.BoundByController] == "yes" {
 		delete(cloneMapAt(volume, "spec"), "claimRef")
 		return
 	}
@@ -176,7 +149,7 @@ func stripVolume(volume, annotations map[string]any) {
 
 // stripClaim removes the volume that the hub, not the user, has chosen for a claim.
 func stripClaim(claim, annotations map[string]any) {
-	if annotations[boundByController] == "yes" {
+	if annotations[clusterowned.BoundByController] == "yes" {
 		delete(cloneMapAt(claim, "spec"), "volumeName")
 	}
 }
@@ -193,6 +166,6 @@ func stripJob(job, _ map[string]any) {
 		return
 	}
 	delete(spec, "selector")
-	withoutKeys(cloneMapAt(spec, "template", "metadata"), "labels", jobLabels)
-	withoutKeys(cloneMapAt(job, "metadata"), "labels", jobLabels)
+	withoutKeys(cloneMapAt(spec, "template", "metadata"), "labels", clusterowned.JobLabels)
+	withoutKeys(cloneMapAt(job, "metadata"), "labels", clusterowned.JobLabels)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fleetflow/fleetflow/apis/clusterowned"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -53,12 +54,6 @@ func (k Key) String() string {
 		name = k.Namespace + "/" + k.Name
 	}
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}.String() + " " + name
-}
-
-// clusterOwned are the metadata fields that only the cluster of an object may set.
-var clusterOwned = []string{
-	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-	"deletionGracePeriodSeconds", "managedFields", "ownerReferences", "selfLink",
 }
 
 // Decode reads the manifests of a Work. It returns one result per manifest, in their order; the
@@ -124,12 +119,13 @@ func namelessProblem(object *unstructured.Unstructured) *Problem {
 	return &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: "The manifest has no name"}
 }
 
-// sanitizeObject removes the fields that the hub must not set: status, metadata set by the cluster,
+// sanitizeObject removes the fields that the hub must not set: status, what the cluster itself sets,
 // and our own annotations, which an object has if another fleet placed it on the hub.
 func sanitizeObject(object *unstructured.Unstructured) {
 	encodeSecret(object)
 	unstructured.RemoveNestedField(object.Object, "status")
-	for _, field := range clusterOwned {
+	clusterowned.Remove(object.Object, clusterowned.Governed(object))
+	for _, field := range clusterowned.Metadata {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 	// Serialised Go structs have a null here that would make every merge look like a change.

@@ -9,23 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/fleetflow/fleetflow/apis/clusterowned"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
-
-// retainedFields are fields that controllers in the cluster take over once the hub no longer sets
-// them: a manifest that stops setting them does not remove them. The API server keeps node ports as
-// well, as long as no patch removes them.
-var retainedFields = map[schema.GroupKind][][]string{
-	{Kind: "Service"}:        {{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}},
-	{Kind: "ServiceAccount"}: {{"secrets"}},
-	// The pods that a user of the cluster wants to be rid of. The controller of CloneSets clears the list.
-	{Group: "apps.kruise.io", Kind: "CloneSet"}: {{"spec", "scaleStrategy", "podsToDelete"}},
-}
 
 var replicasField = []string{"spec", "replicas"}
 
 // mergeBase returns what was last applied to an object, without our marks and without fields that
-// are never removed. It is the manifest in the annotation, or else what the managers of the fields
+// belong to the cluster once the hub no longer sets them: they are never removed. The API server
+// keeps node ports as well, as long as no patch removes them. It is the manifest in the annotation, or else what the managers of the fields
 // tell: an object that is too large for the annotation was applied without one. If neither is
 // there, the base is empty: without a base nothing is removed, which is the safe side.
 func mergeBase(live *unstructured.Unstructured) map[string]any {
@@ -37,9 +29,8 @@ func mergeBase(live *unstructured.Unstructured) map[string]any {
 	unstructured.RemoveNestedField(base, "metadata", "annotations", placementv1beta1.ManifestHashAnnotation)
 	unstructured.RemoveNestedField(base, replicasField...)
 	kind := live.GroupVersionKind().GroupKind()
-	for _, field := range retainedFields[kind] {
-		unstructured.RemoveNestedField(base, field...)
-	}
+	clusterowned.Remove(base, clusterowned.Filled(kind))
+	clusterowned.Remove(base, clusterowned.Governed(live))
 	if (kind == schema.GroupKind{Kind: "Service"}) {
 		ports, _, _ := unstructured.NestedFieldNoCopy(base, "spec", "ports")
 		list, _ := ports.([]any)

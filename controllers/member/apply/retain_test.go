@@ -2,6 +2,7 @@ package apply
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -84,6 +85,27 @@ func TestWhatControllersInTheClusterOwnIsKept(t *testing.T) {
 		"the pods of a CloneSet that are to go": {
 			`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"a"},"spec":{"scaleStrategy":{"maxUnavailable":1,"podsToDelete":["a-1"]}}}`,
 			`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"a"},"spec":{"scaleStrategy":{"maxUnavailable":1}}}`, nil, `{}`,
+		},
+		"the rules that the cluster gathers for a role": {
+			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"a"},"aggregationRule":{"clusterRoleSelectors":[{}]},"rules":[{"verbs":["get"]}]}`,
+			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"a"},"aggregationRule":{"clusterRoleSelectors":[{}]},"rules":[{"verbs":["get"]}]}`,
+			func(o map[string]any) {
+				o["rules"] = []any{map[string]any{"verbs": []any{"list"}}}
+				base, _, _ := unstructured.NestedString(o, "metadata", "annotations", placementv1beta1.LastAppliedConfigAnnotation)
+				base = strings.Replace(base, `"kind"`, `"rules":[{"verbs":["get"]}],"kind"`, 1) // as it was written before
+				_ = unstructured.SetNestedField(o, base, "metadata", "annotations", placementv1beta1.LastAppliedConfigAnnotation)
+			}, `{}`,
+		},
+		"a certificate that the cluster injects": {
+			`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"a","annotations":{"cert-manager.io/inject-ca-from":"n/c"}},"webhooks":[{"name":"x","clientConfig":{"caBundle":"eA=="}}]}`,
+			`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"a","annotations":{"cert-manager.io/inject-ca-from":"n/c"}},"webhooks":[{"name":"x","clientConfig":{"caBundle":"eA=="}}]}`,
+			func(o map[string]any) {
+				o["webhooks"] = []any{map[string]any{"name": "x", "clientConfig": map[string]any{"caBundle": "eQ=="}}}
+			}, `{}`,
+		},
+		"the volume of a claim": {
+			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"},"spec":{"volumeName":"v"}}`,
+			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"},"spec":{}}`, nil, `{}`,
 		},
 		"finalizers of others": {
 			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","finalizers":["hub/old"]}}`,

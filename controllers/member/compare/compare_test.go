@@ -133,6 +133,14 @@ func TestObjects(t *testing.T) {
 			kind("batch/v1", "Job", "spec: {template: {spec: {}}}"),
 			kind("batch/v1", "Job", "metadata: {labels: {controller-uid: u, job-name: j}}, spec: {selector: {}, template: {metadata: {labels: {controller-uid: u, batch.kubernetes.io/job-name: j}}, spec: {}}}"), nil,
 		},
+		"which template a DaemonSet or a Deployment has is for the cluster to say": {
+			kind("apps/v1", "DaemonSet", "metadata: {annotations: {a: b}}"),
+			kind("apps/v1", "DaemonSet", "metadata: {annotations: {a: b, deprecated.daemonset.template.generation: '1', deployment.kubernetes.io/revision: '2'}}"), nil,
+		},
+		"nor are the rules that a cluster gathers for a role": {
+			kind("rbac.authorization.k8s.io/v1", "ClusterRole", "aggregationRule: {clusterRoleSelectors: [{}]}"),
+			kind("rbac.authorization.k8s.io/v1", "ClusterRole", "aggregationRule: {clusterRoleSelectors: [{}]}, rules: [{verbs: [get]}]"), nil,
+		},
 		"replicas that the clusters decide on are no difference": {
 			kind("apps/v1", "Deployment", "metadata: {annotations: {kubernetes-fleet.io/retain-replicas: 'true'}}, spec: {replicas: 1}"),
 			kind("apps/v1", "Deployment", "metadata: {annotations: {kubernetes-fleet.io/retain-replicas: 'true'}}, spec: {replicas: 5}"), nil,

@@ -9,65 +9,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fleetflow/fleetflow/apis/clusterowned"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// clusterFields are the fields that only the cluster of an object may set.
-var clusterFields = [][]string{
-	{"status"},
-	{"metadata", "uid"},
-	{"metadata", "resourceVersion"},
-	{"metadata", "generation"},
-	{"metadata", "generateName"},
-	{"metadata", "creationTimestamp"},
-	{"metadata", "deletionTimestamp"},
-	{"metadata", "deletionGracePeriodSeconds"},
-	{"metadata", "managedFields"},
-	{"metadata", "ownerReferences"},
-	{"metadata", "finalizers"},
-	{"metadata", "selfLink"},
-}
-
-// defaultedFields are fields that the cluster fills in with values that no hub can know. They count
-// if the manifest sets them.
-var defaultedFields = map[schema.GroupKind][][]string{
-	{Kind: "Namespace"}:      {{"spec", "finalizers"}},
-	{Kind: "ServiceAccount"}: {{"secrets"}},
-	{Kind: "Service"}: {
-		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"},
-		{"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"},
-	},
-	{Kind: "PersistentVolumeClaim"}:             {{"spec", "volumeName"}},
-	{Group: "apps.kruise.io", Kind: "CloneSet"}: {{"spec", "scaleStrategy", "podsToDelete"}},
-	{Group: "batch", Kind: "Job"}: {
-		{"spec", "selector"},
-		{"metadata", "labels", "controller-uid"},
-		{"metadata", "labels", "job-name"},
-		{"spec", "template", "metadata", "labels", "controller-uid"},
-		{"spec", "template", "metadata", "labels", "job-name"},
-		{"spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"},
-		{"spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name"},
-	},
-}
+// otherMetadata are fields of the metadata that do not count, besides those that only a cluster sets: controllers of
+// the cluster have finalizers of their own.
+var otherMetadata = []string{"generateName", "finalizers"}
 
 // reservedDomains are the domains of the labels and annotations that Kubernetes and the fleet
 // itself set.
 var reservedDomains = []string{"kubernetes.io", "k8s.io", strings.TrimSuffix(placementv1beta1.FleetPrefix, "/")}
 
-// bookkeepingKeys are annotations in which clients record what they applied. They contain whole
+// bookkeepingKeys are annotations in which clients and controllers record what they did. Some contain whole
 // objects, also Secrets.
-var bookkeepingKeys = []string{
-	placementv1beta1.LastAppliedConfigAnnotation, placementv1beta1.ManifestHashAnnotation,
-	"kubectl.kubernetes.io/last-applied-configuration",
-}
+var bookkeepingKeys = append([]string{placementv1beta1.LastAppliedConfigAnnotation, placementv1beta1.ManifestHashAnnotation}, clusterowned.Bookkeeping...)
 
 // relevantFields returns a copy of an object with the fields that count.
 func relevantFields(manifest, object *unstructured.Unstructured) map[string]any {
 	out := runtime.DeepCopyJSON(object.Object)
-	for _, field := range clusterFields {
-		unstructured.RemoveNestedField(out, field...)
+	delete(out, "status")
+	for _, field := range append(slices.Clone(otherMetadata), clusterowned.Metadata...) {
+		unstructured.RemoveNestedField(out, "metadata", field)
 	}
-	for _, field := range defaultedFields[manifest.GroupVersionKind().GroupKind()] {
+	clusterowned.Remove(out, clusterowned.Governed(manifest))
+	for _, field := range clusterowned.Filled(manifest.GroupVersionKind().GroupKind()) {
 		if !hasField(manifest.Object, field) {
 			removeField(manifest.Object, out, field)
 		}
