@@ -53,4 +53,15 @@ type AppliedResourceMeta struct {
 	// UID of the object, so that an object of the same name that another user made is never
 	// taken for it.
 	UID types.UID `json:"uid,omitempty"`
+
+	// RunOf is the hash of the manifest of a Job that the cluster removes some time after it has
+	// finished (ttlSecondsAfterFinished). Such a Job runs once for each version of its manifest, and
+	// is not created again when it is gone. It is empty for other objects.
+	// +kubebuilder:validation:MaxLength=64
+	RunOf string `json:"runOf,omitempty"`
+
+	// RunResult is how that run ended, Complete or Failed. It is empty as long as the Job runs, and
+	// if it was gone before anybody saw its end.
+	// +kubebuilder:validation:MaxLength=16
+	RunResult string `json:"runResult,omitempty"`
 }

@@ -34,6 +34,9 @@ const (
 	ReasonManifestApplyFailed = "ManifestApplyFailed"
 	// ReasonApplied means the object is applied.
 	ReasonApplied = "Applied"
+	// ReasonAppliedWithDifference means the API server took the object, and made it something else
+	// than the manifest says. The status is True: another attempt would change nothing.
+	ReasonAppliedWithDifference = "AppliedWithDifference"
 )
 
 // Reasons of the condition Available on manifests.
@@ -42,6 +45,8 @@ const (
 	ReasonAvailable = "Available"
 	// ReasonManifestNotAvailableYet means the object is not up yet.
 	ReasonManifestNotAvailableYet = "ManifestNotAvailableYet"
+	// ReasonManifestFailed means the object has failed for good, as its own status says.
+	ReasonManifestFailed = "ManifestFailed"
 	// ReasonNotTrackable means it is unknown; the object counts as up.
 	ReasonNotTrackable = "NotTrackable"
 	// ReasonFailed means looking at the object failed.

@@ -64,11 +64,14 @@ type Request struct {
 	// KeepContent forbids to write the object's content: another client keeps overwriting it, and
 	// both would go on without end.
 	KeepContent bool
+	// Done is whether the cluster has had the object made of this manifest and removes such objects
+	// by itself: if it is gone, it is not created again.
+	Done bool
 }
 
 // Result is an object as it is on the member, whether it was applied or not.
 type Result struct {
-	// Object is nil if it does not exist or could not be read.
+	// Object is nil if it does not exist, also because it is done, or could not be read.
 	Object *unstructured.Unstructured
 	// Wrote is whether anything was written.
 	Wrote bool
@@ -206,6 +209,8 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 	switch {
 	case isUnreachable(err) || isUnavailable(err) || isUnknownKind(err) || isUnknownPath(err):
 		return Result{}, nil, err // Apply distinguishes these
+	case apierrors.IsNotFound(err) && req.Done:
+		return Result{}, nil, nil
 	case apierrors.IsNotFound(err) && req.KeepContent:
 		return Result{}, applyFailedProblem("Another client of the member's API server keeps removing the object; it is created again in a while"), nil
 	case apierrors.IsNotFound(err):
@@ -216,6 +221,8 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,
 			Message: fmt.Sprintf("Failed to read the object on the cluster: %v", err),
 		}, nil
+	case live.GetDeletionTimestamp() != nil && isRemovingItself(live, req.Manifest):
+		return Result{Object: live}, nil, nil
 	case live.GetDeletionTimestamp() != nil:
 		return Result{}, applyFailedProblem("The object on the cluster is being deleted; it is created again once it is gone"), nil
 	}

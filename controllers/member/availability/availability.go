@@ -6,8 +6,11 @@
 package availability
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +24,8 @@ const (
 	Available Status = "Available"
 	// NotYet objects are not available now, and possibly never.
 	NotYet Status = "NotYet"
+	// Failed objects never become available, as their own status says.
+	Failed Status = "Failed"
 	// NotTrackable objects have no field that tells their readiness, so it is assumed.
 	NotTrackable Status = "NotTrackable"
 )
@@ -74,6 +79,21 @@ func Of(object *unstructured.Unstructured) (Status, error) {
 		return check(object)
 	}
 	return checkByConvention(object)
+}
+
+// Failure returns why an object has failed for good, in the words of its own status; nothing if it has not.
+func Failure(object *unstructured.Unstructured) string {
+	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+		return ""
+	}
+	job := &batchv1.Job{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, job) != nil {
+		return "" // Of returns the error
+	}
+	if failed := findJobCondition(job, batchv1.JobFailed); failed != nil {
+		return strings.TrimSuffix(fmt.Sprintf("%s: %s", failed.Reason, failed.Message), ": ")
+	}
+	return ""
 }
 
 // dataKinds lists kinds of a group that are data: they are available once they exist.

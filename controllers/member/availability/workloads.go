@@ -75,11 +75,27 @@ func checkPod(d *corev1.Pod) Status {
 	return NotYet
 }
 
-// checkJob: one of its pods is ready or has succeeded. Whether all succeed is only known at the
-// end.
+// checkJob: it is complete, or one of its pods is ready or has succeeded. Whether all succeed is
+// only known at the end.
 func checkJob(d *batchv1.Job) Status {
+	switch {
+	case findJobCondition(d, batchv1.JobFailed) != nil:
+		return Failed
+	case findJobCondition(d, batchv1.JobComplete) != nil:
+		return Available
+	}
 	ready := d.Status.Ready != nil && *d.Status.Ready > 0
 	return availableIf(d.Status.Succeeded > 0 || ready)
+}
+
+// findJobCondition returns the condition of a type if it is True.
+func findJobCondition(d *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range d.Status.Conditions {
+		if c := &d.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
 }
 
 // checkPodDisruptionBudget: its controller has observed it and guards the pods.

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -76,6 +77,27 @@ func (r *Reconciler) addToInventory(ctx context.Context, mem *memory, steps []*s
 	return r.writeInventory(ctx, mem, list)
 }
 
+// recordRuns writes down the runs of Jobs that the pass has seen, before anything else may fail: what is forgotten runs again.
+func (r *Reconciler) recordRuns(ctx context.Context, mem *memory, steps []*step) error {
+	runs := map[apply.Key]outcome{}
+	for _, s := range steps {
+		if s.due && s.outcome.problem == nil && s.outcome.run.of != "" {
+			runs[apply.KeyOf(s.outcome.id)] = s.outcome
+		}
+	}
+	list := slices.Clone(mem.applied.Status.AppliedResources)
+	for i := range list {
+		if seen, ok := runs[apply.KeyOf(list[i].WorkResourceIdentifier)]; ok {
+			list[i].RunOf, list[i].RunResult = seen.run.of, seen.run.result
+			list[i].UID = cmp.Or(seen.version.uid, list[i].UID)
+		}
+	}
+	if slices.Equal(list, mem.applied.Status.AppliedResources) {
+		return nil
+	}
+	return r.writeInventory(ctx, mem, list)
+}
+
 // recordApplied lists the applied objects with their UIDs, and the objects of earlier manifests
 // that are left.
 func (r *Reconciler) recordApplied(ctx context.Context, mem *memory, steps []*step, left []placementv1beta1.AppliedResourceMeta) error {
@@ -88,12 +110,15 @@ func (r *Reconciler) recordApplied(ctx context.Context, mem *memory, steps []*st
 		switch {
 		case !s.due:
 		case s.outcome.problem == nil:
-			list = append(list, placementv1beta1.AppliedResourceMeta{WorkResourceIdentifier: s.outcome.id, UID: s.outcome.version.uid})
+			list = append(list, placementv1beta1.AppliedResourceMeta{
+				WorkResourceIdentifier: s.outcome.id, UID: cmp.Or(s.outcome.version.uid, before[apply.KeyOf(s.outcome.id)].UID),
+				RunOf: s.outcome.run.of, RunResult: s.outcome.run.result,
+			})
 		default:
 			// The object may exist from earlier, or the failed write may have created it.
+			earlier := before[apply.KeyOf(s.outcome.id)]
 			list = append(list, placementv1beta1.AppliedResourceMeta{
-				WorkResourceIdentifier: s.outcome.id,
-				UID:                    before[apply.KeyOf(s.outcome.id)].UID,
+				WorkResourceIdentifier: s.outcome.id, UID: earlier.UID, RunOf: earlier.RunOf, RunResult: earlier.RunResult,
 			})
 		}
 	}

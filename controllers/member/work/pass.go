@@ -73,7 +73,11 @@ func (r *Reconciler) applyAndReport(
 		return err
 	}
 	owner := apply.OwnerReference(mem.applied.Name, mem.applied.UID)
+	recallRuns(mem.applied.Status.AppliedResources, last, steps)
 	if err := r.applyManifests(ctx, steps, last, owner, strategy); err != nil {
+		return err
+	}
+	if err := r.recordRuns(ctx, mem, steps); err != nil {
 		return err
 	}
 	left, pruneErr := r.pruneStale(ctx, work, mem, steps, owner)
@@ -122,6 +126,8 @@ type step struct {
 	// countPods is whether the pods of the object are to be counted, countedBefore what the last pass found of the object.
 	countPods     bool
 	countedBefore outcome
+	// runBefore is the run of a Job as it was known before the pass.
+	runBefore jobRun
 	// definition is the step with the definition of the manifest's kind, if the cluster lacks the
 	// kind and the same Work defines it.
 	definition *step
@@ -235,7 +241,9 @@ func (r *Reconciler) applyManifest(
 	}
 	repairs := before.repairs
 	wait := repairs.mustWait(now)
-	result, problem, err := r.engine.Apply(ctx, apply.Request{Manifest: s.manifest, Owner: owner, Strategy: strategy, KeepContent: wait})
+	result, problem, err := r.engine.Apply(ctx, apply.Request{
+		Manifest: s.manifest, Owner: owner, Strategy: strategy, KeepContent: wait, Done: s.runBefore.isDone(s.manifest, now),
+	})
 	if err != nil {
 		return err
 	}
@@ -250,6 +258,11 @@ func (r *Reconciler) applyManifest(
 	}
 	s.outcome.failedTries = failedTries{}
 	s.outcome.recordObserved(result.Object)
+	s.outcome.run = runOf(result.Object, s.manifest, s.runBefore)
+	if result.Object == nil {
+		s.outcome.availability, s.outcome.failure = s.outcome.run.availabilityOfGone()
+		return nil
+	}
 	s.outcome.assessAvailability(result.Object)
 	if s.countPods {
 		s.outcome.pods = r.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
@@ -289,7 +302,7 @@ func (o *outcome) recordObserved(live *unstructured.Unstructured) {
 // assessAvailability records whether an applied object is available.
 func (o *outcome) assessAvailability(live *unstructured.Unstructured) {
 	status, err := availability.Of(live)
-	o.availability = status
+	o.availability, o.failure = status, availability.Failure(live)
 	if err != nil {
 		o.availabilityError = err.Error()
 	}

@@ -100,6 +100,9 @@ func manifestAvailableCondition(o outcome) metav1.Condition {
 	case o.availability == availability.NotTrackable:
 		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonNotTrackable
 		c.Message = "Manifest's availability is not trackable; Fleet assumes that the applied manifest is available"
+	case o.availability == availability.Failed:
+		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonManifestFailed
+		c.Message = "The object has failed for good and is not available until its manifest changes: " + o.failure
 	default:
 		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonManifestNotAvailableYet
 		c.Message = "Manifest is not yet available; Fleet will check again later"
