@@ -87,8 +87,8 @@ func TestWhichLossesOfASelectionAreHeld(t *testing.T) {
 		"what is cluster-scoped goes":                       {before: join(app, []snapshot.Identity{role}), now: app, ended: "reader"},
 		"objects whose names have a hash are replaced":      {before: join(app, configMaps("app", 0, 20)), now: join(app, configMaps("app", 100, 120))},
 		"they are replaced by objects of another namespace": {before: join(app, configMaps("app", 0, 20)), now: join(app, configMaps("web", 0, 20)), want: placementv1beta1.ReasonSelectionShrunk, lost: 20},
-		"some of a held loss are back": {before: configMaps("app", 0, 20), now: configMaps("app", 3, 20), held: &snapshot.Loss{Reason: placementv1beta1.ReasonSelectionShrunk}, want: placementv1beta1.ReasonSelectionShrunk, lost: 3},
-		"all of a held loss are back":  {before: configMaps("app", 0, 20), now: configMaps("app", 0, 21), held: &snapshot.Loss{Reason: placementv1beta1.ReasonSelectionShrunk}},
+		"some of a held loss are back":                      {before: configMaps("app", 0, 20), now: configMaps("app", 3, 20), held: &snapshot.Loss{Reason: placementv1beta1.ReasonSelectionShrunk}, want: placementv1beta1.ReasonSelectionShrunk, lost: 3},
+		"all of a held loss are back":                       {before: configMaps("app", 0, 20), now: configMaps("app", 0, 21), held: &snapshot.Loss{Reason: placementv1beta1.ReasonSelectionShrunk}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			loss := safetycatch.HoldLoss(test.before, test.now, test.held, func(namespace string) bool { return namespace == test.ended })

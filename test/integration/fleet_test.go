@@ -68,7 +68,7 @@ var together = []promise{
 	{"a run in a namespace passes its gates, stops and goes on, and is rolled back", namespacedRunIsSteered},
 	{"a run in a namespace has a cluster tried again, and goes on without it", namespacedRunSkipsAndRetries},
 	{"a run in a namespace whose names are of another one says so", namespacedRunNamesItsOwn},
-	{"a namespace that is deleted on the hub in the middle of a run takes all with it", namespaceDeletedInTheMiddleOfARun},
+	{"a namespace that is deleted on the hub in the middle of a run takes all with it once a user accepts", namespaceDeletedInTheMiddleOfARun},
 	{"a namespace that is deleted on a member in the middle of a run comes back", memberLosesTheNamespaceInTheMiddleOfARun},
 	{"the status of a placement can be read in the namespace that it selects", statusIsCopiedIntoTheNamespace},
 	{"a controller takes traffic off clusters before they are updated", sampleControllerDrainsBeforeUpdates},
@@ -77,6 +77,10 @@ var together = []promise{
 
 	{"what is placed of a namespace that is deleted on the hub stays until a user accepts", deletedNamespaceStaysOnMembers},
 	{"a namespace that is deleted on the hub is removed at once, if the placement says so", deletedNamespaceGoesAtOnceWhereThePlacementSaysSo},
+	{"what a placement has placed whose namespace is deleted on the hub stays until a user accepts", namespaceOfAPlacementThatIsDeletedStays},
+	{"a placement whose namespace is deleted on the hub can leave what it has placed", namespaceOfAPlacementThatIsDeletedCanLeaveWhatWasPlaced},
+	{"a placement that is deleted before its namespace goes at once", placementThatIsDeletedBeforeItsNamespaceGoesAtOnce},
+	{"a placement whose namespace is deleted on the hub goes at once, if it says so", namespaceThatIsDeletedGoesAtOnceWhereThePlacementInItSaysSo},
 	{"a selection that a label empties is held until the label is back, or the placement opts out", selectionEmptiedByALabelIsHeld},
 	{"a selection that loses many objects is held until a user accepts", selectionThatShrinksIsHeld},
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,6 +105,7 @@ func (s *spec) owns(name string) bool { return name == s.name || strings.HasPref
 
 // remove deletes what the spec has made on the hub, and what stayed on members, so that a long run does not pile objects up.
 func (s *spec) remove(ctx context.Context) {
+	s.acceptRemovals(ctx)
 	for _, list := range []client.ObjectList{
 		&fleetflowv1alpha1.RolloutHoldList{},
 		&placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.ClusterResourcePlacementList{},
@@ -115,6 +117,24 @@ func (s *spec) remove(ctx context.Context) {
 	}
 	for _, member := range s.members {
 		s.removeAll(ctx, member, &corev1.NamespaceList{})
+	}
+}
+
+// acceptRemovals has placements in the spec's namespaces end with these at once.
+func (s *spec) acceptRemovals(ctx context.Context) {
+	list := &placementv1beta1.ResourcePlacementList{}
+	if err := s.hub.List(ctx, list); err != nil {
+		s.Logf("cleaning up: listing placements: %v", err)
+		return
+	}
+	accept := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, placementv1beta1.AcceptRemovalsAnnotation))
+	for i := range list.Items {
+		if !s.owns(list.Items[i].Namespace) {
+			continue
+		}
+		if err := s.hub.Patch(ctx, &list.Items[i], accept); client.IgnoreNotFound(err) != nil {
+			s.Logf("cleaning up: %v", err)
+		}
 	}
 }
 

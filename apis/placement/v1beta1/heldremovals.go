@@ -8,7 +8,7 @@ import (
 )
 
 // HeldRemovals are the bindings of a placement that the hub agent would let go though neither a change of the placement nor
-// a deletion explains it, or because the placement fails over from very many clusters at once. It holds them, and says so on the placement, until a user who may change the placement accepts.
+// a deletion explains it, because the placement fails over from very many clusters at once, or because its namespace is being deleted. It holds them, and says so on the placement, until a user who may change the placement accepts.
 type HeldRemovals struct {
 	// Generation of the placement for which that was decided.
 	Generation int64 `json:"generation"`
@@ -17,6 +17,8 @@ type HeldRemovals struct {
 	Digest string `json:"digest"`
 	// Failover says that a placement would leave so many clusters for others at once.
 	Failover bool `json:"failover,omitempty"`
+	// Namespace is the one of the placement, if the placement would go because that is being deleted on the hub.
+	Namespace string `json:"namespace,omitempty"`
 	// Removals are the first of them by name.
 	Removals []HeldRemoval `json:"removals"`
 }

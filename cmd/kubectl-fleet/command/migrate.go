@@ -242,8 +242,8 @@ func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra
 		Long: `Let go what the hub agent holds, which the condition RemovalsHeld of a placement describes. Names it and asks first.
 
 Bindings are held if the agent found after a start more than a handful that it would remove though neither a change of a
-placement nor a deletion explains it, or if a placement would leave very many clusters at once. What they have placed is removed
-from the clusters that are still there.
+placement nor a deletion explains it, if a placement would leave very many clusters at once, or if the namespace of a
+ResourcePlacement is being deleted on the hub. What they have placed is removed from the clusters that are still there.
 
 Selected objects are held if a placement selects nothing any more, or far less, or if a namespace of it is being deleted on the
 hub, though no change of its selectors explains it. They are removed from all clusters of the placement. Only what is held now

@@ -300,7 +300,10 @@ func (c *checker) findCompleteSnapshots() map[types.NamespacedName]bool {
 // checkHeld lists what fleetflow's hub agent holds back.
 func (c *checker) checkHeld() {
 	for _, placement := range c.Placements {
-		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil {
+		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil && held.Namespace != "" { // KubeFleet would remove it
+			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
+				"its namespace is being deleted, and %d cluster(s) keep what is placed: to let it go, %s", held.Total, placementv1beta1.AcceptCommand(placement)))
+		} else if held != nil {
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
 				"the hub agent would let %d binding(s) go, and nothing explains it: put back what is missing, or %s", held.Total, placementv1beta1.AcceptCommand(placement)))
 		}

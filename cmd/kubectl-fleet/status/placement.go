@@ -76,9 +76,6 @@ func affinityGroupOf(facts Facts) string {
 // PlacementState says what a placement is at: Succeeded if everything is where it should be; Failed if it will not get
 // there before the user changes something, with what the condition says; Waiting if removals are held until a user accepts.
 func PlacementState(p hub.Placement) (updaterun.Phase, string) {
-	if !p.Object.GetDeletionTimestamp().IsZero() {
-		return updaterun.PhaseDeleting, ""
-	}
 	state, message := rolloutState(p)
 	held := p.Condition(placementv1beta1.ConditionTypeRemovalsHeld)
 	if state != updaterun.PhaseFailed && held != nil && held.Status == metav1.ConditionTrue {
@@ -89,6 +86,9 @@ func PlacementState(p hub.Placement) (updaterun.Phase, string) {
 
 // rolloutState says how far the rollout of a placement is, whatever is held of it.
 func rolloutState(p hub.Placement) (updaterun.Phase, string) {
+	if !p.Object.GetDeletionTimestamp().IsZero() {
+		return updaterun.PhaseDeleting, ""
+	}
 	scheduled := p.Current(placementv1beta1.ConditionTypeScheduled)
 	if scheduled == nil || scheduled.Status == metav1.ConditionUnknown {
 		return updaterun.PhaseRunning, ""

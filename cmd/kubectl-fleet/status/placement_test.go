@@ -2,6 +2,7 @@ package status
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 		spec       placementv1beta1.PlacementSpec
 		conditions []metav1.Condition
 		clusters   int
+		deleting   bool
 		want       updaterun.Phase
 	}{
 		"nothing said yet":                       {want: updaterun.PhaseRunning},
@@ -44,6 +46,8 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 		"what is lost is held":                   {conditions: []metav1.Condition{scheduled, started, applied, available, held}, clusters: 2, want: updaterun.PhaseWaiting},
 		"what is lost is held during a rollout":  {conditions: []metav1.Condition{scheduled, started, says("Applied", unknown, ""), held}, clusters: 2, want: updaterun.PhaseWaiting},
 		"what is lost is held, and one fails":    {conditions: []metav1.Condition{scheduled, started, says("Applied", no, placementv1beta1.ReasonApplyFailed), held}, clusters: 2, want: updaterun.PhaseFailed},
+		"it is being deleted":                    {conditions: []metav1.Condition{scheduled, started, applied, available}, clusters: 2, deleting: true, want: updaterun.PhaseDeleting},
+		"its end is held":                        {conditions: []metav1.Condition{scheduled, started, applied, available, held}, clusters: 2, deleting: true, want: updaterun.PhaseWaiting},
 		"differences are reported":               {conditions: []metav1.Condition{scheduled, started, says("DiffReported", yes, "DiffReportingCompleted")}, clusters: 2, want: updaterun.PhaseSucceeded},
 		"all is well but too few clusters fit":   {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonSchedulingPolicyUnfulfilled), started, applied, available}, clusters: 2, want: updaterun.PhaseFailed},
 		"too few clusters fit, others under way": {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonSchedulingPolicyUnfulfilled), started, says("Applied", unknown, "")}, clusters: 2, want: updaterun.PhaseRunning},
@@ -52,6 +56,9 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 			p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}, Spec: placed.spec}
 			p.Status.Conditions = placed.conditions
 			p.Status.PlacementStatuses = make([]placementv1beta1.PerClusterPlacementStatus, placed.clusters)
+			if placed.deleting {
+				p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_700_000_000, 0)}
+			}
 			state, _ := PlacementState(hub.PlacementOf(p))
 			assert.Equal(t, placed.want, state)
 		})

@@ -185,6 +185,9 @@ func (r *Reconciler) getConfirmingAbsence(ctx context.Context, key types.Namespa
 // remain, the event of their end triggers the next reconciliation. A member that keeps what was placed on it has to
 // leave first; the event of its end triggers the next one, too.
 func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (time.Duration, error) {
+	if held, err := r.isHeldWithNamespace(ctx, binding, member); err != nil || held {
+		return 0, err
+	}
 	clear := r.works.Delete
 	switch member {
 	case memberKept:
@@ -220,6 +223,19 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 		finalizers = append(finalizers, placementv1beta1.StrategyOf(placement).Lifecycle.HookFinalizers()...)
 	}
 	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, finalizers...)
+}
+
+// isHeldWithNamespace says that the Works of a binding stay as they are, because it is being deleted with its namespace, and no user has
+// accepted what that removes. The end of the membership does not wait for it.
+func (r *Reconciler) isHeldWithNamespace(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (bool, error) {
+	if member != memberPresent || binding.GetNamespace() == "" || binding.GetBindingSpec().ResourceSnapshotName == "" {
+		return false, nil
+	}
+	placement, err := r.readPlacement(ctx, binding)
+	if err != nil || placement == nil {
+		return false, err
+	}
+	return safetycatch.HoldsWithNamespace(ctx, r.live, placement)
 }
 
 // isSuspended says that the Works of a binding stay as they are, because its placement suspends the cluster. Neither the

@@ -117,13 +117,13 @@ func onMemberChanged() predicate.Predicate {
 
 // onPlacementChanged passes the start and the end of the deletion of a placement: a binding whose deletion had
 // started before then waits for a silent member no longer than the others. And it passes changes of what the placement
-// suspends, and of whether it leaves clusters because of how what is placed there fares.
+// suspends, of whether it leaves clusters because of how what is placed there fares, and of what removals a user has accepted.
 func onPlacementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) || !apiequality.Semantic.DeepEqual(suspensionOf(e.ObjectOld), suspensionOf(e.ObjectNew)) ||
-				asksForHealth(e.ObjectOld) != asksForHealth(e.ObjectNew)
+				asksForHealth(e.ObjectOld) != asksForHealth(e.ObjectNew) || acceptanceOf(e.ObjectOld) != acceptanceOf(e.ObjectNew)
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
@@ -133,6 +133,12 @@ func onPlacementChanged() predicate.Predicate {
 func asksForHealth(object client.Object) bool {
 	placement, ok := object.(placementv1beta1.PlacementObject)
 	return ok && placementv1beta1.ApplicationFailoverOf(placement) != nil
+}
+
+// acceptanceOf is what a user has said of the removals of a placement.
+func acceptanceOf(object client.Object) string {
+	said := object.GetAnnotations()
+	return said[placementv1beta1.AcceptRemovalsAnnotation] + " " + said[placementv1beta1.RemovalsAcceptedAnnotation]
 }
 
 // suspensionOf is what a placement suspends.

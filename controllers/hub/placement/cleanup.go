@@ -18,6 +18,14 @@ import (
 // parallelDeletes bounds the concurrent requests for one placement.
 const parallelDeletes = 16
 
+// endPlacement removes the objects that a deleted placement has, unless its end is held.
+func (r *Reconciler) endPlacement(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
+	if held, err := r.holdWithNamespace(ctx, placement); err != nil || held {
+		return 0, err
+	}
+	return r.removeChildren(ctx, placement)
+}
+
 // removeChildren removes the objects that a deleted placement has, by name and kind and not through the hub's garbage
 // collector: first the bindings, whose end takes the resources off the clusters; once they are gone, the snapshots.
 // The end of a binding triggers the next reconciliation.

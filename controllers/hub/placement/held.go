@@ -27,6 +27,9 @@ func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1
 	if more := held.Total - len(named); more > 0 {
 		named = append(named, fmt.Sprintf("and %d more", more))
 	}
+	if held.Namespace != "" {
+		return heldWithNamespace(placement, held)
+	}
 	if held.Failover {
 		return metav1.Condition{
 			Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonFailoverHeld,
@@ -40,6 +43,20 @@ func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1
 		Message: fmt.Sprintf("The hub agent would take the placement off %d cluster(s), and no change of the placement and no deletion explains it: %s. "+
 			"Nothing is removed, and no cluster is picked, until this is accepted: %s",
 			held.Total, strings.Join(named, ", "), placementv1beta1.AcceptCommand(placement)),
+	}
+}
+
+// heldWithNamespace says that the placement would be removed from its clusters because its namespace is being deleted.
+func heldWithNamespace(placement placementv1beta1.PlacementObject, held *placementv1beta1.HeldRemovals) metav1.Condition {
+	var clusters []string
+	for _, removal := range held.Removals {
+		clusters = append(clusters, removal.Cluster)
+	}
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonNamespaceDeleted,
+		Message: fmt.Sprintf("Namespace %s is being deleted on the hub, and the placement with it, which would remove what is placed from %d cluster(s): %s. "+
+			"Nothing is removed, and the namespace stays, until this is accepted: %s. To leave the objects on the clusters, first set deleteStrategy.propagationPolicy of the placement to Abandon",
+			held.Namespace, held.Total, joinLimited(clusters), placementv1beta1.AcceptCommand(placement)),
 	}
 }
 

@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if !placement.GetDeletionTimestamp().IsZero() {
 		wait, err := r.refuseEvictions(ctx, placement)
-		again, cleanErr := r.removeChildren(ctx, placement)
+		again, cleanErr := r.endPlacement(ctx, placement)
 		return ctrl.Result{RequeueAfter: shorterWait(wait, again)}, errors.Join(err, cleanErr)
 	}
 	if err := fencedwrite.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
