@@ -208,7 +208,7 @@ $(NEEDS:%=needs-%): needs-%:
 .PHONY: test
 test: needs test-unit compile-suites test-web ## All tests; the last lines count what was left out, if anything (about 40 min)
 	@log=$$(mktemp); guides=$$(mktemp); trap 'rm -f "$$log" "$$guides"' EXIT; failed=0; \
-	$(MAKE) test-crds test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-crds test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security test-principals >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-documents >"$$guides" 2>&1 & reading=$$!; \
 	$(MAKE) test-integration || failed=$$?; wait "$$reading" || failed=$$?; cat "$$guides"; \
 	wait "$$beside" || failed=$$?; cat "$$log"; .ci/needs left-out $(NEEDS); exit "$$failed"
@@ -218,7 +218,7 @@ test: needs test-unit compile-suites test-web ## All tests; the last lines count
 .PHONY: compile-suites
 compile-suites:
 	@echo '== compiling the suites'
-	@go run ./cmd/devfleet tools --with-prometheus
+	@go run ./cmd/devfleet tools --with-prometheus --with-temporal-server
 	@for module in . test/crds test/charts test/gitops test/web; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
 
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
@@ -285,6 +285,11 @@ test-takeover: ## What becomes of a hub and members that KubeFleet has run, as r
 test-security: ## Attacks on a hub, two members and Temporal, each with the attacker's own credentials. Never from the test cache (about 3 min)
 	@echo '== attacks on a fleet'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/security
+
+.PHONY: test-principals
+test-principals: ## Who counts as the sender of an approval, on Temporal's server for production with an authorizer. Never from the test cache (about 1 min)
+	@echo '== approvals on a Temporal that knows its users'
+	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/principals
 
 .PHONY: bench-member
 bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_WORKS=300 for fewer); on a machine that does nothing else

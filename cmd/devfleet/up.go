@@ -36,6 +36,8 @@ type upOptions struct {
 	withoutAgents bool
 	// withPrometheus starts a Prometheus, and traffic for it to measure.
 	withPrometheus bool
+	// withTemporalServer brings Temporal's server for production.
+	withTemporalServer bool
 	// programs is where programs come from that are missing, as the flag says it.
 	programs string
 }
@@ -89,11 +91,12 @@ func toolsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "bring Prometheus, too")
+	cmd.Flags().BoolVar(&options.withTemporalServer, "with-temporal-server", false, "bring Temporal's server for production, too, which no local fleet runs, but test/principals")
 	addProgramsFlag(cmd, &options.programs)
 	return cmd
 }
 
-// ensureTools returns the paths of all tools, and brings those that are missing; Prometheus only if that is wanted.
+// ensureTools returns the paths of all tools, and brings those that are missing; those on demand only if they are wanted.
 func ensureTools(ctx context.Context, options upOptions, root string, display *progress.Display) (map[string]string, error) {
 	programs, err := toolchain.ParsePrograms(options.programs)
 	if err != nil {
@@ -106,6 +109,9 @@ func ensureTools(ctx context.Context, options upOptions, root string, display *p
 	tools, err := provider.Ensure(ctx)
 	if err == nil && options.withPrometheus {
 		_, err = provider.Ensure(ctx, toolchain.Prometheus)
+	}
+	if err == nil && options.withTemporalServer {
+		_, err = provider.Ensure(ctx, toolchain.TemporalServer)
 	}
 	return tools, err
 }

@@ -46,6 +46,8 @@ const (
 	kubernetesModule = "k8s.io/kubernetes"
 	// Prometheus is the name of the program that only fleets with a Prometheus have built.
 	Prometheus = "prometheus"
+	// TemporalServer is the name of Temporal's server for production, which only a test with an authorizer has built.
+	TemporalServer = "temporal-server"
 )
 
 // Catalogue lists every program of the local fleet, the slowest build first.
@@ -59,6 +61,10 @@ func Catalogue() []Tool {
 			Binary: "temporal", Project: "temporal", Module: "github.com/temporalio/cli",
 			Package: "github.com/temporalio/cli/cmd/temporal", VersionArgs: []string{"--version"},
 			stamps: []stamp{{"github.com/temporalio/cli/internal/temporalcli.Version", withoutV}},
+		},
+		{
+			Binary: TemporalServer, Project: TemporalServer, Module: "go.temporal.io/server",
+			Package: "go.temporal.io/server/cmd/server", VersionArgs: []string{"--version"}, OnDemand: true,
 		},
 		{
 			Binary: "etcd", Project: "etcd", Module: "go.etcd.io/etcd/server/v3",
