@@ -14,9 +14,11 @@ import (
 // Metrics are those of the workers themselves; Temporal's SDK has metrics of workflows and
 // activities. The metrics of scheduling have KubeFleet's names.
 type Metrics struct {
-	running    prometheus.Gauge
-	scheduling prometheus.Gauge
-	cycles     *prometheus.HistogramVec
+	running prometheus.Gauge
+	// namesSenders has no value while it is not known.
+	namesSenders *prometheus.GaugeVec
+	scheduling   prometheus.Gauge
+	cycles       *prometheus.HistogramVec
 }
 
 // NewMetrics returns metrics that are not registered yet.
@@ -25,6 +27,10 @@ func NewMetrics() *Metrics {
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fleetflow_temporal_workers_running", Help: "1 while the Temporal workers of this process run, else 0.",
 		}),
+		namesSenders: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetflow_temporal_names_senders",
+			Help: "1 if Temporal names the senders of approvals, which --temporal-approvals=verified needs, else 0; without a value where that is not known.",
+		}, nil),
 		scheduling: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "scheduling_active_workers", Help: "Placements that are being scheduled now.",
 		}),
@@ -37,7 +43,7 @@ func NewMetrics() *Metrics {
 
 // Collectors are all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.running, m.scheduling, m.cycles}
+	return []prometheus.Collector{m.running, m.namesSenders, m.scheduling, m.cycles}
 }
 
 // meter measures the activities that have metrics of their own.

@@ -48,6 +48,10 @@ type Runner struct {
 	Metrics *Metrics
 	// Ready, if set, is called each time the workers have started.
 	Ready func()
+	// NeedsSenders says that only approvals count whose sender Temporal names. Whether it does is then found out at each start.
+	NeedsSenders bool
+	// SendersUnnamed, if set, is told when it does not.
+	SendersUnnamed func(message string)
 
 	running atomic.Bool
 }
@@ -152,6 +156,13 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	}()
 	if r.Ready != nil {
 		r.Ready()
+	}
+	if r.NeedsSenders {
+		asking, stop := context.WithCancel(ctx)
+		var asked sync.WaitGroup
+		asked.Go(func() { r.reportSenders(asking, metrics) })
+		defer asked.Wait()
+		defer stop()
 	}
 	select {
 	case err := <-fatal:

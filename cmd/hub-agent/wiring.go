@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 	temporallog "go.temporal.io/sdk/log"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -129,6 +130,11 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 	metrics.Registry.MustRegister(measured.Collectors()...)
 	runner := &worker.Runner{
 		Client: temporal.SDK, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
+		NeedsSenders: stagedupdate.ApprovalPolicy(o.temporal.approvals) == stagedupdate.ApprovalsVerified,
+	}
+	lease, recorder := o.LeaseReference(leaseName), mgr.GetEventRecorder("hub-agent")
+	runner.SendersUnnamed = func(message string) {
+		recorder.Eventf(&lease, nil, corev1.EventTypeWarning, "ApprovalsNotVerified", "Observe", "%s", message)
 	}
 	return runner, mgr.Add(runner)
 }
