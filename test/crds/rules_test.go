@@ -138,14 +138,20 @@ func TestRulesOfUpdateStrategy(t *testing.T) {
 		"concurrency is not nothing percent":    {spec: stage("maxConcurrency: 0%"), refusal: "maxConcurrency"},
 		"concurrency is not a number in quotes": {spec: stage("maxConcurrency: '5'"), refusal: "maxConcurrency"},
 	}
-	for _, wait := range []string{"'0'", "0s", "1m", "1h30m", "1m0s", "1h0m0s", "1.5h", "500ms", "1m0.5s"} {
+	for _, wait := range []string{"0s", "1m", "1h30m", "1m0s", "1h0m0s", "1.5h", "0.5s", "1m0.5s"} {
 		cases["a wait time may be "+wait] = ruleCase{spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]")}
 	}
 	for _, wait := range []string{"'1'", "1d", "-1m", "'1h 30m'", "h", "'01'"} {
 		cases["a wait time is not "+wait] = ruleCase{
 			spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]"), refusal: "waitTime"}
 	}
+	// KubeFleet does not take these either. In the status of a run, which has a copy of its strategy, Go writes 500ms for 0.5s.
+	for _, wait := range []string{"'0'", "500ms", "1s500ms", "1ms"} {
+		cases["a wait time has no milliseconds, as in "+wait] = ruleCase{
+			spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]"), refusal: "waitTime is written with the units h, m and s only: write 0.5s for 500ms, and 0s for 0"}
+	}
 	run(t, "ClusterStagedUpdateStrategy", cases)
+	run(t, "StagedUpdateStrategy", cases)
 }
 
 func TestRulesOfPlacement(t *testing.T) {

@@ -19,6 +19,7 @@ type ClusterStagedUpdateStrategy struct {
 
 	// Spec has the stages.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule=`self.stages.all(s, !has(s.afterStageTasks) || s.afterStageTasks.all(t, !has(t.waitTime) || !t.waitTime.matches("ms|^0$")))`,message="waitTime is written with the units h, m and s only: write 0.5s for 500ms, and 0s for 0"
 	Spec UpdateStrategySpec `json:"spec"`
 }
 
@@ -385,5 +386,6 @@ type StagedUpdateStrategy struct {
 
 	// Spec has the stages.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule=`self.stages.all(s, !has(s.afterStageTasks) || s.afterStageTasks.all(t, !has(t.waitTime) || !t.waitTime.matches("ms|^0$")))`,message="waitTime is written with the units h, m and s only: write 0.5s for 500ms, and 0s for 0"
 	Spec UpdateStrategySpec `json:"spec"`
 }
