@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -104,6 +105,10 @@ func (r *Result) HasUnsupported() bool {
 
 // Convert converts manifests. Errors name what cannot be read.
 func Convert(inputs []Input, o Options) (*Result, error) {
+	inputs, err := withoutRepeats(inputs)
+	if err != nil {
+		return nil, err
+	}
 	c := &conversion{Options: o, result: &Result{}, comments: map[string][]string{}}
 	var kubefed, karmada []Input
 	for _, in := range inputs {
@@ -129,6 +134,23 @@ func Convert(inputs []Input, o Options) (*Result, error) {
 	}
 	c.sort()
 	return c.result, nil
+}
+
+// withoutRepeats leaves out manifests that are given again, as in two files of one export. An object of two contents is an error.
+func withoutRepeats(inputs []Input) ([]Input, error) {
+	var once []Input
+	for _, in := range inputs {
+		at := slices.IndexFunc(once, func(other Input) bool {
+			return other.Object.GroupVersionKind().GroupKind() == in.Object.GroupVersionKind().GroupKind() && other.name() == in.name()
+		})
+		switch {
+		case at < 0:
+			once = append(once, in)
+		case !equality.Semantic.DeepEqual(once[at].Object, in.Object):
+			return nil, fmt.Errorf("%s: %s stands in %s with another content: leave one of them out", in.Source, in.name(), once[at].Source)
+		}
+	}
+	return once, nil
 }
 
 func isOf(group, domain string) bool { return group == domain || strings.HasSuffix(group, "."+domain) }

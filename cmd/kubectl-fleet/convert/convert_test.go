@@ -128,6 +128,26 @@ func TestOptionsChangeHowPlacementsWrite(t *testing.T) {
 	}
 }
 
+func TestAManifestThatIsGivenAgainCountsOnce(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.yaml")
+	require.NoError(t, err)
+	for _, file := range files {
+		inputs := readInputs(t, file)
+		once, err := convert.Convert(inputs, defaults())
+		if err != nil {
+			continue
+		}
+		again, err := convert.Convert(slices.Concat(inputs, readInputs(t, file)), defaults())
+		require.NoError(t, err, file)
+		assert.Equal(t, once, again, file)
+	}
+	inputs := readInputs(t, "testdata/karmada/overlapping-selectors.yaml")
+	other := inputs[0].Object.DeepCopy()
+	other.SetLabels(map[string]string{"another": "content"})
+	_, err = convert.Convert(append(inputs, convert.Input{Source: "other.yaml", Object: other}), defaults())
+	assert.EqualError(t, err, "other.yaml: propagationpolicy/shop/all-and-one stands in overlapping-selectors.yaml with another content: leave one of them out")
+}
+
 func TestManifestsOfTheOtherSystemAreAnError(t *testing.T) {
 	options := defaults()
 	options.From = convert.FromKarmada

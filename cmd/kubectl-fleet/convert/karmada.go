@@ -150,7 +150,7 @@ func (p *propagation) convertCluster(in Input) error {
 }
 
 // selected are the selectors of a policy, by the namespace of what they select; cluster-scoped objects have none.
-type selected map[string][]placementv1beta1.ResourceSelectorTerm
+type selected map[string][]placedTerm
 
 func (p *propagation) convertPolicy(in Input) error {
 	all := fieldsOf(in.Object)
@@ -175,12 +175,13 @@ func (p *propagation) convertPolicy(in Input) error {
 	}
 	p.noteRest(in, all)
 	for _, namespace := range slices.Sorted(maps.Keys(chosen)) {
+		terms := p.withoutOverlaps(in, namespace, chosen[namespace])
 		made := placementv1beta1.PlacementSpec{
-			ResourceSelectors: chosen[namespace], Policy: placing.policy, Strategy: placing.strategy,
+			ResourceSelectors: terms, Policy: placing.policy, Strategy: placing.strategy,
 			Priority: &placing.priority, Preemption: placing.preemption, PropagateDeps: dependencies && namespace != "",
 			RequiredOverrides: placing.required,
 		}
-		if len(chosen[namespace]) > maxSelectors {
+		if len(terms) > maxSelectors {
 			p.note(in, "spec.resourceSelectors", Unsupported, "a placement has at most %d selectors: the rest is left out", maxSelectors)
 			made.ResourceSelectors = made.ResourceSelectors[:maxSelectors]
 		}
@@ -221,7 +222,7 @@ func (p *propagation) readSelectors(in Input, spec fields) (selected, error) {
 		if s.Kind == "Secret" && s.Name == "" && s.LabelSelector == nil {
 			p.note(in, item.path, Changed, "it places every Secret of the namespace")
 		}
-		chosen[namespace] = append(chosen[namespace], s.ResourceSelectorTerm)
+		chosen[namespace] = append(chosen[namespace], placedTerm{ResourceSelectorTerm: s.ResourceSelectorTerm, path: item.path})
 	}
 	return chosen, nil
 }
