@@ -20,11 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-const (
-	memberClusters = "cluster.kubernetes-fleet.io/v1beta1"
-	// joinTarget is how long it may take to make a cluster that is prepared a member.
-	joinTarget = 10 * time.Second
-)
+const memberClusters = "cluster.kubernetes-fleet.io/v1beta1"
 
 // operator is somebody at a command line, with kubectl, helm and kubectl-fleet, and a kubeconfig with all clusters.
 type operator struct {
@@ -196,11 +192,10 @@ func joinByPlugin(t *testing.T, o *operator, c *cluster, name string) (end func(
 	joined := o.start("kubectl fleet join " + name + " --member-context " + c.name + " --context member-1 --timeout 2m")
 	end = c.play(t, "member-agent")
 	out := joined()
-	took := time.Since(began)
-	t.Logf("kubectl fleet join with helm itself: %s\n%s", took.Round(time.Millisecond), out)
-	assert.Less(t, took, joinTarget)
-	assert.Contains(t, out, "installing the agent on "+c.name)
-	assert.Contains(t, out, "waiting until "+name+" has joined")
+	t.Logf("kubectl fleet join with helm itself: %s\n%s", time.Since(began).Round(time.Millisecond), out)
+	_, rest, installed := strings.Cut(out, "installing the agent on "+c.name)
+	assert.True(t, installed, "it installs the agent")
+	assert.Contains(t, rest, "waiting until "+name+" has joined", "it waits once the agent is there")
 	return end
 }
 
