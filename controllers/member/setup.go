@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -191,10 +192,14 @@ func newWorkReconciler(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.
 	if err != nil {
 		return nil, fmt.Errorf("creating the metadata client of the member: %w", err)
 	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("creating the discovery client of the member: %w", err)
+	}
 	return work.NewReconciler(work.Options{
 		Namespace: clusterv1beta1.MemberNamespace(o.Name),
 		Hub:       hub.GetClient(), HubLive: hub.GetAPIReader(),
-		Member: live, Mapper: mapper, Metadata: watches,
+		Member: live, Mapper: mapper, Metadata: watches, Discovery: kinds,
 		Pruning: o.Pruning, Veto: o.Veto, Metrics: o.Metrics, Tracer: o.Tracer,
 		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
 	}), nil

@@ -52,6 +52,9 @@ const (
 	// ConditionTypeResourcesLeftOut is present, and True, only while a placement with a priority leaves out what another
 	// has: it names the objects, and who has them.
 	ConditionTypeResourcesLeftOut = "ResourcesLeftOut"
+	// ConditionTypeRemovalPending is present, and True, only while something that is not wanted any more is still on a member and
+	// its removal waits or is refused: it names the objects, and says why they are there and what to do.
+	ConditionTypeRemovalPending = "RemovalPending"
 	// ConditionTypeUpdateRunHeld is present, and True, only while the update run that the fleet is
 	// to create for the latest resource snapshot waits: it says what for.
 	ConditionTypeUpdateRunHeld = "UpdateRunHeld"

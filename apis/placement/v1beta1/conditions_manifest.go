@@ -39,6 +39,20 @@ const (
 	ReasonAppliedWithDifference = "AppliedWithDifference"
 )
 
+// Reasons of the condition RemovalPending.
+const (
+	// ReasonRemovalRefused means the API server of the member refuses the removal.
+	ReasonRemovalRefused = "RemovalRefused"
+	// ReasonInUse means others have objects that would be removed with it.
+	ReasonInUse = "InUse"
+	// ReasonWaitingForFinalizers means finalizers keep an object that is being deleted.
+	ReasonWaitingForFinalizers = "WaitingForFinalizers"
+	// ReasonWaitingForHandover means another Work wants the object and has not taken it over yet.
+	ReasonWaitingForHandover = "WaitingForHandover"
+	// ReasonRemovalHeldBack means nothing is removed while another manifest of the same Work fails.
+	ReasonRemovalHeldBack = "RemovalHeldBack"
+)
+
 // Reasons of the condition Available on manifests.
 const (
 	// ReasonAvailable means the object is up.

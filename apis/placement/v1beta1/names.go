@@ -202,6 +202,9 @@ const (
 	// RolledBackByAnnotation has, on a run, the name of the one that rolls it back: it ends
 	// then, if it has not ended before.
 	RolledBackByAnnotation = FleetPrefix + "rolled-back-by"
+	// RemoveContentAnnotation on a Namespace or a CustomResourceDefinition says "true" to let what the cluster has in it, or of
+	// its kind, go with it when its placement ends. Otherwise it stays until nothing of others is left.
+	RemoveContentAnnotation = FleetPrefix + "remove-content"
 	// RetainReplicasAnnotation on a workload says "true" to let the clusters decide on its
 	// replicas once it is there, though the hub sets them: something scales it there.
 	RetainReplicasAnnotation = FleetPrefix + "retain-replicas"

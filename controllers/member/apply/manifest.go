@@ -47,13 +47,16 @@ func KeyOf(id placementv1beta1.WorkResourceIdentifier) Key {
 	return Key{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
+// GroupKind returns the kind of the object.
+func (k Key) GroupKind() schema.GroupKind { return schema.GroupKind{Group: k.Group, Kind: k.Kind} }
+
 // String renders the key for messages.
 func (k Key) String() string {
 	name := k.Name
 	if k.Namespace != "" {
 		name = k.Namespace + "/" + k.Name
 	}
-	return schema.GroupKind{Group: k.Group, Kind: k.Kind}.String() + " " + name
+	return k.GroupKind().String() + " " + name
 }
 
 // Decode reads the manifests of a Work. It returns one result per manifest, in their order; the

@@ -70,8 +70,8 @@ type Rival struct {
 	Name string
 	// Placement that it belongs to, if that is known.
 	Placement string
-	// Yields is whether it gives the object up: it is of the same placement and no longer has a
-	// manifest of the object, for example because the hub split the Works anew.
+	// Yields is whether it gives the object up: its Work ends or has no manifest of the object any more, or the placement of
+	// ours comes before its own.
 	Yields bool
 }
 
@@ -114,7 +114,8 @@ func placementConflictProblem(rival Rival) *Problem {
 	}
 	return &Problem{
 		Reason:  placementv1beta1.ReasonApplyConflictBetweenPlacements,
-		Message: fmt.Sprintf("The object is already owned by %s; two placements cannot place the same object on a cluster", by),
+		Message: fmt.Sprintf("The object is already owned by %s; two placements cannot place the same object on a cluster. "+
+			"It changes hands, without being deleted, once the other placement ends or selects it no more; with spec.priority on both, the placement of the higher one has it", by),
 	}
 }
 

@@ -64,6 +64,30 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 	return after.GetUID() != uid, nil
 }
 
+// Find returns an object that may have been applied long ago; nil if there is none.
+func (e *Engine) Find(ctx context.Context, id placementv1beta1.WorkResourceIdentifier) (*unstructured.Unstructured, error) {
+	_, live, err := e.findObject(ctx, id)
+	if apierrors.IsNotFound(err) || isUnknownKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", KeyOf(id), err)
+	}
+	return live, nil
+}
+
+// FindRemovable returns an object that Remove would delete: the AppliedWork alone owns it, the cluster lets the fleet place it, and
+// it is not being deleted yet. It returns nil if there is none.
+func (e *Engine) FindRemovable(
+	ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference,
+) (*unstructured.Unstructured, error) {
+	id, live, _, err := e.findOwned(ctx, id, owner)
+	if live == nil || e.refusalOf(id, live) != nil || live.GetDeletionTimestamp() != nil || len(live.GetOwnerReferences()) > 1 {
+		return nil, err
+	}
+	return live, nil
+}
+
 func (e *Engine) propagationPolicy() metav1.DeletionPropagation {
 	if e.Propagation == "" {
 		return metav1.DeletePropagationBackground

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -87,6 +88,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Metadata watches the member's objects.
 	Metadata metadata.Interface
+	// Discovery knows which kinds there are in a Namespace.
+	Discovery discovery.DiscoveryInterface
 	Clock    clock.PassiveClock
 	// Log is for messages that concern no single Work.
 	Log logr.Logger
@@ -107,6 +110,7 @@ type Reconciler struct {
 	Options
 	engine   *apply.Engine
 	rivals   *rivalFinder
+	contents *contentLister
 	watcher  *Watcher
 	memories *memories
 	// kindTimeout is how long a pass waits for the kinds that its own Work defines.
@@ -126,6 +130,7 @@ type Reconciler struct {
 func NewReconciler(o Options) *Reconciler {
 	r := &Reconciler{Options: o, memories: newMemories(), kindTimeout: defaultKindTimeout, enqueuer: enqueuer{namespace: o.Namespace}}
 	r.rivals = &rivalFinder{hub: o.Hub, member: o.Member, namespace: o.Namespace}
+	r.contents = &contentLister{discovery: o.Discovery, metadata: o.Metadata}
 	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals, Propagation: o.Pruning.Propagation, Veto: o.Veto}
 	r.watcher = NewWatcher(o.Metadata, len(o.Veto.Namespaces) > 0, o.Log, r.enqueueAfterEvent)
 	// An AppliedWork has the name of its Work. The first list also enqueues AppliedWorks whose Work
@@ -272,6 +277,7 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 		return reconcile.Result{}, err
 	}
 	if firstPass {
+		r.wakeHolding(work.Name)
 		r.Metrics.observeFirstApply(r.Clock.Since(began))
 	}
 	return reconcile.Result{RequeueAfter: r.delayUntilNextPass(mem)}, nil
@@ -296,7 +302,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 		wait = min(wait, max(time.Millisecond, look.Sub(r.Clock.Now())))
 	}
 	if mem.hasStaleObjects {
-		wait = min(wait, removalResync)
+		wait = min(wait, delayUntilNextLook(len(mem.remnants), mem.told))
 	}
 	if repair := earliestRepair(mem.outcomes); !repair.IsZero() {
 		wait = min(wait, max(time.Millisecond, repair.Sub(r.Clock.Now())))

@@ -22,7 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	discoveryfake "k8s.io/client-go/discovery/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -63,6 +65,7 @@ func newAgent(t *testing.T, hub []client.Object, member []client.Object) *agent 
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	mapper.Add(batchv1.SchemeGroupVersion.WithKind("Job"), meta.RESTScopeNamespace)
 	mapper.Add(definitionKind.WithVersion("v1"), meta.RESTScopeRoot)
@@ -79,7 +82,8 @@ func newAgent(t *testing.T, hub []client.Object, member []client.Object) *agent 
 	a.member = builder().WithObjects(member...).WithInterceptorFuncs(a.recording("member")).Build()
 	a.Reconciler = NewReconciler(Options{
 		Namespace: testNamespace, Hub: a.hub, HubLive: a.hub, Member: a.member, Mapper: mapper,
-		Metadata: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
+		Metadata:  metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
+		Discovery: &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{}},
 		Clock:    a.clock, Log: logr.Discard(),
 	})
 	require.NoError(t, a.SetMode(t.Context(), ModeApply))
@@ -301,11 +305,16 @@ func TestASecondPlacementIsRefusedUntilTheFirstLetsGo(t *testing.T) {
 	assert.Equal(t, placementv1beta1.ReasonApplyConflictBetweenPlacements, c.Reason)
 	assert.Contains(t, c.Message, "placement crp (AppliedWork first)")
 
+	before, after := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+	require.True(t, a.readMember(t, before, "a"))
 	a.setManifests(t, "first", nil)
 	a.mustReconcile(t, "first")
-	assert.False(t, a.hasConfigMap(t, "a"))
 	a.afterRetryDelay().mustReconcile(t, "second")
 	assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "second")[0])
+	require.True(t, a.readMember(t, after, "a"))
+	assert.Equal(t, before.UID, after.UID, "it was handed over, and not deleted and made again")
+	require.Len(t, after.OwnerReferences, 1)
+	assert.Equal(t, "second", after.OwnerReferences[0].Name)
 }
 
 func TestAPlacementOfAHigherPriorityTakesAnObjectOver(t *testing.T) {

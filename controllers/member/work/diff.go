@@ -19,7 +19,7 @@ import (
 func (r *Reconciler) diffAndReport(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome, strategy placementv1beta1.ApplyStrategy,
 ) error {
-	mem.applied, mem.hasStaleObjects = nil, false
+	mem.applied, mem.hasStaleObjects, mem.told = nil, false, nil
 	r.watchObjects(work.Name, steps, &placementv1beta1.AppliedWork{})
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentManifests)

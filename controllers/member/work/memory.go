@@ -69,6 +69,9 @@ type memory struct {
 	complete bool
 	// hasStaleObjects is whether objects that left the Work are still on the member.
 	hasStaleObjects bool
+	// remnants are since when those are to go, told what the status says of them.
+	remnants remnantsSince
+	told     []remnant
 	// statusReports limits how often a changed status of objects is reported.
 	statusReports reportLimit
 	// countReports limits how often other numbers of pods are reported.
@@ -143,6 +146,8 @@ type memories struct {
 	// vanished has the names of Works that are gone although the agent never saw them being
 	// deleted.
 	vanished map[string]bool
+	// holding has the names of Works that wait until others want nothing of what they have.
+	holding map[string]bool
 }
 
 // reportLimits are what limits how often each kind of report on objects is made again.
@@ -154,6 +159,7 @@ func newMemories() *memories {
 	return &memories{
 		byName: map[string]*memory{}, unapplied: map[string]map[string]bool{},
 		changedObjects: map[string]map[objectRef]bool{}, vanished: map[string]bool{},
+		holding: map[string]bool{},
 	}
 }
 
@@ -177,6 +183,29 @@ func (m *memories) forgetWork(name string) {
 	delete(m.unapplied, name)
 	delete(m.changedObjects, name)
 	delete(m.vanished, name)
+	delete(m.holding, name)
+}
+
+// markHolding records whether a Work waits until others want nothing of what it has.
+func (m *memories) markHolding(name string, holding bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if delete(m.holding, name); holding {
+		m.holding[name] = true
+	}
+}
+
+// holdingWorks returns the Works that wait so, except one.
+func (m *memories) holdingWorks(except string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for name := range m.holding {
+		if name != except {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // deletedWork returns the Work of a name that was seen being deleted, nil if none was.

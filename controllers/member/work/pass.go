@@ -81,6 +81,7 @@ func (r *Reconciler) applyAndReport(
 		return err
 	}
 	left, pruneErr := r.pruneStale(ctx, work, mem, steps, owner)
+	r.noteRemnants(ctx, mem, left)
 
 	if err := r.writeReport(ctx, work, mem, collectOutcomes(steps), buildApplyStatus); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (r *Reconciler) applyAndReport(
 	if pruneErr != nil {
 		return pruneErr
 	}
-	if err := r.recordApplied(ctx, mem, steps, left); err != nil {
+	if err := r.recordApplied(ctx, mem, steps, itemsOf(left)); err != nil {
 		return err
 	}
 	mem.hasStaleObjects = len(left) > 0
@@ -105,6 +106,7 @@ func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Wor
 	if mirrorsStatus(work) {
 		mem.statusReports.addObjectStatuses(&status, outcomes, previous, r.currentTime())
 	}
+	status.Conditions = withRemoval(status.Conditions, previous.Conditions, mem.told, work.Generation, r.currentTime())
 	mem.countReports.addPodCounts(&status, outcomes, previous, r.currentTime())
 	mem.valueReports.addStateValues(&status, work.Spec.ReportState, outcomes, previous, r.currentTime())
 	return r.writeStatus(ctx, work, mem, status)

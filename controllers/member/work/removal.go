@@ -35,13 +35,14 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 	mem.deletedWork = nil
 	if mode != ModeAbandon {
 		mem.deletedWork = &placementv1beta1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
-		sharedWith := work
-		if mode == ModeLeave && !abandonsObjects(work) {
-			sharedWith = nil // its siblings are removed as well
+		why := ending{work: work.Name, end: endDeleted, abandon: abandonsObjects(work)}
+		if mode == ModeLeave {
+			why.end = endLeave
 		}
-		done, err := r.cleanUpAppliedWork(ctx, work.Name, sharedWith)
-		if err != nil || !done {
-			return reconcile.Result{RequeueAfter: removalResync}, err
+		r.wakeHolding(work.Name)
+		left, done, err := r.cleanUpAppliedWork(ctx, why)
+		if err := errors.Join(err, r.reportRemnants(ctx, work, mem, left)); err != nil || !done {
+			return reconcile.Result{RequeueAfter: delayUntilNextLook(len(left), mem.told)}, err
 		}
 	}
 	at := slices.Index(work.Finalizers, placementv1beta1.WorkFinalizer)
@@ -59,8 +60,10 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("removing the finalizer of Work %s: %w", work.Name, err)
 	}
+	r.rivals.forget(work.Name)
 	log.FromContext(ctx).Info("Let go of the deleted Work", "kept", mode == ModeAbandon)
 	mem.released = true
+	r.wakeHolding(work.Name)
 	return reconcile.Result{}, nil
 }
 
@@ -95,7 +98,7 @@ func (r *Reconciler) reconcileMissingWork(ctx context.Context, name types.Namesp
 	if removing == nil {
 		return reconcile.Result{}, r.leaveInPlace(ctx, name.Name)
 	}
-	done, err := r.cleanUpAppliedWork(ctx, name.Name, removing)
+	_, done, err := r.cleanUpAppliedWork(ctx, ending{work: name.Name, end: endDeleted, abandon: abandonsObjects(removing)})
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
@@ -123,7 +126,7 @@ func (r *Reconciler) leaveInPlace(ctx context.Context, name string) error {
 // removeForLeaving removes the objects of a Work because the cluster leaves the fleet.
 func (r *Reconciler) removeForLeaving(ctx context.Context, name string) (reconcile.Result, error) {
 	r.memories.forgetWork(name)
-	done, err := r.cleanUpAppliedWork(ctx, name, nil)
+	_, done, err := r.cleanUpAppliedWork(ctx, ending{work: name, end: endLeave})
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
@@ -133,96 +136,49 @@ func (r *Reconciler) removeForLeaving(ctx context.Context, name string) (reconci
 	return reconcile.Result{}, nil
 }
 
-// cleanUpAppliedWork removes every object that an AppliedWork lists, in reverse order, and then the
-// AppliedWork. Objects that other Works of the binding of sharedWith have are handed over to them;
-// with nil all are removed. It returns true once all are gone or handed over; until then events
-// enqueue the Work again.
-func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, name string, sharedWith *placementv1beta1.Work) (bool, error) {
+// cleanUpAppliedWork ends every object that an AppliedWork lists, in reverse order, and then removes the AppliedWork. It returns
+// true once all are gone, handed over or left to the cluster; until then events enqueue the Work again, and it returns what is left.
+func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, why ending) ([]remnant, bool, error) {
+	name := why.work
 	applied := &placementv1beta1.AppliedWork{}
 	err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied)
 	if apierrors.IsNotFound(err) || err == nil && applied.Spec.WorkNamespace != r.Namespace {
 		r.watcher.SetInterest(name, nil)
-		return true, nil
+		return nil, true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
+		return nil, false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
 	r.watchObjects(name, nil, applied)
-	owner := apply.OwnerReference(applied.Name, applied.UID)
-	dispose := r.removeOrHandOver
-	if abandonsObjects(sharedWith) {
-		dispose = r.disownObjects
-	}
-	left, err := dispose(ctx, sharedWith, applied.Status.AppliedResources, owner)
+	why.owner = apply.OwnerReference(applied.Name, applied.UID)
+	left, err := r.endObjects(ctx, why, applied.Status.AppliedResources)
 	if err != nil {
-		return false, err
+		return left, false, err
 	}
 	if len(left) > 0 {
 		log.FromContext(ctx).Info("Waiting for objects to be gone or handed over", "remaining", len(left),
-			"first", apply.KeyOf(left[0].WorkResourceIdentifier).String())
-		return false, nil
+			"first", apply.KeyOf(left[0].item.WorkResourceIdentifier).String())
+		return left, false, nil
 	}
 	err = r.Member.Delete(ctx, applied, client.Preconditions{UID: &applied.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("deleting AppliedWork %s: %w", name, err)
+		return nil, false, fmt.Errorf("deleting AppliedWork %s: %w", name, err)
 	}
 	if len(applied.Finalizers) > 0 {
-		return false, nil // another finalizer keeps it; its deletion is an event
+		return nil, false, nil // another finalizer keeps it; its deletion is an event
 	}
 	r.watcher.SetInterest(name, nil)
-	return true, nil
+	return nil, true, nil
 }
 
-// removeOrHandOver removes objects, except those that another Work of the same binding has now:
-// they stay until that Work owns them. It returns the objects that are not gone or handed over yet.
-func (r *Reconciler) removeOrHandOver(
-	ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
-) ([]placementv1beta1.AppliedResourceMeta, error) {
-	return r.disposeOrHandOver(ctx, work, items, owner, r.engine.Remove)
-}
-
-// disposeStale removes objects that left a Work, or takes their owner off if the Work wants them to
-// stay; those that another Work of the binding has now are handed over to it.
-func (r *Reconciler) disposeStale(
-	ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
-) ([]placementv1beta1.AppliedResourceMeta, error) {
-	if work.Annotations[placementv1beta1.RemovedResourcesAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon) {
-		return r.disposeOrHandOver(ctx, work, items, owner, r.engine.Disown)
-	}
-	return r.removeOrHandOver(ctx, work, items, owner)
-}
-
-// disposeOrHandOver hands objects over that another Work of the same binding has now, and disposes of the
-// others.
-func (r *Reconciler) disposeOrHandOver(
-	ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
-	dispose func(context.Context, placementv1beta1.WorkResourceIdentifier, metav1.OwnerReference) (bool, error),
-) ([]placementv1beta1.AppliedResourceMeta, error) {
-	var inherited []placementv1beta1.AppliedResourceMeta
-	rest := items
-	if work != nil {
-		var err error
-		if inherited, rest, err = r.rivals.splitInherited(ctx, work, items); err != nil {
-			return items, err
-		}
-	}
-	waiting, heirErr := disposeInWaves(inherited, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
-		return r.engine.HandOver(ctx, item.WorkResourceIdentifier, owner)
-	})
-	leaving, err := disposeInWaves(rest, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
-		return dispose(ctx, item.WorkResourceIdentifier, owner)
-	})
-	return append(waiting, leaving...), errors.Join(heirErr, err)
-}
-
-// disposeInWaves removes or releases objects wave by wave in reverse order. It does not wait for
+// disposeInWaves ends objects wave by wave in reverse order. It does not wait for
 // one wave to be gone before the next, and a failure prevents no other removal. It returns the
 // objects that are not gone yet.
 func disposeInWaves(
-	items []placementv1beta1.AppliedResourceMeta, dispose func(placementv1beta1.AppliedResourceMeta) (bool, error),
-) ([]placementv1beta1.AppliedResourceMeta, error) {
+	items []placementv1beta1.AppliedResourceMeta, dispose func(placementv1beta1.AppliedResourceMeta) (remnant, bool, error),
+) ([]remnant, error) {
 	var mu sync.Mutex
-	var left []placementv1beta1.AppliedResourceMeta
+	var left []remnant
 	var errs []error
 	kindOf := func(item placementv1beta1.AppliedResourceMeta) schema.GroupKind {
 		return apply.KindOf(item.WorkResourceIdentifier)
@@ -232,13 +188,15 @@ func disposeInWaves(
 		group.SetLimit(concurrentManifests)
 		for _, item := range wave {
 			group.Go(func() error {
-				gone, err := dispose(item)
+				remains, gone, err := dispose(item)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
 					errs = append(errs, err)
-				} else if !gone {
-					left = append(left, item)
+					remains = refusedRemnant(item, err)
+				}
+				if err != nil || !gone {
+					left = append(left, remains)
 				}
 				return nil
 			})
@@ -254,7 +212,7 @@ func disposeInWaves(
 // prunes nothing while a manifest cannot be read, because it may be of any object.
 func (r *Reconciler) pruneStale(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, owner metav1.OwnerReference,
-) ([]placementv1beta1.AppliedResourceMeta, error) {
+) ([]remnant, error) {
 	wanted := map[apply.Key]bool{}
 	blocked := false
 	for _, s := range steps {
@@ -267,11 +225,16 @@ func (r *Reconciler) pruneStale(
 			stale = append(stale, item)
 		}
 	}
-	if len(stale) == 0 || blocked || r.postponesPruning(ctx, work, mem, steps) {
-		return stale, nil
+	switch {
+	case len(stale) == 0:
+		return nil, nil
+	case blocked:
+		return heldBackRemnants(stale, "another manifest of the same Work fails"), nil
+	case r.postponesPruning(ctx, work, mem, steps):
+		return heldBackRemnants(stale, "not all other manifests of the same Work are available"), nil
 	}
-	left, err := r.disposeStale(ctx, work, stale, owner)
-	r.logSlowRemoval(ctx, work, mem, left)
+	left, err := r.endObjects(ctx, ending{work: work.Name, end: endDropped, abandon: abandonsRemoved(work), owner: owner}, stale)
+	r.logSlowRemoval(ctx, work, mem, itemsOf(left))
 	return left, err
 }
 
@@ -290,12 +253,14 @@ func abandonsObjects(work *placementv1beta1.Work) bool {
 	return work != nil && work.Annotations[placementv1beta1.DeletePropagationAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon)
 }
 
-// disownObjects takes the owner off objects, so that neither the removal of the AppliedWork nor the
-// cluster's leaving removes them. It returns those that could not be disowned.
-func (r *Reconciler) disownObjects(
-	ctx context.Context, _ *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
-) ([]placementv1beta1.AppliedResourceMeta, error) {
-	return disposeInWaves(items, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
-		return r.engine.Disown(ctx, item.WorkResourceIdentifier, owner)
-	})
+// abandonsRemoved tells whether a Work asks for objects to stay that leave it.
+func abandonsRemoved(work *placementv1beta1.Work) bool {
+	return work.Annotations[placementv1beta1.RemovedResourcesAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon)
+}
+
+// wakeHolding has the Works look again that wait until others want nothing of what they have, after a Work has changed.
+func (r *Reconciler) wakeHolding(changed string) {
+	for _, name := range r.memories.holdingWorks(changed) {
+		r.enqueuer.enqueueWork(name, priorityRecheck)
+	}
 }

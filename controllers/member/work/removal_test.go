@@ -216,9 +216,8 @@ func TestWhatADeletedWorkLeavesToItsSiblingIsNeverDeleted(t *testing.T) {
 
 func TestADeletedWorkLeavesNothingToOthers(t *testing.T) {
 	for name, change := range map[string]func(a *agent, sibling *placementv1beta1.Work){
-		"nothing to a Work of another binding": func(_ *agent, w *placementv1beta1.Work) { w.Labels[placementv1beta1.ParentBindingLabel] = "crp-2-one" },
-		"nothing to a Work of a binding of another life": func(_ *agent, w *placementv1beta1.Work) {
-			w.Annotations = map[string]string{placementv1beta1.BindingUIDAnnotation: "uid-2"}
+		"nothing to a Work that writes nothing": func(_ *agent, w *placementv1beta1.Work) {
+			w.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
 		},
 		"nothing to a Work that is being deleted as well":    func(a *agent, w *placementv1beta1.Work) { require.NoError(t, a.hub.Delete(t.Context(), w)) },
 		"nothing to anyone in a cluster that leaves":         func(a *agent, _ *placementv1beta1.Work) { require.NoError(t, a.SetMode(t.Context(), ModeLeave)) },
@@ -235,6 +234,37 @@ func TestADeletedWorkLeavesNothingToOthers(t *testing.T) {
 			}
 			require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "second")))
 			assert.Contains(t, a.mustReconcile(t, "second"), "member delete ConfigMap b")
+		})
+	}
+}
+
+func TestWhatADeletedWorkLeavesToAnotherPlacementIsNeverDeleted(t *testing.T) {
+	for name, change := range map[string]func(w *placementv1beta1.Work){
+		"to a Work of another placement": func(w *placementv1beta1.Work) { w.Labels[placementv1beta1.ParentBindingLabel] = "crp-2-one" },
+		"to a Work of a binding of another life": func(w *placementv1beta1.Work) {
+			w.Annotations = map[string]string{placementv1beta1.BindingUIDAnnotation: "uid-2"}
+		},
+		"to a Work that takes nothing over otherwise": func(w *placementv1beta1.Work) {
+			w.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeNever}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heir := manifestWork("first", "b")
+			change(heir)
+			a := newAgent(t, []client.Object{heir, manifestWork("second", "b")}, nil)
+			a.mustReconcile(t, "second")
+			a.mustReconcile(t, "first")
+			require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "second")))
+			var writes []string
+			for _, work := range []string{"second", "first", "second"} {
+				writes = append(writes, a.afterRetryDelay().mustReconcile(t, work)...)
+			}
+			assert.NotContains(t, writes, "member delete ConfigMap b")
+			assert.Contains(t, writes, "hub patch Work second", "the deleted Work is let go")
+			got := &corev1.ConfigMap{}
+			require.True(t, a.readMember(t, got, "b"))
+			require.Len(t, got.OwnerReferences, 1)
+			assert.Equal(t, "first", got.OwnerReferences[0].Name)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,14 +17,16 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
 
-// rivalFinder finds Works that have manifests of the same objects. The Works of one binding share
-// the objects of their placement. When the hub splits them anew, an object may move from one Work
-// to another: it is handed over, not deleted and created again. So it is between placements that have a
-// priority. Works of other placements never share an object.
+// rivalFinder finds Works that have manifests of the same objects. One of them owns the object. When that gives it up, because the
+// hub splits the Works of a binding anew, or because its placement ends, the object is handed over to another that has a
+// manifest of it: it is not deleted and created again. A placement of a higher priority takes it over earlier.
 type rivalFinder struct {
 	hub       client.Client
 	member    client.Client
 	namespace string
+
+	mu    sync.Mutex
+	known map[string]knownKeys // by the name of a Work
 }
 
 var _ apply.RivalFinder = (*rivalFinder)(nil)
@@ -54,65 +57,115 @@ func (f *rivalFinder) Find(
 		}
 		if other != nil {
 			rival.Placement = parentPlacement(other)
-			rival.Yields = hasSameBinding(mine, other) && !hasManifestOf(other, key) || yieldsByRank(mine, other, key)
+			rival.Yields = !hasManifestOf(other, key) || yieldsByRank(mine, other)
 		}
 		out = append(out, rival)
 	}
 	return out, nil
 }
 
-// splitInherited splits the stale objects of a Work into those that another Work of the same binding has now, or one of
-// another placement if both have a priority, and will take over, and the rest.
-func (f *rivalFinder) splitInherited(
-	ctx context.Context, work *placementv1beta1.Work, stale []placementv1beta1.AppliedResourceMeta,
-) (inherited, rest []placementv1beta1.AppliedResourceMeta, err error) {
-	binding := work.Labels[placementv1beta1.ParentBindingLabel]
-	if binding == "" || len(stale) == 0 {
-		return nil, stale, nil
+// claim is a manifest of another Work.
+type claim struct {
+	work, placement string
+	key             apply.Key
+}
+
+// describe names the object of a claim and who wants it.
+func (c claim) describe() string {
+	by := "Work " + c.work
+	if c.placement != "" {
+		by = "placement " + c.placement
 	}
-	options := []client.ListOption{client.InNamespace(f.namespace), client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding}}
-	_, ranked := placementv1beta1.RankOfWork(work)
-	if ranked {
-		options = options[:1]
+	return fmt.Sprintf("%s of %s", c.key, by)
+}
+
+// claims are what the Works of this cluster want of some objects and of what is in them.
+type claims struct {
+	heirs      map[apply.Key]string
+	namespaces map[string][]claim
+	kinds      map[schema.GroupKind][]claim
+}
+
+// findClaims finds which Works want some objects that a Work gives up, objects in those of them that are Namespaces, and objects
+// of the given kinds. A Work that is being deleted wants nothing, and one that only reports differences takes nothing over.
+func (f *rivalFinder) findClaims(ctx context.Context, work string, keys []apply.Key, kinds map[schema.GroupKind]bool) (claims, error) {
+	found := claims{heirs: map[apply.Key]string{}, namespaces: map[string][]claim{}, kinds: map[schema.GroupKind][]claim{}}
+	asked, namespaces := map[apply.Key]bool{}, map[string]bool{}
+	for _, key := range keys {
+		asked[key] = true
+		if key.GroupKind() == namespaceKind {
+			namespaces[key.Name] = true
+		}
 	}
 	list := &placementv1beta1.WorkList{}
-	if err = f.hub.List(ctx, list, options...); err != nil {
-		return nil, nil, fmt.Errorf("listing the Works that may take over from those of binding %s: %w", binding, err)
+	if err := f.hub.List(ctx, list, client.InNamespace(f.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return claims{}, fmt.Errorf("listing the Works that may still want what Work %s gives up: %w", work, err)
 	}
-	held := map[apply.Key]bool{}
 	for i := range list.Items {
-		heir := &list.Items[i]
-		isOther := heir.Labels[placementv1beta1.ParentBindingLabel] != binding
-		if isOther {
-			_, also := placementv1beta1.RankOfWork(heir)
-			isOther = ranked && also
+		other := &list.Items[i]
+		if !other.DeletionTimestamp.IsZero() || onlyReports(other) {
+			continue
 		}
-		if heir.Name != work.Name && heir.DeletionTimestamp.IsZero() && (isOther || hasSameBindingUID(work, heir)) {
-			for _, key := range manifestKeys(heir) {
-				held[key] = true
+		for _, key := range f.keysOf(other) {
+			c := claim{work: other.Name, placement: parentPlacement(other), key: key}
+			if asked[key] && other.Name != work {
+				found.heirs[key] = other.Name
+			}
+			if namespaces[key.Namespace] {
+				found.namespaces[key.Namespace] = append(found.namespaces[key.Namespace], c)
+			}
+			if kinds[key.GroupKind()] {
+				found.kinds[key.GroupKind()] = append(found.kinds[key.GroupKind()], c)
 			}
 		}
 	}
-	for _, item := range stale {
-		if held[apply.KeyOf(item.WorkResourceIdentifier)] {
-			inherited = append(inherited, item)
-		} else {
-			rest = append(rest, item)
-		}
-	}
-	return inherited, rest, nil
+	return found, nil
 }
 
-// yieldsByRank tells whether a Work gives an object up to one of another placement, both of which have a priority: because it has
-// it no more, or because the other placement takes it over. The hub has decided that, and takes the object out of the
-// Work that yields.
-func yieldsByRank(mine, other *placementv1beta1.Work, key apply.Key) bool {
+// onlyReports tells whether a Work writes nothing to the cluster.
+func onlyReports(work *placementv1beta1.Work) bool {
+	return placementv1beta1.EffectiveApplyStrategy(work.Spec.ApplyStrategy).Type == placementv1beta1.ApplyStrategyTypeReportDiff
+}
+
+// knownKeys are the objects that a version of a Work has manifests of.
+type knownKeys struct {
+	uid        types.UID
+	generation int64
+	keys       []apply.Key
+}
+
+// keysOf returns the objects that a Work has manifests of. It remembers them: when many Works end together, each looks into all
+// others.
+func (f *rivalFinder) keysOf(work *placementv1beta1.Work) []apply.Key {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.known[work.Name]
+	if known.uid != work.UID || known.generation != work.Generation || known.keys == nil {
+		known = knownKeys{uid: work.UID, generation: work.Generation, keys: manifestKeys(work)}
+		if f.known == nil {
+			f.known = map[string]knownKeys{}
+		}
+		f.known[work.Name] = known
+	}
+	return known.keys
+}
+
+// forget drops what is remembered of a Work that is gone.
+func (f *rivalFinder) forget(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.known, name)
+}
+
+// yieldsByRank tells whether a Work gives an object up to one of another placement, both of which have a priority: the hub has
+// decided that, and takes the object out of the Work that yields.
+func yieldsByRank(mine, other *placementv1beta1.Work) bool {
 	if mine == nil {
 		return false
 	}
 	rank, ok := placementv1beta1.RankOfWork(mine)
 	of, also := placementv1beta1.RankOfWork(other)
-	return ok && also && (!hasManifestOf(other, key) || rank.TakesFrom(of))
+	return ok && also && rank.TakesFrom(of)
 }
 
 // readWork returns a Work of the namespace, nil if there is none.
@@ -134,18 +187,6 @@ func parentPlacement(work *placementv1beta1.Work) string {
 		return namespace + "/" + name
 	}
 	return name
-}
-
-func hasSameBinding(a, b *placementv1beta1.Work) bool {
-	binding := b.Labels[placementv1beta1.ParentBindingLabel]
-	return a != nil && binding != "" && a.Labels[placementv1beta1.ParentBindingLabel] == binding
-}
-
-// hasSameBindingUID tells whether two Works are of the very same binding, and not of bindings that
-// had the same name one after the other. A binding that was deleted and created again takes nothing
-// over.
-func hasSameBindingUID(a, b *placementv1beta1.Work) bool {
-	return a.Annotations[placementv1beta1.BindingUIDAnnotation] == b.Annotations[placementv1beta1.BindingUIDAnnotation]
 }
 
 // hasManifestOf tells whether a Work has a manifest of an object and is not being deleted.

@@ -1,0 +1,228 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+)
+
+// ending is why objects of a Work end.
+type ending struct {
+	work    string
+	end     end
+	abandon bool
+	// owner is the AppliedWork that owns the objects.
+	owner metav1.OwnerReference
+}
+
+// endObjects deals with objects that a Work does not want any more, as decideFate says. It returns those that are not gone, handed
+// over or left to the cluster yet.
+func (r *Reconciler) endObjects(ctx context.Context, why ending, items []placementv1beta1.AppliedResourceMeta) ([]remnant, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	found, err := r.findClaimsOn(ctx, why, items)
+	if err != nil {
+		return asRemnants(items), err
+	}
+	mine := uidsOf(items)
+	left, err := disposeInWaves(items, func(item placementv1beta1.AppliedResourceMeta) (remnant, bool, error) {
+		return r.endObject(ctx, why, item, found, mine)
+	})
+	r.memories.markHolding(why.work, slices.ContainsFunc(left, func(l remnant) bool { return l.reason == placementv1beta1.ReasonInUse }))
+	return left, err
+}
+
+// findClaimsOn finds what other Works want of these objects. Nobody wants anything of a cluster that leaves.
+func (r *Reconciler) findClaimsOn(ctx context.Context, why ending, items []placementv1beta1.AppliedResourceMeta) (claims, error) {
+	if why.end == endLeave {
+		return claims{}, nil
+	}
+	keys, kinds := make([]apply.Key, 0, len(items)), map[schema.GroupKind]bool{}
+	for _, item := range items {
+		key := apply.KeyOf(item.WorkResourceIdentifier)
+		keys = append(keys, key)
+		if kind, ok := r.definedKind(key); ok {
+			kinds[kind] = true
+		}
+	}
+	return r.rivals.findClaims(ctx, why.work, keys, kinds)
+}
+
+// definedKind is the kind that a CustomResourceDefinition defines, if the cluster serves it.
+func (r *Reconciler) definedKind(definition apply.Key) (schema.GroupKind, bool) {
+	plural, group, ok := strings.Cut(definition.Name, ".")
+	if definition.GroupKind() != definitionKind || !ok {
+		return schema.GroupKind{}, false
+	}
+	kind, err := r.Mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: plural})
+	return kind.GroupKind(), err == nil
+}
+
+func (r *Reconciler) endObject(
+	ctx context.Context, why ending, item placementv1beta1.AppliedResourceMeta, found claims, mine map[types.UID]bool,
+) (remnant, bool, error) {
+	id := item.WorkResourceIdentifier
+	key := apply.KeyOf(id)
+	d := departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key]}
+	left := remnant{item: item}
+	if holdsOthers(d.kind) && decideFate(d) == fateRemove {
+		live, err := r.engine.FindRemovable(ctx, id, why.owner)
+		if err != nil {
+			return left, false, err
+		}
+		if live != nil {
+			if d.residents, err = r.findResidents(ctx, why, live, found, mine); err != nil {
+				return left, false, fmt.Errorf("finding out what others have in %s: %w", key, err)
+			}
+		}
+	}
+	var gone bool
+	var err error
+	switch decideFate(d) {
+	case fateHandOver:
+		if gone, err = r.engine.HandOver(ctx, id, why.owner); !gone && err == nil {
+			r.wakeHeir(d.heir, item)
+			left.reason = placementv1beta1.ReasonWaitingForHandover
+			left.message = fmt.Sprintf("%s is wanted by Work %s too, which has not taken it over yet", key, d.heir)
+		}
+	case fateRelease:
+		gone, err = r.engine.Disown(ctx, id, why.owner)
+	case fateHold:
+		left.reason, left.message = placementv1beta1.ReasonInUse, heldMessage(key, d.residents)
+	default:
+		gone, err = r.engine.Remove(ctx, id, why.owner)
+	}
+	return left, gone, err
+}
+
+// wakeHeir has a Work look at once at an object that it can take over now.
+func (r *Reconciler) wakeHeir(heir string, item placementv1beta1.AppliedResourceMeta) {
+	if gvr, ok := resourceOf(item.WorkResourceIdentifier); ok {
+		r.enqueueAfterEvent(heir, objectRef{gvr: gvr, name: types.NamespacedName{Namespace: item.Namespace, Name: item.Name}})
+	}
+}
+
+// namedResidents is how many objects of others a message names.
+const namedResidents = 5
+
+// heldMessage says why a Namespace or a definition is not removed, and what to do.
+func heldMessage(key apply.Key, residents []string) string {
+	named := strings.Join(residents[:min(len(residents), namedResidents)], ", ")
+	if len(residents) > namedResidents {
+		named += ", and more"
+	}
+	what := "in it"
+	if key.GroupKind() == definitionKind {
+		what = "of its kind"
+	}
+	return fmt.Sprintf("%s is not removed, as others have objects %s, which would go with it: %s. It is removed once they are gone; "+
+		"or annotate it on the cluster with %s=%s to let them go as well", key, what, named,
+		placementv1beta1.RemoveContentAnnotation, placementv1beta1.LabelValueTrue)
+}
+
+// findResidents names the objects of others in a Namespace or of a kind that is defined, as many as a message names and one more.
+// An annotation on the object lets those of the cluster go with it, but not those that another Work wants.
+func (r *Reconciler) findResidents(
+	ctx context.Context, why ending, live *unstructured.Unstructured, found claims, mine map[types.UID]bool,
+) ([]string, error) {
+	var named []string
+	key := apply.Key{Kind: live.GetKind(), Group: live.GroupVersionKind().Group, Name: live.GetName()}
+	wanted := found.namespaces[live.GetName()]
+	if key.GroupKind() == definitionKind {
+		kind, _ := r.definedKind(key)
+		wanted = found.kinds[kind]
+	}
+	for _, c := range wanted {
+		named = append(named, c.describe())
+	}
+	if len(named) > 0 || live.GetAnnotations()[placementv1beta1.RemoveContentAnnotation] == placementv1beta1.LabelValueTrue {
+		return named[:min(len(named), namedResidents+1)], nil
+	}
+	err := r.contents.visit(ctx, live, func(kind schema.GroupKind, object *metav1.PartialObjectMetadata) (bool, error) {
+		owner, resides, err := r.residentOwner(ctx, why, kind, object, mine)
+		if err != nil {
+			return false, err
+		}
+		if resides {
+			key := apply.Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.Namespace, Name: object.Name}
+			named = append(named, key.String()+" of "+owner)
+		}
+		return len(named) <= namedResidents, nil
+	})
+	return named, err
+}
+
+// residentOwner tells whether an object in a Namespace or of a defined kind is another's that would be lost, and whose. What the
+// ending Works have placed is not; nor is what a controller made for something else that is looked at as well.
+func (r *Reconciler) residentOwner(
+	ctx context.Context, why ending, kind schema.GroupKind, object *metav1.PartialObjectMetadata, mine map[types.UID]bool,
+) (string, bool, error) {
+	const cluster = "the cluster"
+	if !object.DeletionTimestamp.IsZero() || kind != claimKind && placementv1beta1.IsByProduct(kind, object) {
+		return "", false, nil
+	}
+	others := false
+	for _, ref := range object.OwnerReferences {
+		switch {
+		case ref.UID == why.owner.UID || mine[ref.UID]:
+			return "", false, nil
+		case !apply.IsAppliedWork(ref):
+			others = true
+		default:
+			ends, err := r.endsToo(ctx, why, ref.Name)
+			return "AppliedWork " + ref.Name, !ends, err
+		}
+	}
+	return cluster, !others || object.Namespace == "", nil
+}
+
+// endsToo tells whether another AppliedWork wants nothing of what is looked at: its Work is known, and what that wants is among the
+// claims; or the cluster leaves with all Works of this fleet.
+func (r *Reconciler) endsToo(ctx context.Context, why ending, name string) (bool, error) {
+	if why.end != endLeave {
+		work, err := r.rivals.readWork(ctx, name)
+		return work != nil, err
+	}
+	applied := &placementv1beta1.AppliedWork{}
+	if err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied); err != nil {
+		return false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
+	}
+	return applied.Spec.WorkNamespace == r.Namespace, nil
+}
+
+func uidsOf(items []placementv1beta1.AppliedResourceMeta) map[types.UID]bool {
+	out := map[types.UID]bool{}
+	for _, item := range items {
+		if item.UID != "" {
+			out[item.UID] = true
+		}
+	}
+	return out
+}
+
+func asRemnants(items []placementv1beta1.AppliedResourceMeta) []remnant {
+	out := make([]remnant, 0, len(items))
+	for _, item := range items {
+		out = append(out, remnant{item: item})
+	}
+	return out
+}
+
+func itemsOf(left []remnant) []placementv1beta1.AppliedResourceMeta {
+	var out []placementv1beta1.AppliedResourceMeta
+	for _, l := range left {
+		out = append(out, l.item)
+	}
+	return out
+}
+

@@ -1,0 +1,309 @@
+package work
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	discoveryfake "k8s.io/client-go/discovery/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const namespaceManifest = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`
+
+// namespaceWork is a Work of a placement with a Namespace and ConfigMaps in it.
+func namespaceWork(name string, maps ...string) *placementv1beta1.Work {
+	work := manifestWork(name, maps...)
+	work.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "crp-" + name, placementv1beta1.ParentBindingLabel: "crp-" + name + "-one"}
+	namespace := placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(namespaceManifest)}}
+	work.Spec.Workload.Manifests = append([]placementv1beta1.Manifest{namespace}, work.Spec.Workload.Manifests...)
+	return work
+}
+
+// has lets the member have objects besides those that are placed, as the agent's metadata client and discovery see them.
+func (a *agent) has(objects ...*metav1.PartialObjectMetadata) {
+	scheme := metadatafake.NewTestScheme()
+	_ = metav1.AddMetaToScheme(scheme)
+	var listed []runtime.Object
+	for _, o := range objects {
+		listed = append(listed, o)
+	}
+	a.contents.metadata = metadatafake.NewSimpleMetadataClient(scheme, listed...)
+	verbs := metav1.Verbs{"list", "delete"}
+	a.contents.discovery = &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
+		GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: verbs},
+			{Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true, Verbs: verbs},
+			{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true, Verbs: verbs},
+			{Name: "events", Kind: "Event", Namespaced: true, Verbs: verbs},
+		},
+	}}}}
+}
+
+func metadataOf(kind, name string, change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name},
+	}
+	for _, c := range change {
+		c(o)
+	}
+	return o
+}
+
+// hasNamespace reads the Namespace, if it is there.
+func (a *agent) hasNamespace(t *testing.T, into *corev1.Namespace) bool {
+	t.Helper()
+	err := a.member.Get(t.Context(), client.ObjectKey{Name: "n"}, into)
+	require.NoError(t, client.IgnoreNotFound(err))
+	return err == nil
+}
+
+func (a *agent) pending(t *testing.T, work string) *metav1.Condition {
+	t.Helper()
+	return meta.FindStatusCondition(a.work(t, work).Status.Conditions, placementv1beta1.ConditionTypeRemovalPending)
+}
+
+// deleteAndWait deletes a Work and has the agent look at it until the status tells what takes long.
+func (a *agent) deleteAndWait(t *testing.T, name string) {
+	t.Helper()
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, name)))
+	a.mustReconcile(t, name)
+	a.clock.SetTime(a.clock.Now().Add(removalPatience))
+	a.mustReconcile(t, name)
+}
+
+func TestANamespaceInWhichOthersHaveObjectsIsNotRemoved(t *testing.T) {
+	mine := func(o *metav1.PartialObjectMetadata) {
+		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: placementv1beta1.GroupVersion.String(), Kind: "AppliedWork", Name: "one", UID: "uid-one"}}
+	}
+	by := func(manager string) func(o *metav1.PartialObjectMetadata) {
+		return func(o *metav1.PartialObjectMetadata) {
+			o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		has  []*metav1.PartialObjectMetadata
+		says string // empty if the Namespace is removed
+	}{
+		"nothing is in it": {},
+		"what is placed is in it, and what every cluster makes": {has: []*metav1.PartialObjectMetadata{
+			metadataOf("ConfigMap", "a", mine), metadataOf("ConfigMap", "kube-root-ca.crt"), metadataOf("ServiceAccount", "default"), metadataOf("Event", "e"),
+			metadataOf("ConfigMap", "istio-ca-root-cert"), metadataOf("ConfigMap", "made", by("kube-controller-manager")),
+		}},
+		"a ConfigMap of the cluster is in it": {
+			has: []*metav1.PartialObjectMetadata{metadataOf("ConfigMap", "local", by("kubectl"))}, says: "ConfigMap n/local of the cluster",
+		},
+		"a claim that a controller made is in it": {
+			has:  []*metav1.PartialObjectMetadata{metadataOf("PersistentVolumeClaim", "data-db-0", by("kube-controller-manager"))},
+			says: "PersistentVolumeClaim n/data-db-0 of the cluster",
+		},
+		"an object of another fleet is in it": {has: []*metav1.PartialObjectMetadata{metadataOf("ConfigMap", "c", func(o *metav1.PartialObjectMetadata) {
+			o.OwnerReferences = []metav1.OwnerReference{{APIVersion: placementv1beta1.GroupVersion.String(), Kind: "AppliedWork", Name: "other", UID: "u"}}
+		})}, says: "ConfigMap n/c of AppliedWork other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, []client.Object{namespaceWork("one", "a")}, nil)
+			a.mustReconcile(t, "one")
+			a.has(tc.has...)
+			if tc.says == "" {
+				require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "one")))
+				assert.Contains(t, a.mustReconcile(t, "one"), "member delete Namespace n")
+				return
+			}
+			a.deleteAndWait(t, "one")
+			require.True(t, a.hasNamespace(t, &corev1.Namespace{}))
+			assert.False(t, a.hasConfigMap(t, "a"), "the rest is removed")
+			c := a.pending(t, "one")
+			require.NotNil(t, c)
+			assert.Equal(t, placementv1beta1.ReasonInUse, c.Reason)
+			assert.Contains(t, c.Message, "Namespace n is not removed, as others have objects in it, which would go with it: "+tc.says)
+
+			a.has()
+			a.mustReconcile(t, "one")
+			assert.False(t, a.hasNamespace(t, &corev1.Namespace{}), "it goes once they are gone")
+		})
+	}
+}
+
+func TestACluterThatLeavesKeepsANamespaceWithItsOwnObjects(t *testing.T) {
+	a := newAgent(t, []client.Object{namespaceWork("one", "a")}, nil)
+	a.mustReconcile(t, "one")
+	a.has(metadataOf("ConfigMap", "local"))
+	require.NoError(t, a.SetMode(t.Context(), ModeLeave))
+	a.mustReconcile(t, "one")
+	namespace := &corev1.Namespace{}
+	require.True(t, a.hasNamespace(t, namespace))
+	assert.Empty(t, namespace.OwnerReferences, "it is the cluster's from now on")
+	names, err := a.Remaining(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, names, "the leaving does not wait")
+}
+
+func TestTheOwnerOfAClusterLetsANamespaceGoWithWhatIsInIt(t *testing.T) {
+	a := newAgent(t, []client.Object{namespaceWork("one")}, nil)
+	a.mustReconcile(t, "one")
+	a.has(metadataOf("ConfigMap", "local"))
+	namespace := &corev1.Namespace{}
+	require.True(t, a.hasNamespace(t, namespace))
+	namespace.Annotations[placementv1beta1.RemoveContentAnnotation] = "true"
+	require.NoError(t, a.member.Update(t.Context(), namespace))
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "one")))
+	assert.Contains(t, a.mustReconcile(t, "one"), "member delete Namespace n")
+}
+
+func TestTheEndOfOnePlacementKeepsWhatAnotherHasInItsNamespace(t *testing.T) {
+	t.Run("both have the Namespace: it is handed over", func(t *testing.T) {
+		a := newAgent(t, []client.Object{namespaceWork("one", "a"), namespaceWork("two", "b")}, nil)
+		a.mustReconcile(t, "one")
+		a.mustReconcile(t, "two")
+		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "one")))
+		for _, name := range []string{"one", "two", "one"} {
+			a.afterRetryDelay().mustReconcile(t, name)
+		}
+		namespace := &corev1.Namespace{}
+		require.True(t, a.hasNamespace(t, namespace))
+		require.Len(t, namespace.OwnerReferences, 1)
+		assert.Equal(t, "two", namespace.OwnerReferences[0].Name)
+		assert.True(t, a.hasConfigMap(t, "b"))
+		assert.NotContains(t, a.writes, "member delete Namespace n")
+	})
+	t.Run("one has it alone: it stays until the other ends as well", func(t *testing.T) {
+		other := manifestWork("two", "b")
+		other.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.ParentNamespaceLabel: "n"}
+		a := newAgent(t, []client.Object{namespaceWork("one"), other}, nil)
+		a.mustReconcile(t, "one")
+		a.mustReconcile(t, "two")
+		a.deleteAndWait(t, "one")
+		c := a.pending(t, "one")
+		require.NotNil(t, c)
+		assert.Contains(t, c.Message, "ConfigMap n/b of placement n/web")
+		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "two")))
+		a.mustReconcile(t, "two")
+		a.mustReconcile(t, "one")
+		assert.False(t, a.hasNamespace(t, &corev1.Namespace{}))
+	})
+	t.Run("the Work itself still has objects in it", func(t *testing.T) {
+		a := newAgent(t, []client.Object{namespaceWork("one", "a")}, nil)
+		a.mustReconcile(t, "one")
+		a.setManifests(t, "one", mapManifests("a"))
+		a.mustReconcile(t, "one")
+		assert.True(t, a.hasNamespace(t, &corev1.Namespace{}))
+		assert.True(t, a.hasConfigMap(t, "a"))
+	})
+}
+
+func TestARemovalThatIsRefusedIsTold(t *testing.T) {
+	refuse := func(write string) error {
+		if write == "member delete ConfigMap a" {
+			return apierrors.NewForbidden(corev1.Resource("configmaps"), "a", errors.New("the policy says so"))
+		}
+		return nil
+	}
+	t.Run("of an object that has left the Work", func(t *testing.T) {
+		a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+		a.mustReconcile(t, "w")
+		a.fail = refuse
+		a.setManifests(t, "w", mapManifests("b"))
+		_, _, err := a.reconcileByName(t, "w")
+		require.Error(t, err, "it is tried again")
+		c := a.pending(t, "w")
+		require.NotNil(t, c)
+		assert.Equal(t, placementv1beta1.ReasonRemovalRefused, c.Reason)
+		assert.Contains(t, c.Message, "ConfigMap n/a is still there, as the API server of the cluster refuses: ")
+		assert.Contains(t, c.Message, "the policy says so")
+		a.fail = func(string) error { return nil }
+		a.mustReconcile(t, "w")
+		assert.Nil(t, a.pending(t, "w"), "nothing is said of it once it is gone")
+		assert.False(t, a.hasConfigMap(t, "a"))
+	})
+	t.Run("of an object of a deleted Work", func(t *testing.T) {
+		a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+		a.mustReconcile(t, "w")
+		a.fail = refuse
+		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+		_, _, err := a.reconcileByName(t, "w")
+		require.Error(t, err)
+		require.NotNil(t, a.pending(t, "w"))
+		assert.Contains(t, a.pending(t, "w").Message, "the policy says so")
+		assert.False(t, a.hasConfigMap(t, "b"))
+	})
+}
+
+func TestWhatARemovalWaitsForIsToldOnceItTakesLong(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustReconcile(t, "w")
+	stuck := &corev1.ConfigMap{}
+	require.True(t, a.readMember(t, stuck, "a"))
+	stuck.Finalizers = []string{"example.com/hold"}
+	require.NoError(t, a.member.Update(t.Context(), stuck))
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	_, result, err := a.reconcileByName(t, "w")
+	require.NoError(t, err)
+	assert.Nil(t, a.pending(t, "w"), "most removals are quick")
+	assert.Equal(t, removalPatience, result.RequeueAfter)
+	a.clock.SetTime(a.clock.Now().Add(removalPatience))
+	a.mustReconcile(t, "w")
+	require.NotNil(t, a.pending(t, "w"))
+	assert.Equal(t, placementv1beta1.ReasonWaitingForFinalizers, a.pending(t, "w").Reason)
+	assert.Contains(t, a.pending(t, "w").Message, "ConfigMap n/a is being deleted and waits for its finalizers: example.com/hold")
+}
+
+func TestWhatIsKeptBecauseANeighbourFailsIsTold(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustReconcile(t, "w")
+	a.fail = func(write string) error {
+		if write == "member create ConfigMap b" {
+			return apierrors.NewForbidden(corev1.Resource("configmaps"), "b", errors.New("quota"))
+		}
+		return nil
+	}
+	a.setManifests(t, "w", mapManifests("b"))
+	a.mustReconcile(t, "w")
+	a.clock.SetTime(a.clock.Now().Add(time.Minute))
+	a.mustReconcile(t, "w")
+	require.NotNil(t, a.pending(t, "w"))
+	assert.Equal(t, placementv1beta1.ReasonRemovalHeldBack, a.pending(t, "w").Reason)
+	assert.Contains(t, a.pending(t, "w").Message, "ConfigMap n/a is not removed while another manifest of the same Work fails")
+}
+
+func TestAClaimThatLeavesAWorkStaysOnTheCluster(t *testing.T) {
+	claim := placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(
+		`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"namespace":"n","name":"data-db-0"}}`)}}
+	work := manifestWork("w", "a")
+	work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, claim)
+	a := newAgent(t, []client.Object{work}, nil)
+	a.mustReconcile(t, "w")
+	a.setManifests(t, "w", mapManifests("a"))
+	a.mustReconcile(t, "w")
+	kept := &corev1.PersistentVolumeClaim{}
+	require.True(t, a.readMember(t, kept, "data-db-0"))
+	assert.Empty(t, kept.OwnerReferences, "nobody collects it")
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	a.mustReconcile(t, "w")
+	assert.True(t, a.readMember(t, kept, "data-db-0"), "it is the cluster's from then on")
+}
+
+func TestTheConditionNamesWhatMattersFirst(t *testing.T) {
+	var left []remnant
+	for i := range 7 {
+		left = append(left, remnant{reason: placementv1beta1.ReasonWaitingForFinalizers, message: fmt.Sprintf("object %d waits", i)})
+	}
+	left = append(left, remnant{reason: placementv1beta1.ReasonRemovalRefused, message: "one is refused"}, remnant{})
+	c := removalCondition(left, 3)
+	require.NotNil(t, c)
+	assert.Equal(t, placementv1beta1.ReasonRemovalRefused, c.Reason)
+	assert.Equal(t, "one is refused; object 0 waits; object 1 waits; object 2 waits; object 3 waits; and 3 more objects", c.Message)
+	assert.Nil(t, removalCondition([]remnant{{}}, 3), "what has only begun is not told")
+}

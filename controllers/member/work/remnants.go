@@ -1,0 +1,171 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+)
+
+const (
+	// removalPatience is how long a removal may take before the status says what it waits for.
+	removalPatience = 10 * time.Second
+	// namedRemnants is how many objects the condition names.
+	namedRemnants = 5
+)
+
+// remnant is an object that a Work does not want any more and that is still there.
+type remnant struct {
+	item placementv1beta1.AppliedResourceMeta
+	// reason and message say why it is still there; empty if its removal has only begun.
+	reason, message string
+}
+
+// severity orders reasons: what a user has to see first comes first.
+var severity = []string{
+	placementv1beta1.ReasonRemovalRefused, placementv1beta1.ReasonInUse, placementv1beta1.ReasonWaitingForFinalizers,
+	placementv1beta1.ReasonRemovalHeldBack, placementv1beta1.ReasonWaitingForHandover,
+}
+
+// removalCondition names the objects that are still there, and why; nil if there is nothing to say. It is pure.
+func removalCondition(left []remnant, generation int64) *metav1.Condition {
+	told := slices.DeleteFunc(slices.Clone(left), func(l remnant) bool { return l.reason == "" })
+	if len(told) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(told, func(a, b remnant) int {
+		if order := slices.Index(severity, a.reason) - slices.Index(severity, b.reason); order != 0 {
+			return order
+		}
+		return strings.Compare(a.message, b.message)
+	})
+	var messages []string
+	for _, l := range told[:min(len(told), namedRemnants)] {
+		messages = append(messages, l.message)
+	}
+	if more := len(told) - namedRemnants; more > 0 {
+		messages = append(messages, fmt.Sprintf("and %d more objects", more))
+	}
+	return &metav1.Condition{
+		Type: placementv1beta1.ConditionTypeRemovalPending, Status: metav1.ConditionTrue, Reason: told[0].reason,
+		Message: strings.Join(messages, "; "), ObservedGeneration: generation,
+	}
+}
+
+// withRemoval adds what is still to be removed to the conditions of a Work, or takes it out. It is pure.
+func withRemoval(conditions, previous []metav1.Condition, left []remnant, generation int64, now metav1.Time) []metav1.Condition {
+	out := slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {
+		return c.Type == placementv1beta1.ConditionTypeRemovalPending
+	})
+	if pending := removalCondition(left, generation); pending != nil {
+		out = append(out, placementv1beta1.KeepTransitionTimes(previous, []metav1.Condition{*pending}, now)...)
+	}
+	return out
+}
+
+// refusedRemnant says that the API server of the member refuses a removal; the reason is empty if it gave no answer.
+func refusedRemnant(item placementv1beta1.AppliedResourceMeta, err error) remnant {
+	l := remnant{item: item}
+	if status := apierrors.APIStatus(nil); !errors.As(err, &status) || apierrors.IsConflict(err) {
+		return l
+	}
+	l.reason = placementv1beta1.ReasonRemovalRefused
+	l.message = fmt.Sprintf("%s is still there, as the API server of the cluster refuses: %v. It is tried again until it is allowed; "+
+		"change what refuses it on the cluster, or remove the object there", apply.KeyOf(item.WorkResourceIdentifier), err)
+	return l
+}
+
+// heldBackRemnants says that objects stay because a manifest of the same Work fails, or is not available yet.
+func heldBackRemnants(items []placementv1beta1.AppliedResourceMeta, why string) []remnant {
+	out := make([]remnant, 0, len(items))
+	for _, item := range items {
+		out = append(out, remnant{item: item, reason: placementv1beta1.ReasonRemovalHeldBack, message: fmt.Sprintf(
+			"%s is not removed while %s; it is removed once that is mended", apply.KeyOf(item.WorkResourceIdentifier), why)})
+	}
+	return out
+}
+
+// describeWaiting says what an object that is being deleted waits for. It is pure.
+func describeWaiting(item placementv1beta1.AppliedResourceMeta, live *unstructured.Unstructured) remnant {
+	key := apply.KeyOf(item.WorkResourceIdentifier)
+	l := remnant{item: item, reason: placementv1beta1.ReasonWaitingForFinalizers}
+	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+		l.message = fmt.Sprintf("%s is being deleted and waits for its finalizers: %s. The controllers that set them have to run on the cluster; "+
+			"if none does, remove the finalizers there", key, strings.Join(finalizers, ", "))
+		return l
+	}
+	l.message = fmt.Sprintf("%s is being deleted on the cluster", key)
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		if text, _ := condition["message"].(string); condition["status"] == string(metav1.ConditionTrue) && text != "" {
+			l.message += "; " + text
+		}
+	}
+	return l
+}
+
+// remnantsSince remembers since when objects are to go, so that only what takes long is told.
+type remnantsSince map[apply.Key]time.Time
+
+// note records which objects are left, and returns those that have been for long, or whose removal is refused.
+func (s *remnantsSince) note(left []remnant, now time.Time) []remnant {
+	next, told := remnantsSince{}, []remnant(nil)
+	for _, l := range left {
+		key := apply.KeyOf(l.item.WorkResourceIdentifier)
+		since, known := (*s)[key]
+		if !known {
+			since = now
+		}
+		next[key] = since
+		if l.reason == placementv1beta1.ReasonRemovalRefused || now.Sub(since) >= removalPatience {
+			told = append(told, l)
+		}
+	}
+	*s = next
+	return told
+}
+
+// noteRemnants records what is left of a Work, and returns what is to be told of it, with what the cluster says about it.
+func (r *Reconciler) noteRemnants(ctx context.Context, mem *memory, left []remnant) []remnant {
+	told := mem.remnants.note(left, r.Clock.Now())
+	for i, l := range told {
+		if l.reason != "" {
+			continue
+		}
+		if live, err := r.engine.Find(ctx, l.item.WorkResourceIdentifier); err == nil && live != nil && live.GetDeletionTimestamp() != nil {
+			told[i] = describeWaiting(l.item, live)
+		}
+	}
+	mem.told = told
+	return told
+}
+
+// reportRemnants writes what is still there of a Work that is being deleted.
+func (r *Reconciler) reportRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) error {
+	told := r.noteRemnants(ctx, mem, left)
+	status := r.lastStatus(work, mem)
+	if len(told) == 0 && meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeRemovalPending) == nil {
+		return nil
+	}
+	status.Conditions = withRemoval(status.Conditions, status.Conditions, told, work.Generation, r.currentTime())
+	return r.writeStatus(ctx, work, mem, status)
+}
+
+// delayUntilNextLook is how long to wait before what is left is looked at again.
+func delayUntilNextLook(left int, told []remnant) time.Duration {
+	if len(told) < left {
+		return removalPatience
+	}
+	return removalResync
+}
