@@ -56,6 +56,9 @@ func BindingConditions(binding placementv1beta1.BindingObject, works []placement
 			placementv1beta1.ReasonAllWorkSynced, "All of the works are synchronized to the latest"))
 		wanted = append(wanted, reportedConditions(binding, current)...)
 	}
+	if pending := RemovalPending(works); pending != nil {
+		wanted = append(wanted, *pending)
+	}
 	for i := range wanted {
 		wanted[i].ObservedGeneration = binding.GetGeneration()
 	}

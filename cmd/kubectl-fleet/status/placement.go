@@ -87,6 +87,9 @@ func PlacementState(p hub.Placement) (updaterun.Phase, string) {
 // rolloutState says how far the rollout of a placement is, whatever is held of it.
 func rolloutState(p hub.Placement) (updaterun.Phase, string) {
 	if !p.Object.GetDeletionTimestamp().IsZero() {
+		if pending := p.Condition(placementv1beta1.ConditionTypeRemovalPending); pending != nil {
+			return updaterun.PhaseDeleting, pending.Message
+		}
 		return updaterun.PhaseDeleting, ""
 	}
 	scheduled := p.Current(placementv1beta1.ConditionTypeScheduled)
@@ -162,6 +165,7 @@ func stepsOf(p hub.Placement) []tree.Node {
 		{Name: placementv1beta1.ConditionTypeKindsHeld, State: updaterun.PhaseStopped},
 		{Name: placementv1beta1.ConditionTypeDependenciesMissing, State: updaterun.PhaseStuck},
 		{Name: placementv1beta1.ConditionTypeResourcesLeftOut, State: updaterun.PhaseWaiting},
+		{Name: placementv1beta1.ConditionTypeRemovalPending, State: updaterun.PhaseStuck},
 		{Name: placementv1beta1.ConditionTypeUpdateRunHeld, State: updaterun.PhaseWaiting},
 	} {
 		if c := p.Condition(held.Name); c != nil && c.Status == metav1.ConditionTrue {
@@ -196,6 +200,9 @@ func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, upd
 	var count updaterun.Counts
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		node := clusterNode(entries[name])
+		if binding, bound := facts.Bindings[name]; bound && placementv1beta1.IsDeleting(binding.Object) {
+			node = OnCluster(binding)
+		}
 		count.Count(node.State)
 		nodes = append(nodes, node)
 	}
@@ -246,6 +253,9 @@ func OnCluster(binding hub.Binding) tree.Node {
 	node := clusterNode(entryOf(binding))
 	if placementv1beta1.IsDeleting(binding.Object) || !placementv1beta1.IsLiveBinding(binding.Object) {
 		node.State, node.Detail = updaterun.PhaseDeleting, "it leaves the cluster"
+		if said := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
+			node.Detail = about(said)
+		}
 	}
 	return node
 }
@@ -269,7 +279,7 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 	default:
 		node.State, node.Detail, node.Start = updaterun.PhaseRunning, about(held), held.LastTransitionTime.Time
 	}
-	node.Detail = cmp.Or(node.Detail, heldBack(entry))
+	node.Detail = cmp.Or(node.Detail, heldBack(entry), stillThere(entry))
 	for _, finding := range []struct {
 		number int
 		what   string
@@ -288,6 +298,14 @@ func heldBack(entry placementv1beta1.PerClusterPlacementStatus) string {
 		return ""
 	}
 	return started.Message
+}
+
+// stillThere says which objects that are not wanted any more are still on a cluster; nothing if there are none.
+func stillThere(entry placementv1beta1.PerClusterPlacementStatus) string {
+	if said := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
+		return about(said)
+	}
+	return ""
 }
 
 // ended says that the last step is there.

@@ -211,6 +211,9 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 		return 0, err
 	}
 	if remaining > 0 {
+		if err := r.reportRemoval(ctx, binding); err != nil {
+			return 0, err
+		}
 		if wait, waits, err := r.waitForSilentMember(ctx, binding, member, remaining); err != nil || waits {
 			return wait, err
 		}
@@ -236,6 +239,19 @@ func (r *Reconciler) isHeldWithNamespace(ctx context.Context, binding placementv
 		return false, err
 	}
 	return safetycatch.HoldsWithNamespace(ctx, r.live, placement)
+}
+
+// reportRemoval writes what the Works of a binding that is being deleted say of objects that are still there.
+func (r *Reconciler) reportRemoval(ctx context.Context, binding placementv1beta1.BindingObject) error {
+	works, err := r.works.Of(ctx, binding)
+	if err != nil {
+		return err
+	}
+	status := *binding.GetBindingStatus()
+	if status.Conditions = workmodel.WithRemoval(binding, works, metav1.NewTime(r.clock.Now())); apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
+		return nil
+	}
+	return fencedwrite.ReplaceStatus(ctx, r.client, binding, status)
 }
 
 // isSuspended says that the Works of a binding stay as they are, because its placement suspends the cluster. Neither the

@@ -118,6 +118,9 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 		}
 		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}
+	if said := removalOn(p.binding); said != nil {
+		conditions = append(conditions, *said)
+	}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Placement.GetGeneration()
 	}

@@ -50,6 +50,7 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1b
 		return 0, err
 	}
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(len(bindings), false, r.clock.Since(now)))
+	r.emitRemoval(placement, status)
 	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeDeleting)
 	after := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeDeleting)
 	if after.Reason == placementv1beta1.ReasonWaitingForSilentClusters && (before == nil || before.Reason != after.Reason) {
@@ -92,14 +93,20 @@ func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1
 	}
 	said := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeDeleting, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonCleaningUp,
-		Message:            fmt.Sprintf("Waiting until what was placed is removed from %d cluster(s): %s", len(waiting), joinLimited(waiting)),
-		ObservedGeneration: facts.Placement.GetGeneration(),
+		Message: fmt.Sprintf("Waiting until what was placed is removed from %d cluster(s): %s", len(waiting), joinLimited(waiting)),
 	}
 	if len(quiet) > 0 {
 		said.Reason = placementv1beta1.ReasonWaitingForSilentClusters
 		said.Message += fmt.Sprintf(". Of them, %d have not been heard of and are not waited for for ever: %s", len(quiet), joinLimited(quiet))
 	}
-	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, []metav1.Condition{said}, now)
+	conditions := append([]metav1.Condition{said}, removalConditions(facts)...)
+	for i := range conditions {
+		conditions[i].ObservedGeneration = facts.Placement.GetGeneration()
+	}
+	if len(conditions) > 1 {
+		conditions[0].Message = workmodel.CutMessage(said.Message+". "+conditions[1].Message, maxNote)
+	}
+	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, now)
 	return fitStatus(status)
 }
 

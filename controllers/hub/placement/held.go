@@ -137,11 +137,19 @@ func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1be
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeDependenciesMissing); note != "" {
 		r.events.Eventf(placement, nil, "Warning", "DependenciesMissing", "Select", "%s", note)
 	}
+	r.emitRemoval(placement, status)
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeResourcesLeftOut); note != "" {
 		r.events.Eventf(placement, nil, "Normal", "ResourcesLeftOut", "Select", "%s", note)
 	} else if meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) != nil &&
 		meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) == nil {
 		r.events.Eventf(placement, nil, "Normal", "NoResourcesLeftOut", "Select", "Nothing that is selected is held by other placements any more")
+	}
+}
+
+// emitRemoval tells of objects that are not wanted any more and still on a cluster.
+func (r *Reconciler) emitRemoval(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
+	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalPending); note != "" {
+		r.events.Eventf(placement, nil, "Warning", "RemovalPending", "Delete", "%s", note)
 	}
 }
 

@@ -85,6 +85,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 		conditions = append(conditions, steps...)
 	}
 	conditions = append(conditions, conditionsOnLeaving(facts, entries, view.Now.Time)...)
+	conditions = append(conditions, removalConditions(facts)...)
 	conditions = append(conditions, closedCondition(facts)...)
 	if facts.Held != nil {
 		conditions = append(conditions, heldCondition(facts.Placement, facts.Held))

@@ -90,7 +90,7 @@ type Options struct {
 	Metadata metadata.Interface
 	// Discovery knows which kinds there are in a Namespace.
 	Discovery discovery.DiscoveryInterface
-	Clock    clock.PassiveClock
+	Clock     clock.PassiveClock
 	// Log is for messages that concern no single Work.
 	Log logr.Logger
 	// Pruning says how objects that left a Work are removed.

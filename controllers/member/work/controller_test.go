@@ -84,7 +84,7 @@ func newAgent(t *testing.T, hub []client.Object, member []client.Object) *agent 
 		Namespace: testNamespace, Hub: a.hub, HubLive: a.hub, Member: a.member, Mapper: mapper,
 		Metadata:  metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
 		Discovery: &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{}},
-		Clock:    a.clock, Log: logr.Discard(),
+		Clock:     a.clock, Log: logr.Discard(),
 	})
 	require.NoError(t, a.SetMode(t.Context(), ModeApply))
 	return a

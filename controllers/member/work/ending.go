@@ -225,4 +225,3 @@ func itemsOf(left []remnant) []placementv1beta1.AppliedResourceMeta {
 	}
 	return out
 }
-

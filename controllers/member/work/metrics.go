@@ -16,6 +16,7 @@ type Metrics struct {
 	applyTime *prometheus.HistogramVec
 	works     *prometheus.CounterVec
 	manifests *prometheus.CounterVec
+	pending   *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that are not registered yet.
@@ -34,12 +35,16 @@ func NewMetrics() *Metrics {
 			Name: "fleet_manifest_processing_requests_total",
 			Help: "Manifests in those reports, by what they said.",
 		}, []string{"apply_status", "availability_status", "diff_reporting_status", "drift_detection_status", "diff_detection_status"}),
+		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleet_member_removals_pending",
+			Help: "Objects that are not wanted any more and still there, as the Works say in RemovalPending, by reason.",
+		}, []string{"reason"}),
 	}
 }
 
 // Collectors are all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.applyTime, m.works, m.manifests}
+	return []prometheus.Collector{m.applyTime, m.works, m.manifests, m.pending}
 }
 
 // observeFirstApply observes the duration of the first pass at a generation.
@@ -60,6 +65,19 @@ func (m *Metrics) countReport(status *placementv1beta1.WorkStatus) {
 		c := &status.ManifestConditions[i]
 		apply, available, diffed := conditionLabels(c.Conditions)
 		m.manifests.WithLabelValues(apply, available, diffed, foundLabel(c.DriftDetails != nil), foundLabel(c.DiffDetails != nil)).Inc()
+	}
+}
+
+// replacePending counts what a Work says now of objects that are still there, instead of what it said before.
+func (m *Metrics) replacePending(before, after []remnant) {
+	if m == nil {
+		return
+	}
+	for _, l := range before {
+		m.pending.WithLabelValues(l.reason).Dec()
+	}
+	for _, l := range after {
+		m.pending.WithLabelValues(l.reason).Inc()
 	}
 }
 

@@ -147,6 +147,8 @@ func (r *Reconciler) noteRemnants(ctx context.Context, mem *memory, left []remna
 			told[i] = describeWaiting(l.item, live)
 		}
 	}
+	told = slices.DeleteFunc(told, func(l remnant) bool { return l.reason == "" })
+	r.Metrics.replacePending(mem.told, told)
 	mem.told = told
 	return told
 }
