@@ -58,7 +58,11 @@ func (e *Engine) compareObject(ctx context.Context, req Request, live *unstructu
 	wanted, err := e.dryRunPatch(ctx, desired, live, patch, serverSide)
 	switch {
 	case err == nil:
-		return Findings{Report: compare.Objects(manifest, wanted, live)}, nil
+		report := compare.Objects(manifest, wanted, live)
+		if report.Empty() && req.Strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
+			report = compare.Unmet(manifest, live) // the API server would not do what the manifest says
+		}
+		return Findings{Report: report}, nil
 	case apierrors.IsInvalid(err):
 		return Findings{Report: compare.Objects(manifest, patch.Result, live), Degraded: true}, nil
 	default:

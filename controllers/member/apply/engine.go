@@ -67,6 +67,9 @@ type Request struct {
 	// Done is whether the cluster has had the object made of this manifest and removes such objects
 	// by itself: if it is gone, it is not created again.
 	Done bool
+	// Answered is the sum of the object as the API server answered to the last write of this
+	// manifest, if the object was not as wanted then. As long as it is the same, nothing is sent.
+	Answered string
 }
 
 // Result is an object as it is on the member, whether it was applied or not.
@@ -77,6 +80,10 @@ type Result struct {
 	Wrote bool
 	// Findings are the fields in which the object differs from the manifest, if it was compared.
 	Findings Findings
+	// Differences are what the object lacks of the manifest although it was applied.
+	Differences Differences
+	// Answered is to be in the next request for the same manifest.
+	Answered string
 }
 
 // Resource finds the resource of an object's kind. A kind that the member does not serve, or cannot
@@ -215,7 +222,10 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 		return Result{}, applyFailedProblem("Another client of the member's API server keeps removing the object; it is created again in a while"), nil
 	case apierrors.IsNotFound(err):
 		object, err := e.createObject(ctx, req)
-		return Result{Object: object, Wrote: true}, nil, err
+		if err != nil {
+			return Result{Object: object, Wrote: true}, nil, err
+		}
+		return Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object)}, nil, nil
 	case err != nil:
 		return Result{}, &Problem{
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,
@@ -253,17 +263,31 @@ func (e *Engine) applyToExisting(ctx context.Context, req Request, live *unstruc
 			return Result{Object: object, Findings: findings}, driftProblem(findings), nil
 		}
 	}
-	before := object
-	if !req.KeepContent {
-		if object, err = e.updateObject(ctx, req, object); err != nil {
-			return Result{Object: before}, nil, err
-		}
+	result, err := e.writeContent(ctx, req, object)
+	if err != nil {
+		return result, nil, err
 	}
-	result := Result{Object: object, Wrote: object.GetResourceVersion() != live.GetResourceVersion()}
+	result.Wrote = result.Object.GetResourceVersion() != live.GetResourceVersion()
 	if req.Strategy.ComparisonOption == placementv1beta1.ComparisonOptionTypeFullComparison {
-		result.Findings, err = e.compareObject(ctx, req, object)
+		result.Findings, err = e.compareObject(ctx, req, result.Object)
 	}
 	return result, nil, err
+}
+
+// writeContent makes an object that is ours equal to the manifest, unless that is forbidden for now or is known to change nothing,
+// and judges what the API server made of it.
+func (e *Engine) writeContent(ctx context.Context, req Request, live *unstructured.Unstructured) (Result, error) {
+	if req.KeepContent {
+		return Result{Object: live}, nil
+	}
+	if req.isAnswered(live) {
+		return Result{Object: live, Differences: judgeAnswer(req.Manifest, live), Answered: req.Answered}, nil
+	}
+	object, err := e.updateObject(ctx, req, live)
+	if err != nil {
+		return Result{Object: live}, err
+	}
+	return Result{Object: object, Differences: judgeAnswer(req.Manifest, object), Answered: answerTo(req, object)}, nil
 }
 
 // driftProblem says that an object was changed on the cluster and is left alone.

@@ -20,18 +20,22 @@ func (o outcome) isDrift() bool {
 // driftDetails describes which fields of an object other clients changed; nil if there are none.
 // The last details say since when the object has drifted.
 func driftDetails(o outcome, last *placementv1beta1.DriftDetails, now metav1.Time) *placementv1beta1.DriftDetails {
-	if o.findings.Empty() {
+	drifts := o.findings.Details
+	if len(drifts) == 0 {
+		drifts = o.differences.Details // what the cluster made of it is no less of a drift
+	}
+	if len(drifts) == 0 {
 		return nil
 	}
 	details := &placementv1beta1.DriftDetails{
 		ObservationTime: now, FirstDriftedObservedTime: now,
-		ObservedInMemberClusterGeneration: o.generation, ObservedDrifts: o.findings.Details,
+		ObservedInMemberClusterGeneration: o.generation, ObservedDrifts: drifts,
 	}
 	if last == nil {
 		return details
 	}
 	details.FirstDriftedObservedTime = last.FirstDriftedObservedTime
-	if last.ObservedInMemberClusterGeneration == o.generation && isSameDetails(o.findings.Details, last.ObservedDrifts) {
+	if last.ObservedInMemberClusterGeneration == o.generation && isSameDetails(drifts, last.ObservedDrifts) {
 		details.ObservationTime = last.ObservationTime
 	}
 	return details

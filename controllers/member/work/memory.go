@@ -35,6 +35,9 @@ type outcome struct {
 	observed   bool
 	version    objectVersion // zero for an absent object
 	generation int64
+	// differences are what an applied object lacks of its manifest, answered what the API server made of it then.
+	differences apply.Differences
+	answered    string
 	// findings are the fields in which the object differs from the manifest, if they were compared.
 	findings apply.Findings
 

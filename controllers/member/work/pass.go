@@ -245,12 +245,13 @@ func (r *Reconciler) applyManifest(
 	wait := repairs.mustWait(now)
 	result, problem, err := r.engine.Apply(ctx, apply.Request{
 		Manifest: s.manifest, Owner: owner, Strategy: strategy, KeepContent: wait, Done: s.runBefore.isDone(s.manifest, now),
+		Answered: before.answered,
 	})
 	if err != nil {
 		return err
 	}
 	s.outcome.repairs, s.outcome.repairHeld = repairs, wait
-	s.outcome.findings = result.Findings
+	s.outcome.findings, s.outcome.differences, s.outcome.answered = result.Findings, result.Differences, result.Answered
 	if problem != nil {
 		s.outcome.recordProblem(problem, result.Object)
 		return nil

@@ -13,6 +13,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/availability"
+	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
 var (
@@ -80,11 +81,16 @@ func TestReportSumsUpTheManifests(t *testing.T) {
 
 func TestReportOfOneManifest(t *testing.T) {
 	broken := appliedOutcome("a", availability.NotYet)
+	different := appliedOutcome("a", availability.Available)
+	different.differences = apply.Differences{Report: compare.Absent(), Message: "x"}
+	failed := appliedOutcome("a", availability.Failed)
 	broken.availabilityError = "no such field"
 	tests := map[string]struct {
 		outcome            outcome
 		applied, available string // reasons; empty for no condition
 	}{
+		"applied as something else":   {different, "AppliedWithDifference", "Available"},
+		"failed for good":             {failed, "Applied", "ManifestFailed"},
 		"applied and up":              {appliedOutcome("a", availability.Available), "Applied", "Available"},
 		"applied and not up":          {appliedOutcome("a", availability.NotYet), "Applied", "ManifestNotAvailableYet"},
 		"applied, and no telling":     {appliedOutcome("a", availability.NotTrackable), "Applied", "NotTrackable"},

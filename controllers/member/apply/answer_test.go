@@ -1,0 +1,93 @@
+package apply
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// withWebhook makes the cluster of an engine set a key of every ConfigMap that is created or changed.
+func withWebhook(e *Engine, key, value string) {
+	mutate := func(ctx context.Context, c client.WithWatch, o client.Object) error {
+		object, ok := o.(*unstructured.Unstructured)
+		if !ok || object.GetKind() != "ConfigMap" {
+			return nil
+		}
+		if data, _, _ := unstructured.NestedStringMap(object.Object, "data"); data[key] == value {
+			return nil
+		}
+		if err := unstructured.SetNestedField(object.Object, value, "data", key); err != nil {
+			return err
+		}
+		return c.Update(ctx, object, client.FieldOwner(FieldManager)) // as admission does, in the name of the writer
+	}
+	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := c.Create(ctx, o, opts...); err != nil {
+				return err
+			}
+			return mutate(ctx, c, o)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := c.Patch(ctx, o, p, opts...); err != nil {
+				return err
+			}
+			return mutate(ctx, c, o)
+		},
+	})
+}
+
+func TestWhatTheClusterMakesOfAManifestIsSaidAndNotWrittenAgain(t *testing.T) {
+	for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
+		t.Run(string(kind), func(t *testing.T) {
+			e, writes := newEngine(nil)
+			withWebhook(e, "x", "theirs")
+			req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{
+				Type: kind, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
+			})
+			result, problem, err := e.Apply(t.Context(), req)
+			require.NoError(t, err)
+			require.Nil(t, problem)
+			assert.Equal(t, "/data/x", result.Differences.Details[0].Path)
+			assert.Contains(t, result.Differences.Message, `/data/x is "theirs" and not "1", by the cluster's admission or definitions`)
+
+			result, _, err = e.Apply(t.Context(), req)
+			require.NoError(t, err)
+			require.NotEmpty(t, result.Answered)
+			*writes, req.Answered = 0, result.Answered
+			result, _, err = e.Apply(t.Context(), req)
+			require.NoError(t, err)
+			assert.Zero(t, *writes, "the same would come of it")
+			assert.Len(t, result.Differences.Details, 1)
+
+			object := storedConfigMap(t, e)
+			object.Data["x"] = "somebody's"
+			require.NoError(t, e.Client.Update(t.Context(), object))
+			_, _, err = e.Apply(t.Context(), req)
+			require.NoError(t, err)
+			assert.Equal(t, "theirs", storedConfigMap(t, e).Data["x"], "what differs in another way is written")
+		})
+	}
+}
+
+func TestWhoHoldsAFieldIsTold(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"x": "2", "y": "1"}, "metadata": map[string]any{"labels": map[string]any{"example.com/a": "b"}},
+	}}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "editor", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:x":{}},"f:metadata":{"f:labels":{"f:example.com/a":{}}}}`)},
+		{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:x":{},"f:y":{}}}`)},
+	})
+	assert.Equal(t, []string{"editor"}, holdersOf(object, "/data/x"))
+	assert.Equal(t, []string{"editor"}, holdersOf(object, "/metadata/labels/example.com~1a"))
+	assert.Empty(t, holdersOf(object, "/data/y"))
+	assert.Empty(t, holdersOf(object, "/data/z"))
+}

@@ -1,0 +1,154 @@
+package compare
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/fleetflow/fleetflow/apis/quantity"
+)
+
+// maxMatched is up to how many items of a list are looked for at another place of the list than in the manifest.
+const maxMatched = 500
+
+// repacked are kinds whose content the API server puts into an order and a grouping of its own.
+var repacked = map[schema.GroupKind]bool{{Kind: "Endpoints"}: true}
+
+// Unmet judges the API server's answer to a write: it lists the fields that the manifest sets and that the object does not have
+// like that. Whatever the cluster adds is allowed, as defaults and admission do: fields, and items of lists among those of the
+// manifest. So is another way to write the same, such as a quantity, a time, or an empty field that is left out. It changes neither
+// object.
+func Unmet(manifest, object *unstructured.Unstructured) Report {
+	if repacked[manifest.GroupVersionKind().GroupKind()] {
+		return Report{}
+	}
+	wanted, there := relevantFields(manifest, manifest), relevantFields(manifest, object)
+	typed, err := scheme.Scheme.New(manifest.GroupVersionKind())
+	j := judge{differ: differ{secret: isSecret(manifest)}, builtIn: err == nil}
+	if j.isMet(wanted, wanted, there) {
+		return Report{}
+	}
+	canonical := wanted
+	if j.builtIn {
+		canonical = canonicalForm(typed, wanted)
+	}
+	j.judgeMaps("", wanted, canonical, there)
+	return j.report
+}
+
+// canonicalForm is an object of a built-in kind as its Go type writes it, as far as the type knows it.
+func canonicalForm(typed runtime.Object, object map[string]any) map[string]any {
+	if quantity.CheckContent(reflect.TypeOf(typed).Elem(), object) != nil ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed) != nil {
+		return object
+	}
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return object
+	}
+	return out
+}
+
+// judge walks the wanted value, its canonical form and the value that is there in parallel, and collects what is not as wanted.
+type judge struct {
+	differ
+	// builtIn is whether the kind is one of Kubernetes, of which the API server leaves empty fields out.
+	builtIn bool
+}
+
+// isMet tells whether a value is as wanted.
+func (j *judge) isMet(wanted, canonical, there any) bool {
+	probe := judge{builtIn: j.builtIn}
+	probe.judgeValues("", wanted, canonical, there)
+	return probe.report.Empty()
+}
+
+func (j *judge) judgeValues(path string, wanted, canonical, there any) {
+	switch w := wanted.(type) {
+	case nil:
+		return // the manifest leaves it to the cluster
+	case map[string]any:
+		if t, ok := there.(map[string]any); ok {
+			c, _ := canonical.(map[string]any)
+			j.judgeMaps(path, w, c, t)
+			return
+		}
+	case []any:
+		if t, ok := there.([]any); ok {
+			c, _ := canonical.([]any)
+			j.judgeLists(path, w, c, t)
+			return
+		}
+	default:
+		if equalScalars(wanted, there) || canonical != nil && equalScalars(canonical, there) {
+			return
+		}
+	}
+	if there == nil && j.builtIn && isEmptyValue(wanted) {
+		return
+	}
+	j.addDetail(path, wanted, there)
+}
+
+func (j *judge) judgeMaps(path string, wanted, canonical, there map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		j.judgeValues(path+"/"+escapeKey(key), wanted[key], canonical[key], there[key])
+	}
+}
+
+// judgeLists finds the wanted items in their order, with others among them.
+func (j *judge) judgeLists(path string, wanted, canonical, there []any) {
+	at := func(list []any, i int) any {
+		if i < len(list) {
+			return list[i]
+		}
+		return nil
+	}
+	next := 0
+	for i, want := range wanted {
+		found := next
+		if len(there) <= maxMatched {
+			for found < len(there) && !j.isMet(want, at(canonical, i), there[found]) {
+				found++
+			}
+		}
+		if found >= len(there) {
+			found = j.closest(want, there, next)
+		}
+		j.judgeValues(path+"/"+strconv.Itoa(i), want, at(canonical, i), at(there, found))
+		next = found + 1
+	}
+}
+
+// closest is where to look for an item that is not as wanted: at the item of the same name, or at the next.
+func (j *judge) closest(want any, there []any, next int) int {
+	fields, ok := want.(map[string]any)
+	if ok && fields["name"] != nil {
+		for i := next; i < len(there); i++ {
+			if item, isMap := there[i].(map[string]any); isMap && item["name"] == fields["name"] {
+				return i
+			}
+		}
+	}
+	return next
+}
+
+// isEmptyValue tells whether a built-in kind leaves a value out.
+func isEmptyValue(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(item any) bool { return !isEmptyValue(item) })
+	case []any:
+		return len(v) == 0
+	default:
+		return reflect.ValueOf(v).IsZero()
+	}
+}
