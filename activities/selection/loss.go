@@ -42,6 +42,8 @@ func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 			return nil, err
 		}
 	}
+	// An earlier version has placed what controllers of the hub make.
+	before = slices.DeleteFunc(before, func(id snapshot.Identity) bool { return placementv1beta1.HasByProductName(id.GroupKind, id.Name) })
 	now := append([]snapshot.Identity(nil), selected.candidates...)
 	for i := range selected.items {
 		now = append(now, selected.items[i].Identity)

@@ -184,6 +184,9 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 	if err != nil {
 		return selected, snapshot.Content{}, err
 	}
+	if err := leaveOutClaims(ctx, s.Dynamic, catalog, &selected, existing.revision); err != nil {
+		return selected, snapshot.Content{}, err
+	}
 	latest := formerObjects{live: s.Live, placement: placement, latest: existing.latestGroup()}
 	if err := latest.keepTooLarge(ctx, &selected); err != nil {
 		return selected, snapshot.Content{}, err

@@ -3,6 +3,9 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +31,7 @@ type Item struct {
 func Encode(object *unstructured.Unstructured) (Item, error) {
 	gk := object.GroupVersionKind().GroupKind()
 	item := Item{Identity: Identify(gk, object), apiVersion: object.GetAPIVersion()}
-	if isToken(object) {
+	if isToken(object) || isMadeForOthers(gk, object) {
 		return item, nil
 	}
 	_, item.Envelope = EnvelopeType(gk, object.GetAnnotations())
@@ -48,6 +51,49 @@ func isToken(object *unstructured.Unstructured) bool {
 	kind, _, _ := unstructured.NestedString(object.Object, "type")
 	return kind == string(corev1.SecretTypeServiceAccountToken)
 }
+
+// isMadeForOthers says whether a controller of the hub has made an object for another, which only its content or its writers
+// reveal: a claim with an owner, and what nobody but such controllers has written.
+func isMadeForOthers(gk schema.GroupKind, object *unstructured.Unstructured) bool {
+	return gk == volumeClaim && len(object.GetOwnerReferences()) > 0 || placementv1beta1.IsMadeByControllers(gk, object.GetManagedFields())
+}
+
+// ClaimMaker is a StatefulSet: it makes claims of its templates, one for each of its pods, and does not own them by default.
+type ClaimMaker struct {
+	Namespace, Name string
+	Templates       []string
+}
+
+// NewClaimMaker reads the templates of a StatefulSet.
+func NewClaimMaker(set *unstructured.Unstructured) ClaimMaker {
+	maker := ClaimMaker{Namespace: set.GetNamespace(), Name: set.GetName()}
+	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	for _, template := range templates {
+		content, _ := template.(map[string]any)
+		if name, _, _ := unstructured.NestedString(content, "metadata", "name"); name != "" {
+			maker.Templates = append(maker.Templates, name)
+		}
+	}
+	return maker
+}
+
+// Makes says whether an item is a claim that the set makes, by its name: <template>-<set>-<ordinal>.
+func (m ClaimMaker) Makes(item Item) bool {
+	if item.GroupKind != volumeClaim || item.Namespace != m.Namespace {
+		return false
+	}
+	return slices.ContainsFunc(m.Templates, func(template string) bool {
+		ordinal, ok := strings.CutPrefix(item.Name, template+"-"+m.Name+"-")
+		_, err := strconv.ParseUint(ordinal, 10, 31)
+		return ok && err == nil
+	})
+}
+
+// IsClaim says whether an item is a claim of a volume that is placed so far.
+func (i *Item) IsClaim() bool { return i.GroupKind == volumeClaim && i.Manifest != nil }
+
+// LeaveOut keeps the item from being placed; it counts as selected.
+func (i *Item) LeaveOut() { i.Manifest = nil }
 
 // IsTooLarge says that no snapshot can hold the object.
 func (i *Item) IsTooLarge() bool { return len(i.Manifest) > ObjectLimit }

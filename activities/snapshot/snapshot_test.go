@@ -138,23 +138,30 @@ func TestWhatIsPlacedOfWhatIsSelected(t *testing.T) {
 		object string
 		placed bool
 	}{
-		"a ConfigMap of the user":                 {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}}`, true},
-		"the root certificate":                    {`{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: ns}}`, false},
-		"the default ServiceAccount":              {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: ns}}`, false},
-		"another ServiceAccount":                  {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: app, namespace: ns}}`, true},
-		"a token of a ServiceAccount":             {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: t, namespace: ns}}`, false},
-		"an opaque Secret":                        {`{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: t, namespace: ns}}`, true},
-		"a ReplicaSet of a Deployment":            {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, namespace: ns, ownerReferences: [{name: d, kind: Deployment, apiVersion: apps/v1, uid: u}]}}`, false},
-		"a ReplicaSet of the user":                {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, namespace: ns}}`, true},
-		"a revision of a StatefulSet":             {`{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: r, namespace: ns, ownerReferences: [{name: s, kind: StatefulSet, apiVersion: apps/v1, uid: u}]}}`, false},
-		"a Job of a CronJob":                      {`{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ns, ownerReferences: [{name: c, kind: CronJob, apiVersion: batch/v1, uid: u}]}}`, false},
-		"an EndpointSlice of a Service":           {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: e, namespace: ns, labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}}`, false},
-		"an object that is being deleted":         {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, deletionTimestamp: "2024-01-01T00:00:00Z"}}`, false},
-		"a role of Kubernetes":                    {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:node"}}`, false},
-		"a role that Kubernetes keeps as it is":   {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: view, labels: {kubernetes.io/bootstrapping: rbac-defaults}}}`, false},
-		"a role of the user":                      {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: view-more}}`, true},
-		"an object the fleet made for itself":     {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, labels: {kubernetes-fleet.io/is-fleet-resource: "true"}}}`, false},
-		"a reserved namespace, matched by labels": {`{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}`, false},
+		"a ConfigMap of the user":                        {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}}`, true},
+		"the root certificate":                           {`{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: ns}}`, false},
+		"the default ServiceAccount":                     {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: ns}}`, false},
+		"the certificate of a mesh":                      {`{apiVersion: v1, kind: ConfigMap, metadata: {name: istio-ca-root-cert, namespace: ns}}`, false},
+		"the certificate of OpenShift":                   {`{apiVersion: v1, kind: ConfigMap, metadata: {name: openshift-service-ca.crt, namespace: ns}}`, false},
+		"a ConfigMap that Istio alone has written":       {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, managedFields: [{manager: pilot-discovery, operation: Update}]}}`, false},
+		"a claim that nobody but Kubernetes has written": {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0, namespace: ns, managedFields: [{manager: kube-controller-manager, operation: Update}, {manager: kube-controller-manager, operation: Update, subresource: status}]}}`, false},
+		"a claim of the user that Kubernetes has bound":  {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: ns, managedFields: [{manager: kubectl, operation: Update}, {manager: kube-controller-manager, operation: Update}]}}`, true},
+		"a claim with an owner":                          {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: ns, ownerReferences: [{name: s, kind: StatefulSet, apiVersion: apps/v1, uid: u}]}}`, false},
+		"a namespace that a controller made":             {`{apiVersion: v1, kind: Namespace, metadata: {name: n, managedFields: [{manager: kube-controller-manager, operation: Update}]}}`, true},
+		"another ServiceAccount":                         {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: app, namespace: ns}}`, true},
+		"a token of a ServiceAccount":                    {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: t, namespace: ns}}`, false},
+		"an opaque Secret":                               {`{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: t, namespace: ns}}`, true},
+		"a ReplicaSet of a Deployment":                   {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, namespace: ns, ownerReferences: [{name: d, kind: Deployment, apiVersion: apps/v1, uid: u}]}}`, false},
+		"a ReplicaSet of the user":                       {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, namespace: ns}}`, true},
+		"a revision of a StatefulSet":                    {`{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: r, namespace: ns, ownerReferences: [{name: s, kind: StatefulSet, apiVersion: apps/v1, uid: u}]}}`, false},
+		"a Job of a CronJob":                             {`{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ns, ownerReferences: [{name: c, kind: CronJob, apiVersion: batch/v1, uid: u}]}}`, false},
+		"an EndpointSlice of a Service":                  {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: e, namespace: ns, labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}}`, false},
+		"an object that is being deleted":                {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, deletionTimestamp: "2024-01-01T00:00:00Z"}}`, false},
+		"a role of Kubernetes":                           {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:node"}}`, false},
+		"a role that Kubernetes keeps as it is":          {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: view, labels: {kubernetes.io/bootstrapping: rbac-defaults}}}`, false},
+		"a role of the user":                             {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: view-more}}`, true},
+		"an object the fleet made for itself":            {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, labels: {kubernetes-fleet.io/is-fleet-resource: "true"}}}`, false},
+		"a reserved namespace, matched by labels":        {`{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}`, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -163,6 +170,21 @@ func TestWhatIsPlacedOfWhatIsSelected(t *testing.T) {
 			assert.Equal(t, tc.placed, placed)
 		})
 	}
+}
+
+func TestTheClaimsOfAStatefulSetAreKnownByTheirNames(t *testing.T) {
+	maker := snapshot.NewClaimMaker(object(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns}, spec: {volumeClaimTemplates: [{metadata: {name: data}}, {metadata: {name: log}}]}}`))
+	for name, made := range map[string]bool{
+		"data-db-0": true, "log-db-12": true,
+		"data-db": false, "data-db-": false, "data-db-x": false, "data-db-0-copy": false, "other-db-0": false, "data-dbx-0": false, "data-db--1": false,
+	} {
+		item, err := snapshot.Encode(object(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: `+name+`, namespace: ns}}`))
+		require.NoError(t, err)
+		assert.Equal(t, made, maker.Makes(item), name)
+	}
+	elsewhere, err := snapshot.Encode(object(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0, namespace: other}}`))
+	require.NoError(t, err)
+	assert.False(t, maker.Makes(elsewhere), "another namespace has claims of its own")
 }
 
 func TestDisabled(t *testing.T) {

@@ -52,6 +52,8 @@ var together = []promise{
 	{"the status of a resource is mirrored on the original, or on the Work", statusIsMirroredOnTheOriginal},
 	{"a run reports differences only, if that is how the placement applies", runReportsDifferencesOnly},
 	{"a second placement of an object is refused until the first is gone", secondPlacementOfAnObjectIsRefused},
+	{"the end of a placement keeps what others have in its namespace", endOfOnePlacementKeepsWhatOthersHave},
+	{"a removal that a member refuses is told with its words", refusedRemovalIsTold},
 	{"owners outside the fleet share an object only if they may", ownersOutsideTheFleetShareIfTheyMay},
 	{"what the clusters decide on is kept", whatClustersDecideOnIsKept},
 	{"conflicts with other appliers name the fields and who owns them", conflictsNameFieldsAndOwners},

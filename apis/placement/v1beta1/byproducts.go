@@ -29,7 +29,6 @@ var byProductMakers = map[string]bool{
 // byProductOwned are kinds that controllers of workloads make. One that a user makes has no owner.
 var byProductOwned = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:                               true,
-	{Kind: "PersistentVolumeClaim"}:             true,
 	{Kind: "Endpoints"}:                         true,
 	{Group: "apps", Kind: "ReplicaSet"}:         true,
 	{Group: "apps", Kind: "ControllerRevision"}: true,
@@ -40,7 +39,8 @@ var byProductOwned = map[schema.GroupKind]bool{
 var discoveryKind = schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
 
 // IsByProduct tells whether an object was made by a controller of its cluster for something else, and not by a user: by its
-// owner, by what is known of the controllers, or by who has written it. Every cluster makes its own.
+// owner or by what is known of the controllers. Every cluster makes its own. Who has written it is another question, because
+// not everybody who reads an object keeps that: IsMadeByControllers answers it.
 func IsByProduct(kind schema.GroupKind, object metav1.Object) bool {
 	switch kind.Group + "/" + kind.Kind {
 	case "/Endpoints":
@@ -52,13 +52,15 @@ func IsByProduct(kind schema.GroupKind, object metav1.Object) bool {
 			return true
 		}
 	}
-	return byProductNames[kind][object.GetName()] || byProductOwned[kind] && len(object.GetOwnerReferences()) > 0 ||
-		isMadeByControllers(kind, object.GetManagedFields())
+	return HasByProductName(kind, object.GetName()) || byProductOwned[kind] && len(object.GetOwnerReferences()) > 0
 }
 
-// isMadeByControllers tells whether nobody but controllers has written an object besides its status. A Namespace and a definition
+// HasByProductName tells whether a controller makes an object of this name in every namespace.
+func HasByProductName(kind schema.GroupKind, name string) bool { return byProductNames[kind][name] }
+
+// IsMadeByControllers tells whether nobody but controllers has written an object besides its status. A Namespace and a definition
 // always are somebody's wish.
-func isMadeByControllers(kind schema.GroupKind, fields []metav1.ManagedFieldsEntry) bool {
+func IsMadeByControllers(kind schema.GroupKind, fields []metav1.ManagedFieldsEntry) bool {
 	if kind.Kind == "Namespace" || kind.Kind == "CustomResourceDefinition" {
 		return false
 	}

@@ -73,7 +73,7 @@ func (r *Reconciler) endObject(
 ) (remnant, bool, error) {
 	id := item.WorkResourceIdentifier
 	key := apply.KeyOf(id)
-	d := departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key]}
+	d := departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key], byProduct: placementv1beta1.HasByProductName(key.GroupKind(), key.Name)}
 	left := remnant{item: item}
 	if holdsOthers(d.kind) && decideFate(d) == fateRemove {
 		live, err := r.engine.FindRemovable(ctx, id, why.owner)
@@ -168,7 +168,8 @@ func (r *Reconciler) residentOwner(
 	ctx context.Context, why ending, kind schema.GroupKind, object *metav1.PartialObjectMetadata, mine map[types.UID]bool,
 ) (string, bool, error) {
 	const cluster = "the cluster"
-	if !object.DeletionTimestamp.IsZero() || kind != claimKind && placementv1beta1.IsByProduct(kind, object) {
+	made := placementv1beta1.IsByProduct(kind, object) || placementv1beta1.IsMadeByControllers(kind, object.ManagedFields)
+	if !object.DeletionTimestamp.IsZero() || made && kind != claimKind { // a claim has data, whoever made it
 		return "", false, nil
 	}
 	others := false

@@ -23,6 +23,8 @@ type departure struct {
 	kind schema.GroupKind
 	// abandon is whether the user wants the object to stay on the cluster.
 	abandon bool
+	// byProduct is whether the cluster makes an object of this name for itself.
+	byProduct bool
 	// heir is another Work of this cluster that has a manifest of the object; empty if none has.
 	heir string
 	// residents are objects of others in a Namespace, or of a kind that is defined; they would go with it.
@@ -56,9 +58,9 @@ func decideFate(d departure) fate {
 		return fateHandOver
 	case d.abandon:
 		return fateRelease
-	case d.kind == claimKind && d.end == endDropped:
-		// A claim holds data. That it is selected no more, perhaps because it was only a by-product on the hub, is no
-		// order to delete what the clusters have stored.
+	case d.end == endDropped && (d.byProduct || d.kind == claimKind):
+		// That it is selected no more may only mean that it was a by-product on the hub. The cluster has its own, and a claim
+		// has data: neither is to be deleted for that.
 		return fateRelease
 	case len(d.residents) == 0:
 		return fateRemove
