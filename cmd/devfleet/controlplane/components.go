@@ -117,14 +117,15 @@ func apiServer(fleet *state.Fleet, cluster string) supervisor.Spec {
 
 // controllers are those that make placed objects behave as on a real cluster. Those of nodes, certificates and clouds
 // are left out: KWOK plays the nodes, and the rest does not exist here. Of those of volumes, the ones that attach and
-// grow them are left out: no volume here is attached. Without the others a claim is never bound, and never goes.
+// grow them are left out: no volume here is attached. Without the others a claim is never bound, and never goes. The one that
+// removes the pods of removed nodes is left out because it is compiled with all of the kubelet. What is added here is added to
+// test/controlplane/kube-controller-manager, too.
 var controllers = []string{
 	"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller",
 	"disruption-controller", "endpoints-controller", "endpointslice-controller", "ephemeral-volume-controller",
 	"garbage-collector-controller", "job-controller", "namespace-controller", "persistentvolume-binder-controller",
 	"persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller",
-	"pod-garbage-collector-controller", "replicaset-controller",
-	"resourcequota-controller", "root-ca-certificate-publisher-controller", "serviceaccount-controller",
+	"replicaset-controller", "resourcequota-controller", "root-ca-certificate-publisher-controller", "serviceaccount-controller",
 	"serviceaccount-token-controller", "statefulset-controller", "ttl-after-finished-controller",
 }
 

@@ -20,7 +20,7 @@ type Tool struct {
 	Folder string
 	// Module is the Go module whose version in that go.mod counts.
 	Module string
-	// Package is the main package to build.
+	// Package is the main package to build, as the module of the Folder names it.
 	Package string
 	// VersionArgs make the program print its version.
 	VersionArgs []string
@@ -54,7 +54,7 @@ const (
 func Catalogue() []Tool {
 	return []Tool{
 		kubernetesTool("kube-apiserver"),
-		kubernetesTool("kube-controller-manager"),
+		controllersTool(),
 		kubernetesTool("kube-scheduler"),
 		kubectlTool(),
 		{
@@ -98,6 +98,13 @@ func kubernetesTool(binary string) Tool {
 			stamp{pkg + ".gitTreeState", func(string) string { return "clean" }},
 		)
 	}
+	return tool
+}
+
+// controllersTool is built with upstream's controllers that a local fleet runs, and not with those that bring the kubelet along.
+func controllersTool() Tool {
+	tool := kubernetesTool("kube-controller-manager")
+	tool.Package = "./kube-controller-manager"
 	return tool
 }
 
