@@ -1,4 +1,4 @@
-// Kube-controller-manager runs those controllers of Kubernetes that a local fleet needs. They are upstream's packages, with
+// Command kube-controller-manager runs those controllers of Kubernetes that a local fleet needs. They are upstream's packages, with
 // upstream's flags, defaults and names, so that the whole program of the same version can stand in for it. The controllers that
 // are left out import the kubelet and the plug-ins of volumes, which are most of what would be compiled.
 package main
