@@ -53,7 +53,7 @@ func TestATallySaysWhatIsLeft(t *testing.T) {
 	tally.begin("slow")
 	fake.SetTime(time.Unix(420, 0))
 	tally.end("slow")
-	assert.Equal(t, "1 of 3 programs done, about 7 minutes left", tally.remark(), "it goes half as fast as was expected")
+	assert.Equal(t, "1 of 3 programs done, about 6 minutes left", tally.remark(), "it goes half as fast as was expected")
 }
 
 func TestCostsAreRemembered(t *testing.T) {
