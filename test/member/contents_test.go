@@ -93,6 +93,9 @@ func variableSetTwice(s *spec) {
 func (s *spec) awaitData(name string, keys ...string) *corev1.ConfigMap {
 	s.Helper()
 	found, err := access.Await(s.ctx, rig.Member, client.ObjectKey{Namespace: s.name, Name: name}, func(m *corev1.ConfigMap) string {
+		if m == nil {
+			return "it is not there"
+		}
 		if has := slices.Sorted(maps.Keys(m.Data)); !slices.Equal(keys, has) {
 			return fmt.Sprintf("it has %v", has)
 		}
@@ -176,6 +179,9 @@ func gatheredRole(s *spec) {
 	})
 	s.awaitAvailable(s.name)
 	_, err := access.Await(s.ctx, rig.Member, client.ObjectKey{Name: s.name + "-all"}, func(role *rbacv1.ClusterRole) string {
+		if role == nil {
+			return "it is not there"
+		}
 		if len(role.Rules) != 1 || role.Rules[0].Resources[0] != "services" {
 			return fmt.Sprintf("its rules are %v", role.Rules)
 		}
@@ -230,8 +236,8 @@ func jobRunsOnce(s *spec) {
 	}})
 	work := s.place(job)
 	_, err := access.Await(s.ctx, rig.Member, client.ObjectKey{Name: s.name}, func(w *placementv1beta1.AppliedWork) string {
-		if len(w.Status.AppliedResources) != 1 || w.Status.AppliedResources[0].RunResult != "Complete" {
-			return fmt.Sprintf("the run is not written down: %+v", w.Status)
+		if w == nil || len(w.Status.AppliedResources) != 1 || w.Status.AppliedResources[0].RunResult != "Complete" {
+			return "the run is not written down"
 		}
 		return ""
 	})
@@ -244,7 +250,12 @@ func jobRunsOnce(s *spec) {
 
 	job["metadata"].(map[string]any)["annotations"] = map[string]any{"again": "1"}
 	s.replaceManifests(work, job, s.configMap("another", "v"))
-	_, err = access.Await(s.ctx, rig.Member, key, func(*batchv1.Job) string { return "" })
+	_, err = access.Await(s.ctx, rig.Member, key, func(job *batchv1.Job) string {
+		if job == nil {
+			return "it is not there"
+		}
+		return ""
+	})
 	require.NoError(s, err, "another version of its manifest runs")
 }
 
