@@ -287,7 +287,11 @@ func (e *Engine) writeContent(ctx context.Context, req Request, live *unstructur
 	if err != nil {
 		return Result{Object: live}, err
 	}
-	return Result{Object: object, Differences: judgeAnswer(req.Manifest, object), Answered: answerTo(req, object)}, nil
+	result := Result{Object: object, Differences: judgeAnswer(req.Manifest, object)}
+	if object != live { // otherwise nothing was to be written
+		result.Answered = answerTo(req, object)
+	}
+	return result, nil
 }
 
 // driftProblem says that an object was changed on the cluster and is left alone.

@@ -52,7 +52,7 @@ func Desired(m Manifest, me metav1.OwnerReference, live *unstructured.Unstructur
 	annotations := object.GetAnnotations()
 	annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(base)
 	object.SetAnnotations(annotations)
-	return object, annotationsSize(annotationsAfter(live, annotations)) <= maxAnnotations && !isSecret(object), nil
+	return object, !isSecret(object) && fitsWith(live, annotations), nil
 }
 
 // Marked returns the manifest's object with its hash, owned by the given AppliedWork.
@@ -68,21 +68,27 @@ func Marked(m Manifest, me metav1.OwnerReference) *unstructured.Unstructured {
 	return object
 }
 
-// annotationsAfter returns all annotations that an object will have: those of the manifest, and those that others have set.
-func annotationsAfter(live *unstructured.Unstructured, wanted map[string]string) map[string]string {
-	if live == nil {
-		return wanted
-	}
-	all := live.GetAnnotations()
-	before, _, _ := unstructured.NestedMap(mergeBase(live), "metadata", "annotations")
-	for key := range before {
-		delete(all, key)
+// fitsWith tells whether an object may have the wanted annotations besides those that others have set. What an earlier manifest has
+// set is looked up only if that matters.
+func fitsWith(live *unstructured.Unstructured, wanted map[string]string) bool {
+	all := map[string]string{}
+	if live != nil {
+		all = maps.Clone(live.GetAnnotations())
 	}
 	if all == nil {
-		return wanted
+		all = map[string]string{}
 	}
 	maps.Copy(all, wanted)
-	return all
+	if annotationsSize(all) <= maxAnnotations || live == nil {
+		return annotationsSize(all) <= maxAnnotations
+	}
+	before, _, _ := unstructured.NestedMap(mergeBase(live), "metadata", "annotations")
+	for key := range before {
+		if _, stays := wanted[key]; !stays {
+			delete(all, key)
+		}
+	}
+	return annotationsSize(all) <= maxAnnotations
 }
 
 func annotationsSize(annotations map[string]string) int {
