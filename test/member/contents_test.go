@@ -209,7 +209,12 @@ func countedDaemonSet(s *spec) {
 			map[string]any{"name": "c", "image": "example.com/d:1"},
 		}}},
 	}}))
-	s.awaitAvailable(s.name)
+	s.awaitWork(s.name, func(w *placementv1beta1.Work) string {
+		if c := applied(w); c.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("it says %+v", c)
+		}
+		return ""
+	})
 	live := &appsv1.DaemonSet{}
 	require.NoError(s, rig.Member.Get(s.ctx, client.ObjectKey{Namespace: s.name, Name: "d"}, live))
 	require.Contains(s, live.Annotations, appsv1.DeprecatedTemplateGeneration)
