@@ -61,7 +61,7 @@ type AppliedResourceMeta struct {
 	RunOf string `json:"runOf,omitempty"`
 
 	// RunResult is how that run ended, Complete or Failed. It is empty as long as the Job runs, and
-	// if it was gone before anybody saw its end.
+	// if it was gone before the agent saw its end.
 	// +kubebuilder:validation:MaxLength=16
 	RunResult string `json:"runResult,omitempty"`
 }
