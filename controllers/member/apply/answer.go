@@ -68,7 +68,7 @@ func describeHolders(managers []string) string {
 func holdersOf(object *unstructured.Unstructured, pointer string) []string {
 	var path fieldpath.Path
 	value := any(object.Object)
-	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		fields, isMap := value.(map[string]any)
 		if !isMap {
 			break
