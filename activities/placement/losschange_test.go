@@ -160,3 +160,42 @@ func TestALossStaysHeldWhileTheSelectorsAreInvalid(t *testing.T) {
 	assert.False(t, result.LossHeld)
 	assert.Equal(t, 1, result.Index)
 }
+
+// envelopeOf is an envelope with so many objects.
+func envelopeOf(count int) *corev1.ConfigMap {
+	envelope := configMap("envelope", "")
+	envelope.Annotations = map[string]string{placementv1beta1.EnvelopeConfigMapAnnotation: "true"}
+	envelope.Data = map[string]string{}
+	for i := range count {
+		envelope.Data[fmt.Sprintf("e%02d.yaml", i)] = fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"e%d","namespace":"app"}}`, i)
+	}
+	return envelope
+}
+
+// An envelope is one object on the hub and many on the clusters: what is in it is what is lost.
+func TestWhatIsInEnvelopesCountsAsLost(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		lose  func(*hub)
+		total int
+		named string
+	}{
+		"the envelope is deleted": {func(h *hub) { h.remove("envelope") }, 11, "ConfigMap app/envelope"},
+		"it loses most of it":     {func(h *hub) { h.change(envelopeOf(3)) }, 7, "Envelope entry app/envelope/e03.yaml"},
+		"it loses a handful":      {func(h *hub) { h.change(envelopeOf(5)) }, 0, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t, crp(), namespace("app"), configMap("c0", "1"), envelopeOf(10))
+			require.Equal(t, 0, h.selectNow().Index)
+			test.lose(h)
+			assert.Equal(t, test.total > 0, h.selectNow().LossHeld)
+			if test.total == 0 {
+				return
+			}
+			require.NotNil(t, h.verdict().Lost)
+			assert.Equal(t, test.total, h.verdict().Lost.Total)
+			assert.Equal(t, 13, h.verdict().Lost.Before)
+			assert.Equal(t, test.named, h.verdict().Lost.Named[0])
+			assert.Equal(t, placementv1beta1.ReasonSelectionShrunk, h.verdict().Lost.Reason)
+		})
+	}
+}

@@ -44,12 +44,11 @@ func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 	}
 	// An earlier version has placed what controllers of the hub make.
 	before = slices.DeleteFunc(before, func(id snapshot.Identity) bool { return placementv1beta1.HasByProductName(id.GroupKind, id.Name) })
-	now := append([]snapshot.Identity(nil), selected.candidates...)
-	for i := range selected.items {
-		now = append(now, selected.items[i].Identity)
+	for _, id := range slices.Clone(before) {
+		before = append(before, snapshot.EntriesOf(id, former.manifests[id])...)
 	}
 	var problem error
-	loss := safetycatch.HoldLoss(before, now, heldLoss(placement, latest), func(namespace string) bool {
+	loss := safetycatch.HoldLoss(before, former.still(selected), heldLoss(placement, latest), func(namespace string) bool {
 		ended, err := c.isNamespaceEnded(ctx, namespace)
 		if err != nil {
 			problem = err
@@ -60,6 +59,28 @@ func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 		return nil, problem
 	}
 	return loss, nil
+}
+
+// still are the objects that are selected now, and those that are left to other placements, with what is in envelopes.
+func (f *formerObjects) still(selected selectedObjects) []snapshot.Identity {
+	var now []snapshot.Identity
+	placed := make(map[snapshot.Identity]bool, len(selected.items))
+	for i := range selected.items {
+		item := &selected.items[i]
+		placed[bareOf(item.Identity)] = true
+		now = append(append(now, item.Identity), snapshot.EntriesOf(item.Identity, item.Manifest)...)
+	}
+	for _, id := range selected.candidates {
+		if id = bareOf(id); !placed[id] {
+			now = append(append(now, id), snapshot.EntriesOf(id, f.manifests[id])...)
+		}
+	}
+	return now
+}
+
+// bareOf is an object whichever UID and version it has.
+func bareOf(id snapshot.Identity) snapshot.Identity {
+	return snapshot.Identity{GroupKind: id.GroupKind, Namespace: id.Namespace, Name: id.Name}
 }
 
 // heldLoss is what was held of the latest snapshot when it was last looked at and no user has accepted since; nil if nothing was.

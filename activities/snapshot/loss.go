@@ -123,6 +123,30 @@ func (s *Selection) AskedFor(former map[Identity][]byte, propagates bool) ([]Ide
 	return slices.Collect(maps.Keys(asked)), nil
 }
 
+// entryKind is what an entry of an envelope is counted as: an object like any other, whichever kind of envelope it is in.
+var entryKind = schema.GroupKind{Kind: "Envelope entry"}
+
+// EntriesOf are the entries of an envelope, from its manifest; nil of anything else. The clusters have an object for each.
+func EntriesOf(id Identity, manifest []byte) []Identity {
+	var envelope struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Data map[string]json.RawMessage `json:"data"`
+	}
+	if json.Unmarshal(manifest, &envelope) != nil {
+		return nil // not written by the hub
+	}
+	if _, is := EnvelopeType(id.GroupKind, envelope.Metadata.Annotations); !is {
+		return nil
+	}
+	entries := make([]Identity, 0, len(envelope.Data))
+	for key := range envelope.Data {
+		entries = append(entries, Identity{GroupKind: entryKind, Namespace: id.Namespace, Name: id.Name + "/" + key})
+	}
+	return entries
+}
+
 // HashSelectors tells apart what placements ask to select.
 func HashSelectors(placement placementv1beta1.PlacementObject) string {
 	// The terms are strings and maps, which always encode.
