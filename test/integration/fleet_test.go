@@ -83,6 +83,7 @@ var together = []promise{
 	{"a placement whose namespace is deleted on the hub can leave what it has placed", namespaceOfAPlacementThatIsDeletedCanLeaveWhatWasPlaced},
 	{"a placement that is deleted before its namespace goes at once", placementThatIsDeletedBeforeItsNamespaceGoesAtOnce},
 	{"a placement whose namespace is deleted on the hub goes at once, if it says so", namespaceThatIsDeletedGoesAtOnceWhereThePlacementInItSaysSo},
+	{"ordinary commands of an administrator delete nothing that the fleet keeps for itself", deletionsAreRefused},
 	{"a selection that a label empties is held until the label is back, or the placement opts out", selectionEmptiedByALabelIsHeld},
 	{"a selection that loses many objects is held until a user accepts", selectionThatShrinksIsHeld},
 
