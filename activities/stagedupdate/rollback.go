@@ -231,21 +231,30 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 	status.ResourceSnapshotIndexUsed = sharedIndex(status.StagesStatus)
 }
 
-// restoresSucceeded says that a rollback takes its clusters to nothing but resource snapshots that a run forward had brought and
-// that has succeeded. Users who create runs choose which one is rolled back: to go by the name alone would let a version past holds that was
-// replaced because it was bad. A record that is missing, as that run was deleted, counts as none. It is pure.
+// restoresSucceeded says that a rollback takes each of its clusters to nothing but a resource snapshot that a run forward had brought to
+// that cluster and that has succeeded. Users who create runs choose which one is rolled back, and which clusters a run has: to go by the name, or
+// by a run that had no cluster, would let a version past holds that was replaced because it was bad. A record that is missing, as that run was
+// deleted, counts as none. It is pure.
 func restoresSucceeded(run placementv1beta1.UpdateRunObject, runs []placementv1beta1.UpdateRunObject) bool {
-	brought := map[string]bool{}
+	type arrival struct{ cluster, index string }
+	brought := map[arrival]bool{}
 	for _, other := range runs {
 		spec, status := other.GetUpdateRunSpec(), other.GetUpdateRunStatus()
-		if spec.PlacementName == run.GetUpdateRunSpec().PlacementName && spec.RollbackOf == "" && meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeSucceeded) {
-			brought[status.ResourceSnapshotIndexUsed] = true
+		if spec.PlacementName != run.GetUpdateRunSpec().PlacementName || spec.RollbackOf != "" || !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeSucceeded) {
+			continue
+		}
+		for i := range status.StagesStatus {
+			for j := range status.StagesStatus[i].Clusters {
+				if c := &status.StagesStatus[i].Clusters[j]; updaterun.WasStarted(c) && updaterun.ClusterPhase(c) != updaterun.PhaseSkipped {
+					brought[arrival{c.ClusterName, status.ResourceSnapshotIndexUsed}] = true
+				}
+			}
 		}
 	}
 	stages := run.GetUpdateRunStatus().StagesStatus
 	for i := range stages {
 		for j := range stages[i].Clusters {
-			if index := stages[i].Clusters[j].ResourceSnapshotIndex; index != "" && !brought[index] {
+			if c := &stages[i].Clusters[j]; c.ResourceSnapshotIndex != "" && !brought[arrival{c.ClusterName, c.ResourceSnapshotIndex}] {
 				return false
 			}
 		}

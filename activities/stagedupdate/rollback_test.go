@@ -106,9 +106,18 @@ func TestARollbackIsExemptIfItRestoresWhatHasSucceeded(t *testing.T) {
 		"it has failed": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) {
 			r.Status.Conditions[0].Status = metav1.ConditionFalse
 		}},
-		"it has not ended":                          {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.Conditions = nil }},
-		"it had brought something else":             {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.ResourceSnapshotIndexUsed = "0" }},
-		"it was of another placement":               {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.PlacementName = "another" }},
+		"it has not ended":                {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.Conditions = nil }},
+		"it had brought something else":   {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.ResourceSnapshotIndexUsed = "0" }},
+		"it was of another placement":     {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.PlacementName = "another" }},
+		"it has brought it to no cluster": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.StagesStatus = nil }},
+		"it has brought it to other clusters": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) {
+			r.Status.StagesStatus[0].Clusters = r.Status.StagesStatus[0].Clusters[:1]
+		}},
+		"it has skipped a cluster": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) {
+			r.Status.StagesStatus[0].Clusters[0].Conditions = []metav1.Condition{{
+				Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped, LastTransitionTime: metav1.NewTime(begin),
+			}}
+		}},
 		"it was a rollback, to what had been there": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.RollbackOf = "example-run-0" }},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -116,6 +125,13 @@ func TestARollbackIsExemptIfItRestoresWhatHasSucceeded(t *testing.T) {
 			require.True(t, h.late(names("member1"), nil).Ended)
 			before := runObject("example-run-1", "")
 			before.Status.ResourceSnapshotIndexUsed = "1"
+			before.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "all"}}
+			for _, cluster := range names("member1", "member2", "member3") {
+				before.Status.StagesStatus[0].Clusters = append(before.Status.StagesStatus[0].Clusters, placementv1beta1.ClusterUpdatingStatus{
+					ClusterName: cluster,
+					Conditions:  []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: "ClusterUpdatingSucceeded", LastTransitionTime: metav1.NewTime(begin)}},
+				})
+			}
 			before.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: "UpdateRunSucceeded", LastTransitionTime: metav1.NewTime(begin)}}
 			if test.change != nil {
 				test.change(before)
