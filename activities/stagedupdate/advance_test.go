@@ -246,6 +246,25 @@ func TestAStuckRunSaysWhyFirst(t *testing.T) {
 		"Deployment shop/web has 1 of 3 replicas. kubectl fleet skip example-run-2 member3 goes on without it. ("+strings.TrimPrefix(isStuck, "Progressing=False UpdateRunStuck: ")+")", progressingOf(h))
 }
 
+func TestARunThatWaitsForASilentMemberSaysSo(t *testing.T) {
+	h := initialized(t)
+	h.stuck["member3"] = true
+	delta := background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	})
+	h.untilItWaits()
+	editStatus(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionUnknown, Reason: "MemberClusterHeartbeatMissed",
+			Message: "member3 has not reported since 2026-03-01 10:00:00 UTC", ObservedGeneration: b.Generation,
+		})
+	})
+	h.clock.Step(5 * time.Minute)
+	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta)
+	assert.Contains(t, progressingOf(h), "Progressing=False UpdateRunStuck: Cluster member3 in stage canary has not finished updating: "+
+		"member3 has not reported since 2026-03-01 10:00:00 UTC, and the change waits there. kubectl fleet skip example-run-2 member3 goes on without it.")
+}
+
 func TestAStuckClusterIsReportedOnceAndWaitedFor(t *testing.T) {
 	h := initialized(t)
 	h.stuck["member3"] = true

@@ -10,6 +10,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -218,7 +219,7 @@ func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[str
 }
 
 // causeText says, as an addition to a sentence, what is known of why a cluster is not available: that
-// its binding cannot be written, or what the binding reports.
+// its binding cannot be written, that its member is silent, or what the binding reports.
 func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	if text := o.acts.refusals.causeText(o.run.GetUID(), cluster); text != "" {
 		return text
@@ -226,6 +227,9 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	binding, err := readCachedBinding(ctx, o.bindings, o.placement, cluster)
 	if err != nil || binding == nil {
 		return ""
+	}
+	if silence := workmodel.FindSilence(binding.GetBindingStatus().Conditions); silence != nil && silence.ObservedGeneration == binding.GetGeneration() {
+		return ": " + silence.Message + ", and the change waits there"
 	}
 	for _, kind := range []string{
 		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,

@@ -45,6 +45,8 @@ type Options struct {
 	// hour.
 	UnhealthyThreshold  time.Duration
 	ForceDeleteWaitTime time.Duration
+	// Outages are those of the hub's API server, during which no member is called silent; with nil none are known.
+	Outages membership.Outages
 	// ProfileNamespace is where members have ClusterProfiles; empty if they have none.
 	ProfileNamespace string
 	// Vocabulary is in which words the statuses of placements are written.
@@ -84,7 +86,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	controllers := []setUp{
 		{"membership", false, func() error {
 			return membership.NewReconciler(cached, live, recorder("member-cluster-controller"), clk, membership.Options{
-				UnhealthyThreshold: cmp.Or(options.UnhealthyThreshold, time.Minute), ForceDeleteWaitTime: forceDeleteWait,
+				UnhealthyThreshold: cmp.Or(options.UnhealthyThreshold, time.Minute), ForceDeleteWaitTime: forceDeleteWait, Outages: options.Outages,
 			}).SetupWithManager(mgr)
 		}},
 		{"cluster profile", options.ProfileNamespace == "", func() error {

@@ -42,7 +42,7 @@ const (
 // kinds are all kinds of the three groups.
 var kinds = map[string]served{
 	"MemberCluster": {versions: stable, short: "cluster mc",
-		columns: "Joined Member-Agent-Last-Seen Node-Count Available-CPU Available-Memory", wide: "Allocatable-CPU Allocatable-Memory"},
+		columns: "Joined Member-Agent-Last-Seen Node-Count Available-CPU Available-Memory Healthy", wide: "Allocatable-CPU Allocatable-Memory"},
 	"InternalMemberCluster": {versions: stable, namespaced: true, short: "imc"},
 
 	"ClusterResourcePlacement":        {versions: stable, short: "crp", columns: ofPlacement, wide: ofPlacementWide},
@@ -165,6 +165,7 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: columns
 	require.NoError(t, setStatus(t, object, `
 conditions:
 - {type: Joined, status: "True", reason: Joined, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}
+- {type: Healthy, status: Unknown, reason: MemberClusterHeartbeatMissed, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}
 properties: {kubernetes-fleet.io/node-count: {value: "7", observationTime: "2025-03-12T23:24:00Z"}}
 resourceUsage: {available: {cpu: 5, memory: 6Gi}, allocatable: {cpu: 8, memory: 9Gi}}
 agentStatus: [{type: MemberAgent, lastReceivedHeartbeat: "2025-03-12T23:24:00Z"}]
@@ -177,7 +178,7 @@ agentStatus: [{type: MemberAgent, lastReceivedHeartbeat: "2025-03-12T23:24:00Z"}
 	}
 	for column, want := range map[string]string{
 		"Name": "columns", "Joined": "True", "Node-Count": "7", "Available-CPU": "5", "Available-Memory": "6Gi",
-		"Allocatable-CPU": "8", "Allocatable-Memory": "9Gi",
+		"Allocatable-CPU": "8", "Allocatable-Memory": "9Gi", "Healthy": "Unknown",
 	} {
 		assert.Equal(t, want, cells[column], column)
 	}

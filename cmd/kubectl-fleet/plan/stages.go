@@ -66,19 +66,11 @@ func healthOf(member *clusterv1beta1.MemberCluster) string {
 		return "not joined"
 	case meta.IsStatusConditionFalse(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy):
 		return "unhealthy"
-	case silent(member):
+	case clusterv1beta1.IsSilent(member):
 		return "silent"
 	default:
 		return ""
 	}
-}
-
-// heartbeatMissed is the reason for which the hub does not know how a member is that has not reported for too long.
-const heartbeatMissed = "MemberClusterHeartbeatMissed"
-
-func silent(member *clusterv1beta1.MemberCluster) bool {
-	healthy := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
-	return healthy != nil && healthy.Reason == heartbeatMissed
 }
 
 // presentOf is the index of the snapshot a cluster is to have by now.

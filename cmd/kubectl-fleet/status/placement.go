@@ -270,6 +270,8 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 		node.State = updaterun.PhasePending
 	case held.Status == metav1.ConditionUnknown && (held.Type == placementv1beta1.ConditionTypeRolloutStarted || !started):
 		node.State = updaterun.PhasePending // it has not had its turn, which is all there is to say
+	case saysSilent(held):
+		node.State, node.Detail, node.Start = updaterun.PhaseStuck, held.Message, held.LastTransitionTime.Time
 	case held.Reason == placementv1beta1.ReasonWaitingForHook:
 		node.State, node.Detail, node.Start = updaterun.PhaseWaiting, held.Message, held.LastTransitionTime.Time
 	case held.Type == placementv1beta1.ConditionTypeRolloutStarted:

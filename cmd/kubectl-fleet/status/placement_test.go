@@ -78,3 +78,13 @@ func TestThePictureNamesTheAffinityGroupThatClustersArePickedFrom(t *testing.T) 
 	assert.Equal(t, "PickAll, affinity group cloud", Placement(p, facts, Options{}).Detail)
 	assert.Equal(t, "PickAll", Placement(p, Facts{}, Options{}).Detail)
 }
+
+func TestASilentClusterIsStuckAndNotFailed(t *testing.T) {
+	const text = "member-2 has not reported since 2026-03-01 10:00:00 UTC"
+	node := clusterNode(placementv1beta1.PerClusterPlacementStatus{ClusterName: "member-2", Conditions: []metav1.Condition{
+		{Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionTrue},
+		{Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionUnknown, Reason: "MemberClusterHeartbeatMissed", Message: text},
+	}})
+	assert.Equal(t, updaterun.PhaseStuck, node.State)
+	assert.Equal(t, text, node.Detail)
+}

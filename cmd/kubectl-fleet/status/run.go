@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -276,10 +277,18 @@ func unmet(conditions []metav1.Condition) *metav1.Condition {
 
 // about is what a condition says, in a line.
 func about(c *metav1.Condition) string {
-	if c.Message == "" {
+	switch {
+	case c.Message == "":
 		return c.Type + ": " + c.Reason
+	case saysSilent(c):
+		return c.Message
 	}
 	return c.Type + ": " + c.Message
+}
+
+// saysSilent says of a condition that the member has not reported for too long.
+func saysSilent(c *metav1.Condition) bool {
+	return c.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed
 }
 
 // objects are those that fail, in their order.

@@ -12,7 +12,6 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
 
 // asksForHealth has the placement leave clusters because of what is placed there, or not.
@@ -34,7 +33,7 @@ func (b *bench) hear(t *testing.T, silent bool) {
 	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "member1"}, member))
 	member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionTrue, Reason: "Healthy"}}
 	if silent {
-		member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: membership.ReasonHeartbeatMissed}}
+		member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterHeartbeatMissed}}
 	}
 	require.NoError(t, b.hub.Update(t.Context(), member))
 }
@@ -106,4 +105,40 @@ func TestHealthIsKeptOnlyIfThePlacementAsksForIt(t *testing.T) {
 	after.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Application: &placementv1beta1.ApplicationFailover{}}}
 	assert.True(t, onPlacementChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 	assert.False(t, onPlacementChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}))
+}
+
+func TestASilentMemberIsNotCalledAvailable(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	require.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
+
+	b.later(5 * time.Minute)
+	b.hear(t, true)
+	b.reconcile(t)
+	available := b.condition(t, placementv1beta1.ConditionTypeAvailable)
+	assert.Equal(t, metav1.ConditionUnknown, available.Status)
+	assert.Equal(t, clusterv1beta1.ReasonMemberClusterHeartbeatMissed, available.Reason)
+	assert.Contains(t, available.Message, "member1 has not reported since ")
+	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeApplied).Status, "what was applied is applied")
+	assert.False(t, placementv1beta1.SaysAvailable(b.binding(t)))
+	writes := b.statusWrites
+	b.later(time.Hour)
+	b.reconcile(t)
+	assert.Equal(t, writes, b.statusWrites, "it is written once")
+
+	b.hear(t, false)
+	b.reconcile(t)
+	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
+}
+
+func TestAChangeThatASilentMemberDoesNotTakeUpSaysSo(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	b.hear(t, true)
+	b.reconcile(t)
+	applied := b.condition(t, placementv1beta1.ConditionTypeApplied)
+	assert.Equal(t, metav1.ConditionUnknown, applied.Status)
+	assert.Equal(t, clusterv1beta1.ReasonMemberClusterHeartbeatMissed, applied.Reason)
 }

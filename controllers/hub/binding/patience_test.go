@@ -15,7 +15,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
@@ -36,7 +35,7 @@ func TestADeletedPlacementDoesNotWaitForeverForAMemberThatIsGone(t *testing.T) {
 			placement, member := objects[0], objects[1].(*clusterv1beta1.MemberCluster)
 			placement.SetFinalizers([]string{placementv1beta1.PlacementCleanupFinalizer})
 			if tc.silent {
-				member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: membership.ReasonHeartbeatMissed}}
+				member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterHeartbeatMissed}}
 			}
 			b := newBench(t, objects...)
 			b.sync(t)

@@ -326,12 +326,16 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	}
 	now := metav1.NewTime(r.clock.Now())
 	status := workmodel.BindingStatus(binding, existing, syncErr, now)
-	interim := syncErr == nil && !state.Available && !state.Failed
 	hooked, hookErr := r.projectHooks(ctx, binding, &status, state.Available, now)
 	if hookErr != nil {
 		return ctrl.Result{}, hookErr
 	}
-	if err := r.projectHealth(ctx, binding, existing, &status, now.Time); err != nil {
+	silent, err := r.projectSilence(ctx, binding, &status, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	interim := syncErr == nil && !state.Available && !state.Failed && !silent
+	if err := r.projectHealth(ctx, binding, existing, &status, silent, now.Time); err != nil {
 		return ctrl.Result{}, err
 	}
 	wait = shorterWait(wait, hooked)

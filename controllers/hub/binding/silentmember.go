@@ -6,13 +6,15 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
 
 // ReasonClusterLeftBehind is the reason of the event that says that a placement was deleted without waiting for one
@@ -36,7 +38,7 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 	if err != nil {
 		return 0, true, fmt.Errorf("reading member cluster %s: %w", binding.GetBindingSpec().TargetCluster, err)
 	}
-	if !membership.Silent(member) {
+	if !clusterv1beta1.IsSilent(member) {
 		return 0, true, nil // an event tells when that changes
 	}
 	if wait = binding.GetDeletionTimestamp().Add(r.ForceDeleteWaitTime).Sub(r.clock.Now()); wait > 0 {
@@ -48,6 +50,24 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 			binding.GetBindingSpec().TargetCluster, remaining)
 	}
 	return 0, false, nil
+}
+
+// projectSilence says in the status of a binding that its member is silent, if it is.
+func (r *Reconciler) projectSilence(ctx context.Context, binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, now metav1.Time) (silent bool, err error) {
+	member := &clusterv1beta1.MemberCluster{}
+	cluster := binding.GetBindingSpec().TargetCluster
+	if err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, member, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading member cluster %s: %w", cluster, err)
+	}
+	since, silent := clusterv1beta1.SilentSince(member)
+	if silent {
+		workmodel.MarkSilent(binding, status, since, now)
+		r.timers.stopTimer(keyOf(binding), outcomeTimer) // how long the member takes is not known
+	}
+	return silent, nil
 }
 
 // readPlacement reads the placement of a binding, not to be changed; nil if it is gone.
@@ -77,6 +97,6 @@ func onSilenceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
 		after, is := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-		return ok && is && membership.Silent(before) != membership.Silent(after)
+		return ok && is && clusterv1beta1.IsSilent(before) != clusterv1beta1.IsSilent(after)
 	}}
 }

@@ -93,7 +93,7 @@ func TestHealthOfAProfile(t *testing.T) {
 		"an agent that does not": {
 			[]metav1.Condition{said("Healthy", metav1.ConditionFalse, membership.ReasonUnhealthy, "readyz failed")}, metav1.ConditionFalse, ReasonUnhealthy, "readyz failed"},
 		"an agent that is silent": {
-			[]metav1.Condition{said("Healthy", metav1.ConditionUnknown, membership.ReasonHeartbeatMissed, "not since noon")}, metav1.ConditionUnknown, ReasonHeartbeatLost, "not since noon"},
+			[]metav1.Condition{said("Healthy", metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterHeartbeatMissed, "not since noon")}, metav1.ConditionUnknown, ReasonHeartbeatLost, "not since noon"},
 		"an agent that has not said it yet": {
 			[]metav1.Condition{said("Healthy", metav1.ConditionUnknown, membership.ReasonHealthUnknown, "")}, metav1.ConditionUnknown, ReasonNoHealthInfo, "has not said"},
 		"no agent": {nil, metav1.ConditionUnknown, ReasonNoHealthInfo, "has not said"},

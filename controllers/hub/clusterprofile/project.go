@@ -21,7 +21,6 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
 
 // ManagerName is how the fleet signs its profiles.
@@ -124,7 +123,7 @@ func controlPlaneHealthy(member *clusterv1beta1.MemberCluster) metav1.Condition 
 		condition.Message = "The API server of the member cluster is healthy"
 	case said.Status == metav1.ConditionFalse:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ReasonUnhealthy, said.Message
-	case said.Reason == membership.ReasonHeartbeatMissed:
+	case said.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed:
 		condition.Reason, condition.Message = ReasonHeartbeatLost, said.Message
 	}
 	return condition

@@ -269,7 +269,7 @@ func TestMissedHeartbeats(t *testing.T) {
 		assert.Zero(t, b.reconcile(t).RequeueAfter)
 		healthy := b.condition(t, clusterv1beta1.ConditionTypeHealthy)
 		assert.Equal(t, metav1.ConditionUnknown, healthy.Status)
-		assert.Equal(t, ReasonHeartbeatMissed, healthy.Reason)
+		assert.Equal(t, clusterv1beta1.ReasonMemberClusterHeartbeatMissed, healthy.Reason)
 		b.beat(t, 0, yes, yes)
 		b.reconcile(t)
 		assert.Equal(t, metav1.ConditionTrue, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Status)
@@ -294,10 +294,29 @@ func TestMissedHeartbeats(t *testing.T) {
 		assert.Equal(t, metav1.ConditionTrue, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Status)
 		b.later(time.Minute)
 		b.reconcile(t)
-		assert.Equal(t, ReasonHeartbeatMissed, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Reason)
+		assert.Equal(t, clusterv1beta1.ReasonMemberClusterHeartbeatMissed, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Reason)
 		b.restart()
 		b.reconcile(t)
-		assert.Equal(t, ReasonHeartbeatMissed, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Reason, "a restart is no sign of life")
+		assert.Equal(t, clusterv1beta1.ReasonMemberClusterHeartbeatMissed, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Reason, "a restart is no sign of life")
+	})
+	t.Run("a member that could not report while the hub was away has as much time as one that just has", func(t *testing.T) {
+		b := newBench(t, member())
+		outage := &outageUntil{}
+		b.options.Outages = outage
+		b.restart()
+		b.reconcile(t)
+		b.beat(t, 0, yes, yes)
+		b.reconcile(t)
+		b.later(10 * time.Minute)
+		outage.recovered = b.clock.Now().Add(-time.Second)
+		assert.Equal(t, 59*time.Second, b.reconcile(t).RequeueAfter.Round(time.Second))
+		assert.False(t, clusterv1beta1.IsSilent(b.member(t)))
+		b.later(time.Minute)
+		b.reconcile(t)
+		assert.True(t, clusterv1beta1.IsSilent(b.member(t)))
+		outage.recovered = b.clock.Now()
+		b.reconcile(t)
+		assert.True(t, clusterv1beta1.IsSilent(b.member(t)), "an outage is no sign of life")
 	})
 	t.Run("the last heartbeat is told by the hub's clock", func(t *testing.T) {
 		b := newBench(t, member())
@@ -442,17 +461,17 @@ func TestLeaveGoesOnWithoutAnAgentThatDoesNotAnswer(t *testing.T) {
 func TestAMemberThatLeavesAndIsSilentIsNotCalledHealthy(t *testing.T) {
 	b := joinedBench(t, work()) // it leaves
 	b.reconcile(t)
-	assert.False(t, Silent(b.member(t)))
+	assert.False(t, clusterv1beta1.IsSilent(b.member(t)))
 	wait := b.reconcile(t).RequeueAfter
 	assert.Less(t, wait, 10*time.Minute, "long before it is removed without the agent")
 	b.later(wait)
 	assert.InDelta(t, 15*time.Minute-wait, b.reconcile(t).RequeueAfter, float64(2*time.Second), "then it is removed without the agent")
-	assert.True(t, Silent(b.member(t)))
+	assert.True(t, clusterv1beta1.IsSilent(b.member(t)))
 	b.reconcile(t)
-	assert.True(t, Silent(b.member(t)), "and stays so")
+	assert.True(t, clusterv1beta1.IsSilent(b.member(t)), "and stays so")
 	b.beat(t, 0, yes, yes)
 	b.reconcile(t)
-	assert.False(t, Silent(b.member(t)), "until it is heard of")
+	assert.False(t, clusterv1beta1.IsSilent(b.member(t)), "until it is heard of")
 }
 
 func TestLeaveDoesNotWaitForAnAgentThatNeverJoined(t *testing.T) {
@@ -490,3 +509,8 @@ func TestAMemberThatKeepsWhatItHasIsAskedToLeaveAtOnce(t *testing.T) {
 	assert.Equal(t, clusterv1beta1.ClusterStateLeave, box.Spec.State)
 	assert.Equal(t, "true", box.Annotations[clusterv1beta1.KeepPlacedAnnotation])
 }
+
+// outageUntil is an outage of the hub that ended then.
+type outageUntil struct{ recovered time.Time }
+
+func (o *outageUntil) Last() (time.Time, time.Duration) { return o.recovered, time.Minute }

@@ -35,6 +35,13 @@ type Options struct {
 	// ForceDeleteWaitTime is how long a leaving cluster's agent may take before the
 	// cluster is removed without it.
 	ForceDeleteWaitTime time.Duration
+	// Outages knows when the hub's API server could not be reached: no member could report then. With nil it always could.
+	Outages Outages
+}
+
+// Outages says when the last outage of the hub's API server ended, and how long it took; one that goes on ends now.
+type Outages interface {
+	Last() (recovered time.Time, length time.Duration)
 }
 
 // Reconciler keeps members of the fleet.
@@ -153,11 +160,23 @@ func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster, box *c
 	r.beats[member.Name] = beat
 	r.mu.Unlock()
 
-	rest := r.unhealthyAfter(member) - now.Sub(beat.seen)
+	rest := r.unhealthyAfter(member) - now.Sub(r.countedFrom(member, beat))
 	if rest <= 0 {
 		return beat.heard, true, 0
 	}
 	return beat.heard, false, rest
+}
+
+// countedFrom is from when on the silence of a member counts: its last report, or the end of an outage of the hub, during which it could
+// not report. A member that was silent before the outage stays so.
+func (r *Reconciler) countedFrom(member *clusterv1beta1.MemberCluster, beat heartbeat) time.Time {
+	if r.options.Outages == nil || clusterv1beta1.IsSilent(member) {
+		return beat.seen
+	}
+	if recovered, _ := r.options.Outages.Last(); recovered.After(beat.seen) {
+		return recovered
+	}
+	return beat.seen
 }
 
 // resumeHeartbeat makes the first heartbeat after a start of the hub from what is stored. The member gets as much
@@ -171,8 +190,7 @@ func resumeHeartbeat(member *clusterv1beta1.MemberCluster, reported metav1.Time,
 			beat.heard = reported
 		}
 	}
-	healthy := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
-	if healthy != nil && healthy.Reason == ReasonHeartbeatMissed {
+	if clusterv1beta1.IsSilent(member) {
 		beat.seen = beat.heard.Time
 	}
 	return beat
@@ -217,7 +235,7 @@ func (r *Reconciler) emitTransition(member *clusterv1beta1.MemberCluster, condit
 	switch {
 	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft, !member.DeletionTimestamp.IsZero():
 		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)
-	case condition.Status == metav1.ConditionFalse, condition.Reason == ReasonHeartbeatMissed:
+	case condition.Status == metav1.ConditionFalse, condition.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed:
 		r.events.Eventf(member, nil, "Warning", condition.Reason, condition.Type, "%s", condition.Message)
 	}
 }

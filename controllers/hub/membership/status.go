@@ -16,8 +16,6 @@ const (
 	ReasonHealthy = "MemberClusterHealthy"
 	// ReasonUnhealthy means the member's agent says the opposite.
 	ReasonUnhealthy = "MemberClusterUnhealthy"
-	// ReasonHeartbeatMissed means the agent has not been heard of for too long.
-	ReasonHeartbeatMissed = "MemberClusterHeartbeatMissed"
 	// ReasonHealthUnknown means the agent has not said anything about it yet.
 	ReasonHealthUnknown = "MemberClusterHealthUnknown"
 )
@@ -123,9 +121,8 @@ func healthyCondition(report Report) metav1.Condition {
 	said := agentCondition(report.Mailbox, clusterv1beta1.ConditionTypeHealthy)
 	switch {
 	case report.HeartbeatsMissed:
-		condition.Reason = ReasonHeartbeatMissed
-		condition.Message = fmt.Sprintf("The member agent has not reported since %s",
-			report.Heard.UTC().Format("2006-01-02 15:04:05 MST"))
+		condition.Reason = clusterv1beta1.ReasonMemberClusterHeartbeatMissed
+		condition.Message = clusterv1beta1.DescribeSilence("The member agent", report.Heard.Time)
 	case said == nil:
 	case said.Status == metav1.ConditionTrue:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ReasonHealthy, "Member cluster is healthy"

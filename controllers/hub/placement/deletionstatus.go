@@ -17,7 +17,6 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
-	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
 
 const (
@@ -72,7 +71,7 @@ func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placemen
 		if err != nil {
 			return nil, fmt.Errorf("reading member cluster %s: %w", cluster, err)
 		}
-		if membership.Silent(member) {
+		if clusterv1beta1.IsSilent(member) {
 			silent[cluster] = true
 		}
 	}

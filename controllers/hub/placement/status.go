@@ -228,6 +228,7 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 	var conditions []metav1.Condition
 	for _, step := range rolloutSteps(reportsDiff(facts)) {
 		condition := sumUpStep(placementv1beta1.ScopeOf(facts.Placement), step, entries)
+		condition.Message += describeSilentBeside(step, condition.Status, entries)
 		if step == &overriddenStep && condition.Status == metav1.ConditionTrue {
 			condition.Message += describeIdleOverrides(facts)
 		}
@@ -315,13 +316,16 @@ func describeIdleOverrides(facts *Facts) string {
 		", which this placement does not place: correct the selector of the override, or select the resource"
 }
 
-// sumUpStep sums up one step over all clusters: unknown if it is for one of them, else false if it is for one.
+// sumUpStep sums up one step over all clusters: unknown if it is for one of them that reports, else false if it is for one, else unknown
+// if a cluster does not report.
 func sumUpStep(scope placementv1beta1.Scope, step *stepTemplate, entries []placementv1beta1.PerClusterPlacementStatus) metav1.Condition {
 	conditionType := scope.PlacementConditionType(step.step)
-	unknown, failed, overridden := 0, 0, false
+	unknown, failed, silent, overridden := 0, 0, 0, false
 	for i := range entries {
 		said := meta.FindStatusCondition(entries[i].Conditions, step.step)
 		switch {
+		case saysSilent(said):
+			silent++
 		case said == nil || said.Status == metav1.ConditionUnknown:
 			unknown++
 		case said.Status == metav1.ConditionFalse:
@@ -335,6 +339,8 @@ func sumUpStep(scope placementv1beta1.Scope, step *stepTemplate, entries []place
 		return step.unknown.newCondition(conditionType, metav1.ConditionUnknown, unknown)
 	case failed > 0:
 		return step.failed.newCondition(conditionType, metav1.ConditionFalse, failed)
+	case silent > 0:
+		return conditionText{step.unknown.reason, describeSilent(step, entries)}.newCondition(conditionType, metav1.ConditionUnknown)
 	case step == &overriddenStep && !overridden:
 		return conditionText{placementv1beta1.ReasonNoOverrideSpecified, noOverride}.newCondition(conditionType, metav1.ConditionTrue)
 	}

@@ -55,8 +55,8 @@ func firstUndoneStep(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.
 		return nil
 	}
 	for i := range entry.Conditions {
-		if isHooked(&entry.Conditions[i]) {
-			return nil // it waits for what the user has to do
+		if isHooked(&entry.Conditions[i]) || saysSilent(&entry.Conditions[i]) {
+			return nil // it waits for what the user has to do, or is told of as silent
 		}
 		if entry.Conditions[i].Status != metav1.ConditionTrue {
 			return &entry.Conditions[i]

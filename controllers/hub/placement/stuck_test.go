@@ -13,7 +13,6 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -120,7 +119,7 @@ func TestADeletionThatTakesAWhileNamesItsClusters(t *testing.T) {
 	s.Placement.Finalizers = []string{placementv1beta1.PlacementCleanupFinalizer}
 	silent := &clusterv1beta1.MemberCluster{}
 	silent.Name = "member2"
-	silent.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Reason: membership.ReasonHeartbeatMissed}}
+	silent.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Reason: clusterv1beta1.ReasonMemberClusterHeartbeatMissed}}
 	b := newBench(t, append(stored(s), silent)...)
 	require.NoError(t, b.hub.Delete(t.Context(), b.placement(t)))
 	b.clock.SetTime(b.placement(t).DeletionTimestamp.Time)
@@ -148,4 +147,48 @@ func TestADeletionThatTakesAWhileNamesItsClusters(t *testing.T) {
 	b.reconcile(t)
 	deleting = meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeDeleting)
 	assert.Contains(t, deleting.Message, "from 1 cluster(s): member2.", "progress is visible")
+}
+
+func TestClustersThatDoNotReportAreNamedAndNotCalledFailed(t *testing.T) {
+	silent := func(step, cluster string) metav1.Condition {
+		return metav1.Condition{Type: step, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterHeartbeatMissed,
+			Message: clusterv1beta1.DescribeSilence(cluster, now.Time)}
+	}
+	s := newSituation("member1", "member2", "member3").bound(0, up, "member1").bound(0, silent("Available", "member2"), "member2").bound(0, silent("Available", "member3"), "member3")
+	summed := func(step string) metav1.Condition {
+		status := Project(s.Facts, View{Now: now})
+		assert.Len(t, status.PlacementStatuses, 3)
+		said := meta.FindStatusCondition(status.Conditions, "ClusterResourcePlacement"+step)
+		require.NotNil(t, said)
+		return *said
+	}
+	assert.Equal(t, metav1.ConditionTrue, summed("Applied").Status, "what was applied is applied")
+	available := summed("Available")
+	assert.Equal(t, metav1.ConditionUnknown, available.Status)
+	assert.Equal(t, placementv1beta1.ReasonResourceAvailableUnknown, available.Reason)
+	both := "member2 has not reported since 2025-03-17 21:37:14 UTC, member3 has not reported since 2025-03-17 21:37:14 UTC"
+	assert.Equal(t, "2 of 3 cluster(s) do not report: "+both, available.Message)
+	assert.Equal(t, available.Message, says(s, now.Add(time.Hour)), "it says no more when it has been so for long")
+
+	s.bound(0, notUp, "member1")
+	available = summed("Available")
+	assert.Equal(t, metav1.ConditionFalse, available.Status, "a fault that is known is not hidden by what is not known")
+	assert.Contains(t, available.Message, "The selected resources in 1 cluster(s) are still not available yet; 2 of 3 cluster(s) do not report: "+both+"; stuck on member1 since")
+
+	s.bound(0, up, "member1").bound(0, silent("Applied", "member2"), "member2")
+	applied := summed("Applied")
+	assert.Equal(t, metav1.ConditionUnknown, applied.Status)
+	assert.Equal(t, placementv1beta1.ReasonApplyPending, applied.Reason)
+	assert.Equal(t, "1 of 3 cluster(s) do not report: member2 has not reported since 2025-03-17 21:37:14 UTC", applied.Message)
+}
+
+func TestThatAClusterFallsSilentIsToldOfOnce(t *testing.T) {
+	entry := func(cluster string, conditions ...metav1.Condition) placementv1beta1.PerClusterPlacementStatus {
+		return placementv1beta1.PerClusterPlacementStatus{ClusterName: cluster, Conditions: conditions}
+	}
+	quiet := metav1.Condition{Type: "Available", Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterHeartbeatMissed}
+	before := []placementv1beta1.PerClusterPlacementStatus{entry("a", up), entry("b", quiet), entry("c"), entry("d", quiet)}
+	after := []placementv1beta1.PerClusterPlacementStatus{entry("a", quiet), entry("b", quiet), entry("c", quiet), entry("d")}
+	assert.Equal(t, []string{"a"}, newlySilent(before, after), "a brief entry says neither")
+	assert.Empty(t, newlySilent(after, before))
 }
