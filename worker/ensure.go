@@ -36,6 +36,15 @@ func Ensure(ctx context.Context, c client.Client, namespace string) error {
 	return nil
 }
 
+// Reach asks Temporal for the namespace; the error says why there is no answer. A client that may not describe it does get one.
+func Reach(ctx context.Context, c client.Client, namespace string) error {
+	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	if err != nil && !isAdminDenied(err) {
+		return fmt.Errorf("asking Temporal for namespace %s: %w", namespace, err)
+	}
+	return nil
+}
+
 func ensureNamespace(ctx context.Context, c client.Client, namespace string) error {
 	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
 	if isAdminDenied(err) {

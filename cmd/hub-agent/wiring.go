@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	temporallog "go.temporal.io/sdk/log"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/worksync"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/hub"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
@@ -74,7 +76,29 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		}
 		checks = append(checks, agent.Check{Name: "temporal-workers", Run: func(context.Context) error { return runner.Check() }})
 	}
+	if o.role != roleWorker {
+		if err := addReporter(mgr, temporal, o, log); err != nil {
+			return nil, err
+		}
+	}
 	return checks, nil
+}
+
+// addReporter adds what notes whether Temporal can be reached.
+func addReporter(mgr ctrl.Manager, temporal *temporalclient.Client, o *options, log logr.Logger) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "hub-agent"
+	}
+	err = mgr.Add(&temporalclient.Reporter{
+		Ask:  func(ctx context.Context) error { return worker.Reach(ctx, temporal.SDK, o.temporal.namespace) },
+		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Holder: host, Clock: o.clock, Log: log.WithName("temporal-report"),
+		Lease: types.NamespacedName{Namespace: o.LeaseReference(leaseName).Namespace, Name: clusterv1beta1.TemporalLease},
+	})
+	if err != nil {
+		return fmt.Errorf("reporting whether Temporal can be reached: %w", err)
+	}
+	return nil
 }
 
 // newTemporalClient connects to Temporal, lazily.

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 )
@@ -198,6 +200,7 @@ func withoutTemporalWhatIsDecidedGoesOn(s *spec) {
 	}
 
 	s.stop("temporal")
+	s.requireCheckSaysTemporalIsAway()
 	s.loseConfigMapOn("member-1")
 	s.requireStatusFollows("member-1")
 	gone.delete(s.hub, placement)
@@ -227,6 +230,22 @@ func withoutTemporalWhatIsDecidedGoesOn(s *spec) {
 	staged.awaitValue(value1, allMembers...)
 	s.awaitValue(value2, allMembers...)
 	s.requireAvailable(s.awaitAvailable("1"), "1", "", allMembers...)
+}
+
+// requireCheckSaysTemporalIsAway requires that the check of the installation is red though nothing waits for Temporal.
+func (s *spec) requireCheckSaysTemporalIsAway() {
+	s.Helper()
+	note := &coordinationv1.Lease{}
+	note.Namespace, note.Name = clusterv1beta1.SystemNamespace, clusterv1beta1.TemporalLease
+	await(s, s.hub, note, "to say that Temporal is away", func(l *coordinationv1.Lease) error {
+		if l.Annotations[clusterv1beta1.TemporalProblemAnnotation] == "" {
+			return errors.New("it names no problem")
+		}
+		return nil
+	})
+	out, code := s.kubectlFleet("check", "--strict")
+	require.Equal(s, 1, code, out)
+	require.Contains(s, out, "✗ temporal   the hub agent has not reached Temporal for ")
 }
 
 // tolerateAnything changes a placement's policy without changing which clusters it picks.

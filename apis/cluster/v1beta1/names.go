@@ -36,6 +36,13 @@ const (
 	// a cluster tells it from another that is to get the same name by mistake.
 	ClusterUIDAnnotation = fleetPrefix + "cluster-uid"
 
+	// TemporalLease is the name of the Lease, in the namespace of the hub agent, that is renewed with each answer of Temporal, or note of why there
+	// is none. The latter is in TemporalProblemAnnotation.
+	TemporalLease = "hub-agent-temporal.kubernetes-fleet.io"
+
+	// TemporalProblemAnnotation on that Lease has why the hub agent does not reach Temporal; it is there only then.
+	TemporalProblemAnnotation = "fleetflow.io/temporal-problem"
+
 	// SystemNamespace is where the agents run and keep what concerns no single member.
 	SystemNamespace = "fleet-system"
 

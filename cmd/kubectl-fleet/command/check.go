@@ -35,9 +35,10 @@ func newCheck(f *cli.Factory, streams genericiooptions.IOStreams, plugin string,
 		Use:   "check",
 		Short: "Say whether the fleet is installed as it should be, and what to do about what is not",
 		Long: `Look at the hub, the hub agent, Temporal and the members, compare their versions, and say what is wrong and what to do about it.
-Nothing is changed. Temporal is not asked itself: what waits for it is found by what placements and runs say.
+Nothing is changed. ✓ is what is well now, ! what should be different, ✗ what is wrong, and ? what could not be found out. Temporal is
+not asked itself: the hub agent notes every ten seconds whether it reaches Temporal.
 
-Exits with 0 if nothing is wrong, and with 1 if something is; with --strict, warnings count, too.`,
+Exits with 0 if nothing is wrong, and with 1 if something is; with --strict, ! and ? count, too.`,
 		Example: `  kubectl fleet check
 
   # In a pipeline: what is wrong, as JSON

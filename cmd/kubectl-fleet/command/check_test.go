@@ -96,7 +96,7 @@ func (c *console) goldenCheck(name string) {
 }
 
 func TestCheckOfAFleetThatIsAsItShouldBe(t *testing.T) {
-	c := newConsole(t, versioned(leaseOf(migration.HubAgentLease, "hub-agent-7f"), "v0.2.0"), reporting("member-1", "v0.2.0", time.Second), reporting("member-2", "v0.1.4", time.Second))
+	c := newConsole(t, versioned(leaseOf(migration.HubAgentLease, "hub-agent-7f"), "v0.2.0"), temporalNote(""), reporting("member-1", "v0.2.0", time.Second), reporting("member-2", "v0.1.4", time.Second))
 	c.discover = everyKind()
 	require.NoError(t, c.runCheck("v0.3.0", "v1.36.3", "--strict"))
 	c.goldenCheck("check-well.txt")
@@ -138,15 +138,20 @@ func TestCheckOf(t *testing.T) {
 		reasons []string
 		fails   bool
 	}{
-		"a cluster that is no hub":             {nil, discovered, false, []string{"NoHub"}, true},
-		"a hub without an agent":               {nil, everyKind(), false, []string{"NoHubAgent", "NoHubAgent", "NoMembers"}, true},
-		"two releases in one cluster":          {[]client.Object{leaseOf(migration.HubAgentLease, ours), leaseOf(second, ours)}, everyKind(), false, []string{"TwoHubAgents", "NoMembers"}, true},
-		"a hub of KubeFleet":                   {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs)}, everyKind("fleetflow.io"), false, []string{"NoMembers"}, false},
-		"agents of both":                       {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs), leaseOf(migration.HubAgentLease, ours)}, everyKind(), false, []string{"KubeFleetRuns", "NoMembers"}, true},
-		"definitions of an older version":      {[]client.Object{leaseOf(migration.HubAgentLease, ours)}, everyKind("RolloutHold"), false, []string{"KindsMissing", "NoMembers"}, true},
-		"warnings, which do not count":         {[]client.Object{leaseOf(migration.HubAgentLease, ours)}, everyKind(), false, []string{"NoMembers"}, false},
-		"warnings, which count with --strict":  {[]client.Object{leaseOf(migration.HubAgentLease, ours)}, everyKind(), true, []string{"NoMembers"}, true},
-		"a lease that is not renewed any more": {[]client.Object{staleLease()}, everyKind(), false, []string{"NoLeader", "NoHubAgent", "NoMembers"}, true},
+		"a cluster that is no hub":                        {nil, discovered, false, []string{"NoHub"}, true},
+		"a hub without an agent":                          {nil, everyKind(), false, []string{"NoHubAgent", "NoHubAgent", "NoMembers"}, true},
+		"two releases in one cluster":                     {[]client.Object{leaseOf(migration.HubAgentLease, ours), leaseOf(second, ours), temporalNote("")}, everyKind(), false, []string{"TwoHubAgents", "NotReported", "NoMembers"}, true},
+		"a hub of KubeFleet":                              {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs)}, everyKind("fleetflow.io"), false, []string{"NoMembers"}, false},
+		"agents of both":                                  {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs), leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind(), false, []string{"KubeFleetRuns", "NoMembers"}, true},
+		"definitions of an older version":                 {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind("RolloutHold"), false, []string{"KindsMissing", "NoMembers"}, true},
+		"warnings, which do not count":                    {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind(), false, []string{"NoMembers"}, false},
+		"warnings, which count with --strict":             {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind(), true, []string{"NoMembers"}, true},
+		"Temporal that is down, and nothing waits for it": {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("connection refused"), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"EngineUnreachable"}, true},
+		"a member that does not report":                   {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote(""), reporting("member-1", "devel", time.Hour)}, everyKind(), false, []string{"Silent"}, true},
+		"an agent that says nothing of Temporal":          {[]client.Object{leaseOf(migration.HubAgentLease, ours), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"NotReported"}, true},
+		"an agent that said it long ago":                  {[]client.Object{leaseOf(migration.HubAgentLease, ours), staleNote(), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"NotReported"}, true},
+		"members that nobody hears, as no agent works":    {[]client.Object{staleLease(), staleNote(), reporting("member-1", "devel", time.Hour)}, everyKind(), false, []string{"NoLeader", "NoHubAgent", "NotReported"}, true},
+		"a lease that is not renewed any more":            {[]client.Object{staleLease()}, everyKind(), false, []string{"NoLeader", "NoHubAgent", "NoMembers"}, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newConsole(t, test.objects...)
@@ -174,6 +179,26 @@ func TestCheckOf(t *testing.T) {
 	}
 }
 
+// temporalNote is the note of a hub agent that it reaches Temporal, or why it does not.
+func temporalNote(problem string) client.Object {
+	of := migration.HubAgentLease
+	of.Name = clusterv1beta1.TemporalLease
+	note := leaseOf(of, "hub-agent-7f").(*coordinationv1.Lease)
+	since := metav1.NewMicroTime(now.Add(-5 * time.Minute))
+	note.Spec.AcquireTime = &since
+	if problem != "" {
+		note.Annotations = map[string]string{clusterv1beta1.TemporalProblemAnnotation: problem}
+	}
+	return note
+}
+
+func staleNote() client.Object {
+	note := temporalNote("").(*coordinationv1.Lease)
+	at := metav1.NewMicroTime(now.Add(-time.Hour))
+	note.Spec.RenewTime = &at
+	return note
+}
+
 func staleLease() client.Object {
 	lease := leaseOf(migration.HubAgentLease, "hub-agent-7f").(*coordinationv1.Lease)
 	at := metav1.NewMicroTime(now.Add(-time.Hour))
@@ -194,5 +219,24 @@ func TestCheckSaysWhatTheUserMayNotRead(t *testing.T) {
 	})
 	require.NoError(t, c.runCheck("devel", ""))
 	assert.Contains(t, c.out.String(), "? hub agent  whether a hub agent works is not known, as you may not read its lease")
+	assert.Contains(t, c.out.String(), "? temporal   whether Temporal can be reached is not known")
 	assert.NotContains(t, c.out.String(), "no hub agent")
+}
+
+func TestCheckOfAUserWithoutRightsIsNotGreen(t *testing.T) {
+	c := newConsole(t, leaseOf(migration.HubAgentLease, "hub-agent-7f"), temporalNote(""), reporting("member-1", "v0.2.0", time.Second))
+	c.discover = everyKind()
+	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", nil)
+		},
+	})
+	exit := &cli.Exit{}
+	require.ErrorAs(t, c.runCheck("devel", "", "--strict"), &exit)
+	out := c.out.String()
+	for _, want := range []string{"? hub agent  whether", "? temporal   whether", "? members    how the members are is not known", "hub-agent-viewer"} {
+		assert.Contains(t, out, want)
+	}
+	assert.NotContains(t, out, "no cluster is a member")
+	assert.NotRegexp(t, "✓ (temporal|members|hub agent)", out)
 }

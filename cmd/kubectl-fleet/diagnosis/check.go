@@ -105,7 +105,7 @@ func Check(facts *Facts, now time.Time) *Report {
 	}
 	c.checkVersions()
 	for _, unread := range c.Unread {
-		c.find(partHub, Unknown, "NotReadable", unread, "ask an administrator, or bind the role fleet-viewer: deploy/docs/roles.md")
+		c.find(partHub, Unknown, "NotReadable", unread, "ask an administrator to bind you the roles hub-agent-viewer, for the objects of the fleet and its leases, and view, for Deployments and Pods: deploy/docs/roles.md")
 	}
 	return c.report
 }
@@ -232,14 +232,49 @@ func (c *checker) checkTemporal() {
 	switch {
 	case c.runsKubeFleet():
 	case len(c.Waiting) > 0:
-		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent does not reach Temporal; placements and runs that wait for it: %d, the first is %s", len(c.Waiting), c.Waiting[0]),
-			"start Temporal, or correct temporal.address of the chart; the log of the hub agent has the error. What is placed stays, and all goes on by itself once Temporal answers")
-	case len(c.held()) > 0 || c.LeasesHidden:
-		c.praise(partTemporal, "no placement and no run waits for it")
-	default:
+		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent does not reach Temporal; placements and runs that wait for it: %d, the first is %s", len(c.Waiting), c.Waiting[0]), startTemporal)
+	case c.LeasesHidden:
+		c.find(partTemporal, Unknown, "NotReadable", "whether Temporal can be reached is not known, as you may not read what the hub agent notes on its lease", "")
+	case len(c.held()) == 0:
 		c.find(partTemporal, Unknown, "NoHubAgent", "whether Temporal can be reached is not known, as no hub agent works", "")
+	default:
+		for _, lease := range c.held() {
+			c.checkNoted(lease.Namespace)
+		}
 	}
 }
+
+// checkNoted says what the hub agent in a namespace has noted of Temporal.
+func (c *checker) checkNoted(namespace string) {
+	at := slices.IndexFunc(c.TemporalLeases, func(l coordinationv1.Lease) bool { return l.Namespace == namespace })
+	if at < 0 {
+		c.find(partTemporal, Unknown, "NotReported", "whether Temporal can be reached is not known: the hub agent does not say, as it has just begun to lead, or is of an older version", "kubectl fleet check again in half a minute; else upgrade the hub agent")
+		return
+	}
+	note := &c.TemporalLeases[at]
+	problem, failed := note.Annotations[clusterv1beta1.TemporalProblemAnnotation]
+	switch {
+	case !c.holds(note):
+		c.find(partTemporal, Unknown, "NotReported", fmt.Sprintf("whether Temporal can be reached is not known: the hub agent has said nothing of it for %s", c.age(note.Spec.RenewTime)), c.describeLogs())
+	case failed:
+		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent has not reached Temporal for %s: %s", c.age(note.Spec.AcquireTime), problem), startTemporal)
+	case c.WaitingHidden:
+		c.praise(partTemporal, "the hub agent reached it %s ago", c.age(note.Spec.RenewTime))
+	default:
+		c.praise(partTemporal, "the hub agent reached it %s ago; no placement and no run waits for it", c.age(note.Spec.RenewTime))
+	}
+}
+
+// age is how long ago a time was, as people read it.
+func (c *checker) age(at *metav1.MicroTime) string {
+	if at == nil {
+		return "an unknown time"
+	}
+	return duration.HumanDuration(max(0, c.now.Sub(at.Time)))
+}
+
+// startTemporal is what to do where the hub agent does not reach Temporal.
+const startTemporal = "start Temporal, or correct temporal.address of the chart; the log of the hub agent has the error. What is placed stays, and all goes on by itself once Temporal answers"
 
 func (c *checker) checkMembers() {
 	joined := 0
@@ -249,6 +284,8 @@ func (c *checker) checkMembers() {
 		}
 	}
 	switch {
+	case c.MembersHidden:
+		c.find(partMembers, Unknown, "NotReadable", "how the members are is not known, as you may not read them", "")
 	case len(c.Members) == 0:
 		c.find(partMembers, Warning, "NoMembers", "no cluster is a member", "kubectl fleet join MEMBER --member-context CONTEXT")
 	case joined > 0:
@@ -277,6 +314,8 @@ func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 			return bad(Warning, "Joining", "wait: kubectl wait --for=condition=Joined membercluster/"+m.Name, "is joining")
 		}
 		return bad(Error, "NotJoined", logs+"; it needs to reach the hub's API server", "has not joined%s", because(meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)))
+	case silent > 0 && !c.agentWorks():
+		return bad(Unknown, "NotReported", "", "has last been heard of %s ago, and it is not known whether the hub agent works that hears of it", duration.HumanDuration(silent))
 	case silent > 0:
 		return bad(Error, "Silent", logs+"; if its token has ended: kubectl fleet join "+m.Name+" --member-context CONTEXT", "has not reported for %s: what is placed there stays, and changes wait", duration.HumanDuration(silent))
 	case healthy != nil && healthy.Status != metav1.ConditionTrue:
@@ -287,8 +326,15 @@ func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 	return true
 }
 
-// silence is for how long a member should have reported and has not; zero if it reports.
+// agentWorks says that a hub agent leads that hears of members.
+func (c *checker) agentWorks() bool { return len(c.held()) > 0 || c.holds(c.KubeFleetLease) }
+
+// silence is for how long a member should have reported and has not; zero if it reports. What counts is what the hub agent says, which
+// KubeFleet's does not.
 func (c *checker) silence(m *clusterv1beta1.MemberCluster) time.Duration {
+	if since, silent := clusterv1beta1.SilentSince(m); silent {
+		return max(c.now.Sub(since), time.Second)
+	}
 	period := defaultHeartbeat
 	if seconds := m.Spec.HeartbeatPeriodSeconds; seconds > 0 {
 		period = time.Duration(seconds) * time.Second

@@ -40,15 +40,18 @@ type Facts struct {
 	// nil if there is none.
 	Leases         []coordinationv1.Lease
 	KubeFleetLease *coordinationv1.Lease
+	// TemporalLeases are those on which hub agents note whether they reach Temporal.
+	TemporalLeases []coordinationv1.Lease
 	// Deployments and Pods are those of hub agents. A fleet whose agents run outside of the hub has none.
 	Deployments []appsv1.Deployment
 	Pods        []corev1.Pod
 	Members     []clusterv1beta1.MemberCluster
 	// Waiting are placements and runs that say that Temporal cannot be reached, with what they say.
 	Waiting []string
-	// Unread is what could not be read, and why. LeasesHidden says that the leases are among it.
-	Unread       []string
-	LeasesHidden bool
+	// Unread is what could not be read, and why. LeasesHidden, MembersHidden and WaitingHidden say that the leases, the members, and
+	// placements or runs are among it.
+	Unread                                     []string
+	LeasesHidden, MembersHidden, WaitingHidden bool
 }
 
 // agentLabel is on what the chart of the hub agent installs.
@@ -85,7 +88,11 @@ func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGr
 			defer func() { f.Pods = list.Items }()
 			return c.List(ctx, list, agents)
 		}},
-		{"members", func() (err error) { f.Members, err = fleet.Members(ctx); return err }},
+		{"members", func() (err error) {
+			f.Members, err = fleet.Members(ctx)
+			f.MembersHidden = apierrors.IsForbidden(err)
+			return err
+		}},
 		{"placements", func() error { return f.readPlacements(ctx, fleet) }},
 		{"runs", func() error { return f.readRuns(ctx, fleet) }},
 	} {
@@ -107,6 +114,11 @@ func (f *Facts) readLeases(ctx context.Context, c client.Client) error {
 		return err
 	}
 	f.Leases = list.Items
+	noted, named := &coordinationv1.LeaseList{}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", clusterv1beta1.TemporalLease)}
+	if err := c.List(ctx, noted, named); err != nil {
+		return err
+	}
+	f.TemporalLeases = noted.Items
 	return nil
 }
 
@@ -115,6 +127,7 @@ func (f *Facts) readPlacements(ctx context.Context, fleet hub.Reader) error {
 	for _, placement := range placements {
 		f.noteWaiting(placement.Ref.String(), placement.Object.GetPlacementStatus().Conditions)
 	}
+	f.WaitingHidden = f.WaitingHidden || apierrors.IsForbidden(err)
 	return err
 }
 
@@ -123,6 +136,7 @@ func (f *Facts) readRuns(ctx context.Context, fleet hub.Reader) error {
 	for _, run := range runs {
 		f.noteWaiting(run.Ref.String(), run.Object.GetUpdateRunStatus().Conditions)
 	}
+	f.WaitingHidden = f.WaitingHidden || apierrors.IsForbidden(err)
 	return err
 }
 

@@ -1,0 +1,107 @@
+package temporalclient
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+const (
+	// reportEvery is how often Temporal is asked, and what it answers is noted.
+	reportEvery = 10 * time.Second
+	// reportHolds is how long a note counts: after that nobody knows.
+	reportHolds = 30 * time.Second
+	// askTimeout bounds one question to Temporal.
+	askTimeout = 5 * time.Second
+	// maxReported bounds the error that is noted, in bytes.
+	maxReported = 500
+)
+
+// Reporter notes on a Lease whether the hub agent reaches Temporal, whether or not anything waits for it. The Lease is renewed with each
+// note; that Temporal does not answer is in an annotation of it.
+type Reporter struct {
+	// Ask asks Temporal for an answer; the error says why there is none.
+	Ask func(ctx context.Context) error
+	// Live reads past the cache, Writer writes.
+	Live   client.Reader
+	Writer client.Writer
+	// Lease is the one that is written, Holder who writes it.
+	Lease  types.NamespacedName
+	Holder string
+	Clock  clock.WithTicker
+	Log    logr.Logger
+}
+
+// NeedLeaderElection says that only the agent that leads reports: it is the one that decides.
+func (r *Reporter) NeedLeaderElection() bool { return true }
+
+// Start reports until the context ends.
+func (r *Reporter) Start(ctx context.Context) error {
+	ticker := r.Clock.NewTicker(reportEvery)
+	defer ticker.Stop()
+	for {
+		if err := r.Report(ctx); err != nil && ctx.Err() == nil {
+			r.Log.Error(err, "Reporting whether Temporal can be reached")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// Report asks Temporal once and notes the answer.
+func (r *Reporter) Report(ctx context.Context) error {
+	problem := ""
+	asked, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if err := r.Ask(asked); err != nil {
+		problem = clusterv1beta1.CutText(err.Error(), maxReported)
+	}
+	if ctx.Err() != nil {
+		return nil // the agent ends, which says nothing of Temporal
+	}
+	lease := &coordinationv1.Lease{}
+	err := r.Live.Get(ctx, r.Lease, lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		lease.Namespace, lease.Name = r.Lease.Namespace, r.Lease.Name
+		r.note(lease, problem)
+		err = r.Writer.Create(ctx, lease)
+	case err == nil:
+		r.note(lease, problem)
+		err = r.Writer.Update(ctx, lease)
+	}
+	if err != nil {
+		return fmt.Errorf("writing lease %s: %w", r.Lease, err)
+	}
+	return nil
+}
+
+// note writes an answer of Temporal, or what is wrong with it, into the lease. The time at which the lease was acquired is since when it is so.
+func (r *Reporter) note(lease *coordinationv1.Lease, problem string) {
+	now := metav1.NewMicroTime(r.Clock.Now())
+	before, failed := lease.Annotations[clusterv1beta1.TemporalProblemAnnotation]
+	if lease.Spec.AcquireTime == nil || failed != (problem != "") {
+		lease.Spec.AcquireTime = &now
+	}
+	switch {
+	case problem == "":
+		delete(lease.Annotations, clusterv1beta1.TemporalProblemAnnotation)
+	case problem != before:
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, clusterv1beta1.TemporalProblemAnnotation, problem)
+	}
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &r.Holder, &now
+	lease.Spec.LeaseDurationSeconds = new(int32(reportHolds / time.Second))
+}
