@@ -31,7 +31,7 @@ func NewDrain(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 		Long: `Cordon a member, then evict every ClusterResourcePlacement from it, each within its disruption budget. What names its
 clusters (PickFixed) cannot be evicted and is listed, as are namespaced placements: take the member out of their lists.
 
-Exits with 1 if something stays; run it again to try those again.`,
+Exits with 1 if something stays, and with 124 if an eviction has no outcome in time; run it again to try those again.`,
 		Example: `  kubectl fleet drain member-3`,
 	}, func(ctx context.Context, s *steering, c client.WithWatch, member *clusterv1beta1.MemberCluster) error {
 		return s.drain(ctx, c, member, timeout)

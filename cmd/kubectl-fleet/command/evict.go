@@ -42,7 +42,8 @@ kubectl fleet cordon.
 From a namespaced placement, only what it has left behind can be taken off (strategy.failover.application with purgeMode
 Never): its binding is deleted, and nothing is waited for.
 
-Waits for the outcome; exits with 1 if the eviction is not allowed.
+Waits for the outcome; exits with 1 if the eviction is not allowed, and with 124 if there is no outcome in time: it stays pending
+then, and may still be executed.
 
 With --replace, the placement has to pick another cluster, and the binding to this one is marked instead (label
 kubernetes-fleet.io/specified-delete): it goes within maxUnavailable and maxSurge, and only for another cluster. That
@@ -210,7 +211,8 @@ func awaitEviction(ctx context.Context, c client.WithWatch, eviction *placementv
 	case ctx.Err() != nil:
 		return fmt.Errorf("eviction %q goes on: %w", eviction.Name, ctx.Err())
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("eviction %q has no outcome after %s: see kubectl describe crpe %s", eviction.Name, timeout, eviction.Name)
+		return &cli.Exit{Code: cli.CodeTimeout, Err: fmt.Errorf("eviction %q has no outcome after %s: it stays pending and may still be executed; kubectl delete crpe %s withdraws it",
+			eviction.Name, timeout, eviction.Name)}
 	}
 	return fmt.Errorf("waiting for eviction %q: %w", eviction.Name, err)
 }

@@ -423,7 +423,10 @@ func TestEvict(t *testing.T) {
 	})
 	t.Run("that nobody decides", func(t *testing.T) {
 		c := newConsole(t, externalPlacement())
-		assert.ErrorContains(t, c.run("evict", "web", "member-1", "--yes", "--timeout", "1ms"), "has no outcome after 1ms")
+		var exit *cli.Exit
+		require.ErrorAs(t, c.run("evict", "web", "member-1", "--yes", "--timeout", "1ms"), &exit)
+		assert.Equal(t, cli.CodeTimeout, exit.Code)
+		assert.Regexp(t, `has no outcome after 1ms: it stays pending and may still be executed; kubectl delete crpe \S+ withdraws it$`, exit.Error())
 	})
 }
 

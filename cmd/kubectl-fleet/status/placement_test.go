@@ -88,3 +88,12 @@ func TestASilentClusterIsStuckAndNotFailed(t *testing.T) {
 	assert.Equal(t, updaterun.PhaseStuck, node.State)
 	assert.Equal(t, text, node.Detail)
 }
+
+func TestARunThatWaitsForTemporalSaysSo(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}}
+	assert.NotEqual(t, updaterun.PhaseStuck, Run(hub.RunOf(run), Facts{}, Options{}).State)
+	run.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonTemporalUnreachable}}
+	node := Run(hub.RunOf(run), Facts{}, Options{})
+	assert.Equal(t, updaterun.PhaseStuck, node.State)
+	assert.Contains(t, node.Detail, ": waits for Temporal, which the hub agent does not reach")
+}

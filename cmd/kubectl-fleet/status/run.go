@@ -108,6 +108,9 @@ func Run(run hub.Run, facts Facts, options Options) tree.Node {
 		Kind: string(hub.KindRun), Name: run.String(), State: view.Phase, Count: &view.Counts,
 		Start: run.Object.GetCreationTimestamp().Time, Detail: detailOf(run, view),
 	}
+	if waitsForTemporal(run, view) {
+		root.State = updaterun.PhaseStuck
+	}
 	if c := run.Condition(placementv1beta1.ConditionTypeSucceeded); c != nil && view.Phase.Over() {
 		root.End = c.LastTransitionTime.Time
 	}
@@ -130,6 +133,9 @@ func detailOf(run hub.Run, view updaterun.State) string {
 	if held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld); held != nil && held.Status == metav1.ConditionTrue {
 		detail += ": " + held.Message
 	}
+	if waitsForTemporal(run, view) {
+		return detail + ": waits for Temporal, which the hub agent does not reach"
+	}
 	switch view.Phase {
 	case updaterun.PhaseFailed, updaterun.PhaseStuck:
 		return detail + ": " + view.Why
@@ -138,6 +144,12 @@ func detailOf(run hub.Run, view updaterun.State) string {
 	default:
 		return detail
 	}
+}
+
+// waitsForTemporal says that a run goes on only once the hub agent reaches Temporal.
+func waitsForTemporal(run hub.Run, view updaterun.State) bool {
+	away := run.Condition(placementv1beta1.ConditionTypeEngineReachable)
+	return away != nil && away.Status == metav1.ConditionFalse && !view.Phase.Over()
 }
 
 type builder struct {
