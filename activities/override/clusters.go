@@ -13,7 +13,7 @@ import (
 // clusters are those a rule is for.
 type clusters struct {
 	all   bool
-	terms []term
+	terms []labels.Selector
 	// unreadable says why the rule's selector makes no sense. It is unknown which clusters it
 	// was meant for, so the rule concerns all of them and fails there, where it can be seen.
 	unreadable error
@@ -25,28 +25,17 @@ func newClusters(selector *placementv1beta1.ClusterSelector) clusters {
 	}
 	c := clusters{all: len(selector.ClusterSelectorTerms) == 0}
 	for i, given := range selector.ClusterSelectorTerms {
-		// Like a rule without a clusterSelector, a term with neither a labelSelector nor names selects none.
+		// Like a rule without a clusterSelector, a term without a labelSelector selects none.
 		labelSelector, err := metav1.LabelSelectorAsSelector(given.LabelSelector)
-		if given.LabelSelector == nil && !given.ClusterNameFilter.IsEmpty() {
-			labelSelector = labels.Everything()
-		}
 		if err != nil {
 			return clusters{unreadable: fmt.Errorf("clusterSelector.clusterSelectorTerms[%d].labelSelector cannot be read: %w", i, err)}
 		}
-		c.terms = append(c.terms, term{given.ClusterNameFilter, labelSelector})
+		c.terms = append(c.terms, labelSelector)
 	}
 	return c
 }
 
-// term matches clusters by their names and labels.
-type term struct {
-	names  placementv1beta1.ClusterNameFilter
-	labels labels.Selector
-}
-
 func (c clusters) includesCluster(cluster Cluster) bool {
 	return c.all || c.unreadable != nil ||
-		slices.ContainsFunc(c.terms, func(t term) bool {
-			return t.names.LetsPass(cluster.Name) && t.labels.Matches(labels.Set(cluster.Labels))
-		})
+		slices.ContainsFunc(c.terms, func(term labels.Selector) bool { return term.Matches(labels.Set(cluster.Labels)) })
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/override"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -70,13 +71,13 @@ func TestClustersThatRulesSelect(t *testing.T) {
 		}}
 	}
 	named := func(name string) placementv1beta1.ClusterSelectorTerm {
-		return placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: []string{name}}}
+		return placementv1beta1.ClusterSelectorTerm{LabelSelector: clusterv1beta1.SelectNames(name)}
 	}
 	without := func(name string) placementv1beta1.ClusterSelectorTerm {
-		return placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ExcludeClusterNames: []string{name}}}
+		return placementv1beta1.ClusterSelectorTerm{LabelSelector: clusterv1beta1.SelectOtherNames(name)}
 	}
 	namedOne := named("member-1")
-	namedOne.LabelSelector = &metav1.LabelSelector{MatchLabels: env("test")}
+	namedOne.LabelSelector.MatchLabels = env("test")
 	cases := map[string]struct {
 		selectors []*placementv1beta1.ClusterSelector // one for each rule
 		want      bool                                // on a cluster with env=prod and region=east
@@ -108,7 +109,7 @@ func TestClustersThatRulesSelect(t *testing.T) {
 			}
 			matcher := override.NewMatcher(crp, []id{{Version: "v1", Kind: "Namespace", Name: "app"}},
 				overrides{clusterWide: []placementv1beta1.ClusterResourceOverrideSnapshot{clusterWide("cro-0", namespace("app"), rules...)}}.all())
-			applicable := matcher.Applicable(override.Cluster{Name: "member-1", Labels: map[string]string{"env": "prod", "region": "east"}})
+			applicable := matcher.Applicable(override.Cluster{Name: "member-1", Labels: map[string]string{"env": "prod", "region": "east", clusterv1beta1.MemberNameLabel: "member-1"}})
 			assert.Equal(t, tc.want, len(applicable.ClusterResourceOverrideSnapshots) == 1)
 		})
 	}

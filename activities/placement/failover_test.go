@@ -200,7 +200,7 @@ func TestOnlyCopiesThatAreIllAreSuperseded(t *testing.T) {
 	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		for group, clusters := range map[string][]string{"local": {"member-3", "member-2"}, "remote": {"member-1", "member-0"}} {
 			p.Spec.Policy.AffinityGroups = append(p.Spec.Policy.AffinityGroups, placementv1beta1.AffinityGroup{Name: group, ClusterSelector: placementv1beta1.ClusterSelector{
-				ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: clusters}}},
+				ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{LabelSelector: clusterv1beta1.SelectNames(clusters...)}},
 			}})
 		}
 		slices.SortFunc(p.Spec.Policy.AffinityGroups, func(a, b placementv1beta1.AffinityGroup) int { return cmp.Compare(a.Name, b.Name) })

@@ -56,7 +56,7 @@ func TestAPolicyWithoutFieldsOfFleetflowHasTheHashOfKubeFleet(t *testing.T) {
 
 	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		terms := p.Spec.Policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms
-		terms[0].ExcludeClusterNames = []string{"member-1"}
+		terms[0].LabelSelector = clusterv1beta1.SelectOtherNames("member-1")
 	})
 	h.schedule()
 	assert.ElementsMatch(t, []string{"crp-0", "crp-1*"}, h.policies(), "names tell policies apart")
@@ -65,7 +65,7 @@ func TestAPolicyWithoutFieldsOfFleetflowHasTheHashOfKubeFleet(t *testing.T) {
 func TestAffinityGroupsAreRecordedAndGoneBackTo(t *testing.T) {
 	group := func(name, cluster string) placementv1beta1.AffinityGroup {
 		return placementv1beta1.AffinityGroup{Name: name, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
-			{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: []string{cluster}}},
+			{LabelSelector: clusterv1beta1.SelectNames(cluster)},
 		}}}
 	}
 	tainted, other := member("tainted"), member("other")

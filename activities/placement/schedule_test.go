@@ -20,7 +20,7 @@ import (
 
 func member(name string) *clusterv1beta1.MemberCluster {
 	return &clusterv1beta1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1beta1.MemberNameLabel: name}},
 		Status: clusterv1beta1.MemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{{
 			Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(now.Add(-time.Second)),
 			Conditions: []metav1.Condition{

@@ -19,7 +19,7 @@ import (
 func requiringClusters(names ...string) *placementv1beta1.Affinity {
 	return &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
-			{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: names}},
+			{LabelSelector: clusterv1beta1.SelectNames(names...)},
 		}},
 	}}
 }

@@ -23,7 +23,7 @@ type change func(*clusterv1beta1.MemberCluster)
 
 func cluster(name string, changes ...change) clusterv1beta1.MemberCluster {
 	c := clusterv1beta1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1beta1.MemberNameLabel: name}},
 		Status: clusterv1beta1.MemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{{
 			Type:                  clusterv1beta1.MemberAgent,
 			LastReceivedHeartbeat: metav1.NewTime(now.Add(-time.Minute)),
@@ -40,7 +40,7 @@ func cluster(name string, changes ...change) clusterv1beta1.MemberCluster {
 }
 
 func labelled(key, value string) change {
-	return func(c *clusterv1beta1.MemberCluster) { c.Labels = map[string]string{key: value} }
+	return func(c *clusterv1beta1.MemberCluster) { c.Labels[key] = value }
 }
 
 func tainted(c *clusterv1beta1.MemberCluster) { taintedWith(corev1.TaintEffectNoSchedule)(c) }
@@ -121,12 +121,17 @@ func prod() placementv1beta1.ClusterSelectorTerm {
 
 // only matches the clusters with the names.
 func only(names ...string) placementv1beta1.ClusterSelectorTerm {
-	return placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: names}}
+	return placementv1beta1.ClusterSelectorTerm{LabelSelector: clusterv1beta1.SelectNames(names...)}
 }
 
 // excludingNames returns a term that matches the same clusters except those with the names.
 func excludingNames(term placementv1beta1.ClusterSelectorTerm, names ...string) placementv1beta1.ClusterSelectorTerm {
-	term.ExcludeClusterNames = names
+	others := clusterv1beta1.SelectOtherNames(names...)
+	if term.LabelSelector != nil {
+		others.MatchLabels = term.LabelSelector.MatchLabels
+		others.MatchExpressions = append(others.MatchExpressions, term.LabelSelector.MatchExpressions...)
+	}
+	term.LabelSelector = others
 	return term
 }
 
@@ -177,9 +182,6 @@ func outcomeOf(d scheduler.Decision) outcome {
 }
 
 func TestDecide(t *testing.T) {
-	named := func(terms string) string {
-		return ": clusterNames or excludeClusterNames of term " + terms + " keep it out"
-	}
 	const noMatch = "ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms"
 	cases := map[string]struct {
 		policy   *placementv1beta1.PlacementPolicy
@@ -220,7 +222,7 @@ func TestDecide(t *testing.T) {
 		"a required term picks clusters by their names": {
 			policy:   requiring(pickAll(), only("a", "d")),
 			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b")},
-			want:     outcome{Create: []string{"a"}, Unselected: map[string]string{"b": noMatch + named("0")}, Satisfied: true},
+			want:     outcome{Create: []string{"a"}, Unselected: map[string]string{"b": noMatch}, Satisfied: true},
 		},
 		"names and labels have to match both, and an excluded name never does": {
 			policy: requiring(pickAll(), excludingNames(prod(), "b"), excludingNames(only("c", "d"), "d")),
@@ -228,7 +230,7 @@ func TestDecide(t *testing.T) {
 				cluster("a", labelled("env", "prod")), cluster("b", labelled("env", "prod")), cluster("c"), cluster("d"), cluster("e"),
 			},
 			want: outcome{Create: []string{"a", "c"}, Unselected: map[string]string{
-				"b": noMatch + named("0 and 1"), "d": noMatch + named("1"), "e": noMatch + named("1"),
+				"b": noMatch, "d": noMatch, "e": noMatch,
 			}, Satisfied: true},
 		},
 		"a preferred term may name clusters": {

@@ -21,7 +21,7 @@ import (
 // labels sets several labels: key, value, key, value.
 func labels(pairs ...string) change {
 	return func(c *clusterv1beta1.MemberCluster) {
-		c.Labels = map[string]string{}
+		c.Labels = map[string]string{clusterv1beta1.MemberNameLabel: c.Name}
 		for i := 0; i < len(pairs); i += 2 {
 			c.Labels[pairs[i]] = pairs[i+1]
 		}

@@ -26,7 +26,7 @@ func (n *naive) against(name string) string {
 		return reason
 	}
 	if !n.fits(cluster) {
-		return "cluster does not match with any of the required cluster affinity terms" + n.keptOut(cluster)
+		return "cluster does not match with any of the required cluster affinity terms"
 	}
 	for _, taint := range cluster.Spec.Taints {
 		if !there && taint.Effect != "PreferNoSchedule" && !n.tolerates(taint) {
@@ -64,32 +64,11 @@ func (n *naive) fits(cluster *clusterv1beta1.MemberCluster) bool {
 	}
 	terms := affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms
 	for _, term := range terms {
-		if hasName(cluster, term) && n.hasLabels(cluster, term) && n.hasProperties(cluster, term) {
+		if n.hasLabels(cluster, term) && n.hasProperties(cluster, term) {
 			return true
 		}
 	}
 	return len(terms) == 0
-}
-
-func hasName(cluster *clusterv1beta1.MemberCluster, term placementv1beta1.ClusterSelectorTerm) bool {
-	return (term.ClusterNames == nil || slices.Contains(term.ClusterNames, cluster.Name)) && !slices.Contains(term.ExcludeClusterNames, cluster.Name)
-}
-
-func (n *naive) keptOut(cluster *clusterv1beta1.MemberCluster) string {
-	terms := ""
-	for i, term := range n.facts.Policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms {
-		if hasName(cluster, term) {
-			continue
-		}
-		if terms != "" {
-			terms += " and "
-		}
-		terms += fmt.Sprint(i)
-	}
-	if terms == "" {
-		return ""
-	}
-	return ": clusterNames or excludeClusterNames of term " + terms + " keep it out"
 }
 
 func (n *naive) hasLabels(cluster *clusterv1beta1.MemberCluster, term placementv1beta1.ClusterSelectorTerm) bool {
@@ -168,7 +147,7 @@ func (n *naive) scoreOf(name string) [3]int32 {
 	cluster, score := n.cluster(name), [3]int32{}
 	if affinity := n.facts.Policy.Affinity; affinity != nil {
 		for _, term := range affinity.ClusterAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
-			if hasName(cluster, term.Preference) && n.hasLabels(cluster, term.Preference) {
+			if n.hasLabels(cluster, term.Preference) {
 				score[0] += n.weight(cluster, term)
 			}
 		}

@@ -136,7 +136,6 @@ func (d dice) require(p *placementv1beta1.PlacementPolicy) {
 		if !d.one(3) {
 			term.LabelSelector = d.selector()
 		}
-		term.ClusterNameFilter = d.names()
 		if d.one(2) {
 			term.PropertySelector = &placementv1beta1.PropertySelector{}
 			for range 1 + d.IntN(2) {
@@ -158,16 +157,6 @@ func (d dice) require(p *placementv1beta1.PlacementPolicy) {
 			placementv1beta1.Toleration{Key: "l", Value: "v"}, placementv1beta1.Toleration{Key: "k", Value: "w", Operator: corev1.TolerationOpEqual, Effect: d.effect()},
 		))
 	}
-}
-
-func (d dice) names() (filter placementv1beta1.ClusterNameFilter) {
-	for range d.IntN(3) * d.IntN(2) {
-		filter.ClusterNames = append(filter.ClusterNames, fmt.Sprintf("c%d", d.IntN(9)))
-	}
-	if d.one(4) {
-		filter.ExcludeClusterNames = []string{fmt.Sprintf("c%d", d.IntN(9))}
-	}
-	return filter
 }
 
 func (d dice) selector() *metav1.LabelSelector {
@@ -194,7 +183,6 @@ func (d dice) preference() placementv1beta1.ClusterSelectorTerm {
 			term.LabelSelector = d.selector()
 		}
 	}
-	term.ClusterNameFilter = d.names()
 	return term
 }
 

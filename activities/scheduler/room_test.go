@@ -185,7 +185,7 @@ func TestGroupsOverflowIntoTheNext(t *testing.T) {
 	d := newDivided(t, byRoom(), requesting(5), "A", "B", "C", "D")
 	group := func(name string, clusters ...string) placementv1beta1.AffinityGroup {
 		return placementv1beta1.AffinityGroup{Name: name, ClusterSelector: placementv1beta1.ClusterSelector{
-			ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: clusters}}},
+			ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{LabelSelector: clusterv1beta1.SelectNames(clusters...)}},
 		}}
 	}
 	d.facts.Policy.AffinityGroupMode = placementv1beta1.AffinityGroupOverflow

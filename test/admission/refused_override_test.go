@@ -78,10 +78,10 @@ var clusterOverrideTable = table{
 		"clusters are not selected by property": {
 			edit:    rules("{overrideType: Delete, clusterSelector: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Ge, values: ['1']}]}}]}}"),
 			fine:    rules("{overrideType: Delete, clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {env: prod}}}]}}"),
-			message: "only labelSelector, clusterNames and excludeClusterNames are supported: remove propertySelector and propertySorter, overrides pick clusters by their labels and names"},
+			message: "only labelSelector is supported: remove propertySelector and propertySorter, overrides pick clusters by their labels"},
 		"clusters are not sorted by property": {
 			edit:    rules("{overrideType: Delete, clusterSelector: {clusterSelectorTerms: [{propertySorter: {name: a, sortOrder: Ascending}}]}}"),
-			message: "only labelSelector, clusterNames and excludeClusterNames are supported: remove propertySelector and propertySorter, overrides pick clusters by their labels and names"},
+			message: "only labelSelector is supported: remove propertySelector and propertySorter, overrides pick clusters by their labels"},
 		"an override is of one of two types": {
 			edit: rule("overrideType: Merge"), message: `Unsupported value: "Merge": supported values: "JSONPatch", "Delete"`},
 		"what is deleted is not patched": {

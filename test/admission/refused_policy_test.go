@@ -163,7 +163,7 @@ var affinityTable = table{
 			message: `unknown field "spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference[0].labelSelector"`},
 		"a preference prefers something": {
 			edit:    preferred("{weight: 10, preference: {}}"),
-			message: "preference needs a labelSelector, a propertySorter, clusterNames or excludeClusterNames (metricSorter is not a field, use propertySorter)"},
+			message: "preference needs a labelSelector or a propertySorter (metricSorter is not a field, use propertySorter)"},
 		"metricSorter is called propertySorter": {
 			edit:    preferred("{weight: 10, preference: {metricSorter: {" + nodeCount + ", sortOrder: Descending}}}"),
 			fine:    preferred("{weight: 10, preference: {propertySorter: {" + nodeCount + ", sortOrder: Descending}}}"),
@@ -171,7 +171,7 @@ var affinityTable = table{
 		"metricSorter is called propertySorter, also where unknown fields are left out": {
 			edit:    preferred("{weight: 10, preference: {metricSorter: {" + nodeCount + ", sortOrder: Descending}}}"),
 			lenient: true,
-			message: "preference needs a labelSelector, a propertySorter, clusterNames or excludeClusterNames (metricSorter is not a field, use propertySorter)"},
+			message: "preference needs a labelSelector or a propertySorter (metricSorter is not a field, use propertySorter)"},
 		"a sorter knows two orders": {
 			edit:    preferred("{weight: 10, preference: {propertySorter: {" + nodeCount + ", sortOrder: Down}}}"),
 			message: `Unsupported value: "Down": supported values: "Descending", "Ascending"`},

@@ -210,13 +210,7 @@ func TestRulesOfSpreadConstraints(t *testing.T) {
 	})
 }
 
-func TestRulesOfClusterNamesInTerms(t *testing.T) {
-	required := func(fields string) string {
-		return placementWith("{affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{" + fields + "}]}}}}")
-	}
-	preferred := func(fields string) string {
-		return placementWith("{placementType: PickN, numberOfClusters: 1, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {" + fields + "}}]}}}")
-	}
+func TestRulesOfClusterNamesInWeights(t *testing.T) {
 	weight := func(fields string) string {
 		return "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], strategy: {rollingUpdate: {order: {priority: {weights: [{weight: 1, clusterSelector: {clusterSelectorTerms: [{" + fields + "}]}}]}}}}}"
 	}
@@ -228,27 +222,21 @@ func TestRulesOfClusterNamesInTerms(t *testing.T) {
 		return "clusterNames: [" + list + "]"
 	}
 	cases := map[string]ruleCase{}
-	for kind, term := range map[string]func(string) string{"a required term": required, "a preferred term": preferred, "a weight": weight} {
-		for sentence, c := range map[string]struct{ fields, refusal string }{
-			"may name clusters":                {fields: "clusterNames: [a, member-2]"},
-			"may exclude clusters":             {fields: "excludeClusterNames: [a]"},
-			"may do both, with labels":         {fields: "clusterNames: [a, b], excludeClusterNames: [b], labelSelector: {matchLabels: {a: b}}"},
-			"names up to 100 clusters":         {fields: names(100)},
-			"names no more than 100 clusters":  {fields: names(101), refusal: "clusterNames: Too many: 101: must have at most 100 items"},
-			"names clusters by valid names":    {fields: "clusterNames: [Member_1]", refusal: "clusterNames[0]"},
-			"excludes clusters by valid names": {fields: "excludeClusterNames: ['a.b']", refusal: "excludeClusterNames[0]"},
-			"names a cluster once":             {fields: "clusterNames: [a, a]", refusal: "clusterNames[1]: Duplicate value"},
-			"names at least one":               {fields: "clusterNames: []", refusal: "clusterNames"},
-			"excludes at least one":            {fields: "excludeClusterNames: []", refusal: "excludeClusterNames"},
-		} {
-			cases[kind+" "+sentence] = ruleCase{spec: term(c.fields), refusal: c.refusal}
-		}
+	for sentence, c := range map[string]struct{ fields, refusal string }{
+		"may name clusters":                {fields: "clusterNames: [a, member-2]"},
+		"may exclude clusters":             {fields: "excludeClusterNames: [a]"},
+		"may do both, with labels":         {fields: "clusterNames: [a, b], excludeClusterNames: [b], labelSelector: {matchLabels: {a: b}}"},
+		"names up to 100 clusters":         {fields: names(100)},
+		"names no more than 100 clusters":  {fields: names(101), refusal: "clusterNames: Too many: 101: must have at most 100 items"},
+		"names clusters by valid names":    {fields: "clusterNames: [Member_1]", refusal: "clusterNames[0]"},
+		"excludes clusters by valid names": {fields: "excludeClusterNames: ['a.b']", refusal: "excludeClusterNames[0]"},
+		"names a cluster once":             {fields: "clusterNames: [a, a]", refusal: "clusterNames[1]: Duplicate value"},
+		"names at least one":               {fields: "clusterNames: []", refusal: "clusterNames"},
+		"excludes at least one":            {fields: "excludeClusterNames: []", refusal: "excludeClusterNames"},
+	} {
+		cases["a weight "+sentence] = ruleCase{spec: weight(c.fields), refusal: c.refusal}
 	}
 	run(t, "ClusterResourcePlacement", cases)
-	run(t, "ResourcePlacement", map[string]ruleCase{
-		"a required term may name clusters": {spec: "{resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: web}], policy: {affinity: {clusterAffinity: " +
-			"{requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{clusterNames: [a]}]}}}}}"},
-	})
 }
 
 func TestRulesOfDeleteStrategies(t *testing.T) {

@@ -320,7 +320,7 @@ func affinityGroupsFollowEachOther(s *spec) {
 		for name, clusters := range map[string][]string{"first": {"member-1"}, "second": {"member-2", "member-3"}} {
 			p.Policy.AffinityGroups = append(p.Policy.AffinityGroups, placementv1beta1.AffinityGroup{
 				Name: name, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
-					{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: clusters}},
+					{LabelSelector: clusterv1beta1.SelectNames(clusters...)},
 				}},
 			})
 		}

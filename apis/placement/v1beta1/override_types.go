@@ -186,9 +186,9 @@ const (
 // +kubebuilder:validation:XValidation:rule=`self.overrideType != "Delete" || !has(self.jsonPatchOverrides)`,message="JSONPatchOverrides cannot be set when the override type is Delete: remove jsonPatchOverrides, or set overrideType to JSONPatch"
 // +kubebuilder:validation:XValidation:rule=`self.overrideType != "JSONPatch" || has(self.jsonPatchOverrides)`,message="JSONPatchOverrides cannot be empty when the override type is JSONPatch: add an operation to jsonPatchOverrides, or set overrideType to Delete"
 type OverrideRule struct {
-	// ClusterSelector picks the clusters by the labels of their MemberCluster, or by name. With an
+	// ClusterSelector picks the clusters by the labels of their MemberCluster. With an
 	// empty list of terms, the rule is for every cluster; without a clusterSelector, for none.
-	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) && !has(t.propertySorter))`,message="only labelSelector, clusterNames and excludeClusterNames are supported: remove propertySelector and propertySorter, overrides pick clusters by their labels and names"
+	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) && !has(t.propertySorter))`,message="only labelSelector is supported: remove propertySelector and propertySorter, overrides pick clusters by their labels"
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 
 	// OverrideType is JSONPatch to patch the resources, Delete to leave them out on the

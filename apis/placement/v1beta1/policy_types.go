@@ -189,32 +189,10 @@ type ClusterSelector struct {
 	ClusterSelectorTerms []ClusterSelectorTerm `json:"clusterSelectorTerms"`
 }
 
-// ClusterNameFilter lets clusters pass by their names. Without names, every cluster passes.
-type ClusterNameFilter struct {
-	// ClusterNames are the clusters that match, as far as the rest of the term does.
-	// An addition of fleetflow; without it, the name of a cluster does not count, as in KubeFleet.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-	// +listType=set
-	ClusterNames []string `json:"clusterNames,omitempty"`
-
-	// ExcludeClusterNames are clusters that do not match, whatever else is in the term.
-	// An addition of fleetflow.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-	// +listType=set
-	ExcludeClusterNames []string `json:"excludeClusterNames,omitempty"`
-}
-
 // ClusterSelectorTerm matches a cluster if everything that is set in it does.
 type ClusterSelectorTerm struct {
-	ClusterNameFilter `json:",inline"`
-
-	// LabelSelector is matched against the labels of the MemberCluster.
+	// LabelSelector is matched against the labels of the MemberCluster. The label
+	// kubernetes-fleet.io/member-name of each MemberCluster is its name.
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// PropertySelector is matched against the properties the cluster reports. Only in a
@@ -310,7 +288,7 @@ type PreferredClusterSelector struct {
 	// Preference is the one term to match, an object and not a list.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:XValidation:rule=`!has(self.propertySelector)`,message="PropertySelector is not allowed for PreferredDuringSchedulingIgnoredDuringExecution affinity: move it to a required term, or use propertySorter"
-	// +kubebuilder:validation:XValidation:rule=`has(self.labelSelector) || has(self.propertySelector) || has(self.propertySorter) || has(self.clusterNames) || has(self.excludeClusterNames)`,message="preference needs a labelSelector, a propertySorter, clusterNames or excludeClusterNames (metricSorter is not a field, use propertySorter)"
+	// +kubebuilder:validation:XValidation:rule=`has(self.labelSelector) || has(self.propertySelector) || has(self.propertySorter)`,message="preference needs a labelSelector or a propertySorter (metricSorter is not a field, use propertySorter)"
 	Preference ClusterSelectorTerm `json:"preference"`
 }
 

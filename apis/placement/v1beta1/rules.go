@@ -66,11 +66,6 @@ func IsLiveBinding(b BindingObject) bool {
 	return !IsDeleting(b) && b.GetBindingSpec().State != BindingStateUnscheduled
 }
 
-// IsEmpty says that names do not count.
-func (f ClusterNameFilter) IsEmpty() bool {
-	return len(f.ClusterNames) == 0 && len(f.ExcludeClusterNames) == 0
-}
-
 // LetsPass says that a cluster is not kept out for its name.
 func (f ClusterNameFilter) LetsPass(cluster string) bool {
 	return (len(f.ClusterNames) == 0 || slices.Contains(f.ClusterNames, cluster)) && !slices.Contains(f.ExcludeClusterNames, cluster)

@@ -373,6 +373,26 @@ type ClusterLabelSelector struct {
 	ClusterSelectorTerms []ClusterLabelTerm `json:"clusterSelectorTerms"`
 }
 
+// ClusterNameFilter lets clusters pass by their names. Without names, every cluster passes. It is only in structs that KubeFleet
+// has not: its clients drop a field that they do not know, and a term of theirs without it would match more clusters.
+type ClusterNameFilter struct {
+	// ClusterNames are the clusters that match, as far as the rest of the term does.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	// +listType=set
+	ClusterNames []string `json:"clusterNames,omitempty"`
+
+	// ExcludeClusterNames are clusters that do not match, whatever else is in the term.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	// +listType=set
+	ExcludeClusterNames []string `json:"excludeClusterNames,omitempty"`
+}
+
 // ClusterLabelTerm matches a cluster by its labels and its name.
 type ClusterLabelTerm struct {
 	ClusterNameFilter `json:",inline"`

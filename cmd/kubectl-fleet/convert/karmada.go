@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -481,29 +482,40 @@ func (p *propagation) readAffinity(in Input, affinity fields) (*placementv1beta1
 	if err != nil {
 		return nil, err
 	}
-	if p.PickFixed && len(terms) == 1 && len(terms[0].ClusterNames) > 0 && terms[0].LabelSelector == nil && len(terms[0].ExcludeClusterNames) == 0 {
-		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: terms[0].ClusterNames}, nil
+	if names := namesIn(terms); p.PickFixed && len(names) > 0 {
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: names}, nil
 	}
-	if len(terms) == 1 && terms[0].LabelSelector == nil && len(terms[0].ClusterNames)+len(terms[0].ExcludeClusterNames) == 0 {
+	if len(terms) == 1 && terms[0].LabelSelector == nil {
 		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}, nil
 	}
 	return requireTerms(terms), nil
 }
 
+// namesIn returns the names of clusters if terms are one that says nothing but names.
+func namesIn(terms []placementv1beta1.ClusterSelectorTerm) []string {
+	if len(terms) != 1 || terms[0].LabelSelector == nil || len(terms[0].LabelSelector.MatchLabels) > 0 || len(terms[0].LabelSelector.MatchExpressions) != 1 {
+		return nil
+	}
+	if only := terms[0].LabelSelector.MatchExpressions[0]; only.Key == clusterv1beta1.MemberNameLabel && only.Operator == metav1.LabelSelectorOpIn {
+		return only.Values
+	}
+	return nil
+}
+
 // readTerms reads the clusters that an affinity matches: usually one term, and one of each zone that it names.
 func (p *propagation) readTerms(in Input, affinity fields) ([]placementv1beta1.ClusterSelectorTerm, error) {
-	term := placementv1beta1.ClusterSelectorTerm{}
 	var labels metav1.LabelSelector
+	var named, excluded []string
 	if _, err := affinity.decode("labelSelector", &labels); err != nil {
 		return nil, err
 	}
-	if _, err := affinity.decode("clusterNames", &term.ClusterNames); err != nil {
+	if _, err := affinity.decode("clusterNames", &named); err != nil {
 		return nil, err
 	}
-	if _, err := affinity.decode("exclude", &term.ExcludeClusterNames); err != nil {
+	if _, err := affinity.decode("exclude", &excluded); err != nil {
 		return nil, err
 	}
-	for _, names := range []*[]string{&term.ClusterNames, &term.ExcludeClusterNames} {
+	for _, names := range []*[]string{&named, &excluded} {
 		for i, name := range *names {
 			(*names)[i] = p.memberName(in, affinity.path, name)
 		}
@@ -514,11 +526,18 @@ func (p *propagation) readTerms(in Input, affinity fields) ([]placementv1beta1.C
 			*names = (*names)[:maxNames]
 		}
 	}
+	if len(named) > 0 {
+		labels.MatchExpressions = append(labels.MatchExpressions, clusterv1beta1.SelectNames(named...).MatchExpressions...)
+	}
+	if len(excluded) > 0 {
+		labels.MatchExpressions = append(labels.MatchExpressions, clusterv1beta1.SelectOtherNames(excluded...).MatchExpressions...)
+	}
 	zones, err := p.readFields(in, affinity, &labels)
 	if err != nil {
 		return nil, err
 	}
 	if len(zones) == 0 {
+		term := placementv1beta1.ClusterSelectorTerm{}
 		if len(labels.MatchLabels)+len(labels.MatchExpressions) > 0 {
 			term.LabelSelector = &labels
 		}
@@ -530,12 +549,11 @@ func (p *propagation) readTerms(in Input, affinity fields) ([]placementv1beta1.C
 	}
 	var terms []placementv1beta1.ClusterSelectorTerm
 	for _, zone := range zones {
-		one := *term.DeepCopy()
-		one.LabelSelector = labels.DeepCopy()
-		one.LabelSelector.MatchExpressions = append(one.LabelSelector.MatchExpressions, metav1.LabelSelectorRequirement{
+		selector := labels.DeepCopy()
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
 			Key: zonePrefix + zone, Operator: metav1.LabelSelectorOpExists,
 		})
-		terms = append(terms, one)
+		terms = append(terms, placementv1beta1.ClusterSelectorTerm{LabelSelector: selector})
 	}
 	return terms, nil
 }

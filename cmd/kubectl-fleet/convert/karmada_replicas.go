@@ -193,6 +193,6 @@ func (p *propagation) readWeights(in Input, weights fields) ([]placementv1beta1.
 
 func matchesAll(terms []placementv1beta1.ClusterSelectorTerm) bool {
 	return slices.ContainsFunc(terms, func(t placementv1beta1.ClusterSelectorTerm) bool {
-		return t.LabelSelector == nil && len(t.ClusterNames)+len(t.ExcludeClusterNames) == 0
+		return t.LabelSelector == nil
 	})
 }

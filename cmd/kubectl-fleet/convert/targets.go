@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -85,11 +86,11 @@ func (t targets) policy() (*placementv1beta1.PlacementPolicy, bool) {
 		names = slices.Collect(slices.Chunk(t.names, maxNames))
 	}
 	for _, some := range names {
-		term := placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: some}}
-		if len(t.selectors) > 0 {
-			term.LabelSelector = mergeSelectors(t.selectors)
+		selectors := t.selectors
+		if t.byName {
+			selectors = append(slices.Clip(selectors), *clusterv1beta1.SelectNames(some...))
 		}
-		terms = append(terms, term)
+		terms = append(terms, placementv1beta1.ClusterSelectorTerm{LabelSelector: mergeSelectors(selectors)})
 	}
 	return requireTerms(terms), len(terms) <= maxTerms
 }
@@ -130,7 +131,7 @@ func mergeSelectors(selectors []metav1.LabelSelector) *metav1.LabelSelector {
 func namedClusters(names []string) placementv1beta1.ClusterSelector {
 	var terms []placementv1beta1.ClusterSelectorTerm
 	for some := range slices.Chunk(names, maxNames) {
-		terms = append(terms, placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: some}})
+		terms = append(terms, placementv1beta1.ClusterSelectorTerm{LabelSelector: clusterv1beta1.SelectNames(some...)})
 	}
 	return placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms}
 }
@@ -148,13 +149,19 @@ func sharesFor(terms []placementv1beta1.ClusterSelectorTerm, share placementv1be
 	for some := range slices.Chunk(terms, maxShareTerms) {
 		one := share
 		for _, term := range some {
-			one.ClusterSelector.ClusterSelectorTerms = append(one.ClusterSelector.ClusterSelectorTerms, placementv1beta1.ClusterLabelTerm{
-				ClusterNameFilter: term.ClusterNameFilter, LabelSelector: term.LabelSelector,
-			})
+			one.ClusterSelector.ClusterSelectorTerms = append(one.ClusterSelector.ClusterSelectorTerms, shareTerm(term))
 		}
 		shares = append(shares, one)
 	}
 	return shares
+}
+
+// shareTerm is the term of an entry of a division, which has a field of its own for names.
+func shareTerm(term placementv1beta1.ClusterSelectorTerm) placementv1beta1.ClusterLabelTerm {
+	if names := namesIn([]placementv1beta1.ClusterSelectorTerm{term}); names != nil {
+		return placementv1beta1.ClusterLabelTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: names}}
+	}
+	return placementv1beta1.ClusterLabelTerm{LabelSelector: term.LabelSelector}
 }
 
 // key tells values apart by their content.

@@ -47,6 +47,7 @@ func cluster(changes ...change) *clusterv1beta1.MemberCluster {
 	for _, change := range changes {
 		change(c)
 	}
+	metav1.SetMetaDataLabel(&c.ObjectMeta, clusterv1beta1.MemberNameLabel, c.Name)
 	return c
 }
 
@@ -96,9 +97,7 @@ func requiring(selector *metav1.LabelSelector, properties *placementv1beta1.Prop
 
 // only picks the clusters with the names.
 func only(names ...string) *placementv1beta1.PlacementPolicy {
-	policy := requiring(nil, nil)
-	policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms[0].ClusterNames = names
-	return policy
+	return requiring(clusterv1beta1.SelectNames(names...), nil)
 }
 
 // moreThan2 wants more than two nodes.

@@ -4,8 +4,6 @@ package clusteraffinity
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -40,21 +38,7 @@ func (p *plugin) Filter(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluste
 	if slices.ContainsFunc(p.required, func(term required) bool { return term.matchesCluster(cluster) }) {
 		return ""
 	}
-	return "cluster does not match with any of the required cluster affinity terms" + p.keptOutByName(cluster)
-}
-
-// keptOutByName says, as an addition to a sentence, which required terms a cluster does not match for its name.
-func (p *plugin) keptOutByName(cluster *clusterv1beta1.MemberCluster) string {
-	var terms []string
-	for i := range p.required {
-		if !p.required[i].names.LetsPass(cluster.Name) {
-			terms = append(terms, strconv.Itoa(i))
-		}
-	}
-	if terms == nil {
-		return ""
-	}
-	return ": clusterNames or excludeClusterNames of term " + strings.Join(terms, " and ") + " keep it out"
+	return "cluster does not match with any of the required cluster affinity terms"
 }
 
 // PreScore reads the preferred terms, and over the whole fleet the range of each

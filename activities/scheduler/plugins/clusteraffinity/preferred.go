@@ -15,7 +15,6 @@ import (
 // preferred is one preferred term.
 type preferred struct {
 	weight int32
-	names  placementv1beta1.ClusterNameFilter
 	labels labels.Selector
 	// sorter is nil where matching clusters earn the whole weight.
 	sorter *sorter
@@ -34,7 +33,7 @@ func newPreferred(specs []placementv1beta1.PreferredClusterSelector) ([]preferre
 		if err != nil {
 			return nil, err
 		}
-		term := preferred{weight: specs[i].Weight, names: spec.ClusterNameFilter, labels: selector}
+		term := preferred{weight: specs[i].Weight, labels: selector}
 		if spec.PropertySorter != nil {
 			if term.sorter, err = newSorter(field, spec.PropertySorter); err != nil {
 				return nil, err
@@ -48,7 +47,7 @@ func newPreferred(specs []placementv1beta1.PreferredClusterSelector) ([]preferre
 // weighCluster is what the term adds to the score of a cluster.
 func (t *preferred) weighCluster(cluster *clusterv1beta1.MemberCluster) int32 {
 	switch {
-	case !t.names.LetsPass(cluster.Name), !t.labels.Matches(labels.Set(cluster.Labels)):
+	case !t.labels.Matches(labels.Set(cluster.Labels)):
 		return 0
 	case t.sorter == nil:
 		return t.weight
@@ -59,12 +58,8 @@ func (t *preferred) weighCluster(cluster *clusterv1beta1.MemberCluster) int32 {
 func (t *preferred) describeTerm(index int, cluster *clusterv1beta1.MemberCluster) string {
 	name := fmt.Sprintf("preferred term %d adds %d of %d", index, t.weighCluster(cluster), t.weight)
 	switch {
-	case !t.names.LetsPass(cluster.Name):
-		return name + ": its clusterNames or excludeClusterNames keep the cluster out"
 	case !t.labels.Matches(labels.Set(cluster.Labels)):
 		return name + ": its labelSelector does not match"
-	case t.sorter == nil && t.labels.Empty():
-		return name + ": its clusterNames or excludeClusterNames let the cluster pass"
 	case t.sorter == nil:
 		return name + ": its labelSelector matches"
 	}

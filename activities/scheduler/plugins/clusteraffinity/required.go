@@ -14,15 +14,14 @@ import (
 	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
-// required is one required term; name, labels and properties must all match.
+// required is one required term; labels and properties must all match.
 type required struct {
-	names      placementv1beta1.ClusterNameFilter
 	labels     labels.Selector
 	properties []requirement
 }
 
 func (t *required) matchesCluster(cluster *clusterv1beta1.MemberCluster) bool {
-	return t.names.LetsPass(cluster.Name) && t.labels.Matches(labels.Set(cluster.Labels)) &&
+	return t.labels.Matches(labels.Set(cluster.Labels)) &&
 		!slices.ContainsFunc(t.properties, func(r requirement) bool { return !r.isMetBy(cluster) })
 }
 
@@ -43,7 +42,7 @@ func newRequiredTerm(field string, spec *placementv1beta1.ClusterSelectorTerm) (
 	if spec.PropertySorter != nil {
 		return required{}, fmt.Errorf("the scheduling policy has %s.propertySorter, which ranks clusters and therefore means nothing in a required term: remove it", field)
 	}
-	term := required{names: spec.ClusterNameFilter}
+	term := required{}
 	var err error
 	if term.labels, err = newSelector(field, spec.LabelSelector); err != nil || spec.PropertySelector == nil {
 		return term, err
