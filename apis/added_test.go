@@ -1,11 +1,15 @@
 package apis_test
 
 import (
+	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
@@ -55,4 +59,24 @@ func TestNoTermOfKubeFleetsHasAFieldOfOurs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTheGuideListsTheAddedFields: what updates by KubeFleet's clients lose is told to who has such clients.
+func TestTheGuideListsTheAddedFields(t *testing.T) {
+	text, err := os.ReadFile("../deploy/docs/migration.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(text), "## Fields that KubeFleet has not")
+	_, table, _ := strings.Cut(section, "|---|---|---|")
+	table, _, _ = strings.Cut(table, "\n## ")
+	told := map[string]bool{}
+	for _, field := range regexp.MustCompile("`(spec[^`]*)`").FindAllStringSubmatch(table, -1) {
+		told[field[1]] = true
+	}
+	added := map[string]bool{}
+	for _, fields := range addedFields(t) {
+		for _, field := range fields {
+			added[field] = true
+		}
+	}
+	assert.Equal(t, slices.Sorted(maps.Keys(added)), slices.Sorted(maps.Keys(told)))
 }

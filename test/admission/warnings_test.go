@@ -4,6 +4,7 @@ package admission
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,19 @@ func (h *heard) HandleWarningHeaderWithContext(_ context.Context, _ int, _ strin
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.said = append(h.said, text)
+}
+
+// all returns the warnings, and clear forgets them.
+func (h *heard) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.said)
+}
+
+func (h *heard) clear() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said = nil
 }
 
 func TestWhoWritesIsWarned(t *testing.T) {

@@ -142,20 +142,23 @@ func TestRulesOfAffinityGroups(t *testing.T) {
 		}
 		return groups
 	}
-	local, cloud := group("local", "{labelSelector: {matchLabels: {site: local}}}"), group("cloud", "{clusterNames: [a]}, {propertySelector: {matchExpressions: [{name: a, operator: Ge, values: ['5']}]}}")
+	local, cloud := group("local", "{labelSelector: {matchLabels: {site: local}}}"), group("cloud", "{labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: a}}}, {propertySelector: {matchExpressions: [{name: a, operator: Ge, values: ['5']}]}}")
 	cases := map[string]ruleCase{
 		"PickAll may have some":                  {spec: policy("", local, cloud)},
 		"PickN may have some":                    {spec: policy("placementType: PickN, numberOfClusters: 1, ", local, cloud)},
 		"PickFixed has none":                     {spec: policy("placementType: PickFixed, clusterNames: [a], ", local), refusal: "affinityGroups needs to be empty for policy type PickFixed"},
 		"a group may be of all clusters":         {spec: policy("", local, group("rest", ""))},
 		"a group says which clusters are in it":  {spec: policy("", "{name: local}"), refusal: "affinityGroups[0].clusterSelector: Required value"},
+		"a term that says nothing is refused":    {spec: policy("", group("cloud", "{clusterNames: [a]}")), refusal: "a term of affinityGroups needs a labelSelector or a propertySelector"},
 		"a group has a name":                     {spec: policy("", "{clusterSelector: {clusterSelectorTerms: []}}"), refusal: "affinityGroups[0].name: Required value"},
 		"a name is that of a label":              {spec: policy("", group("Local_1", "")), refusal: "affinityGroups[0].name"},
 		"a name is short":                        {spec: policy("", group("a123456789a123456789a123456789abc", "")), refusal: "affinityGroups[0].name: Too long: may not be more than 32 bytes"},
 		"names differ":                           {spec: policy("", local, local), refusal: "affinityGroups[1]: Duplicate value"},
 		"there are at most 10":                   {spec: policy("", several(11)...), refusal: "affinityGroups: Too many: 11: must have at most 10 items"},
 		"there may be 10":                        {spec: policy("", several(10)...)},
-		"a list of groups has some":              {spec: policy(""), refusal: "affinityGroups"},
+		"groups do not go by themselves":         {old: policy("", local), spec: placementWith("{}"), refusal: "policy.affinityGroups is missing"},
+		"groups go with an empty list":           {old: policy("", local), spec: policy("")},
+		"an empty list of groups may go":         {old: policy(""), spec: placementWith("{}")},
 		"a group does not sort":                  {spec: policy("", group("local", "{propertySorter: {name: a, sortOrder: Ascending}}")), refusal: "propertySorter is not allowed in affinityGroups"},
 		"they fall back":                         {spec: policy("affinityGroupMode: Fallback, ", local, cloud)},
 		"they overflow by room":                  {spec: policy("affinityGroupMode: Overflow, replicaScheduling: [{}, {selector: {kind: Job}, dynamicWeight: AvailableReplicas}], ", local, cloud)},
@@ -187,7 +190,8 @@ func TestRulesOfSpreadConstraints(t *testing.T) {
 		"PickAll may have them":               {spec: policy("{" + byLabel + "}, {spreadBy: Cluster, minGroups: 2, maxGroups: 5}")},
 		"PickN has those of its own":          {spec: placementWith("{placementType: PickN, numberOfClusters: 1, spreadConstraints: [{" + byLabel + "}]}"), refusal: "spreadConstraints needs to be empty for policy type PickN, only valid for PickAll"},
 		"PickFixed has none":                  {spec: placementWith("{placementType: PickFixed, clusterNames: [a], spreadConstraints: [{" + byLabel + "}]}"), refusal: "spreadConstraints needs to be empty for policy type PickFixed"},
-		"a list has some":                     {spec: policy(""), refusal: "spreadConstraints"},
+		"they do not go by themselves":        {old: policy("{spreadBy: Cluster}"), spec: placementWith("{}"), refusal: "policy.spreadConstraints is missing"},
+		"they go with an empty list":          {old: policy("{spreadBy: Cluster}"), spec: policy("")},
 		"groups are made by one of two":       {spec: policy("{spreadBy: Region}"), refusal: `supported values: "Cluster", "Label"`},
 		"groups are made by something":        {spec: policy("{minGroups: 1}"), refusal: "spreadBy: Required value"},
 		"there is one by Label":               {spec: policy("{" + byLabel + "}, {spreadBy: Label, labelKey: zone}"), refusal: "there is at most one spread constraint by Cluster and one by Label"},

@@ -14,7 +14,8 @@ func TestRulesOfReplicaScheduling(t *testing.T) {
 	cases := map[string]ruleCase{
 		"a rule may say nothing":            {spec: policy("{}")},
 		"a rule may say everything":         {spec: policy("{selector: {group: apps, kind: Deployment, namespace: web, name: front}, type: Divided, clusters: [{" + named + ", weight: 2, minReplicas: 1, maxReplicas: 4}, {" + all + "}], totalReplicas: 9, rebalance: Always, emptyClusters: Drop}")},
-		"rules may be changed and removed":  {old: policy("{selector: {kind: Job}}, {}"), spec: placementWith("{}")},
+		"rules go with an empty list":       {old: policy("{selector: {kind: Job}}, {}"), spec: policy("")},
+		"rules do not go by themselves":     {old: policy("{selector: {kind: Job}}, {}"), spec: placementWith("{}"), refusal: "policy.replicaScheduling is missing"},
 		"PickFixed may divide":              {spec: placementWith("{placementType: PickFixed, clusterNames: [a], replicaScheduling: [{}]}")},
 		"some may be left whole":            {spec: policy("{selector: {name: front}, type: Duplicated}, {}")},
 		"what is left whole is not divided": {spec: policy("{type: Duplicated, rebalance: Always}"), refusal: "a rule of type Duplicated divides nothing: remove division, dynamicWeight, clusters, totalReplicas, rebalance and emptyClusters"},

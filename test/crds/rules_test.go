@@ -53,7 +53,7 @@ func TestRulesOfUpdateRun(t *testing.T) {
 		"may go from Run to Stop":                {old: running, spec: stopped},
 		"may go from no state to Stop":           {old: plain, spec: stopped},
 		"may go from Stop to Run":                {old: stopped, spec: running},
-		"may go from Stop to no state":           {old: stopped, spec: plain},
+		"does not lose Stop":                     {old: stopped, spec: plain, refusal: "state is missing"},
 		"may not go from Initialize to Stop":     {old: initialize, spec: stopped, refusal: "cannot transition from Initialize to Stop"},
 		"may not go from Run to Initialize":      {old: running, spec: initialize, refusal: "cannot transition from Run to Initialize"},
 		"may not go from no state to Initialize": {old: plain, spec: initialize, refusal: "cannot transition from Run to Initialize"},

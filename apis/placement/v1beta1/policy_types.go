@@ -41,8 +41,7 @@ type PlacementPolicy struct {
 	// the first that has enough of them, which is the number of clusters for PickN, and one for
 	// PickAll. The placement stays with its group while that has enough; if no group has, nothing
 	// is moved. What affinity requires is required in every group. Only for PickAll and PickN.
-	// An addition of fleetflow; without it, all clusters are one group, as in KubeFleet.
-	// +kubebuilder:validation:MinItems=1
+	// An addition of fleetflow; without it, all clusters are one group, as in KubeFleet. It goes once it is an empty list.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
 	// +listMapKey=name
@@ -68,8 +67,7 @@ type PlacementPolicy struct {
 
 	// SpreadConstraints bound how many clusters are picked, and over how many groups of clusters they are
 	// spread; all of them have to hold, else nothing is moved. Only for PickAll.
-	// An addition of fleetflow; without it, every cluster that fits is picked, as in KubeFleet.
-	// +kubebuilder:validation:MinItems=1
+	// An addition of fleetflow; without it, every cluster that fits is picked, as in KubeFleet. It goes once it is an empty list.
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:XValidation:rule=`self.filter(c, c.spreadBy == "Cluster").size() < 2 && self.filter(c, c.spreadBy == "Label").size() < 2`,message="there is at most one spread constraint by Cluster and one by Label: keep one of each"
 	// +kubebuilder:validation:XValidation:rule=`self.all(c, c.spreadBy != "Cluster" || !has(c.maxGroups) || self.all(l, l.spreadBy != "Label" || (has(l.minGroups) ? l.minGroups : 1) <= c.maxGroups))`,message="maxGroups of the spread constraint by Cluster must not be less than minGroups of that by Label: every group needs a cluster"
@@ -90,7 +88,7 @@ type PlacementPolicy struct {
 	// ReplicaScheduling divides the replicas of selected workloads over the picked clusters. Of the rules that select a
 	// workload the first counts; a workload that none selects runs with all its replicas everywhere. Deployments, ReplicaSets,
 	// StatefulSets, Jobs and CloneSets can be divided, and at most 1,000 workloads of a placement. A rule can be changed at any
-	// time: it moves replicas, not clusters. An addition of fleetflow.
+	// time: it moves replicas, not clusters. An addition of fleetflow. It goes once it is an empty list.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:XValidation:rule=`self.all(r, self.exists_one(s, has(r.selector) ? has(s.selector) && (has(r.selector.group) ? has(s.selector.group) && r.selector.group == s.selector.group : !has(s.selector.group)) && (has(r.selector.kind) ? has(s.selector.kind) && r.selector.kind == s.selector.kind : !has(s.selector.kind)) && (has(r.selector.__namespace__) ? has(s.selector.__namespace__) && r.selector.__namespace__ == s.selector.__namespace__ : !has(s.selector.__namespace__)) && (has(r.selector.name) ? has(s.selector.name) && r.selector.name == s.selector.name : !has(s.selector.name)) : !has(s.selector)))`,message="two rules of replicaScheduling have the same selector, of which only the first has an effect: remove one"
 	ReplicaScheduling []ReplicaSchedulingRule `json:"replicaScheduling,omitempty"`
@@ -104,6 +102,7 @@ type PlacementPolicy struct {
 	// SchedulerName is the scheduler that picks the clusters; empty is the built-in one. Another one writes the clusters into
 	// status.targetClusters of the latest policy snapshot, and then the generation of the placement into
 	// status.observedCRPGeneration; they are taken as they are, and until then what is placed stays. An addition of fleetflow.
+	// It goes once it is empty.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")`,message="schedulerName is the name of a scheduler in lower case letters, digits, '-' and '.': correct it, or remove policy.schedulerName for the built-in scheduler"
 	SchedulerName string `json:"schedulerName,omitempty"`
@@ -137,6 +136,7 @@ type AffinityGroup struct {
 
 	// ClusterSelector says which clusters are in the group.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, has(t.labelSelector) || has(t.propertySelector) || has(t.propertySorter))`,message="a term of affinityGroups needs a labelSelector or a propertySelector: for a group of all clusters set clusterSelectorTerms to []"
 	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySorter))`,message="propertySorter is not allowed in affinityGroups: use propertySelector, or a preferred term of the affinity"
 	ClusterSelector ClusterSelector `json:"clusterSelector"`
 }

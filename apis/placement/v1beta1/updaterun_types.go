@@ -59,6 +59,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Initialize' && has(self.state) && self.state == 'Stop')",message="invalid state transition: cannot transition from Initialize to Stop"
 // +kubebuilder:validation:XValidation:rule="!((!has(oldSelf.state) || oldSelf.state == 'Run') && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Run to Initialize"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Stop' && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Stop to Initialize"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.state) || oldSelf.state == "Run" || has(self.state)`,message="state is missing, as in an update by a client that does not know the field, and without it the run rolls out: patch the run instead, or set state to Run"
 // +kubebuilder:validation:XValidation:rule=`(has(self.rollbackOf) ? self.rollbackOf : "") == (has(oldSelf.rollbackOf) ? oldSelf.rollbackOf : "")`,message="rollbackOf is immutable: create another run to roll back"
 // +kubebuilder:validation:XValidation:rule=`!has(self.rollbackOf) || !has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == ""`,message="rollbackOf takes each cluster back to a snapshot of its own: leave resourceSnapshotIndex out"
 type UpdateRunSpec struct {

@@ -12,8 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -59,28 +61,30 @@ func (c *checker) checkRunsBack() {
 			c.report.find(InTheWay, "RunUnderWay", name,
 				"KubeFleet asks for its approvals under other names and fails runs whose plan it would have made otherwise: let it end, or delete it")
 		}
-		if len(spec.ClusterActions) > 0 || spec.RollbackOf != "" {
-			c.report.find(NoCounterpart, "RunFieldsDropped", name, "spec.clusterActions and spec.rollbackOf are dropped")
-		}
+		c.checkFieldsBack("StagedUpdateRun", run, spec)
+	}
+}
+
+// checkFieldsBack says which fields of an object KubeFleet's CRDs drop: all that they have not, whatever they mean here.
+func (c *checker) checkFieldsBack(kind string, o placementv1beta1.Object, spec any) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return // a spec always encodes
+	}
+	kind = kindOf(o, kind)
+	if dropped := kubefleet.Prune(kind, placementv1beta1.GroupVersion.Version, fields); len(dropped) > 0 {
+		c.report.find(NoCounterpart, "FieldsDropped", nameOf(kind, o), "KubeFleet's CRDs drop "+strings.Join(dropped, ", "))
 	}
 }
 
 func (c *checker) checkStrategiesBack() {
 	for _, strategy := range c.Strategies {
 		name, spec := nameOf(kindOf(strategy, "StagedUpdateStrategy"), strategy), strategy.GetUpdateStrategySpec()
-		if spec.Membership != "" || spec.UnassignedClusters != "" {
-			c.report.find(NoCounterpart, "StrategyFieldsDropped", name, "spec.membership and spec.unassignedClusters are dropped: runs fail when the selected clusters change, or are in no stage")
-		}
+		c.checkFieldsBack("StagedUpdateStrategy", strategy, spec)
 		for i := range spec.Stages {
 			stage := &spec.Stages[i]
 			if stage.LabelSelector == nil {
 				c.report.find(InTheWay, "StageWithoutSelector", name, fmt.Sprintf("stage %s has no labelSelector: here that is all clusters, for KubeFleet none; write labelSelector: {}", stage.Name))
-			}
-			if len(stage.Windows) > 0 {
-				c.report.find(NoCounterpart, "StageFieldsDropped", name, fmt.Sprintf("windows of stage %s are dropped, and KubeFleet knows no rollout windows: it starts at any time", stage.Name))
-			}
-			if stage.ClusterDeadline != nil || stage.FailureBudget != nil {
-				c.report.find(NoCounterpart, "StageFieldsDropped", name, fmt.Sprintf("clusterDeadline and failureBudget of stage %s are dropped: it waits for a failed cluster without end", stage.Name))
 			}
 		}
 	}
@@ -90,6 +94,7 @@ func (c *checker) checkPlacementsBack() {
 	for _, placement := range c.Placements {
 		name, strategy := nameOfPlacement(placement), placement.GetPlacementSpec().Strategy
 		c.checkFinalizers(name, placement)
+		c.checkFieldsBack("ResourcePlacement", placement, placement.GetPlacementSpec())
 		if strategy == nil {
 			continue
 		}

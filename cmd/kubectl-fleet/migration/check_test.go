@@ -199,6 +199,27 @@ func TestWhatIsUnderWay(t *testing.T) {
 	}
 }
 
+func TestFieldsThatKubeFleetDropsAreNamed(t *testing.T) {
+	state := hub()
+	state.Placements[0].GetPlacementSpec().Strategy = &placementv1beta1.RolloutStrategy{Suspension: &placementv1beta1.Suspension{All: true}}
+	state.Placements[0].GetPlacementSpec().Policy = &placementv1beta1.PlacementPolicy{SchedulerName: "theirs"}
+	state.Strategies = []placementv1beta1.UpdateStrategyObject{&placementv1beta1.ClusterStagedUpdateStrategy{Spec: placementv1beta1.UpdateStrategySpec{
+		Membership: "Frozen", Stages: []placementv1beta1.StageConfig{{Name: "all", LabelSelector: &metav1.LabelSelector{}, Windows: []string{"night"}, ClusterDeadline: &metav1.Duration{}}},
+	}}}
+	state.Runs = []placementv1beta1.UpdateRunObject{&placementv1beta1.ClusterStagedUpdateRun{Spec: placementv1beta1.UpdateRunSpec{RollbackOf: "other", State: placementv1beta1.StateRun}}}
+	var said []string
+	for _, finding := range migration.CheckBack(state, now).Findings {
+		if finding.Reason == "FieldsDropped" {
+			said = append(said, finding.Message)
+		}
+	}
+	assert.ElementsMatch(t, []string{
+		"KubeFleet's CRDs drop spec.policy.schedulerName, spec.strategy.suspension",
+		"KubeFleet's CRDs drop spec.membership, spec.stages[].clusterDeadline, spec.stages[].windows",
+		"KubeFleet's CRDs drop spec.rollbackOf",
+	}, said)
+}
+
 func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "crp"}}
 	for sentence, test := range map[string]struct {
@@ -216,7 +237,7 @@ func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
 			s.Strategies = []placementv1beta1.UpdateStrategyObject{&placementv1beta1.ClusterStagedUpdateStrategy{Spec: placementv1beta1.UpdateStrategySpec{
 				Membership: "Frozen", Stages: []placementv1beta1.StageConfig{{Name: "all", LabelSelector: &metav1.LabelSelector{}, ClusterDeadline: &metav1.Duration{}}},
 			}}}
-		}, []string{"NoCounterpart StrategyFieldsDropped", "NoCounterpart StageFieldsDropped"}},
+		}, []string{"NoCounterpart FieldsDropped"}},
 		"no latest policy snapshot": {func(s *migration.State) { s.Policy[0].GetLabels()[placementv1beta1.IsLatestSnapshotLabel] = "false" }, []string{"InTheWay NotOneLatest"}},
 		"two latest resource snapshots": {func(s *migration.State) {
 			s.Resources = append(s.Resources, *s.Resources[0].DeepCopy())
