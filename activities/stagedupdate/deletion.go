@@ -231,7 +231,7 @@ func (d *deletionCall) reportStuck(ctx context.Context, pending sets.Set[string]
 	why := d.acts.refusals.causeText(d.run.GetUID(), name)
 	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) })
 	if err == nil && active {
-		d.acts.runs().emitWarning(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, wf.StuckAfter, why))
+		d.acts.runs().emitClusterWarning(d.run, name, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, wf.StuckAfter, why))
 	}
 	return err
 }

@@ -96,7 +96,7 @@ func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.Update
 		return act.GateState{Stopping: true}, err
 	}
 	if state.Open && !in.Before && !in.During && !wasOver {
-		a.runs().emitEvent(run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", in.Stage)
+		a.runs().emitStageComplete(run, in.Stage)
 	}
 	return state, nil
 }

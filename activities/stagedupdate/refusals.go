@@ -136,7 +136,7 @@ func (l *refusalLog) causeText(run types.UID, cluster string) string {
 // warnRefused reports clusters that cannot be written to, the first few by name.
 func (s runStore) warnRefused(run placementv1beta1.UpdateRunObject, stage string, clusters []string, whys map[string]string) {
 	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		s.emitWarning(run, eventWriteRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
+		s.emitClusterWarning(run, name, eventWriteRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
 		s.emitWarning(run, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
@@ -146,7 +146,7 @@ func (s runStore) warnRefused(run placementv1beta1.UpdateRunObject, stage string
 // tellSuspended reports clusters that wait because the placement suspends them, the first few by name.
 func (s runStore) tellSuspended(run placementv1beta1.UpdateRunObject, stage string, clusters []string) {
 	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		s.emitEvent(run, eventClusterSuspended, "Cluster %s in stage %s waits: %s", name, stage, placementv1beta1.SuspensionText)
+		s.emitClusterEvent(run, name, eventClusterSuspended, "Cluster %s in stage %s waits: %s", name, stage, placementv1beta1.SuspensionText)
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
 		s.emitEvent(run, eventClusterSuspended, "%d more clusters in stage %s wait: the placement suspends them", more, stage)
@@ -156,7 +156,7 @@ func (s runStore) tellSuspended(run placementv1beta1.UpdateRunObject, stage stri
 // tellHooked reports clusters that a lifecycle hook holds, the first few by name.
 func (s runStore) tellHooked(run placementv1beta1.UpdateRunObject, stage string, clusters []string, whys map[string]string) {
 	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		s.emitEvent(run, placementv1beta1.ReasonWaitingForHook, "Cluster %s in stage %s %s", name, stage, whys[name])
+		s.emitClusterEvent(run, name, placementv1beta1.ReasonWaitingForHook, "Cluster %s in stage %s %s", name, stage, whys[name])
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
 		s.emitEvent(run, placementv1beta1.ReasonWaitingForHook, "%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)

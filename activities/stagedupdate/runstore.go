@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/liveread"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -111,6 +112,21 @@ func (s runStore) emitEvent(run placementv1beta1.UpdateRunObject, reason, note s
 
 func (s runStore) emitWarning(run placementv1beta1.UpdateRunObject, reason, note string) {
 	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(note))
+}
+
+// emitClusterEvent and emitClusterWarning tell of one cluster, which is the related object. Events that are otherwise alike become a
+// series, which shows the note of the first only: without the cluster, the first that fails would hide all others.
+func (s runStore) emitClusterEvent(run placementv1beta1.UpdateRunObject, cluster, reason, note string, args ...any) {
+	s.events.Eventf(run, clusterv1beta1.ReferTo(cluster), corev1.EventTypeNormal, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))
+}
+
+func (s runStore) emitClusterWarning(run placementv1beta1.UpdateRunObject, cluster, reason, note string) {
+	s.events.Eventf(run, clusterv1beta1.ReferTo(cluster), corev1.EventTypeWarning, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(note))
+}
+
+// emitStageComplete tells of a stage, with the stage in the action for the same cause.
+func (s runStore) emitStageComplete(run placementv1beta1.UpdateRunObject, stage string) {
+	s.events.Eventf(run, nil, corev1.EventTypeNormal, placementv1beta1.ReasonStageUpdatingSucceeded, truncateText("Rollout of stage "+stage, maxAction), "Stage %s is complete", stage)
 }
 
 // emitRefusal tells what was refused. Events alike in reason and action become a series, which shows the note of the first

@@ -104,17 +104,17 @@ func (c *stageCall) hasOutcome() bool {
 // announce emits the events of a plan that is recorded.
 func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts rollout.StageFacts) {
 	for _, name := range plan.Skip {
-		c.acts.runs().emitEvent(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped, as spec.clusterActions asks for", name, c.in.Stage)
+		c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped, "Cluster %s in stage %s is skipped, as spec.clusterActions asks for", name, c.in.Stage)
 	}
 	for _, name := range slices.Concat(plan.Requeue, plan.Restart) {
-		c.acts.runs().emitEvent(c.run, eventClusterTriedAgain, "Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, c.in.Stage)
+		c.acts.runs().emitClusterEvent(c.run, name, eventClusterTriedAgain, "Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, c.in.Stage)
 	}
 	whys := c.observer.lateWhys(ctx, plan.GiveUp)
 	for _, name := range plan.GiveUp {
-		c.acts.runs().emitWarning(c.run, placementv1beta1.ReasonClusterUpdatingFailed, fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
+		c.acts.runs().emitClusterWarning(c.run, name, placementv1beta1.ReasonClusterUpdatingFailed, fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
 	}
 	for _, name := range plan.Leave {
-		c.acts.runs().emitEvent(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
+		c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped, "Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
 	}
 	var unknown []string // those of which it was not known before
 	for i := range facts.Clusters {
@@ -128,10 +128,10 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 	c.acts.runs().tellHooked(c.run, c.in.Stage, hooked, c.observer.refusedWhys(hooked))
 	c.acts.runs().warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
 	if plan.RecordDone && updaterun.StageOver(c.stageStatus()) {
-		c.acts.runs().emitEvent(c.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
+		c.acts.runs().emitStageComplete(c.run, c.in.Stage)
 	}
 	if plan.Stuck != "" {
-		c.acts.runs().emitWarning(c.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
+		c.acts.runs().emitClusterWarning(c.run, plan.Stuck, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
 			plan.Stuck, c.in.Stage, deadlineOf(updaterun.StageConfig(c.run, c.in.Index)), c.observer.causeText(ctx, plan.Stuck)))
 	}
 }

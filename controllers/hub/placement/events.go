@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -56,17 +57,20 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 	if names := newlyLeft(bindings, before, after); len(names) > 0 {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOver", "Schedule", "The placement leaves %d cluster(s) for others: %s", len(names), joinLimited(names))
 	}
-	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
-		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
+	for _, failure := range newFailures(before, after) {
+		r.events.Eventf(placement, clusterv1beta1.ReferTo(failure.cluster), "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
 	}
-	for _, note := range newHookWaits(placement.GetPlacementStatus(), &status) {
+	for _, found := range newFindings(before, after, describeHookWait) {
+		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementWaitsForHook", "Rollout", "%s", found.note)
+	}
+	if note := newLeavingHook(placement.GetPlacementStatus(), &status); note != "" {
 		r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForHook", "Rollout", "%s", note)
 	}
-	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, describeDrifts) {
-		r.events.Eventf(placement, nil, "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s", note)
+	for _, found := range newFindings(before, after, describeDrifts) {
+		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s", found.note)
 	}
-	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, describeDiffs) {
-		r.events.Eventf(placement, nil, "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", note)
+	for _, found := range newFindings(before, after, describeDiffs) {
+		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", found.note)
 	}
 }
 
@@ -153,13 +157,16 @@ func newlyLeft(bindings []placementv1beta1.BindingObject, before, after []placem
 }
 
 // newFindings describes the clusters that have findings now and had none before.
-func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tell func(*placementv1beta1.PerClusterPlacementStatus) string) []string {
-	var notes []string
+func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tell func(*placementv1beta1.PerClusterPlacementStatus) string) []finding {
+	var found []finding
 	for _, entry := range newlyFound(before, after, func(e *placementv1beta1.PerClusterPlacementStatus) bool { return tell(e) != "" }) {
-		notes = append(notes, workmodel.CutMessage("Cluster "+entry.ClusterName+": "+tell(entry), maxNote))
+		found = append(found, finding{entry.ClusterName, workmodel.CutMessage("Cluster "+entry.ClusterName+": "+tell(entry), maxNote)})
 	}
-	return notes
+	return found
 }
+
+// finding is what an event says of a cluster.
+type finding struct{ cluster, note string }
 
 // newlyFound returns the clusters of which something holds now that did not before, as many as get events.
 func newlyFound(before, after []placementv1beta1.PerClusterPlacementStatus, holds func(*placementv1beta1.PerClusterPlacementStatus) bool) []*placementv1beta1.PerClusterPlacementStatus {

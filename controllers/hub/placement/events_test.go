@@ -38,7 +38,7 @@ func TestWhatWasChangedOrDiffersOnAClusterIsToldOfOnce(t *testing.T) {
 	before := []placementv1beta1.PerClusterPlacementStatus{entry("member1"), {ClusterName: "member2"}}
 	after := []placementv1beta1.PerClusterPlacementStatus{entry("member1"), entry("member2"), {ClusterName: "member3"}}
 	labels := strings.Repeat(", /metadata/labels/a", 4)
-	assert.Equal(t, []string{"Cluster member2: 2 resource(s) were changed there, first Deployment web/front at /spec/replicas" + labels + ", 2 more"},
+	assert.Equal(t, []finding{{"member2", "Cluster member2: 2 resource(s) were changed there, first Deployment web/front at /spec/replicas" + labels + ", 2 more"}},
 		newFindings(before, after, describeDrifts))
-	assert.Equal(t, []string{"Cluster member2: 1 resource(s) differ there, first Deployment web/front at /spec/replicas"}, newFindings(before, after, describeDiffs))
+	assert.Equal(t, []finding{{"member2", "Cluster member2: 1 resource(s) differ there, first Deployment web/front at /spec/replicas"}}, newFindings(before, after, describeDiffs))
 }

@@ -79,14 +79,13 @@ func describeHookWait(entry *placementv1beta1.PerClusterPlacementStatus) string 
 	return ""
 }
 
-// newHookWaits describes the clusters that have come to wait for the answer to a hook.
-func newHookWaits(before, after *placementv1beta1.PlacementStatus) []string {
-	notes := newFindings(before.PlacementStatuses, after.PlacementStatuses, describeHookWait)
+// newLeavingHook is what an event says once a hook holds clusters that leave the placement.
+func newLeavingHook(before, after *placementv1beta1.PlacementStatus) string {
 	was := meta.FindStatusCondition(before.Conditions, placementv1beta1.ConditionTypeClustersLeaving)
 	if is := meta.FindStatusCondition(after.Conditions, placementv1beta1.ConditionTypeClustersLeaving); isHooked(is) && !isHooked(was) {
-		notes = append(notes, workmodel.CutMessage(is.Message, maxNote))
+		return workmodel.CutMessage(is.Message, maxNote)
 	}
-	return notes
+	return ""
 }
 
 // isPreparedInVain says that a wanted cluster is out of service to be evicted, and that the eviction is gone.

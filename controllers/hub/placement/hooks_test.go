@@ -37,8 +37,9 @@ func TestAWaitForAHookIsTold(t *testing.T) {
 	whole := meta.FindStatusCondition(status.Conditions, placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
 	require.NotNil(t, whole)
 	assert.Contains(t, whole.Message, "; waiting for lifecycle hooks: a waits for label example.com/in-service=yes")
-	assert.Len(t, newHookWaits(&placementv1beta1.PlacementStatus{}, &status), 1, "an event says it once")
-	assert.Empty(t, newHookWaits(&status, &status))
+	assert.Len(t, newFindings(nil, status.PlacementStatuses, describeHookWait), 1, "an event says it once")
+	assert.Empty(t, newFindings(status.PlacementStatuses, status.PlacementStatuses, describeHookWait))
+	assert.Empty(t, newLeavingHook(&placementv1beta1.PlacementStatus{}, &status))
 }
 
 func TestTheAnswerToAHookWakesTheWorkflow(t *testing.T) {
