@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func TestAnUpdateByAClientOfKubeFleetWidensNothing(t *testing.T) {
 			require.NoError(t, err)
 			created, err := resource.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, admin.Delete(t.Context(), created)) })
+			t.Cleanup(func() { assert.NoError(t, admin.Delete(context.WithoutCancel(t.Context()), created)) })
 
 			update := func() error {
 				seen := current(t, created)
