@@ -105,7 +105,7 @@ func stateIsNoWayIn(s *spec) {
 	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: ` + name + `}, spec: {
 		resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + name + `}],
 		policy: {placementType: PickN, numberOfClusters: 1, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [
-			{weight: 100, preference: {clusterNames: [member-1]}}]}}},
+			{weight: 100, preference: {labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: member-1}}}}]}}},
 		strategy: {rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}, failover: {cluster: {purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: ` + alias + `, jsonPath: "{.jobID}"}]}}}}}}`)
 	ctx, cancel := context.WithTimeout(s.Context(), 2*patience)
 	defer cancel()
