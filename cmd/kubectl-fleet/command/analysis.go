@@ -288,7 +288,7 @@ func ofLimit(counted, limit int32) string { return fmt.Sprintf("%d (at most %d)"
 // lint checks the templates of manifests, all of them, and fails if one is wrong.
 func (o *analysisOptions) lint() error {
 	if len(o.files) == 0 {
-		return errors.New("kubectl fleet analysis lint needs manifests: --filename names files or folders, - is the standard input")
+		return cli.Usagef("kubectl fleet analysis lint needs manifests: --filename names files or folders, - is the standard input")
 	}
 	templates, err := manifestsOf[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
 	if err != nil {

@@ -96,7 +96,7 @@ type trial struct {
 // try measures the metrics of templates and prints what they come to.
 func (o *tryOptions) try(ctx context.Context, args []string) error {
 	if (len(args) == 0) == (len(o.files) == 0) {
-		return errors.New("kubectl fleet analysis try needs a template: its name, as in kubectl fleet analysis try error-ratio, or --filename with its manifest")
+		return cli.Usagef("kubectl fleet analysis try needs a template: its name, as in kubectl fleet analysis try error-ratio, or --filename with its manifest")
 	}
 	c, err := o.factory.Client()
 	if err != nil {

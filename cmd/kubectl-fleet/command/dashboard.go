@@ -77,13 +77,13 @@ pressed. Only this machine can reach them, and only the browser that opens the l
 func (d *dashboard) validate() error {
 	host, _, err := net.SplitHostPort(d.address)
 	if err != nil {
-		return fmt.Errorf("--address %q is no address such as 127.0.0.1:8080: %w", d.address, err)
+		return cli.Usagef("--address %q is no address such as 127.0.0.1:8080: %w", d.address, err)
 	}
 	if host != "127.0.0.1" && host != "localhost" {
-		return fmt.Errorf("--address %q can be reached from other machines, and who reaches the pages acts as you: use 127.0.0.1:PORT", d.address)
+		return cli.Usagef("--address %q can be reached from other machines, and who reaches the pages acts as you: use 127.0.0.1:PORT", d.address)
 	}
 	if d.temporal != "" && !strings.HasPrefix(d.temporal, "http://") && !strings.HasPrefix(d.temporal, "https://") {
-		return fmt.Errorf("--temporal-ui %q is no URL such as http://localhost:8233/namespaces/default", d.temporal)
+		return cli.Usagef("--temporal-ui %q is no URL such as http://localhost:8233/namespaces/default", d.temporal)
 	}
 	return nil
 }

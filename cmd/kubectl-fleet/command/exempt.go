@@ -74,11 +74,11 @@ func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 	}
 	switch {
 	case e.reason == "":
-		return nil, errors.New("--reason is missing: say why, as in --reason \"CVE-2026-1\"; it is kept with your name")
+		return nil, cli.Usagef("--reason is missing: say why, as in --reason \"CVE-2026-1\"; it is kept with your name")
 	case len(e.from) == 0:
-		return nil, errors.New("--from is missing: say what no longer holds it back, hold/NAME, window/NAME, window or analysis/STAGE")
+		return nil, cli.Usagef("--from is missing: say what no longer holds it back, hold/NAME, window/NAME, window or analysis/STAGE")
 	case e.lasts <= 0 || e.lasts > fleetflowv1alpha1.MaxExemption:
-		return nil, fmt.Errorf("--for %s is not how long an exemption may last: use a duration up to 24h, such as 2h", e.lasts)
+		return nil, cli.Usagef("--for %s is not how long an exemption may last: use a duration up to 24h, such as 2h", e.lasts)
 	}
 	exemption.Spec.ExpiresAt = metav1.Time{Time: now.Add(e.lasts).Truncate(time.Second)}
 	for _, text := range e.from {
@@ -87,7 +87,7 @@ func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 			return nil, err
 		}
 		if from.Kind == fleetflowv1alpha1.ExemptFromAnalysis && exemption.Spec.Run == "" {
-			return nil, fmt.Errorf("--from %s is about a stage of an update run: exempt run/NAME from it", text)
+			return nil, cli.Usagef("--from %s is about a stage of an update run: exempt run/NAME from it", text)
 		}
 		exemption.Spec.From = append(exemption.Spec.From, from)
 	}
@@ -107,7 +107,7 @@ func parseFrom(text string) (from fleetflowv1alpha1.ExemptFrom, err error) {
 	case kind == "approval":
 		return from, errors.New("an exemption never stands for an approval: kubectl fleet approve gives one")
 	}
-	return from, fmt.Errorf("--from %q is none of hold/NAME, window/NAME, window and analysis/STAGE", text)
+	return from, cli.Usagef("--from %q is none of hold/NAME, window/NAME, window and analysis/STAGE", text)
 }
 
 func (e *exempting) exempt(ctx context.Context, target string) error {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,15 +89,15 @@ func (o *federateOptions) complete(args []string) error {
 	o.NamespaceOnly = !o.contents
 	switch {
 	case o.output.Format != "" && !o.output.Structured():
-		return fmt.Errorf("--output %q is not a format of a placement: use yaml or json", o.output.Format)
+		return cli.Usagef("--output %q is not a format of a placement: use yaml or json", o.output.Format)
 	case o.file != "" && len(args) > 0:
-		return errors.New("--filename names the objects: leave TYPE and NAME out")
+		return cli.Usagef("--filename names the objects: leave TYPE and NAME out")
 	case o.file != "" && len(o.skip) > 0:
-		return errors.New("--skip-api-resources looks at what is in the namespace on the hub: it cannot be used with --filename")
+		return cli.Usagef("--skip-api-resources looks at what is in the namespace on the hub: it cannot be used with --filename")
 	case o.file == "" && len(args) == 0:
-		return errors.New("kubectl fleet federate needs a type and a name, as in: kubectl fleet federate namespace web; or --filename")
+		return cli.Usagef("kubectl fleet federate needs a type and a name, as in: kubectl fleet federate namespace web; or --filename")
 	case len(o.skip) > 0 && !o.contents:
-		return errors.New("--contents=false leaves everything in the namespace out: there is nothing for --skip-api-resources to skip")
+		return cli.Usagef("--contents=false leaves everything in the namespace out: there is nothing for --skip-api-resources to skip")
 	}
 	return o.Options.Validate()
 }

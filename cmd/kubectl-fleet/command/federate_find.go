@@ -62,7 +62,7 @@ func (f *finder) kind(word string) (*meta.RESTMapping, error) {
 func (f *finder) named(ctx context.Context, args []string) ([]federation.Object, error) {
 	if !strings.Contains(args[0], "/") {
 		if len(args) < 2 {
-			return nil, fmt.Errorf("kubectl fleet federate needs a name after the type, as in: kubectl fleet federate %s web", args[0])
+			return nil, cli.Usagef("kubectl fleet federate needs a name after the type, as in: kubectl fleet federate %s web", args[0])
 		}
 		word := args[0]
 		args = slices.Clone(args[1:])
@@ -151,7 +151,7 @@ func (f *finder) read(document *unstructured.Unstructured) (federation.Object, e
 // inside are the kinds that are in a namespace, but for those that are skipped.
 func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, objects []federation.Object) ([]schema.GroupVersionKind, error) {
 	if len(objects) != 1 || objects[0].GroupKind() != snapshot.NamespaceKind {
-		return nil, errors.New("--skip-api-resources is about what is in a namespace: name one namespace and nothing else")
+		return nil, cli.Usagef("--skip-api-resources is about what is in a namespace: name one namespace and nothing else")
 	}
 	groups, lists, err := o.factory.Discover()
 	if err != nil {

@@ -63,7 +63,7 @@ func topics() []string { return []string{"policy", "snapshot", "run", "approval"
 func (o *historyOptions) validate() error {
 	for _, topic := range o.only {
 		if !slices.Contains(topics(), topic) {
-			return fmt.Errorf("--only %q is not known: use policy, snapshot, run, approval or eviction", topic)
+			return cli.Usagef("--only %q is not known: use policy, snapshot, run, approval or eviction", topic)
 		}
 	}
 	return o.Validate()

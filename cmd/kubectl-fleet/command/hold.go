@@ -62,7 +62,7 @@ func (h *holding) object(reason string, now time.Time) (*fleetflowv1alpha1.Rollo
 		hold.Name = "hold-" + rand.String(suffixLength)
 	}
 	if h.lasts < 0 {
-		return nil, fmt.Errorf("--for %s is in the past: use a duration such as 2h", h.lasts)
+		return nil, cli.Usagef("--for %s is in the past: use a duration such as 2h", h.lasts)
 	}
 	if h.lasts > 0 {
 		hold.Spec.ExpiresAt = &metav1.Time{Time: now.Add(h.lasts).Truncate(time.Second)}

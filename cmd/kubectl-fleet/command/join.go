@@ -134,11 +134,11 @@ func (o *joinOptions) checkFlags() error {
 	}
 	switch {
 	case o.memberContext == "":
-		return errors.New("--member-context is missing: name the context of the cluster that joins; kubectl config get-contexts lists what there is")
+		return cli.Usagef("--member-context is missing: name the context of the cluster that joins; kubectl config get-contexts lists what there is")
 	case o.tokenDuration < minTokenDuration:
-		return fmt.Errorf("--token-duration %s is too short: an API server gives no token for less than %s", o.tokenDuration, minTokenDuration)
+		return cli.Usagef("--token-duration %s is too short: an API server gives no token for less than %s", o.tokenDuration, minTokenDuration)
 	case o.agent != agentByHelm && o.agent != agentByNone:
-		return fmt.Errorf("--agent %q is not known: use helm or none", o.agent)
+		return cli.Usagef("--agent %q is not known: use helm or none", o.agent)
 	}
 	if o.agent == agentByHelm && !o.Dry() && !o.helm.there() {
 		return errors.New("helm is not installed, which installs the agent: nothing was changed. Install helm, or give --agent none and install the chart deploy/charts/member-agent otherwise")
@@ -160,7 +160,7 @@ func (o *joinOptions) complete() (err error) {
 		}
 	}
 	if at, err := url.Parse(o.address); err != nil || at.Scheme != "https" || at.Host == "" {
-		return fmt.Errorf("--hub-address %q is not an address such as https://hub.example.com:6443", o.address)
+		return cli.Usagef("--hub-address %q is not an address such as https://hub.example.com:6443", o.address)
 	}
 	if o.hub, err = o.factory.Client(); err != nil {
 		return err

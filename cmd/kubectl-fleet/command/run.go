@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -55,7 +54,7 @@ a ClusterStagedUpdateStrategy. See kubectl fleet plan for what it would do.`,
 
 func (o *runOptions) run(ctx context.Context, arg string) error {
 	if o.strategy == "" {
-		return errors.New("--strategy is missing: name the ClusterStagedUpdateStrategy with the stages; kubectl get clusterstagedupdatestrategies lists them")
+		return cli.Usagef("--strategy is missing: name the ClusterStagedUpdateStrategy with the stages; kubectl get clusterstagedupdatestrategies lists them")
 	}
 	c, found, err := o.findOne(ctx, arg, hub.KindPlacement)
 	if err != nil {

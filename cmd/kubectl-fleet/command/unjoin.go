@@ -103,9 +103,9 @@ func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
 func (o *unjoinOptions) check(args []string) error {
 	switch {
 	case o.all && (len(args) > 0 || o.memberContext != ""):
-		return errors.New("--all takes neither names nor --member-context: agents are uninstalled one by one")
+		return cli.Usagef("--all takes neither names nor --member-context: agents are uninstalled one by one")
 	case !o.all && len(args) != 1:
-		return errors.New("kubectl fleet unjoin needs one member, as in: kubectl fleet unjoin member-4; or --all")
+		return cli.Usagef("kubectl fleet unjoin needs one member, as in: kubectl fleet unjoin member-4; or --all")
 	}
 	if o.memberContext != "" && !o.Dry() && !o.helm.there() {
 		return errors.New("helm is not installed, which uninstalls the agent: nothing was changed. Leave --member-context out and uninstall the agent otherwise, once the member has left")

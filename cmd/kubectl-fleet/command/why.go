@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -59,7 +58,7 @@ Without a cluster, every cluster of the fleet gets a line.`,
 				return err
 			}
 			if o.placement == "" {
-				return errors.New("--placement is missing: say which placement you ask about, as in: kubectl fleet why member-1 --placement web")
+				return cli.Usagef("--placement is missing: say which placement you ask about, as in: kubectl fleet why member-1 --placement web")
 			}
 			return o.run(cmd.Context(), args)
 		},

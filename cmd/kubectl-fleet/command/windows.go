@@ -145,7 +145,7 @@ func (o *windowsOptions) read(ctx context.Context) ([]startgate.Window, error) {
 // load reads the windows of manifests.
 func (o *windowsOptions) load() ([]startgate.Window, error) {
 	if len(o.files) == 0 {
-		return nil, errors.New("kubectl fleet windows test needs manifests: --filename names files or folders, - is the standard input")
+		return nil, cli.Usagef("kubectl fleet windows test needs manifests: --filename names files or folders, - is the standard input")
 	}
 	objects, err := manifestsOf[fleetflowv1alpha1.RolloutWindow](o.streams.In, o.files, "RolloutWindow")
 	if err != nil {
@@ -200,7 +200,7 @@ func (o *windowsOptions) show(windows []startgate.Window) error {
 		return err
 	}
 	if o.next < 1 || o.next > 1000 {
-		return fmt.Errorf("--next %d is not a number of openings: use 1 to 1000", o.next)
+		return cli.Usagef("--next %d is not a number of openings: use 1 to 1000", o.next)
 	}
 	now, err := o.from()
 	if err != nil {
@@ -284,7 +284,7 @@ func (o *windowsOptions) from() (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--at %q is not a time: write one such as 2027-03-28T00:00Z or 2027-03-28T02:00+02:00", o.at)
+	return time.Time{}, cli.Usagef("--at %q is not a time: write one such as 2027-03-28T00:00Z or 2027-03-28T02:00+02:00", o.at)
 }
 
 // shownIn is the time zone to show times in; nil for that of each window.
@@ -294,7 +294,7 @@ func (o *windowsOptions) shownIn() (*time.Location, error) {
 	}
 	location, err := time.LoadLocation(o.zone)
 	if err != nil {
-		return nil, fmt.Errorf("--zone %q is not a time zone: name one such as America/New_York, or UTC", o.zone)
+		return nil, cli.Usagef("--zone %q is not a time zone: name one such as America/New_York, or UTC", o.zone)
 	}
 	return location, nil
 }
