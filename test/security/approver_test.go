@@ -48,13 +48,14 @@ func TestApproverAndRunner(t *testing.T) {
 			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun,
 				metadata: {name: hasty, annotations: {kubernetes-fleet.io/creator: alice}}, spec: {placementName: gated, stagedRolloutStrategyName: gated}}`),
 			"the annotation kubernetes-fleet.io/creator says who has created the run"),
-		"a runner takes clusters back without the approvals that they wait for":                 rollbackKeepsApprovals,
-		"a runner rolls a rollback back, so that what was taken back comes again":               rollbackStaysRolledBack,
-		"a runner makes another run of a name for which there is an exemption":                  exemptionStaysWithItsRun,
-		"a runner rolls back to what never succeeded, past a hold that exempts rollbacks":       relapseWaits,
-		"a placer labels its placement out of a hold":                                           labelsLeadOutOfNoHold,
-		"a runner makes a run whose approval request would have the name of one of another run": requestsDoNotCollide,
-		"a runner gives a run a name that does not fit into labels":                             refused(runner, creates(runOf(gated, strings.Repeat("a", 64))), "metadata.name max length is 63"),
+		"a runner takes clusters back without the approvals that they wait for":                        rollbackKeepsApprovals,
+		"a runner rolls a rollback back, so that what was taken back comes again":                      rollbackStaysRolledBack,
+		"a runner makes another run of a name for which there is an exemption":                         exemptionStaysWithItsRun,
+		"a runner rolls back to what never succeeded, past a hold that exempts rollbacks":              relapseWaits,
+		"a runner has a run without clusters succeed, so that what it names seems to have proved good": emptyRunProvesNothing,
+		"a placer labels its placement out of a hold":                                                  labelsLeadOutOfNoHold,
+		"a runner makes a run whose approval request would have the name of one of another run":        requestsDoNotCollide,
+		"a runner gives a run a name that does not fit into labels":                                    refused(runner, creates(runOf(gated, strings.Repeat("a", 64))), "metadata.name max length is 63"),
 	})
 }
 
@@ -275,6 +276,36 @@ func relapseWaits(s *spec) {
 	s.createAs(runner.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: relapsing},
 		spec: {placementName: `+name+`, stagedRolloutStrategyName: `+gated+`, rollbackOf: replaced}}`)
 	s.awaitHeld("relapsing")
+}
+
+// emptyRunProvesNothing does the same after a run of that version that succeeds, as its only stage has no cluster.
+func emptyRunProvesNothing(s *spec) {
+	const name = "unproved"
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: nowhere},
+		spec: {unassignedClusters: Ignore, stages: [{name: none, labelSelector: {matchLabels: {no: cluster}}}]}}`)
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + name + `}}`)
+	s.create(placementManifest(name, "External"))
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, name, "ClusterResourcePlacementScheduled"))
+	s.createAs(runner.session(s), strings.Replace(runOf(name, "empty"), "stagedRolloutStrategyName: "+gated, "stagedRolloutStrategyName: nowhere", 1))
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Name: "empty"}, func(r *placementv1beta1.ClusterStagedUpdateRun) string {
+		if r == nil || !meta.IsStatusConditionTrue(r.Status.Conditions, placementv1beta1.ConditionTypeSucceeded) {
+			return "not succeeded yet"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	s.createAs(runner.session(s), runOf(name, name))
+	s.awaitRequest(name, madeByARun)
+	s.create(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + name + `, name: better}}`)
+	s.createAs(runner.session(s), strings.Replace(runOf(name, "improved"), `, resourceSnapshotIndex: "0"`, "", 1))
+	s.awaitRequest("improved", madeByARun)
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: lenient}, spec: {reason: storm, rollbacks: Exempt,
+		placementSelector: {matchLabels: {fleetflow.io/placement-name: ` + name + `}}}}`)
+	s.createAs(runner.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: unproving},
+		spec: {placementName: `+name+`, stagedRolloutStrategyName: `+gated+`, rollbackOf: improved}}`)
+	s.awaitHeld("unproving")
 }
 
 // requestsDoNotCollide makes a run whose name ends as that of the request of another run before its stage.
