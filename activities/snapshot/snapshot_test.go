@@ -64,9 +64,9 @@ func TestStrip(t *testing.T) {
 			        spec: {template: {metadata: {labels: {controller-uid: u}}}}, status: {active: 1}}`,
 			want: `{apiVersion: batch/v1, kind: Job, metadata: {name: j, annotations: {mine: "1"}}, spec: {template: {metadata: {}}}}`,
 		},
-		"finalizers of the user stay, those that every cluster sets by itself go": {
+		"finalizers go, whoever has set them: they are for controllers of the hub": {
 			from: `{apiVersion: v1, kind: Service, metadata: {name: s, finalizers: [service.kubernetes.io/load-balancer-cleanup, example.com/mine]}, spec: {type: ExternalName, externalName: example.com}}`,
-			want: `{apiVersion: v1, kind: Service, metadata: {name: s, finalizers: [example.com/mine]}, spec: {type: ExternalName, externalName: example.com}}`,
+			want: `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: ExternalName, externalName: example.com}}`,
 		},
 		"a DaemonSet loses the count of its templates": {
 			from: `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d, annotations: {deprecated.daemonset.template.generation: "3"}}, spec: {}}`,
@@ -103,8 +103,8 @@ func TestStrip(t *testing.T) {
 			want: `{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: s}, spec: {clusterIP: 1.2.3.4, ports: [{nodePort: 1}]}}`,
 		},
 		"fields of another shape than expected are left alone": {
-			from: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none, finalizers: none}, spec: {ports: none}}`,
-			want: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none, finalizers: none}, spec: {ports: none}}`,
+			from: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none}, spec: {ports: none}}`,
+			want: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none}, spec: {ports: none}}`,
 		},
 		"a role that is gathered from others has no rules of its own": {
 			from: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: c}, aggregationRule: {clusterRoleSelectors: [{}]}, rules: [{verbs: [get]}]}`,
@@ -327,7 +327,7 @@ func TestVersion(t *testing.T) {
 	assert.NotEqual(t, version(deployment, "1", "x"), version(deployment, "1", "y"), "a change of labels is one")
 	assert.NotEqual(t, version(deployment, "1", "x"), version(strings.Replace(deployment, "generation: 2", "generation: 3", 1), "1", "x"))
 	finalized := strings.Replace(deployment, "generation: 2", "generation: 2, finalizers: [f]", 1)
-	assert.NotEqual(t, version(deployment, "1", "x"), version(finalized, "1", "x"), "a finalizer is part of the snapshot")
+	assert.NotEqual(t, version(deployment, "1", "x"), version(finalized, "1", "x"), "a version covers all metadata that users set")
 	configMap := `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, resourceVersion: "%RV%"}}`
 	assert.NotEqual(t, version(configMap, "1", ""), version(configMap, "2", ""), "without a generation every write counts")
 	for _, of := range []string{"{apiVersion: example.com/v1, kind: Widget, ", "{apiVersion: networking.k8s.io/v1, kind: Ingress, ", "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, "} {

@@ -13,12 +13,6 @@ import (
 	"github.com/fleetflow/fleetflow/apis/clusterowned"
 )
 
-// protection are finalizers that controllers put on every object of a kind, on the
-// members as on the hub. Finalizers of users stay.
-var protection = []string{
-	"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "service.kubernetes.io/load-balancer-cleanup",
-}
-
 // strippers remove what only some kinds have. They may change the object itself, and
 // what is in it through inner. The annotations are all that it had.
 var strippers = map[schema.GroupKind]func(object, annotations map[string]any){
@@ -45,10 +39,9 @@ func Strip(object *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, field := range clusterowned.Metadata {
 		delete(metadata, field)
 	}
-	withoutItems(metadata, "finalizers", func(item any) bool {
-		name, _ := item.(string)
-		return slices.Contains(protection, name)
-	})
+	// A finalizer is an agreement with a controller of the cluster on which it was set, as an owner is: on a member that lacks
+	// the controller, the object could never be removed. Who wants one there writes it into an envelope.
+	delete(metadata, "finalizers")
 	annotations, _ := metadata["annotations"].(map[string]any)
 	withoutKeys(metadata, "annotations", clusterowned.Bookkeeping)
 	if strip, ok := strippers[object.GroupVersionKind().GroupKind()]; ok {
