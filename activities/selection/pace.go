@@ -158,7 +158,7 @@ func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.Pl
 		Due: wait.until, Excess: wait.excess, Note: said.Note, Held: said.Held, Demand: said.Demand,
 		Inputs: said.Inputs, Selectors: said.Selectors, Lost: said.Lost,
 		Dependencies: said.Dependencies, MissingDependencies: said.MissingDependencies,
-		Objects: said.Objects, Rivals: said.Rivals, LeftOut: said.LeftOut,
+		Objects: said.Objects, Rivals: said.Rivals, LeftOut: said.LeftOut, TooLarge: said.TooLarge,
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.readSnapshotIdentifiers(ctx, placement, strconv.Itoa(latest.index))

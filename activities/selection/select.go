@@ -125,6 +125,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		Note:         snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
 		Dependencies: selected.dependencies, MissingDependencies: snapshot.DescribeMissing(selected.missingDependencies),
 	}
+	verdict.TooLarge = snapshot.DescribeMissing(selected.tooLarge)
 	verdict.Demand = placementv1beta1.HashReplicaDemands(demands)
 	if _, ranked := placementv1beta1.RankOf(placement); ranked {
 		verdict.Objects, verdict.Rivals, verdict.LeftOut = content.Objects(), selected.rivals, selected.leftOut

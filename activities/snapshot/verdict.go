@@ -37,6 +37,8 @@ type Verdict struct {
 	Excess string `json:"excess,omitempty"`
 	// Note says what is selected and cannot be placed yet, or that nothing is.
 	Note string `json:"note,omitempty"`
+	// TooLarge says, in words, which objects no snapshot can hold, and what is placed of them; empty if there are none.
+	TooLarge string `json:"tooLarge,omitempty"`
 	// Held are the kinds whose objects the snapshot has from the one before, because their
 	// propagation is disabled, by name, and those that the placement would select.
 	Held []string `json:"held,omitempty"`

@@ -49,8 +49,8 @@ const (
 	// ConditionTypeDependenciesMissing is present, and True, only while what the selected objects name
 	// is not placed with them although the placement asks for it: it says what and why.
 	ConditionTypeDependenciesMissing = "DependenciesMissing"
-	// ConditionTypeResourcesLeftOut is present, and True, only while a placement with a priority leaves out what another
-	// has: it names the objects, and who has them.
+	// ConditionTypeResourcesLeftOut is present, and True, only while objects that are selected are not placed as they are: because
+	// they are too large, or because another placement has them, of those with a priority. It names the objects, and what to do.
 	ConditionTypeResourcesLeftOut = "ResourcesLeftOut"
 	// ConditionTypeRemovalPending is present, and True, only while something that is not wanted any more is still on a member and
 	// its removal waits or is refused: it names the objects, and says why they are there and what to do.
@@ -112,6 +112,8 @@ const (
 	ReasonPropagationDisabled = "PropagationDisabled"
 	// ReasonDependenciesNotFound is that of ConditionTypeDependenciesMissing.
 	ReasonDependenciesNotFound = "DependenciesNotFound"
+	// ReasonObjectTooLarge is that of ConditionTypeResourcesLeftOut if an object is larger than what can be placed.
+	ReasonObjectTooLarge = "ObjectTooLarge"
 	// ReasonHeldByAnotherPlacement is that of ConditionTypeResourcesLeftOut.
 	ReasonHeldByAnotherPlacement = "HeldByAnotherPlacement"
 	// ReasonEarlierRunUnderWay and ReasonUpdateStrategyNotFound are those of

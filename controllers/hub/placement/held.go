@@ -106,17 +106,27 @@ func dependenciesMissingCondition(facts *Facts) metav1.Condition {
 	}
 }
 
-// leftOutCondition names the objects that other placements with a priority have.
-func leftOutCondition(left snapshot.LeftOut) metav1.Condition {
-	named := strings.Join(left.Named, ", ")
-	if more := left.Total - len(left.Named); more > 0 {
-		named += fmt.Sprintf(", and %d more", more)
-	}
-	return metav1.Condition{
+// leftOutCondition names the objects that are selected and not placed as they are: those that are too large, and those that other
+// placements with a priority have.
+func leftOutCondition(left snapshot.LeftOut, tooLarge string) metav1.Condition {
+	said := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeResourcesLeftOut, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonHeldByAnotherPlacement,
-		Message: workmodel.CutMessage(fmt.Sprintf("%d of the selected resources are held by other placements and left out here: %s. "+
-			"To place them here, have the other placement select them no more, or set a higher spec.priority with spec.preemption Always", left.Total, named), maxNote),
 	}
+	var parts []string
+	if tooLarge != "" {
+		said.Reason = placementv1beta1.ReasonObjectTooLarge
+		parts = append(parts, "What is selected is not placed as it is: "+tooLarge)
+	}
+	if left.Total > 0 {
+		named := strings.Join(left.Named, ", ")
+		if more := left.Total - len(left.Named); more > 0 {
+			named += fmt.Sprintf(", and %d more", more)
+		}
+		parts = append(parts, fmt.Sprintf("%d of the selected resources are held by other placements and left out here: %s. "+
+			"To place them here, have the other placement select them no more, or set a higher spec.priority with spec.preemption Always", left.Total, named))
+	}
+	said.Message = workmodel.CutMessage(strings.Join(parts, ". "), maxNote)
+	return said
 }
 
 // emitHeldEvents tells of removals and of changes that have begun to be held, and of dependencies that are missing.
@@ -139,10 +149,14 @@ func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1be
 	}
 	r.emitRemoval(placement, status)
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeResourcesLeftOut); note != "" {
-		r.events.Eventf(placement, nil, "Normal", "ResourcesLeftOut", "Select", "%s", note)
+		kind := "Normal"
+		if meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut).Reason == placementv1beta1.ReasonObjectTooLarge {
+			kind = "Warning"
+		}
+		r.events.Eventf(placement, nil, kind, "ResourcesLeftOut", "Select", "%s", note)
 	} else if meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) != nil &&
 		meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) == nil {
-		r.events.Eventf(placement, nil, "Normal", "NoResourcesLeftOut", "Select", "Nothing that is selected is held by other placements any more")
+		r.events.Eventf(placement, nil, "Normal", "NoResourcesLeftOut", "Select", "Nothing that is selected is left out any more")
 	}
 }
 

@@ -82,7 +82,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 		if facts.lacksOverrides() {
 			steps = append(steps[:1], lackingCondition(facts)) // the first says whether the rollout has started
 		}
-		conditions = append(conditions, steps...)
+		conditions = append(conditions, withoutTooLarge(facts, steps)...)
 	}
 	conditions = append(conditions, conditionsOnLeaving(facts, entries, view.Now.Time)...)
 	conditions = append(conditions, removalConditions(facts)...)
@@ -116,6 +116,16 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	return fitStatus(status)
 }
 
+// withoutTooLarge lets no placement be available of which an object is too large: not all that is selected is.
+func withoutTooLarge(facts *Facts, steps []metav1.Condition) []metav1.Condition {
+	available := meta.FindStatusCondition(steps, placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeAvailable))
+	if available != nil && available.Status == metav1.ConditionTrue && facts.Verdict.TooLarge != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		available.Status, available.Reason = metav1.ConditionFalse, placementv1beta1.ReasonObjectTooLarge
+		available.Message = "What could be placed is available, but not all that is selected could; see the condition " + placementv1beta1.ConditionTypeResourcesLeftOut
+	}
+	return steps
+}
+
 // conditionsOnSelection say what was selected otherwise than the selectors alone say, for the present generation.
 func conditionsOnSelection(facts *Facts) []metav1.Condition {
 	if facts.Verdict.Generation != facts.Placement.GetGeneration() {
@@ -131,8 +141,8 @@ func conditionsOnSelection(facts *Facts) []metav1.Condition {
 	if facts.Verdict.MissingDependencies != "" {
 		conditions = append(conditions, dependenciesMissingCondition(facts))
 	}
-	if facts.Verdict.LeftOut.Total > 0 {
-		conditions = append(conditions, leftOutCondition(facts.Verdict.LeftOut))
+	if facts.Verdict.LeftOut.Total > 0 || facts.Verdict.TooLarge != "" {
+		conditions = append(conditions, leftOutCondition(facts.Verdict.LeftOut, facts.Verdict.TooLarge))
 	}
 	return conditions
 }

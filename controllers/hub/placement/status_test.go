@@ -287,6 +287,28 @@ func TestWhatIsSelectedAndMissingIsToldOf(t *testing.T) {
 	assert.NotContains(t, Project(s.Facts, View{Now: now}).Conditions[0].Message, s.Verdict.Note, "the selectors have changed since")
 }
 
+func TestAnObjectThatIsTooLargeIsNoSuccess(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	find := func(name string) *metav1.Condition {
+		status := Project(s.Facts, View{Now: now})
+		for i := range status.Conditions {
+			if strings.HasSuffix(status.Conditions[i].Type, name) {
+				return &status.Conditions[i]
+			}
+		}
+		return nil
+	}
+	require.Equal(t, metav1.ConditionTrue, find("Available").Status)
+	require.Nil(t, find("ResourcesLeftOut"), "it is there only then")
+	s.Verdict.TooLarge = `ConfigMap (v1) "b32/angle" has 2400000 bytes`
+	left := find("ResourcesLeftOut")
+	require.NotNil(t, left)
+	assert.Equal(t, placementv1beta1.ReasonObjectTooLarge, left.Reason)
+	assert.Contains(t, left.Message, s.Verdict.TooLarge)
+	assert.Equal(t, metav1.ConditionFalse, find("Available").Status)
+	assert.Equal(t, placementv1beta1.ReasonObjectTooLarge, find("Available").Reason)
+}
+
 func TestHeldRemovalsAreToldOfWithWhatLetsThemGo(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
