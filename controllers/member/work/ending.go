@@ -143,7 +143,7 @@ func (r *Reconciler) findResidents(
 		wanted = found.kinds[kind]
 	}
 	for _, c := range wanted {
-		named = append(named, c.describe())
+		named = append(named, c.named())
 	}
 	if len(named) > 0 || live.GetAnnotations()[placementv1beta1.RemoveContentAnnotation] == placementv1beta1.LabelValueTrue {
 		return named[:min(len(named), namedResidents+1)], nil

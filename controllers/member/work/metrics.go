@@ -36,7 +36,7 @@ func NewMetrics() *Metrics {
 			Help: "Manifests in those reports, by what they said.",
 		}, []string{"apply_status", "availability_status", "diff_reporting_status", "drift_detection_status", "diff_detection_status"}),
 		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "fleet_member_removals_pending",
+			Name: "fleetflow_member_removals_pending",
 			Help: "Objects that are not wanted any more and still there, as the Works say in RemovalPending, by reason.",
 		}, []string{"reason"}),
 	}

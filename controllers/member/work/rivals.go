@@ -71,7 +71,7 @@ type claim struct {
 }
 
 // describe names the object of a claim and who wants it.
-func (c claim) describe() string {
+func (c claim) named() string {
 	by := "Work " + c.work
 	if c.placement != "" {
 		by = "placement " + c.placement
