@@ -10,11 +10,12 @@ import (
 // Candidate says whether an object may be placed as far as its metadata tells.
 // The watcher, which has metadata only, and the selection, which reads content, agree on it.
 func Candidate(gk schema.GroupKind, object metav1.Object) bool {
-	return !(object.GetDeletionTimestamp() != nil ||
-		placementv1beta1.IsByProduct(gk, object) ||
-		gk == NamespaceKind && ReservedNamespace(object.GetName()) ||
-		placementv1beta1.IsBootstrapRBAC(gk, object) ||
-		object.GetLabels()[placementv1beta1.FleetResourceLabel] == placementv1beta1.LabelValueTrue)
+	switch {
+	case object.GetDeletionTimestamp() != nil, gk == NamespaceKind && ReservedNamespace(object.GetName()),
+		placementv1beta1.IsByProduct(gk, object), placementv1beta1.IsBootstrapRBAC(gk, object):
+		return false
+	}
+	return object.GetLabels()[placementv1beta1.FleetResourceLabel] != placementv1beta1.LabelValueTrue
 }
 
 // envelopes are the only kinds of the placement group that can be placed.

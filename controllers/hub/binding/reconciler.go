@@ -211,21 +211,31 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 		return 0, err
 	}
 	if remaining > 0 {
-		if err := r.reportRemoval(ctx, binding); err != nil {
-			return 0, err
-		}
-		if wait, waits, err := r.waitForSilentMember(ctx, binding, member, remaining); err != nil || waits {
+		if wait, waits, err := r.waitForWorks(ctx, binding, member, remaining); err != nil || waits {
 			return wait, err
 		}
 	}
+	return 0, r.releaseBinding(ctx, binding)
+}
+
+// waitForWorks writes what keeps the Works of a binding that is being deleted, and says whether its end waits for them.
+func (r *Reconciler) waitForWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState, remaining int) (wait time.Duration, waits bool, err error) {
+	if err := r.reportRemoval(ctx, binding); err != nil {
+		return 0, false, err
+	}
+	return r.waitForSilentMember(ctx, binding, member, remaining)
+}
+
+// releaseBinding removes the finalizers of a binding whose Works are gone.
+func (r *Reconciler) releaseBinding(ctx context.Context, binding placementv1beta1.BindingObject) error {
 	r.timers.stopTimers(keyOf(binding))
 	finalizers := []string{placementv1beta1.WorkFinalizer, placementv1beta1.SchedulerBindingFinalizer}
 	if placement, err := r.readPlacement(ctx, binding); err != nil {
-		return 0, err
+		return err
 	} else if placement != nil {
 		finalizers = append(finalizers, placementv1beta1.StrategyOf(placement).Lifecycle.HookFinalizers()...)
 	}
-	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, finalizers...)
+	return fencedwrite.RemoveFinalizer(ctx, r.client, binding, finalizers...)
 }
 
 // isHeldWithNamespace says that the Works of a binding stay as they are, because it is being deleted with its namespace, and no user has

@@ -109,14 +109,8 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 		entry.DriftedPlacements = status.DriftedPlacements
 		entry.DiffedPlacements = status.DiffedPlacements
 	} else {
-		waiting := orClosed(facts, p.binding, orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started)))
-		switch p.held {
-		case placementv1beta1.ReasonRolloutPaused:
-			waiting.Reason, waiting.Message = p.held, "The rollout is paused"
-		case placementv1beta1.ReasonSuspended:
-			waiting = conditionSuspended(false)
-		}
-		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{waiting}, now)...)
+		waiting := []metav1.Condition{conditionWaiting(facts, p, started, now)}
+		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, waiting, now)...)
 	}
 	if said := removalOn(p.binding); said != nil {
 		conditions = append(conditions, *said)
@@ -126,6 +120,18 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 	}
 	entry.Conditions = conditions
 	return entry
+}
+
+// conditionWaiting says why a cluster has not been given the observed resources.
+func conditionWaiting(facts *Facts, p pickedCluster, started bool, now metav1.Time) metav1.Condition {
+	if p.held == placementv1beta1.ReasonSuspended {
+		return conditionSuspended(false)
+	}
+	waiting := orClosed(facts, p.binding, orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started)))
+	if p.held == placementv1beta1.ReasonRolloutPaused {
+		waiting.Reason, waiting.Message = p.held, "The rollout is paused"
+	}
+	return waiting
 }
 
 // indexForCluster returns the index of the snapshot that a cluster is to have: the observed one, even while the limits

@@ -39,6 +39,14 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 	if message := newlyHeld(placement, status, placementv1beta1.ReasonPartitionReached); message != "" {
 		r.events.Eventf(placement, nil, "Normal", "PlacementPartitionReached", "Rollout", "%s", message)
 	}
+	r.emitClusterEvents(placement, bindings, status)
+	if note := newLeavingHook(placement.GetPlacementStatus(), &status); note != "" {
+		r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForHook", "Rollout", "%s", note)
+	}
+}
+
+// emitClusterEvents emits an event for each cluster whose state has just changed, or one for all that are suspended, silent or left.
+func (r *Reconciler) emitClusterEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, status placementv1beta1.PlacementStatus) {
 	before, after := placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses
 	if names := newlySuspended(before, after); len(names) > 0 {
 		r.events.Eventf(placement, nil, "Normal", "PlacementClustersSuspended", "Suspend", "Nothing is written for %d cluster(s) any more, or removed from them: %s", len(names), joinLimited(names))
@@ -62,9 +70,6 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 	}
 	for _, found := range newFindings(before, after, describeHookWait) {
 		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementWaitsForHook", "Rollout", "%s", found.note)
-	}
-	if note := newLeavingHook(placement.GetPlacementStatus(), &status); note != "" {
-		r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForHook", "Rollout", "%s", note)
 	}
 	for _, found := range newFindings(before, after, describeDrifts) {
 		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s", found.note)
