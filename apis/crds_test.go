@@ -37,7 +37,7 @@ func promises() map[string]promise {
 	const hub, member = "hub-agent", "member-agent"
 	return map[string]promise{
 		"MemberCluster": {hub, two, apiextensionsv1.ClusterScoped, []string{"mc", "cluster"}, true,
-			[]string{"Joined", "Age", "Member-Agent-Last-Seen", "Node-Count", "Available-CPU", "Available-Memory"},
+			[]string{"Joined", "Age", "Member-Agent-Last-Seen", "Node-Count", "Available-CPU", "Available-Memory", "Healthy"},
 			[]string{"Allocatable-CPU", "Allocatable-Memory"}},
 		"InternalMemberCluster": {hub, two, apiextensionsv1.NamespaceScoped, []string{"imc"}, true, []string{"Age"}, nil},
 		"ClusterResourcePlacement": {hub, two, apiextensionsv1.ClusterScoped, []string{"crp"}, true,
