@@ -29,7 +29,7 @@ const help = `devfleet runs a whole fleet on this machine, with nothing but the 
   prometheus, traffic   a Prometheus, and the requests to the members' Deployments that it measures, with "up --with-prometheus"
 
 The first "up" brings the Kubernetes, etcd, KWOK and Temporal programs into a cache (FLEETFLOW_TOOLS, else the user's
-cache folder): as their projects have released them, or built from the Go module proxy, which takes a quarter of an hour
+cache folder): as their projects have released them, or built from the Go module proxy, which takes five minutes
 on two cores (--programs, else FLEETFLOW_PROGRAMS, says which). Later ones take seconds.
 A supervisor in the background owns all processes and starts those again that die. State, logs and data lie in one
 folder (--dir). Everything listens on 127.0.0.1 only.
