@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -40,9 +41,8 @@ func refusalProblem(err error, m Manifest, live *unstructured.Unstructured) *Pro
 		return fieldConflictProblem(err)
 	}
 	message := fmt.Sprintf("%s: %v", notAppliedText, err)
-	if fields := immutableFields(err); len(fields) > 0 {
-		message = fmt.Sprintf("%s: %s cannot be changed once the object exists; set it back on the hub, or delete the object on the cluster to have it created anew",
-			notAppliedText, strings.Join(fields, ", "))
+	if fields, words := fixedFields(err); len(fields) > 0 {
+		message = fmt.Sprintf("%s: %s cannot be changed once the object exists%s; %s", notAppliedText, strings.Join(fields, ", "), words, adviceOnFixed(m))
 	}
 	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: redactSecrets(message, m.Object, live)}
 }
@@ -105,22 +105,39 @@ func fieldConflictProblem(err error) *Problem {
 	}
 }
 
-// immutableFields returns the fields that must not be changed, if that is the only reason for the
-// refusal.
-func immutableFields(err error) []string {
+// fixedTexts are in the words of API servers about fields that must not be changed.
+var fixedTexts = []string{"immutable", "may not change", "cannot change roleRef", "updates to statefulset spec for fields other than"}
+
+// fixedFields returns the fields that must not be changed, if that is the only reason for the refusal, and what the API server says
+// of them in the first line of its answer. A message that has the value of the field as well is left out: values are long.
+func fixedFields(err error) (fields []string, words string) {
 	if !apierrors.IsInvalid(err) {
-		return nil
+		return nil, ""
 	}
-	var fields []string
 	for _, cause := range causesOf(err) {
-		if !strings.Contains(cause.Message, "immutable") && !strings.Contains(cause.Message, "may not change") {
-			return nil
+		isFixed := func(text string) bool { return strings.Contains(cause.Message, text) }
+		if !slices.ContainsFunc(fixedTexts, isFixed) {
+			return nil, ""
 		}
 		if !slices.Contains(fields, cause.Field) {
 			fields = append(fields, cause.Field)
 		}
+		if cause.Type == metav1.CauseType(field.ErrorTypeForbidden) {
+			said, _, _ := strings.Cut(cause.Message, "\n")
+			words = ": " + said
+		}
 	}
-	return fields
+	return fields, words
+}
+
+// adviceOnFixed says what to do about a field that cannot be changed. What is deleted with its data is not to be deleted for it.
+func adviceOnFixed(m Manifest) string {
+	switch m.Object.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"}, schema.GroupKind{Kind: "Namespace"},
+		schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return "set it back on the hub. If it has to change, place another object beside this one and move the data: what this one has is lost when it is deleted"
+	}
+	return "set it back on the hub, or delete the object on the cluster to have it created anew"
 }
 
 func causesOf(err error) []metav1.StatusCause {
