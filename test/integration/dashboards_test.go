@@ -41,6 +41,9 @@ var afterFailures = []string{"temporal_workflow_task_execution_failed_total", "t
 // afterQuestions are metrics by metric source: they are served from the first question to one on.
 var afterQuestions = []string{"fleetflow_analysis_request_seconds", "fleetflow_analysis_put_off_total"}
 
+// onlyThen are metrics that are served only with approvals that have to be verified, and while a removal is refused or takes long.
+var onlyThen = []string{"fleetflow_temporal_names_senders", "fleetflow_member_removals_pending"}
+
 // whileItRuns are metrics that are served only while a run is under way.
 var whileItRuns = []string{"fleetflow_gate_waiting_seconds", "fleetflow_clusters_in_flight"}
 
@@ -59,7 +62,7 @@ func dashboardsFindTheirMetrics(s *spec) {
 		}
 	}
 	require.NotEmpty(s, wanted)
-	for _, metric := range slices.Concat(afterFailures, afterQuestions) {
+	for _, metric := range slices.Concat(afterFailures, afterQuestions, onlyThen) {
 		delete(wanted, metric)
 	}
 	look := func() []string {
