@@ -89,8 +89,21 @@ func (s *spec) awaitRequest(run string, ok func(*placementv1beta1.ClusterApprova
 		}
 		return ""
 	})
-	require.NoError(s, err)
+	if err != nil {
+		found := &placementv1beta1.ClusterStagedUpdateRun{}
+		require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Name: run}, found), "%v", err)
+		require.NoError(s, err, "the run says: %+v, and of its stages: %+v", found.Status.Conditions, found.Status.StagesStatus)
+	}
 	return request
+}
+
+// awaitNextSecond returns once the second is over in which a run was created. Of two runs of the same second the one with the greater UID
+// counts as the later one, which keeps its clusters.
+func (s *spec) awaitNextSecond(run string) {
+	s.Helper()
+	found := &placementv1beta1.ClusterStagedUpdateRun{}
+	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Name: run}, found))
+	<-time.After(time.Until(found.CreationTimestamp.Add(time.Second)))
 }
 
 func madeByARun(r *placementv1beta1.ClusterApprovalRequest) bool {
@@ -268,6 +281,7 @@ func relapseWaits(s *spec) {
 	const name = "relapsed"
 	s.startRun(name)
 	s.awaitRequest(name, madeByARun)
+	s.awaitNextSecond(name)
 	s.create(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + name + `, name: better}}`)
 	s.createAs(runner.session(s), strings.Replace(runOf(name, "replaced"), `, resourceSnapshotIndex: "0"`, "", 1))
 	s.awaitRequest("replaced", madeByARun)
@@ -298,6 +312,7 @@ func emptyRunProvesNothing(s *spec) {
 	require.NoError(s, err)
 	s.createAs(runner.session(s), runOf(name, name))
 	s.awaitRequest(name, madeByARun)
+	s.awaitNextSecond(name)
 	s.create(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + name + `, name: better}}`)
 	s.createAs(runner.session(s), strings.Replace(runOf(name, "improved"), `, resourceSnapshotIndex: "0"`, "", 1))
 	s.awaitRequest("improved", madeByARun)
