@@ -28,11 +28,6 @@ type Differences struct {
 
 // judgeAnswer compares what the API server has returned with the manifest, without a further request.
 func judgeAnswer(m Manifest, object *unstructured.Unstructured) Differences {
-	return judgeObject(m, object, "The API server took the manifest, and the object differs from it")
-}
-
-// judgeObject compares an object with its manifest, and says why it may differ.
-func judgeObject(m Manifest, object *unstructured.Unstructured, why string) Differences {
 	report := compare.Unmet(m.Object, object)
 	if report.Empty() {
 		return Differences{}
@@ -45,7 +40,7 @@ func judgeObject(m Manifest, object *unstructured.Unstructured, why string) Diff
 	if more := len(report.Details) + report.Omitted - len(told); more > 0 {
 		told = append(told, fmt.Sprintf("and %d more fields", more))
 	}
-	return Differences{Report: report, Message: why + ": " + strings.Join(told, "; ")}
+	return Differences{Report: report, Message: "The API server took the manifest, and the object differs from it: " + strings.Join(told, "; ")}
 }
 
 // maxToldValue is how many bytes of a value a message has; the details have more.

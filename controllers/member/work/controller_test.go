@@ -398,19 +398,4 @@ func TestARepairThatIsUndoneAgainAndAgainIsHeldBack(t *testing.T) {
 	assert.InDelta(t, 200, result.RequeueAfter.Milliseconds(), 1)
 	a.clock.SetTime(a.clock.Now().Add(200 * time.Millisecond))
 	assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustReconcile(t, "w"))
-
-	for range 5 { // the pauses grow
-		spoil()
-		a.clock.SetTime(a.clock.Now().Add(10 * time.Second))
-		a.mustReconcile(t, "w")
-	}
-	spoil()
-	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"), "it is told, and the object stays")
-	applied := meta.FindStatusCondition(a.work(t, "w").Status.ManifestConditions[0].Conditions, placementv1beta1.ConditionTypeApplied)
-	assert.Equal(t, placementv1beta1.ReasonAppliedWithDifference, applied.Reason)
-	assert.Contains(t, applied.Message, "keeps overwriting the object")
-	a.clock.SetTime(a.clock.Now().Add(time.Minute))
-	a.mustReconcile(t, "w")
-	applied = meta.FindStatusCondition(a.work(t, "w").Status.ManifestConditions[0].Conditions, placementv1beta1.ConditionTypeApplied)
-	assert.Equal(t, placementv1beta1.ReasonApplied, applied.Reason, "it is as wanted again")
 }

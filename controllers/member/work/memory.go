@@ -301,12 +301,6 @@ func (r repairs) nextAllowed() time.Time {
 
 func (r repairs) mustWait(now time.Time) bool { return now.Before(r.nextAllowed()) }
 
-// toldPause is from which pause on it is told that a repair waits: shorter ones are over before anyone has read of them.
-const toldPause = 5 * time.Second
-
-// isTold says that the pause before the next repair is long enough to be told.
-func (r repairs) isTold() bool { return r.nextAllowed().Sub(r.last) >= toldPause }
-
 func (r repairs) addRepair(now time.Time) repairs {
 	if now.Sub(r.last) > repairResetPeriod {
 		return repairs{count: 1, last: now}

@@ -251,9 +251,6 @@ func (r *Reconciler) applyManifest(
 		return err
 	}
 	s.outcome.repairs, s.outcome.repairHeld = repairs, wait
-	if wait && !repairs.isTold() {
-		result.Differences = apply.Differences{}
-	}
 	s.outcome.findings, s.outcome.differences, s.outcome.answered = result.Findings, result.Differences, result.Answered
 	if problem != nil {
 		s.outcome.recordProblem(problem, result.Object)
