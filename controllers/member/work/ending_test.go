@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	discoveryfake "k8s.io/client-go/discovery/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -306,4 +308,15 @@ func TestTheConditionNamesWhatMattersFirst(t *testing.T) {
 	assert.Equal(t, placementv1beta1.ReasonRemovalRefused, c.Reason)
 	assert.Equal(t, "one is refused; object 0 waits; object 1 waits; object 2 waits; object 3 waits; and 3 more objects", c.Message)
 	assert.Nil(t, removalCondition([]remnant{{}}, 3), "what has only begun is not told")
+}
+
+// An API of the cluster that is not served, such as that of metrics, hides what is in a Namespace.
+func TestWhatCannotBeLookedAtIsTold(t *testing.T) {
+	item := placementv1beta1.AppliedResourceMeta{WorkResourceIdentifier: placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "n"}}
+	away := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "metrics.k8s.io", Version: "v1beta1"}: errors.New("unavailable")}}
+	l := refusedRemnant(item, fmt.Errorf("finding out what others have in Namespace n: %w", away))
+	assert.Equal(t, placementv1beta1.ReasonRemovalHeldBack, l.reason)
+	assert.Contains(t, l.message, "Namespace n is not removed, as not all kinds of the cluster can be looked at: ")
+	assert.Contains(t, l.message, "metrics.k8s.io/v1beta1")
+	assert.Empty(t, refusedRemnant(item, errors.New("connection refused")).reason, "the next attempt may get an answer")
 }

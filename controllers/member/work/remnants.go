@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
@@ -73,9 +74,16 @@ func withRemoval(conditions, previous []metav1.Condition, left []remnant, genera
 	return out
 }
 
-// refusedRemnant says that the API server of the member refuses a removal; the reason is empty if it gave no answer.
+// refusedRemnant says that the API server of the member refuses a removal, or does not tell what would go with it; the reason is
+// empty if it gave no answer.
 func refusedRemnant(item placementv1beta1.AppliedResourceMeta, err error) remnant {
 	l := remnant{item: item}
+	if away := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &away) {
+		l.reason = placementv1beta1.ReasonRemovalHeldBack
+		l.message = fmt.Sprintf("%s is not removed, as not all kinds of the cluster can be looked at: %v. It is removed once the cluster "+
+			"serves these APIs, or has no APIService for them", apply.KeyOf(item.WorkResourceIdentifier), away)
+		return l
+	}
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) || apierrors.IsConflict(err) {
 		return l
 	}
