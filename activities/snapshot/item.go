@@ -52,8 +52,8 @@ func isToken(object *unstructured.Unstructured) bool {
 	return kind == string(corev1.SecretTypeServiceAccountToken)
 }
 
-// isMadeForOthers says whether a controller of the hub has made an object for another, which only its content or its writers
-// reveal: a claim with an owner, and what nobody but such controllers has written.
+// isMadeForOthers says whether a controller of the hub has made an object for another. That shows in the content: a claim
+// with an owner, or an object that only such controllers have written.
 func isMadeForOthers(gk schema.GroupKind, object *unstructured.Unstructured) bool {
 	return gk == volumeClaim && len(object.GetOwnerReferences()) > 0 || placementv1beta1.IsMadeByControllers(gk, object.GetManagedFields())
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
-// Events that are alike but for their note become one series, which keeps the first note: five clusters that fail are five events.
+// Events that differ in their note only become one series with the first note. Five clusters that fail have five events.
 func TestEveryClusterAndStageHasItsOwnEvent(t *testing.T) {
 	scheme := fixture.Scheme(t)
 	clientset := kubernetesfake.NewClientset()

@@ -258,7 +258,8 @@ func (r *Reconciler) reportRemoval(ctx context.Context, binding placementv1beta1
 		return err
 	}
 	status := *binding.GetBindingStatus()
-	if status.Conditions = workmodel.WithRemoval(binding, works, metav1.NewTime(r.clock.Now())); apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
+	status.Conditions = workmodel.WithRemoval(binding, works, metav1.NewTime(r.clock.Now()))
+	if apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
 		return nil
 	}
 	return fencedwrite.ReplaceStatus(ctx, r.client, binding, status)

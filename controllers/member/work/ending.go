@@ -162,8 +162,8 @@ func (r *Reconciler) findResidents(
 	return named, err
 }
 
-// residentOwner tells whether an object in a Namespace or of a defined kind is another's that would be lost, and whose. What the
-// ending Works have placed is not; nor is what a controller made for something else that is looked at as well.
+// residentOwner tells whether an object in a Namespace or of a defined kind belongs to others, for whom it would be lost, and to whom.
+// What the ending Works have placed does not. Nor does what a controller made for another object: that one is looked at, too.
 func (r *Reconciler) residentOwner(
 	ctx context.Context, why ending, kind schema.GroupKind, object *metav1.PartialObjectMetadata, mine map[types.UID]bool,
 ) (string, bool, error) {
