@@ -48,7 +48,11 @@ const reportInterval = 150 * time.Second
 
 // New is cache.NewSharedIndexInformer, for the NewInformer of a cache's options.
 func New(of cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(newRetryingSource(of, fmt.Sprintf("%T", example), clock.RealClock{}), example, resync, indexers)
+	return cache.NewSharedIndexInformer(newSource(of, example, clock.RealClock{}), example, resync, indexers)
+}
+
+func newSource(of cache.ListerWatcher, example runtime.Object, clock clock.Clock) *retryingSource {
+	return newRetryingSource(of, fmt.Sprintf("%T", example), clock)
 }
 
 // OfMetadata returns an informer of the metadata of the objects of a resource in a namespace, or of all if that is empty.
@@ -88,6 +92,8 @@ type retryingSource struct {
 	// lastAway is when the API server was last found to be away, in nanoseconds since 1970; 0 if it
 	// never was.
 	lastAway atomic.Int64
+	// admission is set if the API server may refuse the agent for a while.
+	admission *Admission
 }
 
 func newRetryingSource(inner cache.ListerWatcher, of string, clock clock.Clock) *retryingSource {
@@ -113,9 +119,20 @@ func (s *retryingSource) IsWatchListSemanticsUnSupported() bool {
 // error.
 func retryWhileAway[T any](ctx context.Context, s *retryingSource, request func() (T, error)) (T, error) {
 	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Jitter: 1, Steps: 10, Cap: maxRetryDelay}
+	admissionDelays := wait.Backoff{Duration: minAdmissionDelay, Factor: 2, Jitter: 0.25, Steps: 10, Cap: maxAdmissionDelay}
 	began, logged := s.clock.Now(), false
 	for {
 		result, err := request()
+		if s.admission != nil {
+			s.admission.takeUp(ctx, s.kind, err)
+			if refusesTheAgent(err) {
+				if s.admission.wait(ctx, s.kind, &admissionDelays) != nil {
+					return result, err
+				}
+				began = s.clock.Now() // what it is refused is not told to client-go, which would ask ever more seldom
+				continue
+			}
+		}
 		if err == nil || !s.isAwayOrStarting(err) || s.clock.Since(began) >= reportInterval {
 			return result, err
 		}

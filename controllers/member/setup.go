@@ -96,7 +96,8 @@ type Options struct {
 // reachable yet.
 func Setup(mgr ctrl.Manager, o Options) error {
 	name := o.Name
-	hub, err := newHubCluster(o.Hub, name)
+	admission := informer.NewAdmission(clock.RealClock{})
+	hub, err := newHubCluster(o.Hub, name, admission)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	members := membership.NewReconciler(name, hub.GetClient(), surveyor, clock.RealClock{})
 	members.Applier = works
 	surveyor.Namespaces, members.WatchNamespaces, surveyor.AgentVersion = o.Namespaces, o.Namespaces, o.Version
-	works.Removed = members.Wake
+	works.Removed, admission.LetIn, members.Unwatched = members.Wake, members.Wake, admission.Refused
 	issue, err := hubtoken.IssuerAt(o.Hub)
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 	for _, add := range []func() error{
 		func() error {
-			return mgr.Add(&hubConnection{hub: hub, namespace: clusterv1beta1.MemberNamespace(name)})
+			return mgr.Add(&hubConnection{hub: hub})
 		},
 		func() error { return mgr.Add(renewer) },
 		func() error { return membership.WatchPods(mgr) },
@@ -157,7 +158,7 @@ func addPropertyProvider(mgr ctrl.Manager, provider propertyprovider.PropertyPro
 
 // newHubCluster returns the cached part of the hub: the Works of the agent's namespace and its own
 // InternalMemberCluster.
-func newHubCluster(config *rest.Config, name string) (cluster.Cluster, error) {
+func newHubCluster(config *rest.Config, name string, admission *informer.Admission) (cluster.Cluster, error) {
 	hub, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = Scheme()
 		o.MapperProvider = fixedMapper(map[runtime.Object]meta.RESTScope{
@@ -165,7 +166,7 @@ func newHubCluster(config *rest.Config, name string) (cluster.Cluster, error) {
 			&clusterv1beta1.InternalMemberCluster{}: meta.RESTScopeNamespace,
 		})
 		o.Cache = cache.Options{
-			NewInformer:       informer.New,
+			NewInformer:       admission.New,
 			DefaultNamespaces: map[string]cache.Config{clusterv1beta1.MemberNamespace(name): {}},
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{

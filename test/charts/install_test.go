@@ -133,7 +133,7 @@ func (f *fleet) requireNothingForbidden(t *testing.T) {
 		content, err := os.ReadFile(a.log)
 		require.NoError(t, err)
 		for line := range strings.SplitSeq(string(content), "\n") {
-			if strings.Contains(line, "The hub does not let the agent in yet") {
+			if strings.Contains(line, "The API server does not let the agent in") {
 				continue // it knocks until the hub has made its namespace
 			}
 			assert.NotContains(t, strings.ToLower(line), "forbidden", "%s may do too little", a.name)

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -61,6 +63,38 @@ func hubAway(s *spec) {
 	require.NoError(s, rig.Hub.Create(s.ctx, onemember.Work(s.name+"-new", s.configMap("new", "v"))))
 	s.awaitAvailable(s.name + "-new")
 	s.requireSameAgent(pid)
+}
+
+// hubRefuses has a member that is out of the fleet for a while, as one that leaves and joins again.
+func hubRefuses(s *spec) {
+	pid := rig.Process(onemember.Agent).PID
+	logged := s.log()
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: onemember.Key("").Namespace, Name: onemember.Member}}
+	require.NoError(s, rig.Hub.Get(s.ctx, client.ObjectKeyFromObject(binding), binding))
+	require.NoError(s, rig.Hub.Delete(s.ctx, binding))
+	again := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: binding.Namespace, Name: binding.Name}, Subjects: binding.Subjects, RoleRef: binding.RoleRef,
+	}
+	s.Cleanup(func() { assert.NoError(s, client.IgnoreAlreadyExists(rig.Hub.Create(context.Background(), again.DeepCopy()))) }) //nolint:usetesting // the spec's context has ended
+	s.away(onemember.HubServer, func() {}) // which ends the watches that were let in before
+	const refused = "does not let the agent in"
+	require.Eventually(s, func() bool { return strings.Contains(s.log()[len(logged):], refused) }, patience, pollEvery)
+	require.NoError(s, rig.Hub.Create(s.ctx, onemember.Work(s.name+"-new", s.configMap("new", "v"))))
+
+	require.NoError(s, rig.Hub.Create(s.ctx, again.DeepCopy()))
+	s.awaitAvailable(s.name + "-new")
+	after := s.log()[len(logged):]
+	assert.Equal(s, 1, strings.Count(after, refused), "one line tells that the hub refuses it")
+	assert.NotContains(s, after, "Failed to watch")
+	s.requireSameAgent(pid)
+}
+
+// log returns what the agent has logged.
+func (s *spec) log() string {
+	s.Helper()
+	content, err := os.ReadFile(rig.Fleet.LogFile(onemember.Agent))
+	require.NoError(s, err)
+	return string(content)
 }
 
 // standIn takes the port of a server that is away, lets nobody in and counts who knocks. It ends with the returned

@@ -80,6 +80,7 @@ func TestMember(t *testing.T) {
 		{"what the cluster drops of a manifest is said", droppedField},
 		{"a server-side apply is judged even if somebody else creates the object at the same time", creationRace},
 		{"while the hub is away drifts are corrected, it is asked ever more seldom, and what was found is told afterwards", hubAway},
+		{"an agent that the hub does not let in says so once, and applies what is new once it is let in", hubRefuses},
 		{"a token that is rotated is read again without a restart", tokenRotated},
 		{"a token that ends is renewed by the agent, and the hub is told if it cannot be", tokenRenewed},
 		{"while the member is away nothing is said about its Works, and they are applied afterwards", memberAway},

@@ -38,6 +38,8 @@ const (
 	nodeDebounce = 500 * time.Millisecond
 	// leaveResyncPeriod is how often the progress of leaving is checked, besides events.
 	leaveResyncPeriod = 30 * time.Second
+	// unwatchedDelay is after how long the agent looks again whether it may report, besides being woken.
+	unwatchedDelay = 30 * time.Second
 	// neverTimeout is longer than any hub is away. The agent does not give up because it waits for
 	// the hub.
 	neverTimeout = 10 * 365 * 24 * time.Hour
@@ -71,6 +73,9 @@ type Reconciler struct {
 	// Findings are conditions that the hub is told while they are there: at once after a wake, if they are others than
 	// before. It is optional.
 	Findings func() []metav1.Condition
+	// Unwatched returns the kinds of the hub that the agent does not see changes of, because the hub refuses it. While
+	// there are some, nothing is reported: a report means that what is placed is also applied. It is optional.
+	Unwatched func() []string
 	// WatchNamespaces has the member report soon after its namespaces have changed.
 	WatchNamespaces bool
 
@@ -243,6 +248,9 @@ func hasLeft(imc *clusterv1beta1.InternalMemberCluster) bool {
 // reportIfDue writes a report if one is due, and returns the time until the next.
 func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, progress Progress) (time.Duration, error) {
 	phase := progress.Phase
+	if r.Unwatched != nil && len(r.Unwatched()) > 0 {
+		return unwatchedDelay, nil
+	}
 	shape, err := r.Reporter.Shape(ctx)
 	if err != nil {
 		return 0, err

@@ -134,6 +134,18 @@ func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testin
 	assert.Equal(t, 3, m.writes)
 }
 
+func TestAMemberThatDoesNotSeeItsWorksDoesNotSayThatItIsThere(t *testing.T) {
+	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
+	refused := []string{"*v1beta1.Work"}
+	m.Unwatched = func() []string { return refused }
+	m.reconcile(t)
+	assert.Zero(t, m.writes)
+	assert.Equal(t, work.ModeApply, m.applier.mode)
+	refused = nil
+	m.reconcile(t)
+	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, m.joinedReason(t))
+}
+
 func TestAFindingIsToldAtOnceAndGoesWhenItIsOver(t *testing.T) {
 	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
 	finding := metav1.Condition{
