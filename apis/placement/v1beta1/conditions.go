@@ -49,6 +49,9 @@ const (
 	// ConditionTypeDependenciesMissing is present, and True, only while what the selected objects name
 	// is not placed with them although the placement asks for it: it says what and why.
 	ConditionTypeDependenciesMissing = "DependenciesMissing"
+	// ConditionTypeResourcesMissing is present, and True, only while objects that the selectors name do not exist on the hub, or
+	// nothing at all matches the selectors: it names them.
+	ConditionTypeResourcesMissing = "ResourcesMissing"
 	// ConditionTypeResourcesLeftOut is present, and True, only while objects that are selected are not placed as they are: because
 	// they are too large, or because another placement has them, of those with a priority. It names the objects, and what to do.
 	ConditionTypeResourcesLeftOut = "ResourcesLeftOut"
@@ -112,6 +115,8 @@ const (
 	ReasonPropagationDisabled = "PropagationDisabled"
 	// ReasonDependenciesNotFound is that of ConditionTypeDependenciesMissing.
 	ReasonDependenciesNotFound = "DependenciesNotFound"
+	// ReasonResourcesNotFound is that of ConditionTypeResourcesMissing.
+	ReasonResourcesNotFound = "ResourcesNotFound"
 	// ReasonObjectTooLarge is that of ConditionTypeResourcesLeftOut if an object is larger than what can be placed.
 	ReasonObjectTooLarge = "ObjectTooLarge"
 	// ReasonHeldByAnotherPlacement is that of ConditionTypeResourcesLeftOut.

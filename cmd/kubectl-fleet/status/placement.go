@@ -74,15 +74,20 @@ func affinityGroupOf(facts Facts) string {
 }
 
 // PlacementState says what a placement is at: Succeeded if everything is where it should be; Failed if it will not get
-// there before the user changes something, with what the condition says; Waiting if removals are held until a user accepts.
+// there before the user changes something, with what the condition says; Waiting if removals are held until a user accepts, or if
+// all is placed but what the selectors name and the hub does not have.
 func PlacementState(p hub.Placement) (updaterun.Phase, string) {
 	state, message := rolloutState(p)
-	held := p.Condition(placementv1beta1.ConditionTypeRemovalsHeld)
-	if state != updaterun.PhaseFailed && held != nil && held.Status == metav1.ConditionTrue {
+	if held := p.Condition(placementv1beta1.ConditionTypeRemovalsHeld); state != updaterun.PhaseFailed && meansTrue(held) {
 		return updaterun.PhaseWaiting, held.Message
+	}
+	if missing := p.Condition(placementv1beta1.ConditionTypeResourcesMissing); state == updaterun.PhaseSucceeded && meansTrue(missing) {
+		return updaterun.PhaseWaiting, missing.Message
 	}
 	return state, message
 }
+
+func meansTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }
 
 // rolloutState says how far the rollout of a placement is, whatever is held of it.
 func rolloutState(p hub.Placement) (updaterun.Phase, string) {
@@ -164,6 +169,7 @@ func stepsOf(p hub.Placement) []tree.Node {
 		{Name: placementv1beta1.ConditionTypeRemovalsHeld, State: updaterun.PhaseWaiting},
 		{Name: placementv1beta1.ConditionTypeKindsHeld, State: updaterun.PhaseStopped},
 		{Name: placementv1beta1.ConditionTypeDependenciesMissing, State: updaterun.PhaseStuck},
+		{Name: placementv1beta1.ConditionTypeResourcesMissing, State: updaterun.PhaseWaiting},
 		{Name: placementv1beta1.ConditionTypeResourcesLeftOut, State: updaterun.PhaseWaiting},
 		{Name: placementv1beta1.ConditionTypeRemovalPending, State: updaterun.PhaseStuck},
 		{Name: placementv1beta1.ConditionTypeUpdateRunHeld, State: updaterun.PhaseWaiting},

@@ -21,6 +21,7 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 	scheduled, started, applied := says("Scheduled", yes, "SchedulingPolicyFulfilled"), says("RolloutStarted", yes, "RolloutStarted"), says("Applied", yes, "ApplySucceeded")
 	available := says("Available", yes, "ResourceAvailable")
 	held := metav1.Condition{Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: yes, Reason: placementv1beta1.ReasonSelectionEmptied, ObservedGeneration: 2}
+	missing := metav1.Condition{Type: placementv1beta1.ConditionTypeResourcesMissing, Status: yes, Reason: placementv1beta1.ReasonResourcesNotFound, ObservedGeneration: 2}
 	stale := scheduled
 	stale.ObservedGeneration = 1
 	external := placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}}
@@ -46,6 +47,8 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 		"what is lost is held":                   {conditions: []metav1.Condition{scheduled, started, applied, available, held}, clusters: 2, want: updaterun.PhaseWaiting},
 		"what is lost is held during a rollout":  {conditions: []metav1.Condition{scheduled, started, says("Applied", unknown, ""), held}, clusters: 2, want: updaterun.PhaseWaiting},
 		"what is lost is held, and one fails":    {conditions: []metav1.Condition{scheduled, started, says("Applied", no, placementv1beta1.ReasonApplyFailed), held}, clusters: 2, want: updaterun.PhaseFailed},
+		"a selector names what is not there":     {conditions: []metav1.Condition{scheduled, started, applied, available, missing}, clusters: 2, want: updaterun.PhaseWaiting},
+		"one is not there, and another fails":    {conditions: []metav1.Condition{scheduled, started, says("Applied", no, placementv1beta1.ReasonApplyFailed), missing}, clusters: 2, want: updaterun.PhaseFailed},
 		"it is being deleted":                    {conditions: []metav1.Condition{scheduled, started, applied, available}, clusters: 2, deleting: true, want: updaterun.PhaseDeleting},
 		"its end is held":                        {conditions: []metav1.Condition{scheduled, started, applied, available, held}, clusters: 2, deleting: true, want: updaterun.PhaseWaiting},
 		"differences are reported":               {conditions: []metav1.Condition{scheduled, started, says("DiffReported", yes, "DiffReportingCompleted")}, clusters: 2, want: updaterun.PhaseSucceeded},

@@ -106,6 +106,15 @@ func dependenciesMissingCondition(facts *Facts) metav1.Condition {
 	}
 }
 
+// resourcesMissingCondition says what the selectors name and the hub does not have. KubeFleet's conditions stay True then, as
+// all that there is has been placed; this one tells a misspelt selector from a placement that is done.
+func resourcesMissingCondition(facts *Facts) metav1.Condition {
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeResourcesMissing, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonResourcesNotFound,
+		Message: workmodel.CutMessage("Not all that the selectors name is placed: "+facts.Verdict.Note, maxNote),
+	}
+}
+
 // leftOutCondition names the objects that are selected and not placed as they are: those that are too large, and those that other
 // placements with a priority have.
 func leftOutCondition(left snapshot.LeftOut, tooLarge string) metav1.Condition {
@@ -146,6 +155,9 @@ func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1be
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeDependenciesMissing); note != "" {
 		r.events.Eventf(placement, nil, "Warning", "DependenciesMissing", "Select", "%s", note)
+	}
+	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeResourcesMissing); note != "" {
+		r.events.Eventf(placement, nil, "Warning", "ResourcesMissing", "Select", "%s", note)
 	}
 	r.emitRemoval(placement, status)
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeResourcesLeftOut); note != "" {

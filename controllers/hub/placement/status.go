@@ -141,6 +141,9 @@ func conditionsOnSelection(facts *Facts) []metav1.Condition {
 	if facts.Verdict.MissingDependencies != "" {
 		conditions = append(conditions, dependenciesMissingCondition(facts))
 	}
+	if facts.Verdict.Note != "" {
+		conditions = append(conditions, resourcesMissingCondition(facts))
+	}
 	if facts.Verdict.LeftOut.Total > 0 || facts.Verdict.TooLarge != "" {
 		conditions = append(conditions, leftOutCondition(facts.Verdict.LeftOut, facts.Verdict.TooLarge))
 	}

@@ -412,6 +412,22 @@ func TestDependenciesThatAreMissingAreToldOf(t *testing.T) {
 	assert.Nil(t, missing(), "the selectors have changed since")
 }
 
+func TestSelectorsThatNameWhatIsNotThereAreToldOf(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	missing := func() *metav1.Condition {
+		return meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeResourcesMissing)
+	}
+	assert.Nil(t, missing())
+	s.Verdict.Note = "nothing on the hub matches the resource selectors"
+	require.NotNil(t, missing())
+	assert.Equal(t, metav1.ConditionTrue, missing().Status)
+	assert.Equal(t, placementv1beta1.ReasonResourcesNotFound, missing().Reason)
+	assert.Equal(t, "Not all that the selectors name is placed: "+s.Verdict.Note, missing().Message)
+	assert.True(t, meta.IsStatusConditionTrue(Project(s.Facts, View{Now: now}).Conditions, "ClusterResourcePlacementAvailable"), "as in KubeFleet")
+	s.Verdict.Generation--
+	assert.Nil(t, missing(), "the selectors have changed since")
+}
+
 func TestARolloutThatWaitsForRequiredOverridesSaysForWhich(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Overrides.Lacking = []string{"ClusterResourceOverride cro", "ResourceOverride app/ro"}
