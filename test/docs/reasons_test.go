@@ -6,9 +6,11 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,6 +39,60 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		}
 	}
 	assert.Greater(t, found, 100, "reasons found")
+}
+
+// namedFirst is a word in CamelCase in the first two cells of a row, where a table has types and reasons of conditions.
+var namedFirst = regexp.MustCompile("`([A-Z][a-z]+[A-Z][A-Za-z]+)`")
+
+// TestEveryExplainedReasonIsWritten finds reasons that were taken from elsewhere, or whose code is gone: scripts that wait for
+// one wait for ever.
+func TestEveryExplainedReasonIsWritten(t *testing.T) {
+	content, err := os.ReadFile("../../deploy/docs/troubleshooting.md")
+	require.NoError(t, err)
+	words := wordsOfTheProduct(t)
+	rows := 0
+	for line := range strings.Lines(string(content)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, named := range namedFirst.FindAllStringSubmatch(strings.Join(cells[1:3], " "), -1) {
+			rows++
+			assert.True(t, words[named[1]], "no code has %s, which deploy/docs/troubleshooting.md explains", named[1])
+		}
+	}
+	assert.Greater(t, rows, 100, "reasons explained")
+}
+
+// wordsOfTheProduct are the names, and the words of literals, in the code that runs.
+func wordsOfTheProduct(t *testing.T) map[string]bool {
+	t.Helper()
+	words := map[string]bool{}
+	for _, room := range []string{"apis", "activities", "cmd", "controllers", "worker", "workflows"} {
+		err := filepath.WalkDir(filepath.Join(repository, room), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(parsed, func(node ast.Node) bool {
+				switch node := node.(type) {
+				case *ast.Ident:
+					words[node.Name] = true
+				case *ast.BasicLit:
+					for _, word := range strings.FieldsFunc(node.Value, func(r rune) bool { return !unicode.IsLetter(r) }) {
+						words[word] = true
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	return words
 }
 
 // reasons are the constants of a file whose names begin with Reason.

@@ -23,8 +23,9 @@ func NewRollback(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 		Use:   "rollback RUN",
 		Short: "Take the clusters that a run has updated back to what they had before",
 		Long: `Take each cluster that a staged update run has updated back to the snapshot it had before, the last stage first. That
-is a run of its own, to be watched and stopped as any other; it has no soak time and needs no approval. If the run
-rolled back has not ended, it ends now.
+is a run of its own, to be watched and stopped as any other. It does not wait between stages, and asks for the approvals
+that the strategy asks for, unless the strategy says rollbackApprovals: Skip. If the run rolled back has not ended, it
+ends now.
 
 To take all clusters to one older snapshot, through the gates, create a run with its index instead:
 kubectl fleet run PLACEMENT --strategy NAME --index N.`,
