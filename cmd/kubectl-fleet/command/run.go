@@ -14,6 +14,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 // runOptions are what `run` was asked for.
@@ -30,7 +31,8 @@ func NewRun(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "run PLACEMENT --strategy NAME",
 		Short: "Roll a placement out in stages",
 		Long: `Create a staged update run: it takes a resource snapshot of a placement whose strategy is External through the stages of
-a ClusterStagedUpdateStrategy. See kubectl fleet plan for what it would do.`,
+a ClusterStagedUpdateStrategy. See kubectl fleet plan for what it would do. What plan says that the hub would refuse
+whenever the run starts is not created: a snapshot that is not there, a cluster in no stage or in two.`,
 		Example: `  # Roll out the latest snapshot, and watch
   kubectl fleet run web --strategy careful --watch
 
@@ -77,6 +79,9 @@ func (o *runOptions) create(ctx context.Context, c client.WithWatch, placement h
 	if err := o.checkStrategy(ctx, c, placement.Namespace); err != nil {
 		return ref, err
 	}
+	if err := o.checkPlan(ctx, c, placement); err != nil {
+		return ref, err
+	}
 	if ref.Name == "" {
 		var err error
 		if ref.Name, err = freeName(ctx, c, placement.Ref); err != nil {
@@ -109,6 +114,28 @@ func (o *runOptions) checkStrategy(ctx context.Context, c client.Reader, namespa
 		return fmt.Errorf("there is no %s named %q: nothing was created", kind, o.strategy)
 	}
 	return err
+}
+
+// checkPlan refuses a run that would fail whenever it starts, and warns of another that is under way.
+func (o *runOptions) checkPlan(ctx context.Context, c client.Reader, placement hub.Placement) error {
+	facts, _, err := plan.Read(ctx, c, placement, plan.Wish{Name: "<run>", Strategy: o.strategy, Snapshot: indexIn(o.index)})
+	if apierrors.IsForbidden(err) { // who may create runs need not be able to read snapshots; the run says itself what is wrong
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	made, err := plan.Make(facts)
+	if err != nil {
+		return err
+	}
+	if refusals := made.Refusals(); len(refusals) > 0 {
+		return fmt.Errorf("a run would fail, and was not created: %s", strings.Join(refusals, "; "))
+	}
+	for _, note := range made.Notes {
+		cli.Printf(o.streams.ErrOut, "Warning: %s\n", note)
+	}
+	return nil
 }
 
 // qualifiedRun names a run of a scope, whether or not the user has named the namespace.

@@ -320,14 +320,17 @@ func externalPlacement() *placementv1beta1.ClusterResourcePlacement {
 func TestRun(t *testing.T) {
 	rolling := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "rolling"}}
 	careful := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: "careful"}}
-	c := newConsole(t, externalPlacement(), rolling, soakingRun(), careful)
+	c := newConsole(t, externalPlacement(), rolling, soakingRun(), careful, snapshotOf(3))
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--index", "3"))
+	assert.Contains(t, c.err.String(), "Warning: run/web-5 of the same placement is not over")
 	assert.Equal(t, "run/web-6 created\n", c.out.String())
 	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", ResourceSnapshotIndex: "3"},
 		get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-6").Spec)
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--initialize", "--name", "later"))
 	assert.Equal(t, placementv1beta1.StateInitialize, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "later").Spec.State)
 	require.EqualError(t, c.run("run", "web", "--strategy", "reckless", "--name", "typo"), `there is no ClusterStagedUpdateStrategy named "reckless": nothing was created`)
+	require.EqualError(t, c.run("run", "web", "--strategy", "careful", "--index", "99", "--name", "typo"),
+		"a run would fail, and was not created: placement/web has no resource snapshot 99: kubectl fleet history placement/web lists them")
 	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "typo"}, &placementv1beta1.ClusterStagedUpdateRun{}))
 	require.ErrorContains(t, c.run("run", "web"), "--strategy is missing")
 	require.ErrorContains(t, c.run("run", "rolling", "--strategy", "careful"), "rolls out by itself")

@@ -67,6 +67,8 @@ type Plan struct {
 	RollbackOf string `json:"rollbackOf,omitempty"`
 	// Problems would keep the run from starting.
 	Problems []string `json:"problems,omitempty"`
+	// refusals are those of the problems that do not go by themselves.
+	refusals []string
 	Notes    []string `json:"notes,omitempty"`
 	Stages   []Stage  `json:"stages,omitempty"`
 	// EarliestEnd is when the run ends at the earliest, by openings and soak times alone; nil if nothing keeps it from beginning.
@@ -167,10 +169,19 @@ func (p *Plan) problem(format string, args ...any) {
 	p.Problems = append(p.Problems, fmt.Sprintf(format, args...))
 }
 
+// refuse notes what would keep the run from starting until a user changes something.
+func (p *Plan) refuse(format string, args ...any) {
+	p.problem(format, args...)
+	p.refusals = append(p.refusals, p.Problems[len(p.Problems)-1])
+}
+
+// Refusals are what would make the run fail whenever it starts, until a user changes something.
+func (p *Plan) Refusals() []string { return p.refusals }
+
 // check looks for what would make the hub refuse the run.
 func (p *Plan) check(facts Facts) {
 	if !facts.Placement.External() {
-		p.problem("%s is not rolled out by runs: set its spec.strategy.type to External", facts.Placement.Ref)
+		p.refuse("%s is not rolled out by runs: set its spec.strategy.type to External", facts.Placement.Ref)
 	}
 	switch {
 	case facts.Policy == nil:
@@ -180,20 +191,20 @@ func (p *Plan) check(facts Facts) {
 		p.problem("%s is not fully scheduled: see kubectl fleet status %s", facts.Placement.Ref, facts.Placement.Flags())
 	}
 	if facts.Strategy == nil {
-		p.problem("there is no strategy %q", facts.StrategyName)
+		p.refuse("there is no strategy %q", facts.StrategyName)
 	}
 	switch {
 	case facts.Target < 0:
 		p.problem("%s has no resource snapshot yet", facts.Placement.Ref)
 	case len(facts.Parts[facts.Target]) == 0:
-		p.problem("%s has no resource snapshot %d: kubectl fleet history %s lists them", facts.Placement.Ref, facts.Target, facts.Placement.Flags())
+		p.refuse("%s has no resource snapshot %d: kubectl fleet history %s lists them", facts.Placement.Ref, facts.Target, facts.Placement.Flags())
 	}
 	for _, run := range facts.Runs {
 		if run.Placement() != facts.Placement.Ref || run.Outcome() != "" || run.Name == facts.Run || !run.Object.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		if run.Spec.StagedRolloutStrategyName != facts.StrategyName {
-			p.problem("%s of the same placement is not over and uses strategy %s: use that one, or wait for it to end", run.Ref, run.Spec.StagedRolloutStrategyName)
+			p.refuse("%s of the same placement is not over and uses strategy %s: use that one, or wait for it to end", run.Ref, run.Spec.StagedRolloutStrategyName)
 		} else {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s of the same placement is not over: the later run takes the clusters over that both come to", run.Ref))
 		}
@@ -209,11 +220,11 @@ func (p *Plan) assign(facts Facts, selected []string) {
 	assigned, err := planning.AssignClusters(*facts.Strategy, selected, labelsOf)
 	p.Unassigned = assigned.Unassigned
 	if invalid, is := errors.AsType[*planning.SelectorError](err); is {
-		p.problem("the labelSelector of stage %s is invalid: %v", invalid.Stage, invalid.Err)
+		p.refuse("the labelSelector of stage %s is invalid: %v", invalid.Stage, invalid.Err)
 		return
 	}
 	if err != nil {
-		p.problem("%v", err)
+		p.refuse("%v", err)
 		return
 	}
 	status := &placementv1beta1.UpdateRunStatus{}
@@ -227,7 +238,7 @@ func (p *Plan) assign(facts Facts, selected []string) {
 		p.Notes = append(p.Notes, fmt.Sprintf("in no stage, and left as they are (unassignedClusters: Ignore): %s", strings.Join(p.Unassigned, ", ")))
 	case placementv1beta1.UnassignedClustersLast: // they have a stage of their own
 	default:
-		p.problem("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
+		p.refuse("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
 			len(p.Unassigned), strings.Join(p.Unassigned, ", "), facts.StrategyName)
 	}
 }
