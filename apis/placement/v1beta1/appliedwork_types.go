@@ -56,12 +56,13 @@ type AppliedResourceMeta struct {
 
 	// RunOf is the hash of the manifest of a Job that the cluster removes some time after it has
 	// finished (ttlSecondsAfterFinished). Such a Job runs once for each version of its manifest, and
-	// is not created again when it is gone. It is empty for other objects.
+	// is not created again when it is gone. It is empty for other objects. An addition of
+	// fleetflow.
 	// +kubebuilder:validation:MaxLength=64
 	RunOf string `json:"runOf,omitempty"`
 
 	// RunResult is how that run ended, Complete or Failed. It is empty as long as the Job runs, and
-	// if it was gone before the agent saw its end.
+	// if it was gone before the agent saw its end. An addition of fleetflow.
 	// +kubebuilder:validation:MaxLength=16
 	RunResult string `json:"runResult,omitempty"`
 }

@@ -96,6 +96,7 @@ type PlacementSpec struct {
 
 	// Preemption is Never, also if it is absent, or Always to take over what a placement of a lower priority has. The object
 	// stays on the clusters of both; from the other clusters of the placement that had it, it is removed. Only with priority.
+	// An addition of fleetflow.
 	// +kubebuilder:validation:Enum=Never;Always
 	Preemption Preemption `json:"preemption,omitempty"`
 
@@ -116,7 +117,8 @@ type PlacementSpec struct {
 	// PropagateDeps also places what the pod templates and Ingresses among the selected resources
 	// name in their namespace, wherever they go: ConfigMaps, Secrets, service accounts other than
 	// default, volume claims that no template makes, Secrets of TLS. Envelopes are not opened. What
-	// is missing is said by the condition DependenciesMissing, and keeps nothing back.
+	// is missing is said by the condition DependenciesMissing, and keeps nothing back. An addition of
+	// fleetflow.
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
 	// StatusReportingScope says where the status can be read: ClusterScopeOnly keeps it on

@@ -50,18 +50,20 @@ type PlacementPolicy struct {
 	// AffinityGroupMode is Fallback, also if it is absent: a group is taken only if those before it
 	// have not enough clusters. With Overflow, all clusters of the groups are picked, and replicas that
 	// are divided by the room of clusters go to a group only if those before it have no room for
-	// them; a cluster is in the first group that matches it. Only with affinityGroups.
+	// them; a cluster is in the first group that matches it. Only with affinityGroups. An addition of
+	// fleetflow.
 	// +kubebuilder:validation:Enum=Fallback;Overflow
 	AffinityGroupMode AffinityGroupMode `json:"affinityGroupMode,omitempty"`
 
 	// Failback is Never, also if it is absent, to stay with a group while it has enough clusters,
 	// or Automatic to go back to a group before it that has had enough clusters for some time.
-	// Only with affinityGroups.
+	// Only with affinityGroups. An addition of fleetflow.
 	// +kubebuilder:validation:Enum=Never;Automatic
 	Failback Failback `json:"failback,omitempty"`
 
 	// FailbackAfterSeconds is for how long a group must have had enough clusters, without a break,
 	// before the placement goes back to it; 600 if it is absent. Only with failback Automatic.
+	// An addition of fleetflow.
 	// +kubebuilder:validation:Minimum=0
 	FailbackAfterSeconds *int32 `json:"failbackAfterSeconds,omitempty"`
 

@@ -75,6 +75,7 @@ type ClusterDecision struct {
 	Reason string `json:"reason"`
 
 	// Assignments are the replicas of divided workloads that the cluster is to run. Only on bindings.
+	// An addition of fleetflow.
 	// +kubebuilder:validation:MaxItems=1000
 	Assignments []ReplicaAssignment `json:"assignments,omitempty"`
 

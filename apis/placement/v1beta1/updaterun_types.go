@@ -163,7 +163,7 @@ type UpdateRunStatus struct {
 
 	// Vocabulary is in which words this status is written, as the hub agent was told when the
 	// run started: seeds, also if it is missing, for those of KubeFleet's documentation, kubefleet for
-	// those of its releases.
+	// those of its releases. An addition of fleetflow.
 	Vocabulary Vocabulary `json:"vocabulary,omitempty"`
 
 	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
