@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -170,6 +171,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},
 		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budgetChanged},
 		{&clusterv1beta1.MemberCluster{}, n.memberChanged},
+		{gateread.Namespace(""), n.namespaceChanged},
 	}
 	for _, scope := range placementv1beta1.Scopes() {
 		resources := &metav1.PartialObjectMetadata{}
@@ -200,6 +202,13 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 // gateChanged notifies of what closes clusters, but not of its status.
 func (n *Notifier) gateChanged(old, now client.Object) {
 	if specChanged(old, now) {
+		n.notifyPlanChange(GatesKey)
+	}
+}
+
+// namespaceChanged notifies of labels only, by which holds and windows select.
+func (n *Notifier) namespaceChanged(old, now client.Object) {
+	if old != nil && !maps.Equal(old.GetLabels(), now.GetLabels()) {
 		n.notifyPlanChange(GatesKey)
 	}
 }

@@ -4,11 +4,14 @@ package gateread
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +43,37 @@ func Read(ctx context.Context, holding, cached client.Reader, rule ExemptionRule
 	if of.Exemptions, err = Exemptions(ctx, holding, rule, of); err != nil {
 		return nil, err
 	}
+	if SelectsNamespaces(holds.Items, windows.Items) {
+		if of.NamespaceLabels, err = NamespaceLabels(ctx, holding, of.Namespace); err != nil {
+			return nil, err
+		}
+	}
 	return startgate.New(startgate.Holds(holds.Items, of), startgate.Windows(windows.Items, of)), nil
+}
+
+// SelectsNamespaces says whether a hold or window asks for the labels of Namespaces.
+func SelectsNamespaces(holds []fleetflowv1alpha1.RolloutHold, windows []fleetflowv1alpha1.RolloutWindow) bool {
+	return slices.ContainsFunc(holds, func(h fleetflowv1alpha1.RolloutHold) bool { return h.Spec.NamespaceSelector != nil }) ||
+		slices.ContainsFunc(windows, func(w fleetflowv1alpha1.RolloutWindow) bool { return w.Spec.NamespaceSelector != nil })
+}
+
+// NamespaceLabels reads the labels of the Namespace of a placement. What is in none, or in one that is gone, has none.
+func NamespaceLabels(ctx context.Context, reader client.Reader, name string) (map[string]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	namespace := Namespace(name)
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return namespace.Labels, nil
+}
+
+// Namespace is a Namespace of which no more than the metadata is read, as the cache has it.
+func Namespace(name string) *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
 }
 
 // ExemptionRule says which exemptions count. The zero value is the careful one.

@@ -27,7 +27,7 @@ func (r *rollout) members(names ...string) {
 // hold stops the line for some clusters, or for all.
 func (r *rollout) hold(change func(*fleetflowv1alpha1.RolloutHoldSpec)) *fleetflowv1alpha1.RolloutHold {
 	r.t.Helper()
-	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}}
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}
 	if change != nil {
 		change(&hold.Spec)
 	}
@@ -55,7 +55,7 @@ func TestAHoldThatWasStoredAfterTheDecisionStopsTheBatch(t *testing.T) {
 	require.Len(t, decided.Next, 2)
 	r.hold(func(s *fleetflowv1alpha1.RolloutHoldSpec) {
 		s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}
-		s.ExpiresAt = &metav1.Time{Time: r.clock.Now().Add(time.Hour)}
+		s.ExpirationTime = &metav1.Time{Time: r.clock.Now().Add(time.Hour)}
 	})
 	r.prompt = true
 	result := r.advance(act.AdvanceRequest{Batch: decided.Next, Epoch: 1})
@@ -94,7 +94,7 @@ func TestAPlacementThatIsExemptGoesInSpiteOfTheHold(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
 			Placement: "crp", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}},
-			Reason: "CVE", ExpiresAt: metav1.NewTime(r.clock.Now().Add(time.Hour)),
+			Message: "CVE", ExpirationTime: metav1.NewTime(r.clock.Now().Add(time.Hour)),
 		},
 	}))
 	result := r.advance(act.AdvanceRequest{})

@@ -110,13 +110,13 @@ func (w *world) stopTheLine() {
 		require.NoError(w.t, w.Delete(w.t.Context(), hold))
 		return
 	}
-	hold.Spec.Reason = "the fleet stands still"
+	hold.Spec.Message = "the fleet stands still"
 	if w.random.IntN(2) == 0 {
 		hold.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}
 	}
 	for _, start := range fleetflowv1alpha1.AllStarts() {
 		if w.random.IntN(2) == 0 {
-			hold.Spec.Applies = append(hold.Spec.Applies, start)
+			hold.Spec.Starts = append(hold.Spec.Starts, start)
 		}
 	}
 	require.NoError(w.t, w.Create(w.t.Context(), hold))

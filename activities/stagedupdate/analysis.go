@@ -230,7 +230,7 @@ func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, erro
 		return "", err
 	}
 	exemption := exemptions.From(fleetflowv1alpha1.ExemptFromAnalysis, check.Stage.StageName)
-	if exemption == nil || !check.Now.Before(exemption.Spec.ExpiresAt.Time) {
+	if exemption == nil || !check.Now.Before(exemption.Spec.ExpirationTime.Time) {
 		return "", nil
 	}
 	waiver := exemption.Record()

@@ -17,7 +17,7 @@ import (
 // hold stops the line, as a user does, and lets the informer tell.
 func (h *hub) hold(change func(*fleetflowv1alpha1.RolloutHoldSpec)) *fleetflowv1alpha1.RolloutHold {
 	h.t.Helper()
-	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}}
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}
 	if change != nil {
 		change(&hold.Spec)
 	}
@@ -91,7 +91,7 @@ func TestWhatIsUnderWayEndsWhileAHoldIsInForce(t *testing.T) {
 func TestARunWaitsUntilAHoldExpires(t *testing.T) {
 	h := initialized(t)
 	until := h.clock.Now().Add(time.Hour).UTC()
-	h.hold(func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = &metav1.Time{Time: until} })
+	h.hold(func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpirationTime = &metav1.Time{Time: until} })
 	assert.Equal(t, heldBy(until), must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)).Held)
 	h.clock.Step(time.Hour)
 	assert.NotEmpty(t, must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil)).NextAt)
@@ -120,7 +120,7 @@ func TestTheDeletionStageClearsNothingWhileAHoldIsInForce(t *testing.T) {
 func (h *hub) exempt(by string, from ...fleetflowv1alpha1.ExemptFrom) *fleetflowv1alpha1.RolloutExemption {
 	h.t.Helper()
 	exemption := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: "hotfix"}, Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-		Run: "example-run-2", From: from, Reason: "CVE-2026-1", Ticket: "INC-9", ExpiresAt: metav1.NewTime(h.clock.Now().Add(time.Hour)),
+		Run: "example-run-2", From: from, Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: metav1.NewTime(h.clock.Now().Add(time.Hour)),
 	}}
 	if by != "" {
 		exemption.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: by}

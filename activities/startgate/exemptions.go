@@ -39,7 +39,7 @@ func (s Subject) is(exemption *fleetflowv1alpha1.RolloutExemption) bool {
 func (e Exemptions) From(kind fleetflowv1alpha1.ExemptKind, name string) (last *fleetflowv1alpha1.RolloutExemption) {
 	for i := range e {
 		for _, from := range e[i].Spec.From {
-			if from.Covers(kind, name) && (last == nil || last.Spec.ExpiresAt.Before(&e[i].Spec.ExpiresAt)) {
+			if from.Covers(kind, name) && (last == nil || last.Spec.ExpirationTime.Before(&e[i].Spec.ExpirationTime)) {
 				last = &e[i]
 			}
 		}
@@ -50,7 +50,7 @@ func (e Exemptions) From(kind fleetflowv1alpha1.ExemptKind, name string) (last *
 // until is when the exemption from a hold or window ends; zero if there is none.
 func (e Exemptions) until(kind fleetflowv1alpha1.ExemptKind, name string) time.Time {
 	if found := e.From(kind, name); found != nil {
-		return found.Spec.ExpiresAt.Time
+		return found.Spec.ExpirationTime.Time
 	}
 	return time.Time{}
 }

@@ -42,7 +42,7 @@ func Holds(all []fleetflowv1alpha1.RolloutHold, of Subject) Source {
 // HoldConcerns says whether a hold is about a subject, on some clusters at least.
 func HoldConcerns(hold *fleetflowv1alpha1.RolloutHold, of Subject) bool {
 	exempt := of.Rollback && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
-	return hold.DeletionTimestamp.IsZero() && !exempt && hold.CoversPlacement(of.PlacementLabels)
+	return hold.DeletionTimestamp.IsZero() && !exempt && hold.CoversPlacement(of.PlacementLabels, of.NamespaceLabels)
 }
 
 func newHold(of *fleetflowv1alpha1.RolloutHold, subject Subject) hold {
@@ -68,7 +68,7 @@ func (h holds) Closed(cluster Cluster, start Start, now time.Time) (Closure, boo
 		hold := &h[i]
 		if hold.IsInForce(now) && !now.Before(hold.exemptUntil) && hold.Holds(start) && hold.CoversCluster(cluster.Labels) {
 			return Closure{
-				Kind: kindHold, Name: hold.Name, Reason: fleetflowv1alpha1.ReasonHoldInForce, Why: hold.Spec.Reason, Until: hold.Expires(),
+				Kind: kindHold, Name: hold.Name, Reason: fleetflowv1alpha1.ReasonHoldInForce, Why: hold.Spec.Message, Until: hold.Expires(),
 			}, true
 		}
 	}

@@ -25,6 +25,8 @@ type Subject struct {
 	Created metav1.Time
 	// PlacementLabels are the labels of the placement, with those for its name and its namespace.
 	PlacementLabels map[string]string
+	// NamespaceLabels are those of the Namespace that the placement is in; none for a ClusterResourcePlacement.
+	NamespaceLabels map[string]string
 	// Stage is the name of the stage; empty for rolling updates, evictions, and the stage that clears clusters.
 	Stage string
 	// Windows are the names of windows that count for the stage because its strategy names them.

@@ -20,7 +20,7 @@ var (
 
 // hold is one with a spec that a test changes.
 func hold(name string, change func(*fleetflowv1alpha1.RolloutHoldSpec)) fleetflowv1alpha1.RolloutHold {
-	h := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}}
+	h := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}
 	if change != nil {
 		change(&h.Spec)
 	}
@@ -106,15 +106,30 @@ func TestWhatAHoldCovers(t *testing.T) {
 			},
 			of: startgate.Subject{PlacementLabels: map[string]string{"team": "web"}}, cluster: east, open: fleetflowv1alpha1.AllStarts(),
 		},
+		"a placement in a Namespace that matches is covered, whatever its own labels say": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.NamespaceSelector = matching("team", "web") },
+			of:     startgate.Subject{PlacementLabels: map[string]string{"team": "other"}, NamespaceLabels: map[string]string{"team": "web"}}, cluster: east,
+		},
+		"one in another Namespace is not": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.NamespaceSelector = matching("team", "web") },
+			of:     startgate.Subject{PlacementLabels: map[string]string{"team": "web"}, NamespaceLabels: map[string]string{"team": "other"}}, cluster: east,
+			open: fleetflowv1alpha1.AllStarts(),
+		},
+		"one in no Namespace counts as in one without labels": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
+				s.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+			},
+			cluster: east,
+		},
 		"a selector that cannot be read selects all": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
 				s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: "Like"}}}
 			},
 			cluster: east,
 		},
-		"only the starts that it applies to": {
+		"only the starts that it names": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
-				s.Applies = []fleetflowv1alpha1.Start{fleetflowv1alpha1.StartUpdates, fleetflowv1alpha1.StartEvictions}
+				s.Starts = []fleetflowv1alpha1.Start{fleetflowv1alpha1.StartUpdates, fleetflowv1alpha1.StartEvictions}
 			},
 			cluster: west, open: []startgate.Start{fleetflowv1alpha1.StartFirstPlacements, fleetflowv1alpha1.StartRemovals},
 		},
@@ -128,10 +143,10 @@ func TestWhatAHoldCovers(t *testing.T) {
 			cluster: west,
 		},
 		"until it expires": {
-			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = at(noon.Add(time.Second)) }, cluster: west,
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpirationTime = at(noon.Add(time.Second)) }, cluster: west,
 		},
 		"and not from then on": {
-			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = at(noon) }, cluster: west, open: fleetflowv1alpha1.AllStarts(),
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpirationTime = at(noon) }, cluster: west, open: fleetflowv1alpha1.AllStarts(),
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -161,8 +176,8 @@ func TestAHoldThatIsBeingDeletedHoldsNothing(t *testing.T) {
 }
 
 func TestOfSeveralHoldsTheOneThatLastsIsNamed(t *testing.T) {
-	short := hold("short", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = at(noon.Add(time.Hour)) })
-	long := hold("long", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = at(noon.Add(3 * time.Hour)) })
+	short := hold("short", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpirationTime = at(noon.Add(time.Hour)) })
+	long := hold("long", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpirationTime = at(noon.Add(3 * time.Hour)) })
 	endless := hold("endless", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ClusterSelector = matching("region", "east") })
 	gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{short, long, endless}, startgate.Subject{}))
 	for _, test := range []struct {
@@ -206,7 +221,7 @@ func exemption(name string, change func(*fleetflowv1alpha1.RolloutExemption)) fl
 	e := fleetflowv1alpha1.RolloutExemption{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-			Run: "web-17", Reason: "CVE", ExpiresAt: metav1.NewTime(noon.Add(time.Hour)),
+			Run: "web-17", Message: "CVE", ExpirationTime: metav1.NewTime(noon.Add(time.Hour)),
 			From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}},
 		},
 	}
@@ -252,7 +267,7 @@ func TestWhatAnExemptionLetsGo(t *testing.T) {
 		"nor does one of which it is not known who made it": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Annotations = nil }, of: run},
 		"unless that need not be known":                     {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Annotations = nil }, of: run, unverified: true, open: true},
 		"nor does one that lasts for more than a day": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
-			e.Spec.ExpiresAt = metav1.NewTime(noon.Add(25 * time.Hour))
+			e.Spec.ExpirationTime = metav1.NewTime(noon.Add(25 * time.Hour))
 		}, of: run},
 	} {
 		t.Run(sentence, func(t *testing.T) {

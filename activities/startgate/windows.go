@@ -25,7 +25,7 @@ type Window struct {
 	Calendar *calendar.Calendar
 	Fault    *calendar.Fault
 
-	clusters, placements labels.Selector
+	clusters, placements, namespaces labels.Selector
 }
 
 // CompileWindows reads windows: the oldest first, as many as are followed, and the rest with a fault.
@@ -60,6 +60,7 @@ func (w *Window) compile() {
 	w.Calendar, w.Fault = calendar.Compile(&w.Spec)
 	w.clusters = w.selector("clusterSelector", w.Spec.ClusterSelector)
 	w.placements = w.selector("placementSelector", w.Spec.PlacementSelector)
+	w.namespaces = w.selector("namespaceSelector", w.Spec.NamespaceSelector)
 }
 
 // selector reads a selector. One that can not be read selects everything, and nothing starts there: the window is there to
@@ -79,20 +80,21 @@ func (w *Window) selector(name string, of *metav1.LabelSelector) labels.Selector
 // CoversCluster says whether the window is about a cluster with these labels; one that is not of scope Cluster is about all.
 func (w *Window) CoversCluster(of map[string]string) bool { return w.clusters.Matches(labels.Set(of)) }
 
-// CoversPlacement says whether the window is about a placement with these labels (GateLabels); one of scope Fleet or Cluster is about all.
-func (w *Window) CoversPlacement(of map[string]string) bool {
-	return w.placements.Matches(labels.Set(of))
+// CoversPlacement says whether the window is about a placement with these labels (GateLabels), in a Namespace with these; one of
+// scope Fleet or Cluster is about all.
+func (w *Window) CoversPlacement(of, namespace map[string]string) bool {
+	return w.placements.Matches(labels.Set(of)) && w.namespaces.Matches(labels.Set(namespace))
 }
 
 // Concerns says whether the window is about a subject, on some clusters at least.
 func (w *Window) Concerns(of Subject) bool {
 	switch {
-	case of.Rollback && w.Spec.Rollbacks != fleetflowv1alpha1.RollbacksGated:
+	case of.Rollback && w.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt:
 		return false
 	case w.Spec.Scope == fleetflowv1alpha1.WindowStage && !slices.Contains(w.Spec.Stages, of.Stage) && !slices.Contains(of.Windows, w.Name):
 		return false
 	}
-	return w.CoversPlacement(of.PlacementLabels)
+	return w.CoversPlacement(of.PlacementLabels, of.NamespaceLabels)
 }
 
 // WhyNotNamed says why a stage of a strategy cannot name a window in windows, given nil if there is none of that name; empty if
@@ -105,6 +107,8 @@ func WhyNotNamed(window *fleetflowv1alpha1.RolloutWindow) string {
 		return fmt.Sprintf("its scope is %s, and stages name windows of scope Stage: it counts without being named, or create another", window.Spec.Scope)
 	case window.Spec.PlacementSelector != nil:
 		return "it has a placementSelector, which says what it counts for: remove that, or the name"
+	case window.Spec.NamespaceSelector != nil:
+		return "it has a namespaceSelector, which says what it counts for: remove that, or the name"
 	}
 	return ""
 }
@@ -183,7 +187,7 @@ func (w *windows) Closed(cluster Cluster, start Start, now time.Time) (Closure, 
 	first := [len(scopes)]int{none, none, none, none}
 	for i := range w.all {
 		window := &w.all[i]
-		if !window.holds(start) || !window.CoversCluster(cluster.Labels) {
+		if !window.Holds(start) || !window.CoversCluster(cluster.Labels) {
 			continue
 		}
 		if window.isDeny() {
@@ -233,17 +237,9 @@ func (s *windowStates) opensBefore(i, other int) bool {
 	return !s.opens[i].IsZero() && (s.opens[other].IsZero() || s.opens[i].Before(s.opens[other]))
 }
 
-// holds says whether the window is about a kind of start. Evictions are held back only if it says so.
-func (w *Window) holds(start Start) bool {
-	if len(w.Spec.Applies) == 0 {
-		return start != fleetflowv1alpha1.StartEvictions
-	}
-	return slices.Contains(w.Spec.Applies, start)
-}
-
 // closure is what to tell of the window.
 func (w *Window) closure(opens time.Time) Closure {
-	c := Closure{Kind: kindWindow, Name: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Reason, Until: opens}
+	c := Closure{Kind: kindWindow, Name: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Message, Until: opens}
 	if w.isDeny() {
 		c.Reason = fleetflowv1alpha1.ReasonWindowClosed
 	}

@@ -29,7 +29,7 @@ const (
 	workdays   = `{type: Allow, scope: Fleet, weekly: [{days: [Mon, Tue, Wed, Thu], start: "00:00", end: "24:00"}]}`
 	westNights = `{type: Allow, scope: Cluster, clusterSelector: {matchLabels: {region: west}}, weekly: [{days: [Mon, Tue, Wed, Thu, Fri, Sat, Sun], start: "22:00", end: "06:00"}]}`
 	lunch      = `{type: Allow, scope: Cluster, clusterSelector: {matchLabels: {region: west}}, weekly: [{days: [Mon, Tue, Wed, Thu, Fri, Sat, Sun], start: "12:00", end: "13:00"}]}`
-	freeze     = `{type: Deny, scope: Fleet, reason: the year ends, dates: [{start: "2026-12-18T00:00", end: "2027-01-05T00:00"}]}`
+	freeze     = `{type: Deny, scope: Fleet, message: the year ends, dates: [{start: "2026-12-18T00:00", end: "2027-01-05T00:00"}]}`
 	always     = `weekly: [{days: [Mon, Tue, Wed, Thu, Fri, Sat, Sun], start: "00:00", end: "24:00"}]`
 )
 
@@ -55,15 +55,17 @@ func TestWhatWindowsClose(t *testing.T) {
 		"a Deny closes whatever allows":                 {windows: []string{workdays, freeze}, at: "2026-12-22T12:00:00Z", by: "w1", reason: closed, until: "2027-01-05T00:00:00Z"},
 		"a stage that names it": {windows: []string{`{type: Deny, scope: Stage, ` + always + `}`}, of: startgate.Subject{Stage: "prod", Windows: []string{"w0"}},
 			at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
-		"a stage that names another":  {windows: []string{`{type: Deny, scope: Stage, ` + always + `}`}, of: startgate.Subject{Stage: "prod", Windows: []string{"w1"}}, at: "2026-12-22T12:00:00Z"},
-		"a Deny that is not open":     {windows: []string{freeze}, at: "2026-11-24T12:00:00Z"},
-		"evictions are not asked for": {windows: []string{freeze}, start: fleetflowv1alpha1.StartEvictions, at: "2026-12-22T12:00:00Z"},
-		"evictions, if a window says so": {windows: []string{`{type: Deny, scope: Fleet, applies: [Evictions], ` + always + `}`},
+		"a stage that names another": {windows: []string{`{type: Deny, scope: Stage, ` + always + `}`}, of: startgate.Subject{Stage: "prod", Windows: []string{"w1"}}, at: "2026-12-22T12:00:00Z"},
+		"a Deny that is not open":    {windows: []string{freeze}, at: "2026-11-24T12:00:00Z"},
+		"evictions, as all other starts": {windows: []string{freeze}, start: fleetflowv1alpha1.StartEvictions, at: "2026-12-22T12:00:00Z",
+			by: "w0", reason: closed, until: "2027-01-05T00:00:00Z"},
+		"evictions alone": {windows: []string{`{type: Deny, scope: Fleet, starts: [Evictions], ` + always + `}`},
 			start: fleetflowv1alpha1.StartEvictions, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
-		"other starts than those it applies to": {windows: []string{`{type: Deny, scope: Fleet, applies: [Evictions], ` + always + `}`}, at: "2026-12-22T12:00:00Z"},
-		"rollbacks go":                          {windows: []string{freeze}, of: startgate.Subject{Rollback: true}, at: "2026-12-22T12:00:00Z"},
-		"rollbacks wait, if a window says so": {windows: []string{`{type: Deny, scope: Fleet, rollbacks: Gated, ` + always + `}`},
-			of: startgate.Subject{Rollback: true}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
+		"other starts than those it names": {windows: []string{`{type: Deny, scope: Fleet, starts: [Evictions], ` + always + `}`}, at: "2026-12-22T12:00:00Z"},
+		"rollbacks wait": {windows: []string{freeze}, of: startgate.Subject{Rollback: true}, at: "2026-12-22T12:00:00Z",
+			by: "w0", reason: closed, until: "2027-01-05T00:00:00Z"},
+		"rollbacks go, if a window says so": {windows: []string{`{type: Deny, scope: Fleet, rollbacks: Exempt, ` + always + `}`},
+			of: startgate.Subject{Rollback: true}, at: "2026-12-22T12:00:00Z"},
 		"a stage by its name": {windows: []string{`{type: Deny, scope: Stage, stages: [prod], ` + always + `}`},
 			of: startgate.Subject{Stage: "prod"}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
 		"another stage": {windows: []string{`{type: Deny, scope: Stage, stages: [prod], ` + always + `}`},
@@ -72,6 +74,10 @@ func TestWhatWindowsClose(t *testing.T) {
 			of: startgate.Subject{Stage: "prod", PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z"},
 		"a placement by its labels": {windows: []string{`{type: Deny, scope: Placement, placementSelector: {matchLabels: {team: a}}, ` + always + `}`},
 			of: startgate.Subject{PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
+		"a placement by the labels of its Namespace": {windows: []string{`{type: Deny, scope: Placement, namespaceSelector: {matchLabels: {team: a}}, ` + always + `}`},
+			of: startgate.Subject{NamespaceLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
+		"not by labels of its own that the Namespace does not have": {windows: []string{`{type: Deny, scope: Placement, namespaceSelector: {matchLabels: {team: a}}, ` + always + `}`},
+			of: startgate.Subject{PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z"},
 		"starts end before the opening": {windows: []string{`{type: Allow, scope: Fleet, lastStartBefore: 30m, weekly: [{days: [Tue], start: "10:00", end: "12:00"}]}`},
 			at: "2026-11-24T11:30:00Z", by: "w0", reason: outside, until: "2026-12-01T10:00:00Z"},
 		"an Allow that can not be followed is closed": {windows: []string{`{type: Allow, scope: Fleet, timeZone: Europe/Nowhere, ` + always + `}`},
@@ -152,9 +158,9 @@ func TestWhatIsToldOfAWindow(t *testing.T) {
 		return tally.Text(12, "stage prod")
 	}
 	assert.Equal(t, "2 of 12 cluster(s) of stage prod wait for window eu-nights (CAB-17): opens 2026-11-23T22:00:00+01:00",
-		told(`{type: Allow, scope: Fleet, reason: CAB-17, timeZone: Europe/Berlin, weekly: [{days: [Mon], start: "22:00", end: "23:00"}]}`))
+		told(`{type: Allow, scope: Fleet, message: CAB-17, timeZone: Europe/Berlin, weekly: [{days: [Mon], start: "22:00", end: "23:00"}]}`))
 	assert.Equal(t, "2 of 12 cluster(s) of stage prod wait for window eu-nights (CAB-17): ends 2026-11-23T00:00:00Z",
-		told(`{type: Deny, scope: Fleet, reason: CAB-17, weekly: [{days: [Sun], start: "00:00", end: "24:00"}]}`))
+		told(`{type: Deny, scope: Fleet, message: CAB-17, weekly: [{days: [Sun], start: "00:00", end: "24:00"}]}`))
 }
 
 // B7.9: 200 windows for 1,000 clusters in less than 20 ms, without a piece of memory for any cluster.
@@ -216,10 +222,10 @@ func TestAWindowFromWhichARunIsExempt(t *testing.T) {
 	}
 }
 
-// B7.6: a rollback goes during a Deny, waits during a hold, and goes with an exemption that names the hold.
+// B7.6: a rollback goes during a Deny that exempts rollbacks, waits during a hold, and goes with an exemption that names the hold.
 func TestARollbackDuringADenyAndDuringAHold(t *testing.T) {
 	of := startgate.Subject{Run: "web-17", Rollback: true}
-	december := []fleetflowv1alpha1.RolloutWindow{windowOf(t, "freeze", `{type: Deny, scope: Fleet, dates: [{start: "2026-11-01T00:00", end: "2026-12-31T00:00"}]}`)}
+	december := []fleetflowv1alpha1.RolloutWindow{windowOf(t, "freeze", `{type: Deny, scope: Fleet, rollbacks: Exempt, dates: [{start: "2026-11-01T00:00", end: "2026-12-31T00:00"}]}`)}
 	holds := []fleetflowv1alpha1.RolloutHold{hold("h", nil)}
 	waitsFor := func(of startgate.Subject, holds []fleetflowv1alpha1.RolloutHold) string {
 		closure, _ := startgate.New(startgate.Holds(holds, of), startgate.Windows(december, of)).Closed(west, fleetflowv1alpha1.StartUpdates, noon)

@@ -16,7 +16,7 @@ import (
 // exemption is a manifest of one that ends after a while.
 func exemption(name, annotations string, lasts time.Duration) string {
 	return fmt.Sprintf(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {generateName: %s-, annotations: {%s}},
-  spec: {run: web-17, from: [{kind: Hold, name: incident}], reason: CVE, expiresAt: "%s"}}`, name, annotations, time.Now().Add(lasts).UTC().Format(time.RFC3339))
+  spec: {run: web-17, from: [{kind: Hold, name: incident}], message: CVE, expirationTime: "%s"}}`, name, annotations, time.Now().Add(lasts).UTC().Format(time.RFC3339))
 }
 
 // createsExemption tries to make one.
@@ -33,26 +33,26 @@ func TestWhoMadeAnExemptionIsToldByTheHub(t *testing.T) {
 
 	requireRefusal(t, creates(exemption("theirs", placementv1beta1.CreatorAnnotation+": ada", time.Hour))(t, jane), "says who has created the run or the exemption: leave it out")
 	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {annotations: {"`+placementv1beta1.CreatorAnnotation+`": ada}}}`)(t, jane), "says who has created the run or the exemption")
-	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{spec: {reason: other}}`)(t, jane), "an exemption does not change: delete it, and create another one")
+	requireRefusal(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{spec: {message: other}}`)(t, jane), "an exemption does not change: delete it, and create another one")
 	require.NoError(t, changes(exemption("mine", "", time.Hour), "", made.GetName(), `{metadata: {labels: {a: b}}}`)(t, jane))
 }
 
 func TestAnExemptionEndsWithinADay(t *testing.T) {
 	jane := as(t, "jane")
-	requireRefusal(t, creates(exemption("past", "", -time.Minute))(t, jane), "spec.expiresAt has passed")
+	requireRefusal(t, creates(exemption("past", "", -time.Minute))(t, jane), "spec.expirationTime has passed")
 	requireRefusal(t, creates(exemption("long", "", 25*time.Hour))(t, jane), "an exemption ends within 24 hours of its creation")
 	require.NoError(t, creates(exemption("day", "", 24*time.Hour-time.Minute))(t, jane))
 }
 
 func TestAHoldEndsAfterItIsMade(t *testing.T) {
 	hold := func(fields string) string {
-		return "{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {generateName: ends-}, spec: {reason: payments down, clusterSelector: {matchLabels: {region: nowhere}}" + fields + "}}"
+		return "{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {generateName: ends-}, spec: {message: payments down, clusterSelector: {matchLabels: {region: nowhere}}" + fields + "}}"
 	}
 	until := func(from time.Duration) string {
-		return fmt.Sprintf(", expiresAt: %q", time.Now().Add(from).UTC().Format(time.RFC3339))
+		return fmt.Sprintf(", expirationTime: %q", time.Now().Add(from).UTC().Format(time.RFC3339))
 	}
 	jane := as(t, "jane")
-	requireRefusal(t, creates(hold(until(-time.Minute)))(t, jane), "spec.expiresAt has passed: name an instant that is still to come")
+	requireRefusal(t, creates(hold(until(-time.Minute)))(t, jane), "spec.expirationTime has passed: name an instant that is still to come")
 	require.NoError(t, creates(hold(until(time.Minute)))(t, jane))
 	require.NoError(t, creates(hold(until(1000*time.Hour)))(t, jane), "unlike an exemption")
 	require.NoError(t, creates(hold(""))(t, jane))

@@ -93,7 +93,7 @@ func checkSample(t *testing.T, file string, document *unstructured.Unstructured,
 		versions = []string{gvk.Version}
 	}
 	if gvk.Kind == "RolloutExemption" { // its end has to be within a day, which no sample can say beforehand
-		require.NoError(t, unstructured.SetNestedField(document.Object, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), "spec", "expiresAt"))
+		require.NoError(t, unstructured.SetNestedField(document.Object, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), "spec", "expirationTime"))
 	}
 	ensureNamespace(t, document.GetNamespace())
 	for _, version := range versions {

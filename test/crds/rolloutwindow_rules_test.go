@@ -12,7 +12,7 @@ func TestRulesOfRolloutWindows(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, refusal string }{
 		"a night of the whole fleet":          {spec: `{type: Allow, scope: Fleet, timeZone: Europe/Berlin, ` + monday + `}`},
 		"UTC is a time zone":                  {spec: `{type: Deny, scope: Fleet, timeZone: UTC, ` + monday + `}`},
-		"all of it":                           {spec: `{type: Allow, scope: Cluster, clusterSelector: {matchLabels: {region: eu}}, timeZone: America/Argentina/Buenos_Aires, ` + monday + `, monthly: [{week: Second, day: Tue, offsetDays: 1, start: "20:00", end: "24:00"}], dates: [{start: "2026-12-18T00:00", end: "2027-01-05T00:00"}], cron: [{expression: "0 22 * * 1-5", duration: 8h}], except: ["2026-12-24"], lastStartBefore: 30m, applies: [Updates, FirstPlacements, Removals, Evictions], rollbacks: Gated, reason: CAB-17}`},
+		"all of it":                           {spec: `{type: Allow, scope: Cluster, clusterSelector: {matchLabels: {region: eu}}, timeZone: America/Argentina/Buenos_Aires, ` + monday + `, monthly: [{week: Second, day: Tue, offsetDays: 1, start: "20:00", end: "24:00"}], dates: [{start: "2026-12-18T00:00", end: "2027-01-05T00:00"}], cron: [{expression: "0 22 * * 1-5", duration: 8h}], except: ["2026-12-24"], lastStartBefore: 30m, starts: [Updates, FirstPlacements, Removals, Evictions], rollbacks: Gated, message: CAB-17}`},
 		"scope Placement":                     {spec: `{type: Allow, scope: Placement, placementSelector: {}, timeZone: UTC, ` + monday + `}`},
 		"scope Stage":                         {spec: `{type: Allow, scope: Stage, stages: [prod], timeZone: UTC, ` + monday + `}`},
 		"scope Stage of some placements":      {spec: `{type: Allow, scope: Stage, stages: [prod], placementSelector: {matchLabels: {team: a}}, timeZone: UTC, ` + monday + `}`},
@@ -27,10 +27,14 @@ func TestRulesOfRolloutWindows(t *testing.T) {
 		"no entry":                            {spec: `{type: Allow, scope: Fleet, timeZone: UTC}`, refusal: "at least one entry in weekly, monthly, dates or cron"},
 		"scope Cluster without a selector":    {spec: `{type: Allow, scope: Cluster, timeZone: UTC, ` + monday + `}`, refusal: "clusterSelector belongs to scope Cluster, which needs one"},
 		"a selector that does not count":      {spec: `{type: Allow, scope: Fleet, clusterSelector: {}, timeZone: UTC, ` + monday + `}`, refusal: "clusterSelector belongs to scope Cluster"},
-		"scope Placement without a selector":  {spec: `{type: Allow, scope: Placement, timeZone: UTC, ` + monday + `}`, refusal: "placementSelector belongs to the scopes Placement"},
-		"placements of the fleet":             {spec: `{type: Allow, scope: Fleet, placementSelector: {}, timeZone: UTC, ` + monday + `}`, refusal: "placementSelector belongs to the scopes Placement"},
+		"scope Placement without a selector":  {spec: `{type: Allow, scope: Placement, timeZone: UTC, ` + monday + `}`, refusal: "placementSelector and namespaceSelector belong to the scopes Placement"},
+		"placements of the fleet":             {spec: `{type: Allow, scope: Fleet, placementSelector: {}, timeZone: UTC, ` + monday + `}`, refusal: "placementSelector and namespaceSelector belong to the scopes Placement"},
 		"scope Stage, for those that name it": {spec: `{type: Allow, scope: Stage, timeZone: UTC, ` + monday + `}`},
-		"placements, and no stages":           {spec: `{type: Allow, scope: Stage, placementSelector: {}, timeZone: UTC, ` + monday + `}`, refusal: "counts for the stages of strategies that name it in windows: add stages, or remove placementSelector"},
+		"placements, and no stages":           {spec: `{type: Allow, scope: Stage, placementSelector: {}, timeZone: UTC, ` + monday + `}`, refusal: "counts for the stages of strategies that name it in windows: add stages, or remove placementSelector and namespaceSelector"},
+		"placements by their Namespaces":      {spec: `{type: Allow, scope: Placement, namespaceSelector: {matchLabels: {team: a}}, timeZone: UTC, ` + monday + `}`},
+		"stages of placements by Namespace":   {spec: `{type: Allow, scope: Stage, stages: [prod], namespaceSelector: {matchLabels: {team: a}}, timeZone: UTC, ` + monday + `}`},
+		"Namespaces of the fleet":             {spec: `{type: Allow, scope: Fleet, namespaceSelector: {}, timeZone: UTC, ` + monday + `}`, refusal: "placementSelector and namespaceSelector belong"},
+		"Namespaces, and no stages":           {spec: `{type: Allow, scope: Stage, namespaceSelector: {}, timeZone: UTC, ` + monday + `}`, refusal: "add stages, or remove placementSelector and namespaceSelector"},
 		"stages of the fleet":                 {spec: `{type: Allow, scope: Fleet, stages: [prod], timeZone: UTC, ` + monday + `}`, refusal: "stages belongs to scope Stage"},
 		"an operator that there is not":       {spec: `{type: Allow, scope: Cluster, clusterSelector: {matchExpressions: [{key: a, operator: In}]}, timeZone: UTC, ` + monday + `}`, refusal: "an operator of matchExpressions is In or NotIn"},
 		"start and end are one":               {spec: `{type: Allow, scope: Fleet, timeZone: UTC, weekly: [{days: [Mon], start: "22:00", end: "22:00"}]}`, refusal: "a whole day is 00:00 to 24:00"},
@@ -53,7 +57,7 @@ func TestRulesOfRolloutWindows(t *testing.T) {
 		"cron without an end":                 {spec: `{type: Allow, scope: Fleet, timeZone: UTC, cron: [{expression: "0 22 * * *"}]}`, refusal: "duration: Required value"},
 		"a last start that is no time":        {spec: `{type: Allow, scope: Fleet, timeZone: UTC, ` + monday + `, lastStartBefore: 0s}`, refusal: "lastStartBefore must be 1m to 168h"},
 		"a last start of a Deny":              {spec: `{type: Deny, scope: Fleet, timeZone: UTC, ` + monday + `, lastStartBefore: 30m}`, refusal: "lastStartBefore belongs to type Allow"},
-		"other starts":                        {spec: `{type: Deny, scope: Fleet, timeZone: UTC, ` + monday + `, applies: [Everything]}`, refusal: "supported values"},
+		"other starts":                        {spec: `{type: Deny, scope: Fleet, timeZone: UTC, ` + monday + `, starts: [Everything]}`, refusal: "supported values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, errs := k.admit(t, "apiVersion: fleetflow.io/v1alpha1\nkind: RolloutWindow\nmetadata: {name: w}\nspec: "+tc.spec+"\n", "")

@@ -24,7 +24,7 @@ func (s *spec) stopTheLine(change func(*fleetflowv1alpha1.RolloutHoldSpec)) *fle
 	})
 	hold := &fleetflowv1alpha1.RolloutHold{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name},
-		Spec:       fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down", PlacementSelector: &metav1.LabelSelector{MatchLabels: s.mine()}},
+		Spec:       fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down", PlacementSelector: &metav1.LabelSelector{MatchLabels: s.mine()}},
 	}
 	if change != nil {
 		change(&hold.Spec)
@@ -119,7 +119,7 @@ func holdThatExpiresLetsGo(s *spec) {
 	s.externalPlacement()
 	s.strategy(everywhere())
 	expires := metav1.NewTime(time.Now().Add(8 * time.Second).Truncate(time.Second))
-	hold := s.stopTheLine(func(h *fleetflowv1alpha1.RolloutHoldSpec) { h.ExpiresAt = &expires })
+	hold := s.stopTheLine(func(h *fleetflowv1alpha1.RolloutHoldSpec) { h.ExpirationTime = &expires })
 	run := s.startRun("run", "0")
 	ended := s.awaitSucceeded(run)
 	for i := range ended.Status.StagesStatus {

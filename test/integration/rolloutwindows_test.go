@@ -31,7 +31,7 @@ func runWaitsForItsWindow(s *spec) {
 	window := &fleetflowv1alpha1.RolloutWindow{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name},
 		Spec: fleetflowv1alpha1.RolloutWindowSpec{
-			Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, Stages: []string{late.Name}, TimeZone: "UTC", Reason: "change 17",
+			Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, Stages: []string{late.Name}, TimeZone: "UTC", Message: "change 17",
 			Dates: opening(time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC), time.Date(2020, time.January, 2, 0, 0, 0, 0, time.UTC)),
 		},
 	}
@@ -116,7 +116,7 @@ func (s *spec) awaitHeld(run *placementv1beta1.ClusterStagedUpdateRun, reason, m
 func (s *spec) window(change func(*fleetflowv1alpha1.RolloutWindowSpec)) *fleetflowv1alpha1.RolloutWindow {
 	s.Helper()
 	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
-		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, TimeZone: "UTC", Reason: "change 17",
+		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, TimeZone: "UTC", Message: "change 17",
 		Dates: opening(time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC), time.Date(2120, time.January, 1, 0, 0, 0, 0, time.UTC)),
 	}}
 	if change != nil {

@@ -80,7 +80,7 @@ func (f *Fleet) Take(object client.Object, gone bool) error {
 // takeHold shows a hold to all checkers. Where the time of writes is not known, a hold that expires is passed over: a batch
 // may have been written after its end.
 func (f *Fleet) takeHold(hold *fleetflowv1alpha1.RolloutHold, gone bool) {
-	gone = gone || f.clock.IsZero() && hold.Spec.ExpiresAt != nil
+	gone = gone || f.clock.IsZero() && hold.Spec.ExpirationTime != nil
 	for _, checker := range f.checkers {
 		checker.Hold(hold, gone, f.clock, f.Batch)
 	}

@@ -41,7 +41,7 @@ func TestAFleetJudgesEachPlacementByItself(t *testing.T) {
 		f.At(time.Unix(100, 0))
 		f.Batch = 10 * time.Second
 		hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{
-			Reason: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}},
+			Message: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}},
 		}}
 		require.NoError(t, f.Take(hold, false))
 		require.NoError(t, f.Take(inFleet("two", external), false), "a placement that is made later is held, too")
@@ -148,12 +148,12 @@ func TestAnExemptionIsFromOneHoldForOnePlacement(t *testing.T) {
 		require.NoError(t, f.Take(bindingOf(name, "west", ""), false))
 		require.NoError(t, f.Take(bindingOf(name, "west", name+"-0-snapshot"), false))
 	}
-	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "r"}}
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "r"}}
 	require.NoError(t, f.Take(hold, false))
 	exemption := &fleetflowv1alpha1.RolloutExemption{
 		ObjectMeta: metav1.ObjectMeta{Name: "e", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-			Placement: "one", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}}, ExpiresAt: metav1.NewTime(start.Add(time.Minute)),
+			Placement: "one", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}}, ExpirationTime: metav1.NewTime(start.Add(time.Minute)),
 		},
 	}
 	require.NoError(t, f.Take(exemption, false))
@@ -171,7 +171,7 @@ func TestAnExemptionIsFromOneHoldForOnePlacement(t *testing.T) {
 	require.ErrorContains(t, f.Take(bindingOf("one", "west", "one-3-snapshot"), false), "begins while hold h covers it", "its time is over")
 
 	anonymous := exemption.DeepCopy()
-	anonymous.Annotations, anonymous.Spec.ExpiresAt = nil, metav1.NewTime(start.Add(time.Hour))
+	anonymous.Annotations, anonymous.Spec.ExpirationTime = nil, metav1.NewTime(start.Add(time.Hour))
 	require.NoError(t, f.Take(anonymous, false))
 	require.ErrorContains(t, f.Take(bindingOf("one", "west", "one-4-snapshot"), false), "begins while hold h covers it", "who has made it is not known")
 }

@@ -44,7 +44,7 @@ func (c *Checker) stopped(was, now *placementv1beta1.ClusterResourceBinding, gon
 	}
 	for _, start := range c.starts(was, now, gone) {
 		for _, hold := range c.holds {
-			covers := hold.Holds(start) && hold.CoversPlacement(fleetflowv1alpha1.GateLabels(c.placement)) && hold.CoversCluster(c.labels[now.Spec.TargetCluster])
+			covers := hold.Holds(start) && hold.CoversPlacement(fleetflowv1alpha1.GateLabels(c.placement), nil) && hold.CoversCluster(c.labels[now.Spec.TargetCluster])
 			if c.isExempt(now, hold.Name) {
 				continue
 			}
@@ -60,7 +60,7 @@ func (c *Checker) stopped(was, now *placementv1beta1.ClusterResourceBinding, gon
 // Exempt notes that an exemption was written, or is gone: from what it exempts, nothing is promised until the batch is written
 // that had begun by its end.
 func (c *Checker) Exempt(now *fleetflowv1alpha1.RolloutExemption, gone bool, at time.Time, batch time.Duration) {
-	until := now.Spec.ExpiresAt.Time
+	until := now.Spec.ExpirationTime.Time
 	if gone && at.Before(until) {
 		until = at
 	}

@@ -218,7 +218,7 @@ func rollbackStaysRolledBack(s *spec) {
 
 // exemptionStaysWithItsRun puts another run in the place of one that somebody has looked at to exempt it from a hold.
 func exemptionStaysWithItsRun(s *spec) {
-	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: storm}, spec: {reason: storm}}`)
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: storm}, spec: {message: storm}}`)
 	s.startRun("swapped")
 	key := client.ObjectKey{Name: "swapped"}
 	seen := &placementv1beta1.ClusterStagedUpdateRun{}
@@ -235,7 +235,7 @@ func exemptionStaysWithItsRun(s *spec) {
 	require.NoError(s, err)
 	s.createAs(runner.session(s), runOf("swapped", "swapped"))
 	s.create(fmt.Sprintf(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {name: swapped}, spec: {run: swapped, uid: %s,
-		from: [{kind: Hold, name: storm}], reason: looked at, expiresAt: %q}}`, seen.UID, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+		from: [{kind: Hold, name: storm}], message: looked at, expirationTime: %q}}`, seen.UID, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
 	_, err = access.Await(ctx, s.hub, key, func(e *fleetflowv1alpha1.RolloutExemption) string {
 		if e == nil || !meta.IsStatusConditionFalse(e.Status.Conditions, fleetflowv1alpha1.ConditionTypeEffective) {
 			return "the exemption does not say that it has no effect"
@@ -263,7 +263,7 @@ func (s *spec) awaitHeld(run string) {
 // labelsLeadOutOfNoHold has the writer of a placement label it as another, and start a run.
 func labelsLeadOutOfNoHold(s *spec) {
 	const name = "relabelled"
-	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: named}, spec: {reason: storm,
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: named}, spec: {message: storm,
 		placementSelector: {matchLabels: {fleetflow.io/placement-name: ` + name + `}}}}`)
 	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + name + `}}`)
 	s.create(placementManifest(name, "External"))
@@ -285,7 +285,7 @@ func relapseWaits(s *spec) {
 	s.create(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + name + `, name: better}}`)
 	s.createAs(runner.session(s), strings.Replace(runOf(name, "replaced"), `, resourceSnapshotIndex: "0"`, "", 1))
 	s.awaitRequest("replaced", madeByARun)
-	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: forgiving}, spec: {reason: storm, rollbacks: Exempt,
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: forgiving}, spec: {message: storm, rollbacks: Exempt,
 		placementSelector: {matchLabels: {fleetflow.io/placement-name: ` + name + `}}}}`)
 	s.createAs(runner.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: relapsing},
 		spec: {placementName: `+name+`, stagedRolloutStrategyName: `+gated+`, rollbackOf: replaced}}`)
@@ -316,7 +316,7 @@ func emptyRunProvesNothing(s *spec) {
 	s.create(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + name + `, name: better}}`)
 	s.createAs(runner.session(s), strings.Replace(runOf(name, "improved"), `, resourceSnapshotIndex: "0"`, "", 1))
 	s.awaitRequest("improved", madeByARun)
-	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: lenient}, spec: {reason: storm, rollbacks: Exempt,
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: lenient}, spec: {message: storm, rollbacks: Exempt,
 		placementSelector: {matchLabels: {fleetflow.io/placement-name: ` + name + `}}}}`)
 	s.createAs(runner.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: unproving},
 		spec: {placementName: `+name+`, stagedRolloutStrategyName: `+gated+`, rollbackOf: improved}}`)

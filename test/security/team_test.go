@@ -75,6 +75,7 @@ func TestApplicationTeam(t *testing.T) {
 		"a team makes the hub agent take notes of its own": teamNotesChangeNothing,
 
 		"a team names a run so that its analysis would have the name of one of a run of the cluster": analysesDoNotCollide,
+		"a team takes the labels off what a hold covers by its namespace":                            labelsTakenOffLeaveNoHold,
 		"a team fills in a template that is not for its runs":                                        templateIsForOthers,
 		"a team takes by a priority what the platform has placed, or adds":                           priorityTakesNothing,
 	})
@@ -184,6 +185,43 @@ func (s *spec) awaitLeftOut(sentence string) {
 		}
 		if left := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut); left == nil || !strings.Contains(left.Message, sentence) {
 			return fmt.Sprintf("it does not leave out what it should: %+v", p.Status.Conditions)
+		}
+		return ""
+	})
+	require.NoError(s, err)
+}
+
+// labelsTakenOffLeaveNoHold has the team take the labels of its placement off, and those of its namespace, while a hold covers the
+// namespace: what it changes then waits all the same.
+func labelsTakenOffLeaveNoHold(s *spec) {
+	const frozen = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: crew, name: frozen}}`
+	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: crews}, spec: {message: storm,
+		namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: crew}}}}`)
+	team := crewMember.session(s)
+	s.createAs(team, frozen)
+	s.createAs(team, strings.Replace(teamPlacement(crew, "frozen", `{group: "", version: v1, kind: ConfigMap, name: frozen}`),
+		"name: frozen}\nspec", "name: frozen, labels: {team: crew}}\nspec", 1))
+	s.awaitTeamHeld("frozen", 1)
+	s.requireRefusal(crewMember, patches(`{apiVersion: v1, kind: Namespace, metadata: {name: crew}}`, `{metadata: {labels: {kubernetes.io/metadata.name: null}}}`), notAllowed)
+	_, err := patches(fmt.Sprintf(ofCrew, "ResourcePlacement", "frozen"),
+		`{metadata: {labels: null}, spec: {strategy: {rollingUpdate: {maxUnavailable: 50%}}}}`)(s.Context(), team)
+	require.NoError(s, err)
+	s.awaitTeamHeld("frozen", 2)
+	s.requireAbsent(frozen)
+}
+
+// awaitTeamHeld waits until a placement of the team says of a generation that something holds it.
+func (s *spec) awaitTeamHeld(name string, generation int64) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Namespace: crew, Name: name}, func(p *placementv1beta1.ResourcePlacement) string {
+		if p == nil {
+			return "missing"
+		}
+		held := meta.FindStatusCondition(p.Status.Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+		if held == nil || held.Status != "True" || held.ObservedGeneration != generation {
+			return fmt.Sprintf("not held at generation %d: %+v", generation, held)
 		}
 		return ""
 	})

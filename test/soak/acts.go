@@ -420,7 +420,7 @@ func budget(ctx context.Context, w *world, now step) error {
 }
 
 func hold(ctx context.Context, w *world, now step) error {
-	h := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: now.Target}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "the soak stops the line"}}
+	h := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: now.Target}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "the soak stops the line"}}
 	if now.Kind != "" {
 		h.Spec.ClusterSelector = inZone(now.Kind)
 	}
@@ -436,7 +436,7 @@ func hold(ctx context.Context, w *world, now step) error {
 func shut(ctx context.Context, w *world, now step) error {
 	at := func(d time.Duration) string { return time.Now().UTC().Add(d).Format("2006-01-02T15:04") }
 	win := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: now.Target}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
-		Type: fleetflowv1alpha1.WindowDeny, Scope: fleetflowv1alpha1.WindowFleet, TimeZone: "UTC", Reason: "the soak has shut it",
+		Type: fleetflowv1alpha1.WindowDeny, Scope: fleetflowv1alpha1.WindowFleet, TimeZone: "UTC", Message: "the soak has shut it",
 		Dates: []fleetflowv1alpha1.DatedOpening{{Start: at(-time.Minute), End: at(time.Hour)}},
 	}}
 	if now.Kind != "" {

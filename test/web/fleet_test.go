@@ -276,7 +276,7 @@ func storeWith(text string) []client.Object {
 		},
 		&fleetflowv1alpha1.RolloutHold{
 			ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "incident", CreationTimestamp: ago(8 * time.Minute)},
-			Spec:       fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments are slow in the west, INC-4711 " + text},
+			Spec:       fleetflowv1alpha1.RolloutHoldSpec{Message: "payments are slow in the west, INC-4711 " + text},
 		})
 }
 

@@ -25,11 +25,11 @@ import (
 // +kubebuilder:printcolumn:name="From",type=string,JSONPath=`.spec.from[*].kind`
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.status.by`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
-// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expiresAt`
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Namespace",type=string,priority=1,JSONPath=`.spec.namespace`
 // +kubebuilder:printcolumn:name="Ticket",type=string,priority=1,JSONPath=`.spec.ticket`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
 type RolloutExemption struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -76,19 +76,19 @@ type RolloutExemptionSpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	From []ExemptFrom `json:"from"`
 
-	// Reason says to people why. It is repeated in events and in the record of the run.
+	// Message says to people why. It is repeated in events and in the record of the run.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	Reason string `json:"reason"`
+	Message string `json:"message"`
 
 	// Ticket is where more is to be read, such as INC-9.
 	// +kubebuilder:validation:MaxLength=128
 	Ticket string `json:"ticket,omitempty"`
 
-	// ExpiresAt is when the exemption ends: within 24 hours of its creation.
+	// ExpirationTime is when the exemption ends: within 24 hours of its creation.
 	// +kubebuilder:validation:Required
-	ExpiresAt metav1.Time `json:"expiresAt"`
+	ExpirationTime metav1.Time `json:"expirationTime"`
 }
 
 // ExemptFrom is one thing that no longer holds a run or placement back.
@@ -154,7 +154,7 @@ const exemptionSlack = time.Minute
 // Reasons of the condition Effective of an exemption.
 const (
 	ReasonExemptionInForce    = "ExemptionInForce"    // the exemption counts
-	ReasonExemptionExpired    = "ExemptionExpired"    // the time of spec.expiresAt has come
+	ReasonExemptionExpired    = "ExemptionExpired"    // the time of spec.expirationTime has come
 	ReasonExemptionUnverified = "ExemptionUnverified" // who has made it is not verified, and has to be
 	ReasonExemptionTooLong    = "ExemptionTooLong"    // it lasts for more than 24 hours
 	ReasonExemptionNoTarget   = "NoSuchTarget"        // there is no such run or placement now, or only one that came after the exemption
@@ -176,8 +176,8 @@ func (e *RolloutExemption) Flaw(onlyVerified bool) (reason, message string) {
 		return ReasonExemptionUnverified, "The exemption does not count: the hub's API server has not noted who has made it, which Kubernetes 1.36 does. " +
 			"Create it with kubectl fleet exempt, or set requireVerifiedExemptions of the hub agent's chart to false"
 	}
-	if lasts := e.Spec.ExpiresAt.Sub(e.CreationTimestamp.Time); !e.CreationTimestamp.IsZero() && lasts > MaxExemption+exemptionSlack {
-		return ReasonExemptionTooLong, fmt.Sprintf("The exemption does not count: it would last for %s, and may for %s: create one with an earlier expiresAt",
+	if lasts := e.Spec.ExpirationTime.Sub(e.CreationTimestamp.Time); !e.CreationTimestamp.IsZero() && lasts > MaxExemption+exemptionSlack {
+		return ReasonExemptionTooLong, fmt.Sprintf("The exemption does not count: it would last for %s, and may for %s: create one with an earlier expirationTime",
 			lasts.Round(time.Minute), MaxExemption)
 	}
 	return "", ""
@@ -195,14 +195,14 @@ func (e *RolloutExemption) IsFor(uid types.UID, created metav1.Time) bool {
 // IsInForce says whether the exemption counts at an instant.
 func (e *RolloutExemption) IsInForce(now time.Time, onlyVerified bool) bool {
 	reason, _ := e.Flaw(onlyVerified)
-	return reason == "" && e.DeletionTimestamp.IsZero() && now.Before(e.Spec.ExpiresAt.Time)
+	return reason == "" && e.DeletionTimestamp.IsZero() && now.Before(e.Spec.ExpirationTime.Time)
 }
 
 // Record says who has exempted what from what, until when and why, with the name of the exemption.
 func (e *RolloutExemption) Record() string {
 	by, _ := e.MadeBy()
 	text := fmt.Sprintf("exemption %s: %s exempts %s from %s until %s: %s", e.Name, by, e.Spec.TargetText(), e.Spec.FromText(),
-		e.Spec.ExpiresAt.UTC().Format(time.RFC3339), e.Spec.Reason)
+		e.Spec.ExpirationTime.UTC().Format(time.RFC3339), e.Spec.Message)
 	if e.Spec.Ticket != "" {
 		text += " (" + e.Spec.Ticket + ")"
 	}

@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +22,9 @@ import (
 // +kubebuilder:printcolumn:name="Held-Runs",type=integer,JSONPath=`.status.heldRuns`
 // +kubebuilder:printcolumn:name="Held-Placements",type=integer,JSONPath=`.status.heldPlacements`
 // +kubebuilder:printcolumn:name="In-Flight",type=integer,JSONPath=`.status.inFlight`
-// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expiresAt`
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
 type RolloutHold struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -40,16 +39,23 @@ type RolloutHold struct {
 
 // RolloutHoldSpec says what is held, and why.
 type RolloutHoldSpec struct {
-	// Reason tells people why nothing begins. It is repeated wherever something waits for the hold.
+	// Message tells people why nothing begins. It is repeated wherever something waits for the hold.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	Reason string `json:"reason"`
+	Message string `json:"message"`
 
 	// ClusterSelector is matched against the labels of the MemberClusters: the hold covers those that match. Without it, and
 	// if it is empty, it covers every cluster.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// NamespaceSelector is matched against the labels of the Namespaces that placements are in: the hold covers the placements of
+	// those that match, with their update runs. Without it, and if it is empty, it covers those of every Namespace. A
+	// ClusterResourcePlacement is in none, and counts as in one without labels. Who may write a placement cannot change these
+	// labels, and so cannot leave the hold.
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// PlacementSelector is matched against the labels of placements: the hold covers those that match, with their update
 	// runs. Without it, and if it is empty, it covers every placement. Who may write a placement may change its labels, but not
@@ -57,19 +63,21 @@ type RolloutHoldSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
 
-	// Applies are the kinds of starts that are held: Updates, FirstPlacements, Removals, Evictions. Left out, all of them are.
+	// Starts are the kinds of starts that are held: Updates, FirstPlacements, Removals, Evictions. All of them, if it is left out.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:default={Updates,FirstPlacements,Removals,Evictions}
 	// +listType=set
-	Applies []Start `json:"applies,omitempty"`
+	Starts []Start `json:"starts,omitempty"`
 
 	// Rollbacks is Gated, which is the default: update runs that roll another back wait, too. Exempt lets those
 	// go that take clusters back to nothing but what a run forward had brought that has succeeded.
+	// +kubebuilder:default=Gated
 	Rollbacks Rollbacks `json:"rollbacks,omitempty"`
 
-	// ExpiresAt is when the hold ends by itself. It is kept for the record then, and holds nothing. Without it, the hold ends
+	// ExpirationTime is when the hold ends by itself. It is kept for the record then, and holds nothing. Without it, the hold ends
 	// when it is deleted.
-	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
 // RolloutHoldStatus says what waits for a hold to end, and what is still under way.
@@ -101,27 +109,27 @@ const (
 
 // Reasons of the conditions Effective and Quiet. That of an effective hold is ReasonHoldInForce.
 const (
-	ReasonHoldExpired     = "HoldExpired"     // the time of spec.expiresAt has come
+	ReasonHoldExpired     = "HoldExpired"     // the time of spec.expirationTime has come
 	ReasonNothingInFlight = "NothingInFlight" // no change that the hold covers is under way
 	ReasonChangesInFlight = "ChangesInFlight" // changes that began before are under way
 )
 
 // Expires is when the hold ends by itself; zero if it does not.
 func (h *RolloutHold) Expires() time.Time {
-	if h.Spec.ExpiresAt == nil {
+	if h.Spec.ExpirationTime == nil {
 		return time.Time{}
 	}
-	return h.Spec.ExpiresAt.Time
+	return h.Spec.ExpirationTime.Time
 }
 
 // IsInForce says whether the hold holds anything at an instant.
 func (h *RolloutHold) IsInForce(now time.Time) bool {
-	return h.Spec.ExpiresAt == nil || now.Before(h.Spec.ExpiresAt.Time)
+	return h.Spec.ExpirationTime == nil || now.Before(h.Spec.ExpirationTime.Time)
 }
 
 // Holds says whether the hold is about a kind of start.
 func (h *RolloutHold) Holds(start Start) bool {
-	return len(h.Spec.Applies) == 0 || slices.Contains(h.Spec.Applies, start)
+	return includes(h.Spec.Starts, start)
 }
 
 // CoversCluster says whether the hold covers a cluster with these labels, CoversPlacement a placement. A selector that cannot
@@ -130,9 +138,10 @@ func (h *RolloutHold) CoversCluster(of map[string]string) bool {
 	return selects(h.Spec.ClusterSelector, of)
 }
 
-// CoversPlacement says whether the hold covers a placement with these labels (GateLabels).
-func (h *RolloutHold) CoversPlacement(of map[string]string) bool {
-	return selects(h.Spec.PlacementSelector, of)
+// CoversPlacement says whether the hold covers a placement with these labels (GateLabels), in a Namespace with these; nil for a
+// ClusterResourcePlacement.
+func (h *RolloutHold) CoversPlacement(of, namespace map[string]string) bool {
+	return selects(h.Spec.PlacementSelector, of) && selects(h.Spec.NamespaceSelector, namespace)
 }
 
 func selects(selector *metav1.LabelSelector, of map[string]string) bool {

@@ -21,7 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Zone",type=string,priority=1,JSONPath=`.spec.timeZone`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
 type RolloutWindow struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -38,9 +38,9 @@ type RolloutWindow struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.scope == oldSelf.scope",message="scope does not change: create another window"
 // +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) == (self.scope == 'Cluster')",message="clusterSelector belongs to scope Cluster, which needs one: {} selects all clusters"
-// +kubebuilder:validation:XValidation:rule="self.scope == 'Placement' ? has(self.placementSelector) : (self.scope == 'Stage' || !has(self.placementSelector))",message="placementSelector belongs to the scopes Placement, which needs one, and Stage: {} selects all placements"
+// +kubebuilder:validation:XValidation:rule="self.scope == 'Placement' ? has(self.placementSelector) || has(self.namespaceSelector) : (self.scope == 'Stage' || !has(self.placementSelector) && !has(self.namespaceSelector))",message="placementSelector and namespaceSelector belong to the scopes Placement, which needs one of them, and Stage: {} selects all placements"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.scope == 'Stage'",message="stages belongs to scope Stage: remove stages, or create a window of that scope"
-// +kubebuilder:validation:XValidation:rule="self.scope != 'Stage' || has(self.stages) || !has(self.placementSelector)",message="a window of scope Stage without stages counts for the stages of strategies that name it in windows: add stages, or remove placementSelector"
+// +kubebuilder:validation:XValidation:rule="self.scope != 'Stage' || has(self.stages) || !has(self.placementSelector) && !has(self.namespaceSelector)",message="a window of scope Stage without stages counts for the stages of strategies that name it in windows: add stages, or remove placementSelector and namespaceSelector"
 // +kubebuilder:validation:XValidation:rule="has(self.weekly) || has(self.monthly) || has(self.dates) || has(self.cron)",message="a window needs at least one entry in weekly, monthly, dates or cron"
 // +kubebuilder:validation:XValidation:rule="!has(self.lastStartBefore) || self.type == 'Allow'",message="lastStartBefore belongs to type Allow: nothing starts in an opening of a Deny anyway"
 type RolloutWindowSpec struct {
@@ -49,7 +49,7 @@ type RolloutWindowSpec struct {
 	// +kubebuilder:validation:Required
 	Type WindowType `json:"type"`
 
-	// Scope says what the window is about: Fleet, everything; Placement, the placements that placementSelector selects;
+	// Scope says what the window is about: Fleet, everything; Placement, the placements that placementSelector and namespaceSelector select;
 	// Stage, the stages of update runs that stages names, and those whose strategy names the window in stages[].windows; Cluster, the clusters that clusterSelector selects. It is immutable.
 	// +kubebuilder:validation:Required
 	Scope WindowScope `json:"scope"`
@@ -57,6 +57,12 @@ type RolloutWindowSpec struct {
 	// ClusterSelector selects clusters by the labels of their MemberCluster; {} selects all.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// NamespaceSelector selects placements by the labels of the Namespace that they are in; {} selects all. A
+	// ClusterResourcePlacement is in none, and counts as in one without labels. Who may write a placement cannot change these
+	// labels, and so cannot leave the window.
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// PlacementSelector selects ClusterResourcePlacements and ResourcePlacements by their labels; {} selects all. Who may write a
 	// placement may change its labels, but not fleetflow.io/placement-name and fleetflow.io/placement-namespace, which every
@@ -113,20 +119,22 @@ type RolloutWindowSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+(h|m|s))+$") && duration(self) >= duration("1m") && duration(self) <= duration("168h")`,message="lastStartBefore must be 1m to 168h: write it like 30m or 1h30m"
 	LastStartBefore *metav1.Duration `json:"lastStartBefore,omitempty"`
 
-	// Applies are the kinds of starts that the window holds back: Updates, FirstPlacements, Removals, Evictions. Without it,
-	// all but Evictions.
+	// Starts are the kinds of starts that the window holds back: Updates, FirstPlacements, Removals, Evictions. All of them, if it
+	// is left out.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:default={Updates,FirstPlacements,Removals,Evictions}
 	// +listType=set
-	Applies []Start `json:"applies,omitempty"`
+	Starts []Start `json:"starts,omitempty"`
 
-	// Rollbacks says whether the window holds back runs that roll back to what a run forward had brought that has succeeded: Exempt, the default,
-	// or Gated. Other rollbacks wait.
+	// Rollbacks is Gated, which is the default: the window holds update runs back that roll another back, too. Exempt lets those
+	// go that take clusters back to nothing but what a run forward had brought that has succeeded.
+	// +kubebuilder:default=Gated
 	Rollbacks Rollbacks `json:"rollbacks,omitempty"`
 
-	// Reason says to people what the window is for. Whatever waits for it repeats the reason.
+	// Message says to people what the window is for. Whatever waits for it repeats the message.
 	// +kubebuilder:validation:MaxLength=256
-	Reason string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // WindowType says what the openings of a window are for.
@@ -283,6 +291,9 @@ type RolloutWindowStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// Holds says whether the window is about a kind of start.
+func (w *RolloutWindow) Holds(start Start) bool { return includes(w.Spec.Starts, start) }
 
 // RolloutWindows is what RolloutWindows are in URLs.
 var RolloutWindows = schema.GroupResource{Group: GroupName, Resource: "rolloutwindows"}

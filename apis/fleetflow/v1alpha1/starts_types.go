@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -48,6 +49,11 @@ const (
 // AllStarts are all kinds of starts.
 func AllStarts() []Start {
 	return []Start{StartUpdates, StartFirstPlacements, StartRemovals, StartEvictions}
+}
+
+// includes says whether a kind of start is among those of a hold or window. None is all of them, which the API server stores.
+func includes(starts []Start, start Start) bool {
+	return len(starts) == 0 || slices.Contains(starts, start)
 }
 
 // Rollbacks says whether update runs that roll another back may start clusters that are closed.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -132,6 +133,8 @@ func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
 			switch o := object.(type) {
 			case *clusterv1beta1.MemberCluster:
 				f.Members = append(f.Members, o)
+			case *metav1.PartialObjectMetadata:
+				f.Gates.NoteNamespace(o)
 			case *fleetflowv1alpha1.RolloutHold:
 				f.Holds = append(f.Holds, o)
 				f.Gates.Holds = append(f.Gates.Holds, *o)

@@ -209,7 +209,7 @@ func (s *Server) showApproval(r *http.Request) (formView, error) {
 	}
 	for _, hold := range holdRows(s.fleet(r.Context())) {
 		if hold.State != overview.HoldExpired {
-			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Reason))
+			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Message))
 		}
 	}
 	s.showPlan(r.Context(), run, &view)
@@ -401,7 +401,7 @@ func (s *Server) releaseForm() form {
 				return formView{
 					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name, Refusal: cmp.Or(s.refusal(r.Context(), releaseRight), s.refusal(r.Context(), annotateHoldRight)),
 					Lead: fmt.Sprintf("The hold stops the line for %s: %s. What has waited for it goes on at once, unless another hold covers it: %s and %s.",
-						hold.Covers, hold.Reason, plural(int(hold.HeldRuns), "run"), plural(int(hold.HeldPlacements), "placement")),
+						hold.Covers, hold.Message, plural(int(hold.HeldRuns), "run"), plural(int(hold.HeldPlacements), "placement")),
 					Fields: []field{reasonField(r)},
 				}, nil
 			}

@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,7 +65,7 @@ func inMemory(objects ...client.Object) client.WithWatch {
 	name := func(object client.Object) []string { return []string{object.GetName()} }
 	for _, kind := range []client.Object{
 		&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.StagedUpdateRun{},
-		&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ResourcePlacement{}, &coordinationv1.Lease{},
+		&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ResourcePlacement{}, &coordinationv1.Lease{}, &corev1.Namespace{},
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", name)
 	}

@@ -118,7 +118,7 @@ func TestAnExemptionNamesWhatItIsFrom(t *testing.T) {
 	spec := exemptions.Items[0].Spec
 	assert.Equal(t, "web-5", spec.Run)
 	assert.Equal(t, []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "canary"}}, spec.From)
-	assert.True(t, now.Add(2*time.Hour).Equal(spec.ExpiresAt.Time))
+	assert.True(t, now.Add(2*time.Hour).Equal(spec.ExpirationTime.Time))
 	for name, wrong := range map[string]url.Values{
 		"no reason": {"reason": {" "}}, "approvals": {"from": {"approval"}}, "a hold that is not there": {"from": {"hold/none"}}, "too long": {"for": {"48h"}}, "no duration": {"for": {"soon"}}, "another run": {"uid": {"other"}},
 	} {

@@ -139,15 +139,15 @@ func approvalFleet() []client.Object {
 			}},
 		},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "shop", UID: "db-uid", CreationTimestamp: ago(time.Hour)}, Spec: placementv1beta1.PlacementSpec{Strategy: external}},
-		&fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "hold-uid"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments " + script}},
+		&fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "hold-uid"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments " + script}},
 		&fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "freeze"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
-			Type: fleetflowv1alpha1.WindowDeny, Scope: fleetflowv1alpha1.WindowFleet, TimeZone: "UTC", Reason: "the year begins " + script,
+			Type: fleetflowv1alpha1.WindowDeny, Scope: fleetflowv1alpha1.WindowFleet, TimeZone: "UTC", Message: "the year begins " + script,
 			Dates: []fleetflowv1alpha1.DatedOpening{{Start: "2026-01-01T00:00", End: "2026-01-05T00:00"}},
 		}},
 		&fleetflowv1alpha1.RolloutExemption{
 			ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 			Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-				Run: "web-5", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}}, Reason: "CVE " + script, ExpiresAt: metav1.NewTime(now.Add(time.Hour)),
+				Run: "web-5", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}}, Message: "CVE " + script, ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
 			},
 		},
 	}
@@ -392,7 +392,7 @@ func TestTheDashboardSteers(t *testing.T) {
 	post("/holds/incident/release", url.Values{"reason": {"payments are back"}})
 	require.NoError(t, b.hub.List(t.Context(), holds))
 	require.Len(t, holds.Items, 1)
-	assert.Equal(t, "storm", holds.Items[0].Spec.Reason)
+	assert.Equal(t, "storm", holds.Items[0].Spec.Message)
 	assert.Contains(t, b.send(http.MethodPost, "/hold", url.Values{"reason": {"x"}, "for": {"soon"}}).Body.String(), "is no duration")
 	for range 10 {
 		b.send(http.MethodPost, "/runs/web-5/stop", url.Values{"uid": {"run-uid"}})

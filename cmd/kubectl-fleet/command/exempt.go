@@ -65,7 +65,7 @@ back in addition goes on to hold it back.`,
 // object is the exemption that was asked for.
 func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.RolloutExemption, error) {
 	exemption := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
-	exemption.Spec = fleetflowv1alpha1.RolloutExemptionSpec{Namespace: of.Namespace, Reason: e.reason, Ticket: e.ticket}
+	exemption.Spec = fleetflowv1alpha1.RolloutExemptionSpec{Namespace: of.Namespace, Message: e.reason, Ticket: e.ticket}
 	if e.name == "" {
 		exemption.Name = "exemption-" + rand.String(suffixLength)
 	}
@@ -80,7 +80,7 @@ func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 	case e.lasts <= 0 || e.lasts > fleetflowv1alpha1.MaxExemption:
 		return nil, cli.Usagef("--for %s is not how long an exemption may last: use a duration up to 24h, such as 2h", e.lasts)
 	}
-	exemption.Spec.ExpiresAt = metav1.Time{Time: now.Add(e.lasts).Truncate(time.Second)}
+	exemption.Spec.ExpirationTime = metav1.Time{Time: now.Add(e.lasts).Truncate(time.Second)}
 	for _, text := range e.from {
 		from, err := parseFrom(text)
 		if err != nil {
@@ -156,7 +156,7 @@ func uidOfTarget(found hub.Found) types.UID {
 }
 
 func endOf(exemption *fleetflowv1alpha1.RolloutExemption) string {
-	return exemption.Spec.ExpiresAt.UTC().Format(time.RFC3339)
+	return exemption.Spec.ExpirationTime.UTC().Format(time.RFC3339)
 }
 
 // checkFrom refuses names that do not exist: an exemption cannot be changed afterwards.
@@ -238,7 +238,7 @@ func (o *getOptions) runExemptions(ctx context.Context, names []string) error {
 		cli.Printf(o.streams.ErrOut, "Nothing is exempt.\n")
 		return nil
 	}
-	columns := []cli.Column{{Name: "Name"}, {Name: "Lets Go"}, {Name: "In Spite Of"}, {Name: "By"}, {Name: "State"}, {Name: "Expires"}, {Name: "Reason"}, {Name: "Ticket"}}
+	columns := []cli.Column{{Name: "Name"}, {Name: "Lets Go"}, {Name: "In Spite Of"}, {Name: "By"}, {Name: "State"}, {Name: "Expires"}, {Name: "Message"}, {Name: "Ticket"}}
 	rows := make([][]string, 0, len(shown))
 	for i := range shown {
 		rows = append(rows, describeExemption(&shown[i], o.factory.Clock.Now()))
@@ -253,7 +253,7 @@ func describeExemption(e *fleetflowv1alpha1.RolloutExemption, now time.Time) []s
 	if said := meta.FindStatusCondition(e.Status.Conditions, fleetflowv1alpha1.ConditionTypeEffective); said != nil {
 		state = said.Reason
 	}
-	if !now.Before(e.Spec.ExpiresAt.Time) {
+	if !now.Before(e.Spec.ExpirationTime.Time) {
 		state = fleetflowv1alpha1.ReasonExemptionExpired
 	}
 	words := map[string]string{
@@ -263,5 +263,5 @@ func describeExemption(e *fleetflowv1alpha1.RolloutExemption, now time.Time) []s
 	if word, known := words[state]; known {
 		state = word
 	}
-	return []string{e.Name, e.Spec.TargetText(), e.Spec.FromText(), by, state, endOf(e), e.Spec.Reason, e.Spec.Ticket}
+	return []string{e.Name, e.Spec.TargetText(), e.Spec.FromText(), by, state, endOf(e), e.Spec.Message, e.Spec.Ticket}
 }

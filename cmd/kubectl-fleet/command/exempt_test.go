@@ -16,7 +16,7 @@ import (
 func heldConsole(t *testing.T) *console {
 	run, request := waitingAtCanary()
 	return newConsole(t, run, request, &fleetflowv1alpha1.RolloutHold{
-		ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"},
+		ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"},
 	})
 }
 
@@ -26,10 +26,10 @@ func TestExemptMakesAnExemption(t *testing.T) {
 	assert.Contains(t, c.out.String(), "exemption/hotfix lets run/web-5 go in spite of hold/incident, window, analysis/canary, until ")
 	made := get(c, &fleetflowv1alpha1.RolloutExemption{}, "hotfix")
 	assert.Equal(t, "jane", made.Annotations[placementv1beta1.CreatorAnnotation])
-	end, uid := made.Spec.ExpiresAt, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").UID
+	end, uid := made.Spec.ExpirationTime, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").UID
 	require.NotEmpty(t, uid)
 	assert.Equal(t, fleetflowv1alpha1.RolloutExemptionSpec{
-		Run: "web-5", UID: string(uid), Reason: "CVE-2026-1", Ticket: "INC-9", ExpiresAt: end, From: []fleetflowv1alpha1.ExemptFrom{
+		Run: "web-5", UID: string(uid), Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: end, From: []fleetflowv1alpha1.ExemptFrom{
 			{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromWindow}, {Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "canary"},
 		},
 	}, made.Spec)
@@ -68,7 +68,7 @@ func TestTheTableOfExemptionsTellsWhichCount(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	e := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: "hotfix"}, Spec: fleetflowv1alpha1.RolloutExemptionSpec{
 		Placement: "web", Namespace: "team-a", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}},
-		Reason: "r", ExpiresAt: metav1.NewTime(now.Add(time.Hour)),
+		Message: "r", ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
 	}}
 	e.Status.Conditions = []metav1.Condition{{Type: "Effective", Status: metav1.ConditionFalse, Reason: fleetflowv1alpha1.ReasonExemptionUnverified}}
 	assert.Equal(t, []string{"hotfix", "placement/team-a/web", "window", "unverified", "void: unverified", "2026-11-22T13:00:00Z", "r", ""}, describeExemption(e, now))

@@ -23,26 +23,26 @@ import (
 // holding is what `hold` was asked for.
 type holding struct {
 	steering
-	name, clusters, placements string
-	lasts                      time.Duration
-	rollbacks                  bool
+	name, clusters, placements, namespaces string
+	lasts                                  time.Duration
+	rollbacks                              bool
 }
 
 // NewHold returns `kubectl fleet hold`.
 func NewHold(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	h := &holding{steering: steering{factory: f, streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "hold REASON",
+		Use:   "hold MESSAGE",
 		Short: "Stop the line: no rollout starts anything until it is released",
 		Long: `Stop the line, with a RolloutHold: no update, first placement, removal or eviction begins on any cluster, whether by a
 rolling update or by an update run, until kubectl fleet release ends the hold, or it expires. What is under way ends.
-REASON is shown wherever something waits for the hold.`,
+MESSAGE is shown wherever something waits for the hold.`,
 		Example: `  # The whole fleet
   kubectl fleet hold "payments down"
 
   # Two hours, clusters in the west, what team web places; runs that roll back may go
   kubectl fleet hold "storm in the west" --for 2h --clusters region=west --placements team=web --allow-rollbacks`,
-		Args:              exactlyOne("a reason", `kubectl fleet hold "payments down"`),
+		Args:              exactlyOne("a message", `kubectl fleet hold "payments down"`),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return h.stopTheLine(cmd.Context(), args[0]) },
 	}
@@ -50,14 +50,15 @@ REASON is shown wherever something waits for the hold.`,
 	cmd.Flags().DurationVar(&h.lasts, "for", 0, "After how long the hold ends by itself, such as 2h; 0 is when it is released.")
 	cmd.Flags().StringVar(&h.clusters, "clusters", "", "Hold clusters with these labels only, as a label selector.")
 	cmd.Flags().StringVar(&h.placements, "placements", "", "Hold placements with these labels only, as a label selector.")
+	cmd.Flags().StringVar(&h.namespaces, "namespace-labels", "", "Hold placements in Namespaces with these labels only, as a label selector: who may write a placement cannot leave such a hold.")
 	cmd.Flags().BoolVar(&h.rollbacks, "allow-rollbacks", false, "Let runs go that roll another back.")
 	cmd.Flags().StringVar(&h.name, "name", "", "The name of the RolloutHold; one is made up without it.")
 	return cmd
 }
 
 // object is the hold that was asked for.
-func (h *holding) object(reason string, now time.Time) (*fleetflowv1alpha1.RolloutHold, error) {
-	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: h.name}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: reason}}
+func (h *holding) object(message string, now time.Time) (*fleetflowv1alpha1.RolloutHold, error) {
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: h.name}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: message}}
 	if h.name == "" {
 		hold.Name = "hold-" + rand.String(suffixLength)
 	}
@@ -65,7 +66,7 @@ func (h *holding) object(reason string, now time.Time) (*fleetflowv1alpha1.Rollo
 		return nil, cli.Usagef("--for %s is in the past: use a duration such as 2h", h.lasts)
 	}
 	if h.lasts > 0 {
-		hold.Spec.ExpiresAt = &metav1.Time{Time: now.Add(h.lasts).Truncate(time.Second)}
+		hold.Spec.ExpirationTime = &metav1.Time{Time: now.Add(h.lasts).Truncate(time.Second)}
 	}
 	if h.rollbacks {
 		hold.Spec.Rollbacks = fleetflowv1alpha1.RollbacksExempt
@@ -73,7 +74,7 @@ func (h *holding) object(reason string, now time.Time) (*fleetflowv1alpha1.Rollo
 	for flag, selector := range map[string]struct {
 		text string
 		into **metav1.LabelSelector
-	}{"--clusters": {h.clusters, &hold.Spec.ClusterSelector}, "--placements": {h.placements, &hold.Spec.PlacementSelector}} {
+	}{"--clusters": {h.clusters, &hold.Spec.ClusterSelector}, "--placements": {h.placements, &hold.Spec.PlacementSelector}, "--namespace-labels": {h.namespaces, &hold.Spec.NamespaceSelector}} {
 		if selector.text == "" {
 			continue
 		}
@@ -86,12 +87,12 @@ func (h *holding) object(reason string, now time.Time) (*fleetflowv1alpha1.Rollo
 	return hold, nil
 }
 
-func (h *holding) stopTheLine(ctx context.Context, reason string) error {
+func (h *holding) stopTheLine(ctx context.Context, message string) error {
 	c, err := h.connect()
 	if err != nil {
 		return err
 	}
-	hold, err := h.object(reason, time.Now())
+	hold, err := h.object(message, time.Now())
 	if err != nil {
 		return err
 	}
@@ -104,8 +105,8 @@ func (h *holding) stopTheLine(ctx context.Context, reason string) error {
 		}
 	}
 	until := "until kubectl fleet release " + hold.Name
-	if hold.Spec.ExpiresAt != nil {
-		until += ", or " + hold.Spec.ExpiresAt.UTC().Format(time.RFC3339)
+	if hold.Spec.ExpirationTime != nil {
+		until += ", or " + hold.Spec.ExpirationTime.UTC().Format(time.RFC3339)
 	}
 	h.Done(h.streams, "hold/%s stops the line for %s, %s", hold.Name, overview.HoldCover(&hold.Spec), until)
 	return nil
@@ -152,7 +153,7 @@ func (s *steering) release(ctx context.Context, name string) error {
 	if err != nil {
 		return explainHolds(err, "reading hold/"+name)
 	}
-	if err := s.Ask(s.streams, fmt.Sprintf("Release hold/%s (%s)? %d run(s) and %d placement(s) go on.", name, hold.Spec.Reason, hold.Status.HeldRuns, hold.Status.HeldPlacements)); err != nil {
+	if err := s.Ask(s.streams, fmt.Sprintf("Release hold/%s (%s)? %d run(s) and %d placement(s) go on.", name, hold.Spec.Message, hold.Status.HeldRuns, hold.Status.HeldPlacements)); err != nil {
 		return err
 	}
 	if err := s.keepReason(ctx, c, hold); err != nil {
@@ -200,7 +201,7 @@ func (o *getOptions) runHolds(ctx context.Context, names []string) error {
 		return nil
 	}
 	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Holds"}, {Name: "State"}, {Name: "Runs"}, {Name: "Placements"}, {Name: "In Flight"}, {Name: "Expires"}, {Name: "Reason"},
+		{Name: "Name"}, {Name: "Holds"}, {Name: "State"}, {Name: "Runs"}, {Name: "Placements"}, {Name: "In Flight"}, {Name: "Expires"}, {Name: "Message"},
 	}
 	rows := make([][]string, 0, len(shown))
 	for i := range shown {
@@ -225,6 +226,6 @@ func describeHold(hold *fleetflowv1alpha1.RolloutHold, now time.Time) []string {
 		expires = row.Expires.UTC().Format(time.RFC3339)
 	}
 	return []string{
-		row.Name, row.Covers, row.State, fmt.Sprint(row.HeldRuns), fmt.Sprint(row.HeldPlacements), fmt.Sprint(row.Flying), expires, row.Reason,
+		row.Name, row.Covers, row.State, fmt.Sprint(row.HeldRuns), fmt.Sprint(row.HeldPlacements), fmt.Sprint(row.Flying), expires, row.Message,
 	}
 }

@@ -16,14 +16,14 @@ func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 500, time.UTC)
 	all, err := (&holding{name: "incident"}).object("payments down", now)
 	require.NoError(t, err)
-	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}, all.Spec)
+	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}, all.Spec)
 	assert.Equal(t, "the whole fleet", overview.HoldCover(&all.Spec))
 
 	part, err := (&holding{lasts: 2 * time.Hour, clusters: "region in (west,east)", placements: "team=web", rollbacks: true}).object("storm", now)
 	require.NoError(t, err)
 	assert.Regexp(t, "^hold-[a-z0-9]{5}$", part.Name)
 	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{
-		Reason: "storm", Rollbacks: fleetflowv1alpha1.RollbacksExempt, ExpiresAt: &metav1.Time{Time: time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)},
+		Message: "storm", Rollbacks: fleetflowv1alpha1.RollbacksExempt, ExpirationTime: &metav1.Time{Time: time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)},
 		ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{}, MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "region", Operator: metav1.LabelSelectorOpIn, Values: []string{"east", "west"}},
 		}},
@@ -41,12 +41,12 @@ func TestAHoldIsRefusedThatSaysNothing(t *testing.T) {
 
 func TestTheTableOfHoldsTellsHowFarTheLineIsStopped(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}}
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}
 	hold.Status.HeldRuns, hold.Status.InFlight = 3, 2
 	assert.Equal(t, []string{"incident", "the whole fleet", "stopping", "3", "0", "2", "-", "payments down"}, describeHold(hold, now))
 	hold.Status.InFlight = 0
 	hold.Status.Conditions = []metav1.Condition{{Type: fleetflowv1alpha1.ConditionTypeQuiet, Status: metav1.ConditionTrue}}
 	assert.Equal(t, "quiet", describeHold(hold, now)[2])
-	hold.Spec.ExpiresAt = &metav1.Time{Time: now}
+	hold.Spec.ExpirationTime = &metav1.Time{Time: now}
 	assert.Equal(t, []string{"expired", "2026-11-22T12:00:00Z"}, []string{describeHold(hold, now)[2], describeHold(hold, now)[6]})
 }

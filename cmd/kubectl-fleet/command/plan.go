@@ -155,7 +155,7 @@ func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts pl
 		subject.Stage, subject.Windows = stage.Name, stage.Windows
 		gate, err := gateread.Read(ctx, c, c, gateread.ExemptionRule{}, subject)
 		if apierrors.IsForbidden(err) {
-			made.Notes = append(made.Notes, "when it may begin is not known: you may not read rollout holds and windows, the role hub-agent-viewer may")
+			made.Notes = append(made.Notes, "when it may begin is not known: you may not read rollout holds, windows and the namespace, the role hub-agent-viewer may")
 			return nil
 		}
 		if err != nil {

@@ -358,7 +358,7 @@ func bound(placement, cluster string) *placementv1beta1.ClusterResourceBinding {
 
 func TestAReasonIsKeptOnRecord(t *testing.T) {
 	run := soakingRun()
-	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "hold-uid"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}}
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "hold-uid"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}
 	c := newConsole(t, append(release(), run, hold)...)
 	reasonOn := func(object client.Object) string { return object.GetAnnotations()[placementv1beta1.ReasonAnnotation] }
 	for _, refused := range []string{"", " ", strings.Repeat("x", placementv1beta1.MaxReason+1)} {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/explain"
@@ -114,6 +115,12 @@ func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err 
 	}
 	if facts.Holds, facts.Windows, facts.Exemptions, err = reader.Gates(ctx); err != nil {
 		return err
+	}
+	if gateread.SelectsNamespaces(facts.Holds, facts.Windows) {
+		facts.NamespaceLabels, err = gateread.NamespaceLabels(ctx, c, facts.Placement.Namespace)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
 	}
 	if facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement); err != nil {
 		return err

@@ -182,14 +182,14 @@ func (o *windowsOptions) list(ctx context.Context) error {
 		cli.Printf(o.streams.ErrOut, "There are no rollout windows: rollouts start at any time.\n")
 		return nil
 	}
-	columns := []cli.Column{{Name: "Name"}, {Name: "Type"}, {Name: "Scope"}, {Name: "State"}, {Name: "Next Change"}, {Name: "In"}, {Name: "Matches"}, {Name: "Zone", Wide: true}, {Name: "Reason", Wide: true}}
+	columns := []cli.Column{{Name: "Name"}, {Name: "Type"}, {Name: "Scope"}, {Name: "State"}, {Name: "Next Change"}, {Name: "In"}, {Name: "Matches"}, {Name: "Zone", Wide: true}, {Name: "Message", Wide: true}}
 	var rows [][]string
 	for _, v := range views {
 		in := ""
 		if v.Changes != nil {
 			in = tree.Elapsed(v.Changes.Sub(now))
 		}
-		rows = append(rows, []string{v.Name, v.Type, v.Scope, v.State, withUTC(v.Changes), in, v.Matches, v.TimeZone, v.Reason})
+		rows = append(rows, []string{v.Name, v.Type, v.Scope, v.State, withUTC(v.Changes), in, v.Matches, v.TimeZone, v.Message})
 	}
 	return o.PrintTable(o.streams.Out, columns, rows)
 }
@@ -236,8 +236,8 @@ func (o *windowsOptions) show(windows []startgate.Window) error {
 // print prints one window and its openings.
 func (o *windowsOptions) print(v windowView, now time.Time) error {
 	cli.Printf(o.streams.Out, "%s: %s, scope %s, %s\n", v.Name, v.Type, v.Scope, v.TimeZone)
-	if v.Reason != "" {
-		cli.Printf(o.streams.Out, "%s\n", tree.Printable(v.Reason))
+	if v.Message != "" {
+		cli.Printf(o.streams.Out, "%s\n", tree.Printable(v.Message))
 	}
 	state := v.State
 	if v.Changes != nil {
@@ -314,14 +314,20 @@ func (o *windowsOptions) matches(ctx context.Context, windows []startgate.Window
 	if err != nil {
 		return nil, err
 	}
+	namespaces := map[string]map[string]string{}
+	if slices.ContainsFunc(windows, func(w startgate.Window) bool { return w.Spec.NamespaceSelector != nil }) {
+		if namespaces, err = reader.NamespaceLabels(ctx); err != nil {
+			return nil, err
+		}
+	}
 	texts := make([]string, len(windows))
 	for i := range windows {
-		texts[i] = matchesOf(&windows[i], members.Items, placements)
+		texts[i] = matchesOf(&windows[i], members.Items, placements, namespaces)
 	}
 	return texts, nil
 }
 
-func matchesOf(w *startgate.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement) string {
+func matchesOf(w *startgate.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement, namespaces map[string]map[string]string) string {
 	switch w.Spec.Scope {
 	case fleetflowv1alpha1.WindowStage:
 		if len(w.Spec.Stages) == 0 {
@@ -331,7 +337,7 @@ func matchesOf(w *startgate.Window, members []clusterv1beta1.MemberCluster, plac
 	case fleetflowv1alpha1.WindowPlacement:
 		n := 0
 		for _, placement := range placements {
-			if w.CoversPlacement(fleetflowv1alpha1.GateLabels(placement.Object)) {
+			if w.CoversPlacement(fleetflowv1alpha1.GateLabels(placement.Object), namespaces[placement.Namespace]) {
 				n++
 			}
 		}
@@ -352,7 +358,7 @@ type windowView struct {
 	Type     string        `json:"type"`
 	Scope    string        `json:"scope"`
 	TimeZone string        `json:"timeZone"`
-	Reason   string        `json:"reason,omitempty"`
+	Message  string        `json:"message,omitempty"`
 	State    string        `json:"state"`
 	Fault    string        `json:"fault,omitempty"`
 	Changes  *time.Time    `json:"changes,omitempty"`
@@ -368,7 +374,7 @@ type openingView struct {
 
 func viewOf(w *startgate.Window, now time.Time, in *time.Location) windowView {
 	v := windowView{
-		Name: w.Name, Type: string(w.Spec.Type), Scope: string(w.Spec.Scope), TimeZone: w.Spec.TimeZone, Reason: w.Spec.Reason, State: "closed",
+		Name: w.Name, Type: string(w.Spec.Type), Scope: string(w.Spec.Scope), TimeZone: w.Spec.TimeZone, Message: w.Spec.Message, State: "closed",
 	}
 	if w.IsOpen(now) {
 		v.State = "open"

@@ -32,6 +32,8 @@ type Facts struct {
 	// Works of the placement, if it divides replicas or takes values of the status along: members report in them how many pods no node
 	// takes, and what these values are.
 	Works []placementv1beta1.Work
+	// NamespaceLabels are those of the Namespace of the placement, as far as they may be read.
+	NamespaceLabels map[string]string
 	// Holds, Windows and Exemptions of the hub, as far as they may be read.
 	Holds      []fleetflowv1alpha1.RolloutHold
 	Windows    []fleetflowv1alpha1.RolloutWindow
@@ -263,6 +265,7 @@ func (a *Answer) noteGates(facts Facts) {
 		return
 	}
 	cluster, subject := startgate.Cluster{Name: a.Cluster, Labels: facts.Members[at].Labels}, startgate.SubjectOf(facts.Placement.Object)
+	subject.NamespaceLabels = facts.NamespaceLabels
 	start, word := fleetflowv1alpha1.StartFirstPlacements, "what is placed on it for the first time"
 	for _, binding := range facts.Bindings {
 		if binding.Spec.TargetCluster == a.Cluster && binding.Spec.ResourceSnapshotName != "" {
@@ -285,7 +288,7 @@ func (a *Answer) noteGates(facts Facts) {
 		return
 	}
 	for i := range subject.Exemptions {
-		if exemption := &subject.Exemptions[i]; facts.Now.Before(exemption.Spec.ExpiresAt.Time) {
+		if exemption := &subject.Exemptions[i]; facts.Now.Before(exemption.Spec.ExpirationTime.Time) {
 			a.Notes = append(a.Notes, fmt.Sprintf("%s begins in spite of %s: %s", word, closure.Title(), exemption.Record()))
 		}
 	}

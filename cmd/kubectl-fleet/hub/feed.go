@@ -43,7 +43,7 @@ func RunSources(run Run) []Source {
 		{"approval requests", scope.NewApprovalRequest(""), func() client.ObjectList { return scope.NewApprovalRequestList() }, inScope(scope, requests), false},
 		bindingSource(run.Placement()),
 		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, placed), true},
-	}, gateSources())
+	}, gateSources(), namespaceSources(run.Namespace))
 }
 
 // PlacementSources are what tells of a placement: itself, its bindings, the runs there are.
@@ -54,7 +54,7 @@ func PlacementSources(p Placement) []Source {
 		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, named), false},
 		bindingSource(p.Ref),
 		{"runs", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope), false},
-	}, gateSources())
+	}, gateSources(), namespaceSources(p.Namespace))
 }
 
 // FleetSources are all objects of some kinds; of placements and runs, with a namespace, only those in it.
@@ -93,6 +93,7 @@ func WholeSources(namespace string) []Source {
 	sources = append(sources,
 		Source{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil, false})
 	sources = append(sources, gateSources()...)
+	sources = append(sources, namespacesNamed(namespace))
 	sources = append(sources, bothScopes("bindings", namespace,
 		cluster.NewBinding(""), func() client.ObjectList { return cluster.NewBindingList() },
 		spaced.NewBinding(""), func() client.ObjectList { return spaced.NewBindingList() })...)

@@ -3,9 +3,13 @@ package hub
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -19,6 +23,27 @@ func gateSources() []Source {
 	}
 }
 
+// namespaceSources are the Namespace of a rollout, by whose labels holds and windows select; none for what is in no namespace.
+func namespaceSources(name string) []Source {
+	if name == "" {
+		return nil
+	}
+	return []Source{namespacesNamed(name)}
+}
+
+// namespacesNamed are the Namespace of a name, or all without one, and no more of them than the metadata.
+func namespacesNamed(name string) Source {
+	source := Source{"namespaces", gateread.Namespace(""), func() client.ObjectList {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+		return list
+	}, nil, true}
+	if name != "" {
+		source.options = []client.ListOption{client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)}}
+	}
+	return source
+}
+
 // Gates reads the holds, windows and exemptions of the hub; of a kind that may not be read there are none.
 func (r Reader) Gates(ctx context.Context) ([]fleetflowv1alpha1.RolloutHold, []fleetflowv1alpha1.RolloutWindow, []fleetflowv1alpha1.RolloutExemption, error) {
 	var holds fleetflowv1alpha1.RolloutHoldList
@@ -30,4 +55,14 @@ func (r Reader) Gates(ctx context.Context) ([]fleetflowv1alpha1.RolloutHold, []f
 		}
 	}
 	return holds.Items, windows.Items, exemptions.Items, nil
+}
+
+// NamespaceLabels reads the labels of the Namespaces, by name; of what may not be read there are none.
+func (r Reader) NamespaceLabels(ctx context.Context) (map[string]map[string]string, error) {
+	objects, err := r.Load(ctx, []Source{namespacesNamed("")})
+	labels := map[string]map[string]string{}
+	for _, namespace := range objects {
+		labels[namespace.GetName()] = namespace.GetLabels()
+	}
+	return labels, err
 }

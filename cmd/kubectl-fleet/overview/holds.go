@@ -11,7 +11,7 @@ import (
 
 // Hold is a row about a hold of the line.
 type Hold struct {
-	Name, Covers, State, Reason      string
+	Name, Covers, State, Message     string
 	HeldRuns, HeldPlacements, Flying int32
 	// Expires is zero if the hold does not end by itself.
 	Expires time.Time
@@ -27,7 +27,7 @@ const (
 // HoldOf sums a hold up.
 func HoldOf(hold *fleetflowv1alpha1.RolloutHold, now time.Time) Hold {
 	row := Hold{
-		Name: hold.Name, Covers: HoldCover(&hold.Spec), State: HoldStopping, Reason: hold.Spec.Reason,
+		Name: hold.Name, Covers: HoldCover(&hold.Spec), State: HoldStopping, Message: hold.Spec.Message,
 		HeldRuns: hold.Status.HeldRuns, HeldPlacements: hold.Status.HeldPlacements, Flying: hold.Status.InFlight,
 	}
 	if meta.IsStatusConditionTrue(hold.Status.Conditions, fleetflowv1alpha1.ConditionTypeQuiet) {
@@ -36,8 +36,8 @@ func HoldOf(hold *fleetflowv1alpha1.RolloutHold, now time.Time) Hold {
 	if !hold.IsInForce(now) {
 		row.State = HoldExpired
 	}
-	if hold.Spec.ExpiresAt != nil {
-		row.Expires = hold.Spec.ExpiresAt.Time
+	if hold.Spec.ExpirationTime != nil {
+		row.Expires = hold.Spec.ExpirationTime.Time
 	}
 	return row
 }
@@ -47,6 +47,9 @@ func HoldCover(spec *fleetflowv1alpha1.RolloutHoldSpec) string {
 	cover := "the whole fleet"
 	if spec.ClusterSelector != nil {
 		cover = "clusters " + metav1.FormatLabelSelector(spec.ClusterSelector)
+	}
+	if spec.NamespaceSelector != nil {
+		cover += ", namespaces " + metav1.FormatLabelSelector(spec.NamespaceSelector)
 	}
 	if spec.PlacementSelector != nil {
 		cover += ", placements " + metav1.FormatLabelSelector(spec.PlacementSelector)

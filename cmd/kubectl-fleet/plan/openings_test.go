@@ -53,7 +53,7 @@ func TestAPlanTellsWhenItsWavesOpen(t *testing.T) {
 
 	p = made()
 	storm := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{
-		Reason: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}},
+		Message: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}},
 	}}
 	p.AddOpenings(gates(storm), map[string]map[string]string{"c": {"region": "west"}}, noon)
 	assert.Equal(t, []Opening{{Wave: 1, Cluster: "c", For: "hold storm (r)"}}, p.Stages[1].Openings, "time alone opens it never")
@@ -65,7 +65,7 @@ func TestAPlanOfAStrategyThatSkipsClosedClustersWaitsForTheLastOfThem(t *testing
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	expires := metav1.NewTime(now.Add(time.Hour))
 	storm := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{
-		Reason: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}, ExpiresAt: &expires,
+		Message: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}, ExpirationTime: &expires,
 	}}
 	p := Plan{Stages: []Stage{{Name: "all", SkipsClosed: true, Windows: []string{"nights"}, Waves: [][]Cluster{{{Name: "a"}}, {{Name: "b"}}, {{Name: "c"}}}}}}
 	p.AddOpenings(func(Stage) *startgate.Gate {

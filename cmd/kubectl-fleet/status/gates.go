@@ -36,6 +36,16 @@ type Gates struct {
 	Exemptions []fleetflowv1alpha1.RolloutExemption
 	// Now is the instant.
 	Now time.Time
+	// namespaces are the labels of those Namespaces that may be read, by name.
+	namespaces map[string]map[string]string
+}
+
+// NoteNamespace notes the labels of a Namespace, by which holds and windows select.
+func (g *Gates) NoteNamespace(namespace *metav1.PartialObjectMetadata) {
+	if g.namespaces == nil {
+		g.namespaces = map[string]map[string]string{}
+	}
+	g.namespaces[namespace.Name] = namespace.Labels
 }
 
 // Sort brings what is told into an order.
@@ -79,6 +89,9 @@ func (g Gates) Nodes(subjects []startgate.Subject) []tree.Node {
 	if len(subjects) == 0 {
 		return nil
 	}
+	for i := range subjects {
+		subjects[i].NamespaceLabels = g.namespaces[subjects[i].Namespace]
+	}
 	var nodes []tree.Node
 	for i := range g.Holds {
 		hold := &g.Holds[i]
@@ -89,7 +102,7 @@ func (g Gates) Nodes(subjects []startgate.Subject) []tree.Node {
 	nodes = append(nodes, g.windowsOf(subjects)...)
 	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, exemption := range startgate.ExemptionsOf(g.Exemptions, subjects[0], false) {
-		if g.Now.Before(exemption.Spec.ExpiresAt.Time) {
+		if g.Now.Before(exemption.Spec.ExpirationTime.Time) {
 			nodes = append(nodes, g.exemptionNode(&exemption))
 		}
 	}
@@ -108,9 +121,12 @@ func (g Gates) holdNode(hold *fleetflowv1alpha1.RolloutHold) tree.Node {
 	if expires := hold.Expires(); !expires.IsZero() {
 		until = g.instant(expires)
 	}
-	detail := fmt.Sprintf("nothing starts until %s: %s", until, hold.Spec.Reason)
+	detail := fmt.Sprintf("nothing starts until %s: %s", until, hold.Spec.Message)
 	if clusters := hold.Spec.ClusterSelector; clusters != nil {
 		detail += "; for clusters " + metav1.FormatLabelSelector(clusters)
+	}
+	if namespaces := hold.Spec.NamespaceSelector; namespaces != nil {
+		detail += "; for namespaces " + metav1.FormatLabelSelector(namespaces)
 	}
 	return tree.Node{Kind: KindHold, Name: "hold " + hold.Name, State: updaterun.PhaseWaiting, Detail: detail}
 }
@@ -179,8 +195,8 @@ func (g Gates) windowNode(w *startgate.Window, stages []string) tree.Node {
 	default:
 		node.Detail = "closed until " + g.instant(changes)
 	}
-	if w.Spec.Reason != "" {
-		node.Detail += ": " + w.Spec.Reason
+	if w.Spec.Message != "" {
+		node.Detail += ": " + w.Spec.Message
 	}
 	switch {
 	case w.Spec.Scope == fleetflowv1alpha1.WindowStage && len(stages) == 0:
@@ -195,7 +211,7 @@ func (g Gates) windowNode(w *startgate.Window, stages []string) tree.Node {
 
 func (g Gates) exemptionNode(exemption *fleetflowv1alpha1.RolloutExemption) tree.Node {
 	by, _ := exemption.MadeBy()
-	detail := fmt.Sprintf("in spite of %s until %s, by %s: %s", exemption.Spec.FromText(), g.instant(exemption.Spec.ExpiresAt.Time), by, exemption.Spec.Reason)
+	detail := fmt.Sprintf("in spite of %s until %s, by %s: %s", exemption.Spec.FromText(), g.instant(exemption.Spec.ExpirationTime.Time), by, exemption.Spec.Message)
 	if exemption.Spec.Ticket != "" {
 		detail += " (" + exemption.Spec.Ticket + ")"
 	}

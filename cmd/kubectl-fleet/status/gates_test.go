@@ -30,7 +30,7 @@ func exemption(name, run string, from fleetflowv1alpha1.ExemptFrom, until time.D
 	e := fleetflowv1alpha1.RolloutExemption{ObjectMeta: named(name)}
 	e.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: "jane"}
 	e.Spec = fleetflowv1alpha1.RolloutExemptionSpec{
-		Run: run, From: []fleetflowv1alpha1.ExemptFrom{from}, Reason: "CVE-2026-1", Ticket: "INC-9", ExpiresAt: metav1.NewTime(monday.Add(until)),
+		Run: run, From: []fleetflowv1alpha1.ExemptFrom{from}, Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: metav1.NewTime(monday.Add(until)),
 	}
 	return e
 }
@@ -39,18 +39,18 @@ func gatesOf(t *testing.T) Gates {
 	t.Helper()
 	const week = "weekly: [{days: [Mon, Tue, Wed, Thu, Fri, Sat, Sun], start: "
 	storm := fleetflowv1alpha1.RolloutHold{ObjectMeta: named("storm"), Spec: fleetflowv1alpha1.RolloutHoldSpec{
-		Reason: "storm in the west", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}},
+		Message: "storm in the west", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}},
 	}}
 	over, other := *storm.DeepCopy(), *storm.DeepCopy()
-	over.Name, over.Spec.ExpiresAt = "over", &metav1.Time{Time: monday.Add(-time.Hour)}
+	over.Name, over.Spec.ExpirationTime = "over", &metav1.Time{Time: monday.Add(-time.Hour)}
 	other.Name, other.Spec.PlacementSelector = "other", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
 	return Gates{
 		Now: monday, Holds: []fleetflowv1alpha1.RolloutHold{storm, over, other},
 		Windows: []fleetflowv1alpha1.RolloutWindow{
 			windowOf(t, "days", "{type: Allow, scope: Fleet, timeZone: UTC, "+week+`"08:00", end: "18:00"}]}`),
-			windowOf(t, "freeze", `{type: Deny, scope: Fleet, timeZone: UTC, reason: the year ends, dates: [{start: "2026-12-18T00:00", end: "2027-01-05T00:00"}]}`),
+			windowOf(t, "freeze", `{type: Deny, scope: Fleet, timeZone: UTC, message: the year ends, dates: [{start: "2026-12-18T00:00", end: "2027-01-05T00:00"}]}`),
 			windowOf(t, "invalid", `{type: Allow, scope: Stage, stages: [prod], timeZone: Europe/Nowhere, `+week+`"22:00", end: "06:00"}]}`),
-			windowOf(t, "nights", "{type: Allow, scope: Stage, timeZone: Europe/Berlin, reason: CAB-17, "+week+`"22:00", end: "06:00"}]}`),
+			windowOf(t, "nights", "{type: Allow, scope: Stage, timeZone: Europe/Berlin, message: CAB-17, "+week+`"22:00", end: "06:00"}]}`),
 			windowOf(t, "other", "{type: Deny, scope: Stage, stages: [other], timeZone: UTC, "+week+`"00:00", end: "24:00"}]}`),
 			windowOf(t, "sale", `{type: Deny, scope: Fleet, timeZone: UTC, dates: [{start: "2026-11-27T00:00", end: "2026-11-28T00:00"}]}`),
 			windowOf(t, "west", "{type: Deny, scope: Cluster, clusterSelector: {matchLabels: {region: west}}, timeZone: UTC, dates: [{start: \"2026-11-23T00:00\", end: \"2026-11-24T00:00\"}]}"),

@@ -56,6 +56,8 @@ func Sort(objects []client.Object) Facts {
 			facts.addBinding(hub.BindingOf(o))
 		case placementv1beta1.ApprovalRequestObject:
 			facts.Approvals[o.GetName()] = hub.ApprovalOf(o)
+		case *metav1.PartialObjectMetadata:
+			facts.Gates.NoteNamespace(o)
 		case *fleetflowv1alpha1.RolloutHold:
 			facts.Gates.Holds = append(facts.Gates.Holds, *o)
 		case *fleetflowv1alpha1.RolloutWindow:

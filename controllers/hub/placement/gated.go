@@ -167,6 +167,22 @@ func (r *Reconciler) requestHeld(ctx context.Context, _ client.Object) []reconci
 	return requests
 }
 
+// requestOfNamespace requests the placements of a Namespace, by whose labels holds and windows select.
+func (r *Reconciler) requestOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	if !r.scope.Namespaced() {
+		return nil
+	}
+	placements := r.scope.NewPlacementList()
+	if err := r.client.List(ctx, placements, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache always answers once it has started
+	}
+	var requests []reconcile.Request
+	for _, placement := range placements.Objects() {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
+	}
+	return requests
+}
+
 // requestExempt requests the placement that an exemption is for.
 func (r *Reconciler) requestExempt(_ context.Context, object client.Object) []reconcile.Request {
 	exemption, is := object.(*fleetflowv1alpha1.RolloutExemption)

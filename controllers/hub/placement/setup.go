@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -54,6 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		for _, closes := range []client.Object{&fleetflowv1alpha1.RolloutHold{}, &fleetflowv1alpha1.RolloutWindow{}} {
 			controllers.Watches(closes, handler.EnqueueRequestsFromMapFunc(r.requestHeld), builder.WithPredicates(onGateChanged()))
 		}
+		controllers.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestOfNamespace), builder.WithPredicates(onLabelsChanged()))
 	}
 	if exempt, err := gateread.ExemptionsServed(mgr.GetRESTMapper()); err != nil {
 		return err

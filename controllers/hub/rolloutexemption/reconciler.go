@@ -63,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		r.tell(exemption, target, before, status)
 	}
-	if left := exemption.Spec.ExpiresAt.Sub(now); left > 0 {
+	if left := exemption.Spec.ExpirationTime.Sub(now); left > 0 {
 		return ctrl.Result{RequeueAfter: max(left, time.Millisecond)}, nil
 	}
 	return ctrl.Result{}, nil

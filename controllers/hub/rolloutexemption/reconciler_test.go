@@ -40,7 +40,7 @@ func newLooker(t *testing.T, change func(*fleetflowv1alpha1.RolloutExemption)) *
 		},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
 			Run: "web-17", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromWindow}},
-			Reason: "CVE-2026-1", Ticket: "INC-9", ExpiresAt: metav1.NewTime(noon.Add(2 * time.Hour)),
+			Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: metav1.NewTime(noon.Add(2 * time.Hour)),
 		},
 	}
 	if change != nil {
@@ -131,7 +131,7 @@ func TestWhyAnExemptionDoesNotCount(t *testing.T) {
 	assert.Equal(t, "False NoSuchTarget", effective, "it counts where the chart says that it may")
 
 	l = newLooker(t, func(e *fleetflowv1alpha1.RolloutExemption) {
-		e.Spec.ExpiresAt = metav1.NewTime(noon.Add(25 * time.Hour))
+		e.Spec.ExpirationTime = metav1.NewTime(noon.Add(25 * time.Hour))
 	})
 	effective, _, _ = l.look()
 	assert.Equal(t, "False ExemptionTooLong", effective)

@@ -17,7 +17,7 @@ func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bo
 	}
 	flaw, why := e.Flaw(onlyVerified)
 	switch {
-	case !now.Time.Before(e.Spec.ExpiresAt.Time):
+	case !now.Time.Before(e.Spec.ExpirationTime.Time):
 		effective.Reason, effective.Message = fleetflowv1alpha1.ReasonExemptionExpired, "The exemption has expired and is kept for the record"
 	case flaw != "":
 		effective.Reason, effective.Message = flaw, why

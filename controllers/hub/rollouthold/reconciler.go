@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,7 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if placementv1beta1.IsDeleting(hold) {
 		return ctrl.Result{}, nil
 	}
-	seen, err := r.readFleet(ctx)
+	seen, err := r.readFleet(ctx, hold)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -67,9 +68,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// readFleet reads what is under way from the cache.
-func (r *Reconciler) readFleet(ctx context.Context) (fleet, error) {
-	seen := fleet{labels: map[string]map[string]string{}}
+// readFleet reads what is under way, as far as a hold asks for it, from the cache.
+func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.RolloutHold) (fleet, error) {
+	seen := fleet{labels: map[string]map[string]string{}, namespaces: map[string]map[string]string{}}
 	var members clusterv1beta1.MemberClusterList
 	if err := r.client.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		return seen, fmt.Errorf("listing the member clusters: %w", err)
@@ -88,6 +89,17 @@ func (r *Reconciler) readFleet(ctx context.Context) (fleet, error) {
 		seen.bindings = slices.Concat(seen.bindings, bindings.Objects())
 		seen.runs = slices.Concat(seen.runs, runs.Objects())
 	}
+	if hold.Spec.NamespaceSelector == nil {
+		return seen, nil
+	}
+	var namespaces metav1.PartialObjectMetadataList
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := r.client.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return seen, fmt.Errorf("listing the namespaces: %w", err)
+	}
+	for i := range namespaces.Items {
+		seen.namespaces[namespaces.Items[i].Name] = namespaces.Items[i].Labels
+	}
 	return seen, nil
 }
 
@@ -104,7 +116,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			controllers.Watches(object, r.afterwards())
 		}
 	}
-	return controllers.Complete(r)
+	return controllers.WatchesMetadata(&corev1.Namespace{}, r.afterwards(), builder.WithPredicates(predicate.LabelChangedPredicate{})).Complete(r)
 }
 
 // afterwards looks at every hold some time after a change of the fleet. Without holds it does nothing.

@@ -15,7 +15,9 @@ import (
 // fleet is what the status of holds is computed from. The objects belong to the cache and must not be changed.
 type fleet struct {
 	// labels are those of the member clusters, by name.
-	labels     map[string]map[string]string
+	labels map[string]map[string]string
+	// namespaces are the labels of the Namespaces of placements, by name.
+	namespaces map[string]map[string]string
 	placements []placementv1beta1.PlacementObject
 	bindings   []placementv1beta1.BindingObject
 	runs       []placementv1beta1.UpdateRunObject
@@ -29,7 +31,7 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f fleet, now metav1.Time) fle
 	status, conditions := fleetflowv1alpha1.RolloutHoldStatus{}, []metav1.Condition{}
 	if !hold.IsInForce(now.Time) {
 		conditions = append(conditions, condition(fleetflowv1alpha1.ConditionTypeEffective, metav1.ConditionFalse, fleetflowv1alpha1.ReasonHoldExpired,
-			"The hold has expired and holds nothing: delete it, or set another spec.expiresAt"))
+			"The hold has expired and holds nothing: delete it, or set another spec.expirationTime"))
 		status.Conditions = placementv1beta1.KeepTransitionTimes(hold.Status.Conditions, conditions, now)
 		return status
 	}
@@ -65,7 +67,7 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f fleet, now metav1.Time) fle
 func (f fleet) coveredPlacements(hold *fleetflowv1alpha1.RolloutHold) map[string]placementv1beta1.PlacementObject {
 	covered := map[string]placementv1beta1.PlacementObject{}
 	for _, placement := range f.placements {
-		if hold.CoversPlacement(fleetflowv1alpha1.GateLabels(placement)) {
+		if hold.CoversPlacement(fleetflowv1alpha1.GateLabels(placement), f.namespaces[placement.GetNamespace()]) {
 			covered[placementv1beta1.ScopeOf(placement).String()+placement.GetName()] = placement
 		}
 	}

@@ -54,8 +54,8 @@ func TestTheStatusOfAHoldCountsWhatWaitsAndWhatIsUnderWay(t *testing.T) {
 		"the west, where nothing is under way":    {fleetflowv1alpha1.RolloutHoldSpec{ClusterSelector: in("west")}, 1, 1, 0, []string{"HoldInForce", "NothingInFlight"}},
 		"the east, where nothing waits":           {fleetflowv1alpha1.RolloutHoldSpec{ClusterSelector: in("east")}, 0, 0, 1, []string{"HoldInForce", "ChangesInFlight"}},
 		"placements that there are not":           {fleetflowv1alpha1.RolloutHoldSpec{PlacementSelector: in("west")}, 0, 0, 0, []string{"HoldInForce", "NothingInFlight"}},
-		"one that has expired counts nothing":     {fleetflowv1alpha1.RolloutHoldSpec{ExpiresAt: &now}, 0, 0, 0, []string{"HoldExpired"}},
-		"one that expires later is still a hold":  {fleetflowv1alpha1.RolloutHoldSpec{ExpiresAt: &metav1.Time{Time: now.Add(time.Second)}}, 1, 1, 1, []string{"HoldInForce", "ChangesInFlight"}},
+		"one that has expired counts nothing":     {fleetflowv1alpha1.RolloutHoldSpec{ExpirationTime: &now}, 0, 0, 0, []string{"HoldExpired"}},
+		"one that expires later is still a hold":  {fleetflowv1alpha1.RolloutHoldSpec{ExpirationTime: &metav1.Time{Time: now.Add(time.Second)}}, 1, 1, 1, []string{"HoldInForce", "ChangesInFlight"}},
 		"the run is no rollback, so it must wait": {fleetflowv1alpha1.RolloutHoldSpec{Rollbacks: fleetflowv1alpha1.RollbacksExempt}, 1, 1, 1, []string{"HoldInForce", "ChangesInFlight"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -2,7 +2,9 @@ package stagedupdate
 
 import (
 	"context"
+	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +44,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	}
 	if served {
 		controllers.Watches(&fleetflowv1alpha1.RolloutHold{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onHoldEnding())).
-			Watches(&fleetflowv1alpha1.RolloutWindow{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onHoldEnding()))
+			Watches(&fleetflowv1alpha1.RolloutWindow{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onHoldEnding())).
+			WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onOtherLabels()))
 	}
 	exempt, err := gateread.ExemptionsServed(mgr.GetRESTMapper())
 	if err != nil {
@@ -74,6 +77,15 @@ func onHoldEnding() predicate.Predicate {
 	return predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+}
+
+// onOtherLabels passes Namespaces that get other labels, by which holds and windows select.
+func onOtherLabels() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 // requestRunsOfHold requests every run that is under way: that it is held may not be in the cache yet.
