@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/cmd/version"
+	"github.com/fleetflow/fleetflow/controllers/joining"
 	"github.com/fleetflow/fleetflow/controllers/member"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
@@ -64,15 +65,15 @@ func run(args []string) error {
 	if err := addHealth(mgr, hub); err != nil {
 		return err
 	}
-	measured := work.NewMetrics()
-	metrics.Registry.MustRegister(measured.Collectors()...)
+	measured, joins := work.NewMetrics(), joining.NewCounters()
+	metrics.Registry.MustRegister(append(measured.Collectors(), joins.Collectors()...)...)
 	tracer, flush, err := o.Traces.Start(ctx, "member-agent", logger, attribute.String("fleet.cluster", o.cluster))
 	if err != nil {
 		return err
 	}
 	defer flush()
 	if err := member.Setup(mgr, member.Options{
-		Name: o.cluster, Version: version.Number(), Hub: hub, TokenStore: tokens, Pruning: o.pruning, Veto: o.veto, Provider: o.provider, Namespaces: o.namespaces, Metrics: measured, Tracer: tracer,
+		Name: o.cluster, Version: version.Number(), Hub: hub, TokenStore: tokens, Pruning: o.pruning, Veto: o.veto, Provider: o.provider, Namespaces: o.namespaces, Metrics: measured, Joins: joins, Tracer: tracer,
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}

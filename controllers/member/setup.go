@@ -28,6 +28,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/informer"
+	"github.com/fleetflow/fleetflow/controllers/joining"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
@@ -86,8 +87,9 @@ type Options struct {
 	Provider propertyprovider.PropertyProvider
 	// Namespaces has the member report its namespaces.
 	Namespaces bool
-	// Metrics are optional.
+	// Metrics and Joins are optional.
 	Metrics *work.Metrics
+	Joins   *joining.Counters
 	// Tracer makes spans of passes over Works that the hub has written in a trace. It is optional.
 	Tracer trace.Tracer
 }
@@ -114,7 +116,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	members := membership.NewReconciler(name, hub.GetClient(), surveyor, clock.RealClock{})
-	members.Applier = works
+	members.Applier, members.Joins = works, o.Joins
 	surveyor.Namespaces, members.WatchNamespaces, surveyor.AgentVersion = o.Namespaces, o.Namespaces, o.Version
 	works.Removed, admission.LetIn, members.Unwatched = members.Wake, members.Wake, admission.Refused
 	issue, err := hubtoken.IssuerAt(o.Hub)

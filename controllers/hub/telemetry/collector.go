@@ -144,7 +144,7 @@ func (c *Collector) collectEvictions(ctx context.Context, metrics chan<- prometh
 	for i := range evictions.Items {
 		e := &evictions.Items[i]
 		outcome, at := outcomeOf(e)
-		metrics <- newGauge(evictionComplete, unixSeconds(at), e.Name, yesNo(outcome != ""), yesNo(outcome != evictionInvalid))
+		metrics <- newGauge(evictionComplete, unixSeconds(at), e.Name, yesNo(outcome != ""), validity(outcome))
 	}
 	return nil
 }

@@ -55,23 +55,28 @@ func conditionsOf(spec *placementv1beta1.PlacementSpec) []string {
 	return append(conditions, placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable)
 }
 
-// Values of the label failureType. A run never fails for reasons of the hub's own: those are tried again without end.
+// Values of the label failureType. A run never fails for reasons of the hub's own, which are tried again without end; what is stuck is
+// counted as internal, as KubeFleet does.
 const (
-	failureNone = "none"
-	failureUser = "user_error"
+	failureNone     = "none"
+	failureUser     = "user_error"
+	failureInternal = "internal_error"
 )
 
-// currentStateOfRun is the condition of a run that says most of it, and what kind of failure it is.
+// currentStateOfRun is the condition of a run's generation that says most of it, and what kind of failure it is.
 func currentStateOfRun(run placementv1beta1.UpdateRunObject) (currentState, string) {
 	for _, name := range []string{
 		placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ConditionTypeProgressing, placementv1beta1.ConditionTypeInitialized,
 	} {
 		c := meta.FindStatusCondition(run.GetConditions(), name)
-		if c == nil {
+		if c == nil || c.ObservedGeneration != run.GetGeneration() {
 			continue
 		}
 		failure := failureNone
-		if c.Status == metav1.ConditionFalse && name != placementv1beta1.ConditionTypeProgressing {
+		switch {
+		case c.Reason == placementv1beta1.ReasonUpdateRunStuck:
+			failure = failureInternal
+		case c.Status == metav1.ConditionFalse && name != placementv1beta1.ConditionTypeProgressing:
 			failure = failureUser
 		}
 		return currentState{condition: name, status: string(c.Status), reason: c.Reason, since: c.LastTransitionTime.Time}, failure
@@ -88,6 +93,17 @@ const (
 	evictionBlocked  = "blocked"
 	evictionInvalid  = "invalid"
 )
+
+// validity is the value of the label isValid: it is known only when an eviction is over.
+func validity(outcome string) string {
+	switch outcome {
+	case "":
+		return "unknown"
+	case evictionInvalid:
+		return yesNo(false)
+	}
+	return yesNo(true)
+}
 
 // outcomeOf is how an eviction ended; the time is that of its last condition.
 func outcomeOf(e *placementv1beta1.ClusterResourcePlacementEviction) (outcome string, at time.Time) {

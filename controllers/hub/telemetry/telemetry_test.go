@@ -75,6 +75,22 @@ func lines(t *testing.T, name string, collectors ...prometheus.Collector) []stri
 	return found
 }
 
+// sampleCount is how many observations a histogram has.
+func sampleCount(t *testing.T, c prometheus.Collector) int {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	count := 0
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			count += int(m.GetHistogram().GetSampleCount()) //nolint:gosec // a handful
+		}
+	}
+	return count
+}
+
 func TestAPlacementStandsAtItsFirstConditionThatIsNotTrue(t *testing.T) {
 	const name = "fleet_workload_placement_status_last_timestamp_seconds"
 	all := func(last metav1.ConditionStatus) []metav1.Condition {
@@ -120,7 +136,7 @@ func TestAPlacementStandsAtItsFirstConditionThatIsNotTrue(t *testing.T) {
 
 // run is a run whose stage canary has two clusters and every kind of task.
 func run(change func(*placementv1beta1.StageUpdatingStatus)) *placementv1beta1.ClusterStagedUpdateRun {
-	r := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "uid", CreationTimestamp: at(0)}}
+	r := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "uid", Generation: 1, CreationTimestamp: at(0)}}
 	stage := placementv1beta1.StageUpdatingStatus{
 		StageName: "canary",
 		Clusters:  []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "one"}, {ClusterName: "two"}},
@@ -202,12 +218,13 @@ func TestARunStandsAtTheConditionThatSaysMost(t *testing.T) {
 		state      placementv1beta1.UpdateRunState
 		want       string
 	}{
-		"a new one":              {nil, "", "condition=Initialized failureType=none name=r namespace= reason=Unknown state=Run status=Unknown 1000"},
-		"one that cannot begin":  {[]metav1.Condition{condition("Initialized", no, "Failed", 2, 1)}, "", "condition=Initialized failureType=user_error name=r namespace= reason=Failed state=Run status=False 1002"},
-		"one that is stuck":      {[]metav1.Condition{initialized, condition("Progressing", no, "Stuck", 3, 1)}, "", "condition=Progressing failureType=none name=r namespace= reason=Stuck state=Run status=False 1003"},
-		"one that is stopped":    {[]metav1.Condition{initialized, condition("Progressing", no, "Stopped", 3, 1)}, placementv1beta1.StateStop, "condition=Progressing failureType=none name=r namespace= reason=Stopped state=Stop status=False 1003"},
-		"one that has failed":    {[]metav1.Condition{initialized, condition("Succeeded", no, "Failed", 4, 1)}, "", "condition=Succeeded failureType=user_error name=r namespace= reason=Failed state=Run status=False 1004"},
-		"one that has succeeded": {[]metav1.Condition{initialized, condition("Succeeded", yes, "Done", 4, 1)}, "", "condition=Succeeded failureType=none name=r namespace= reason=Done state=Run status=True 1004"},
+		"a new one":             {nil, "", "condition=Initialized failureType=none name=r namespace= reason=Unknown state=Run status=Unknown 1000"},
+		"one that cannot begin": {[]metav1.Condition{condition("Initialized", no, "Failed", 2, 1)}, "", "condition=Initialized failureType=user_error name=r namespace= reason=Failed state=Run status=False 1002"},
+		"one that is stuck":     {[]metav1.Condition{initialized, condition("Progressing", no, "UpdateRunStuck", 3, 1)}, "", "condition=Progressing failureType=internal_error name=r namespace= reason=UpdateRunStuck state=Run status=False 1003"},
+		"one that is stopped":   {[]metav1.Condition{initialized, condition("Progressing", no, "Stopped", 3, 1)}, placementv1beta1.StateStop, "condition=Progressing failureType=none name=r namespace= reason=Stopped state=Stop status=False 1003"},
+		"one that has failed":   {[]metav1.Condition{initialized, condition("Succeeded", no, "Failed", 4, 1)}, "", "condition=Succeeded failureType=user_error name=r namespace= reason=Failed state=Run status=False 1004"},
+		"what is of an earlier generation counts for nothing": {[]metav1.Condition{initialized, condition("Progressing", no, "UpdateRunStuck", 3, 0)}, "", "condition=Initialized failureType=none name=r namespace= reason=Initialized state=Run status=True 1001"},
+		"one that has succeeded":                              {[]metav1.Condition{initialized, condition("Succeeded", yes, "Done", 4, 1)}, "", "condition=Succeeded failureType=none name=r namespace= reason=Done state=Run status=True 1004"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := run(func(*placementv1beta1.StageUpdatingStatus) {})
@@ -231,7 +248,10 @@ func TestTheEndsOfARunsPartsAreObservedOnce(t *testing.T) {
 	assert.Equal(t, []string{"name=r namespace= taskType=afterStage 18", "name=r namespace= taskType=beforeStage 60"},
 		lines(t, "fleet_workload_update_run_approval_request_latency_seconds", w.approvals))
 	assert.Equal(t, []string{"name=r namespace= 8"},
-		lines(t, "fleet_workload_update_run_stage_cluster_updating_duration_seconds", w.clusters), "3 s and 5 s")
+		lines(t, "fleet_workload_update_run_stage_cluster_updating_duration_seconds", w.updates), "once, from 71 to 79")
+	assert.Equal(t, []string{"stage=canary 8"}, lines(t, "fleetflow_update_run_cluster_duration_seconds", w.clusters), "3 s and 5 s")
+	assert.Equal(t, 1, sampleCount(t, w.updates))
+	assert.Equal(t, 2, sampleCount(t, w.clusters))
 	assert.Equal(t, []string{"stage=canary 27"}, lines(t, "fleetflow_update_run_stage_duration_seconds", w.stages))
 
 	again := run(done)
@@ -239,7 +259,7 @@ func TestTheEndsOfARunsPartsAreObservedOnce(t *testing.T) {
 	w.runChanged(steps[0], again)
 	assert.Equal(t, []string{"stage=canary 27"}, lines(t, "fleetflow_update_run_stage_duration_seconds", w.stages), "not of a new run of the same name")
 	w.runGone(steps[0])
-	assert.Zero(t, testutil.CollectAndCount(w.approvals)+testutil.CollectAndCount(w.clusters), "a run that is gone leaves no series")
+	assert.Zero(t, testutil.CollectAndCount(w.approvals)+testutil.CollectAndCount(w.updates), "a run that is gone leaves no series")
 }
 
 func TestEvictionsTellHowTheyEnded(t *testing.T) {
@@ -253,8 +273,8 @@ func TestEvictionsTellHowTheyEnded(t *testing.T) {
 		conditions    []metav1.Condition
 		want, counted string
 	}{
-		"a new one":               {nil, "isCompleted=false isValid=true name=e 1000", ""},
-		"one that is to be done":  {[]metav1.Condition{valid}, "isCompleted=false isValid=true name=e 1000", ""},
+		"a new one":               {nil, "isCompleted=false isValid=unknown name=e 1000", ""},
+		"one that is to be done":  {[]metav1.Condition{valid}, "isCompleted=false isValid=unknown name=e 1000", ""},
 		"one that was executed":   {[]metav1.Condition{valid, condition("Executed", yes, "", 5, 1)}, "isCompleted=true isValid=true name=e 1005", "outcome=executed 1"},
 		"one that was blocked":    {[]metav1.Condition{valid, condition("Executed", no, "", 6, 1)}, "isCompleted=true isValid=true name=e 1006", "outcome=blocked 1"},
 		"one that cannot be done": {[]metav1.Condition{condition("Valid", no, "", 7, 1)}, "isCompleted=true isValid=false name=e 1007", "outcome=invalid 1"},
@@ -297,6 +317,23 @@ func TestMembersAreCountedAndTellWhenTheyWereHeardOf(t *testing.T) {
 	assert.Equal(t, []string{"healthy=False joined=True 1", "healthy=True joined=True 2", "healthy=Unknown joined=Unknown 1"},
 		collect(t, "fleetflow_member_clusters", objects...))
 	assert.Equal(t, []string{"name=a 1009", "name=b 1008", "name=c 1007"}, collect(t, "fleetflow_member_last_heartbeat_timestamp_seconds", objects...))
+}
+
+func TestMembersThatJoinAndLeaveAreCounted(t *testing.T) {
+	member := func(joined metav1.ConditionStatus) *clusterv1beta1.MemberCluster {
+		m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "uid"}}
+		m.Status.Conditions = []metav1.Condition{condition("Joined", joined, "", 1, 1)}
+		return m
+	}
+	w := NewWatcher(nil)
+	w.memberChanged(member(metav1.ConditionUnknown), member(yes))
+	w.memberChanged(member(yes), member(yes))
+	w.memberChanged(member(yes), member(no))
+	another := member(yes)
+	another.UID = "another"
+	w.memberChanged(member(no), another)
+	assert.Equal(t, []string{"result=success 1"}, lines(t, "join_result_counter", w.joins.Collectors()...))
+	assert.Equal(t, []string{"result=success 1"}, lines(t, "leave_result_counter", w.joins.Collectors()...))
 }
 
 func TestAReplicaThatDoesNotLeadSaysNothing(t *testing.T) {

@@ -9,8 +9,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/joining"
 )
 
 const minute = 60.0
@@ -22,10 +24,12 @@ type Watcher struct {
 	Cache cache.Cache
 
 	approvals *prometheus.HistogramVec
+	updates   *prometheus.HistogramVec
 	clusters  *prometheus.HistogramVec
 	stages    *prometheus.HistogramVec
 	gates     *prometheus.HistogramVec
 	evictions *prometheus.CounterVec
+	joins     *joining.Counters
 }
 
 // NewWatcher returns a watcher of the objects in a cache.
@@ -35,13 +39,18 @@ func NewWatcher(objects cache.Cache) *Watcher {
 		approvals: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "fleet_workload_update_run_approval_request_latency_seconds",
 			Help:    "How long approval requests waited for their approval.",
-			Buckets: []float64{minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute, 3 * 60 * minute, 6 * 60 * minute, 12 * 60 * minute, 24 * 60 * minute},
+			Buckets: []float64{minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute, 2 * 60 * minute, 6 * 60 * minute, 12 * 60 * minute, 24 * 60 * minute},
 		}, []string{"namespace", "name", "taskType"}),
-		clusters: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		updates: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "fleet_workload_update_run_stage_cluster_updating_duration_seconds",
+			Help:    "How long stages of update runs took from their start until their last cluster was done.",
+			Buckets: []float64{15, 30, minute, 2 * minute, 5 * minute, 10 * minute, 30 * minute, 60 * minute},
+		}, []string{"namespace", "name"}),
+		clusters: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "fleetflow_update_run_cluster_duration_seconds",
 			Help:    "How long clusters took in update runs, from their start until they were available.",
 			Buckets: []float64{.25, .5, 1, 2.5, 5, 15, 30, minute, 2 * minute, 5 * minute, 10 * minute, 30 * minute, 60 * minute},
-		}, []string{"namespace", "name"}),
+		}, []string{"stage"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "fleetflow_update_run_stage_duration_seconds",
 			Help:    "How long stages of update runs took, tasks included.",
@@ -56,12 +65,13 @@ func NewWatcher(objects cache.Cache) *Watcher {
 			Name: "fleetflow_evictions_total",
 			Help: "Evictions that are over, by how they ended: executed, blocked by a budget, or invalid.",
 		}, []string{"outcome"}),
+		joins: joining.NewCounters(),
 	}
 }
 
 // Collectors are the watcher's metrics.
 func (w *Watcher) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{w.approvals, w.clusters, w.stages, w.gates, w.evictions}
+	return append(w.joins.Collectors(), w.approvals, w.updates, w.clusters, w.stages, w.gates, w.evictions)
 }
 
 // NeedLeaderElection leaves the watching to the leader, so that nothing is counted twice.
@@ -84,6 +94,13 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 	if _, err := evictions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.evictionChanged)}); err != nil {
 		return fmt.Errorf("watching evictions for the metrics: %w", err)
+	}
+	members, err := w.Cache.GetInformer(ctx, &clusterv1beta1.MemberCluster{})
+	if err != nil {
+		return fmt.Errorf("watching member clusters for the metrics: %w", err)
+	}
+	if _, err := members.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.memberChanged)}); err != nil {
+		return fmt.Errorf("watching member clusters for the metrics: %w", err)
 	}
 	<-ctx.Done()
 	return nil
@@ -108,12 +125,19 @@ func (w *Watcher) evictionChanged(before, after *placementv1beta1.ClusterResourc
 	}
 }
 
+func (w *Watcher) memberChanged(before, after *clusterv1beta1.MemberCluster) {
+	if before.UID == after.UID {
+		w.joins.Observe(before.Status.Conditions, after.Status.Conditions)
+	}
+}
+
 func (w *Watcher) runChanged(before, after placementv1beta1.UpdateRunObject) {
 	if before.GetUID() != after.GetUID() {
 		return // a new one of the same name
 	}
 	w.observeGates(before, after)
 	w.observeStages(before, after)
+	w.observeUpdates(before, after)
 	w.observeClusters(before, after)
 }
 
@@ -149,6 +173,26 @@ func (w *Watcher) observeStages(before, after placementv1beta1.UpdateRunObject) 
 	}
 }
 
+// observeUpdates observes the stages whose last cluster is done just now.
+func (w *Watcher) observeUpdates(before, after placementv1beta1.UpdateRunObject) {
+	was, is := before.GetUpdateRunStatus().StagesStatus, after.GetUpdateRunStatus().StagesStatus
+	for i := range is {
+		if i >= len(was) || was[i].StageName != is[i].StageName {
+			return // another plan
+		}
+		if len(is[i].Clusters) == 0 || is[i].StartTime == nil || updaterun.StageUpdated(&was[i]) || !updaterun.StageUpdated(&is[i]) {
+			continue
+		}
+		var last time.Time
+		for j := range is[i].Clusters {
+			if ended := updaterun.ReadCluster(&is[i].Clusters[j]).Ended; ended.After(last) {
+				last = ended
+			}
+		}
+		w.updates.WithLabelValues(after.GetNamespace(), after.GetName()).Observe(last.Sub(is[i].StartTime.Time).Seconds())
+	}
+}
+
 func (w *Watcher) observeClusters(before, after placementv1beta1.UpdateRunObject) {
 	for i := range after.GetUpdateRunStatus().StagesStatus {
 		if i >= len(before.GetUpdateRunStatus().StagesStatus) {
@@ -160,7 +204,7 @@ func (w *Watcher) observeClusters(before, after placementv1beta1.UpdateRunObject
 				break // another plan
 			}
 			if took, ok := updateDuration(&was[j], &is[j]); ok {
-				w.clusters.WithLabelValues(after.GetNamespace(), after.GetName()).Observe(took.Seconds())
+				w.clusters.WithLabelValues(after.GetUpdateRunStatus().StagesStatus[i].StageName).Observe(took.Seconds())
 			}
 		}
 	}
@@ -188,6 +232,6 @@ func (w *Watcher) runGone(object any) {
 	if run, ok := object.(placementv1beta1.UpdateRunObject); ok {
 		of := prometheus.Labels{"namespace": run.GetNamespace(), "name": run.GetName()}
 		w.approvals.DeletePartialMatch(of)
-		w.clusters.DeletePartialMatch(of)
+		w.updates.DeletePartialMatch(of)
 	}
 }

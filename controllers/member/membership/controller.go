@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/joining"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
@@ -76,6 +77,8 @@ type Reconciler struct {
 	// Unwatched returns the kinds of the hub that the agent does not see changes of, because the hub refuses it. While
 	// there are some, nothing is reported: a report means that what is placed is also applied. It is optional.
 	Unwatched func() []string
+	// Joins counts when the member has joined and left. It is optional.
+	Joins *joining.Counters
 	// WatchNamespaces has the member report soon after its namespaces have changed.
 	WatchNamespaces bool
 
@@ -274,6 +277,7 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	if err := r.Hub.Status().Update(ctx, updated, client.FieldOwner("member-agent")); err != nil {
 		return 0, fmt.Errorf("reporting to the hub: %w", err)
 	}
+	r.Joins.Observe(agentStatus(imc.Status.DeepCopy()).Conditions, agentStatus(&updated.Status).Conditions)
 	if r.lastReport.At.IsZero() || r.lastReport.Phase != phase {
 		log.FromContext(ctx).Info("Reported to the hub", "stage", phase.String(), "nodes", survey.NodeCount)
 	}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,7 +11,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Metrics are those of applying Works, by KubeFleet's names. The time has no label for the Work: a
+// Metrics are those of applying Works. What is counted has KubeFleet's names and values. The time has no label for the Work: a
 // member may have thousands.
 type Metrics struct {
 	applyTime *prometheus.HistogramVec
@@ -23,17 +24,17 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	return &Metrics{
 		applyTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "work_apply_time_seconds",
+			Name:    "fleetflow_work_apply_duration_seconds",
 			Help:    "How long it took to apply a Work for the first time at a generation, and to report that.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, nil),
 		works: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleet_work_processing_requests_total",
-			Help: "Reports on Works that said something new, by what they said.",
+			Help: "Passes over Works, by the reasons of the conditions that they led to.",
 		}, []string{"apply_status", "availability_status", "diff_reporting_status"}),
 		manifests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleet_manifest_processing_requests_total",
-			Help: "Manifests in those reports, by what they said.",
+			Help: "Manifests in those passes, by the reasons of their conditions.",
 		}, []string{"apply_status", "availability_status", "diff_reporting_status", "drift_detection_status", "diff_detection_status"}),
 		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetflow_member_removals_pending",
@@ -54,17 +55,18 @@ func (m *Metrics) observeFirstApply(took time.Duration) {
 	}
 }
 
-// countReport counts a status that was written.
-func (m *Metrics) countReport(status *placementv1beta1.WorkStatus) {
-	if m == nil {
+// countPass counts a pass over a Work of a generation, by the status that it led to. A status that is of another generation is not
+// counted.
+func (m *Metrics) countPass(generation int64, status *placementv1beta1.WorkStatus) {
+	if m == nil || slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool {
+		return slices.Contains(countedConditions, c.Type) && c.ObservedGeneration != generation
+	}) {
 		return
 	}
-	apply, available, diffed := conditionLabels(status.Conditions)
-	m.works.WithLabelValues(apply, available, diffed).Inc()
+	m.works.WithLabelValues(reasonLabels(status.Conditions)...).Inc()
 	for i := range status.ManifestConditions {
 		c := &status.ManifestConditions[i]
-		apply, available, diffed := conditionLabels(c.Conditions)
-		m.manifests.WithLabelValues(apply, available, diffed, foundLabel(c.DriftDetails != nil), foundLabel(c.DiffDetails != nil)).Inc()
+		m.manifests.WithLabelValues(append(reasonLabels(c.Conditions), foundLabel(c.DriftDetails != nil), foundLabel(c.DiffDetails != nil))...).Inc()
 	}
 }
 
@@ -81,32 +83,36 @@ func (m *Metrics) replacePending(before, after []remnant) {
 	}
 }
 
-// conditionLabels are the label values that conditions stand for.
-func conditionLabels(conditions []metav1.Condition) (apply, available, diffed string) {
-	apply = conditionLabel(conditions, placementv1beta1.ConditionTypeApplied, "applied")
-	available = conditionLabel(conditions, placementv1beta1.ConditionTypeAvailable, "available")
-	diffed = conditionLabel(conditions, placementv1beta1.ConditionTypeDiffReported, "reported")
-	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable); c != nil && c.Status == metav1.ConditionTrue &&
-		(c.Reason == placementv1beta1.ReasonNotTrackable || c.Reason == placementv1beta1.ReasonWorkNotTrackable) {
-		available = "untrackable"
-	}
-	return apply, available, diffed
+// Values of labels where there is no reason to tell.
+const (
+	labelSkipped = "Skipped" // the condition does not apply
+	labelUnknown = "Unknown"
+)
+
+// countedConditions are the conditions whose reasons are labels, in the order of the labels.
+var countedConditions = []string{
+	placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported,
 }
 
-func conditionLabel(conditions []metav1.Condition, name, whenTrue string) string {
-	c := meta.FindStatusCondition(conditions, name)
-	switch {
-	case c == nil:
-		return "skipped"
-	case c.Status == metav1.ConditionTrue:
-		return whenTrue
+// reasonLabels are the values of labels that conditions stand for.
+func reasonLabels(conditions []metav1.Condition) []string {
+	labels := make([]string, len(countedConditions), len(countedConditions)+2)
+	for i, name := range countedConditions {
+		switch c := meta.FindStatusCondition(conditions, name); {
+		case c == nil:
+			labels[i] = labelSkipped
+		case c.Status == metav1.ConditionUnknown || c.Reason == "":
+			labels[i] = labelUnknown
+		default:
+			labels[i] = c.Reason
+		}
 	}
-	return "failed"
+	return labels
 }
 
 func foundLabel(found bool) string {
 	if found {
-		return "found"
+		return "Found"
 	}
-	return "not_found"
+	return "NotFound"
 }

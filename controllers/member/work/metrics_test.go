@@ -14,36 +14,40 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-func TestReportsAreCountedByWhatTheySay(t *testing.T) {
+func TestPassesAreCountedByTheReasonsTheyLeadTo(t *testing.T) {
 	condition := func(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
-		return metav1.Condition{Type: name, Status: status, Reason: reason}
+		return metav1.Condition{Type: name, Status: status, Reason: reason, ObservedGeneration: 2}
 	}
-	applied := condition("Applied", metav1.ConditionTrue, "")
+	applied := condition("Applied", metav1.ConditionTrue, "Applied")
 	m := NewMetrics()
-	m.countReport(&placementv1beta1.WorkStatus{
-		Conditions: []metav1.Condition{condition("Applied", metav1.ConditionFalse, ""), condition("Available", metav1.ConditionFalse, "")},
+	status := &placementv1beta1.WorkStatus{
+		Conditions: []metav1.Condition{
+			condition("Applied", metav1.ConditionFalse, "SomeManifestsAreNotApplied"), condition("Available", metav1.ConditionUnknown, "ItIsNotSaid"),
+		},
 		ManifestConditions: []placementv1beta1.ManifestCondition{
 			{Conditions: []metav1.Condition{applied, condition("Available", metav1.ConditionTrue, placementv1beta1.ReasonNotTrackable)}},
-			{Conditions: []metav1.Condition{condition("Applied", metav1.ConditionFalse, "")}, DiffDetails: &placementv1beta1.DiffDetails{}},
-			{Conditions: []metav1.Condition{condition("DiffReported", metav1.ConditionTrue, "")}},
-			{Conditions: []metav1.Condition{applied, condition("Available", metav1.ConditionTrue, "")}, DriftDetails: &placementv1beta1.DriftDetails{}},
+			{Conditions: []metav1.Condition{condition("Applied", metav1.ConditionFalse, "FoundDrifts")}, DiffDetails: &placementv1beta1.DiffDetails{}},
+			{Conditions: []metav1.Condition{condition("DiffReported", metav1.ConditionTrue, "NoDiffFound")}},
+			{Conditions: []metav1.Condition{applied, condition("Available", metav1.ConditionTrue, "Available")}, DriftDetails: &placementv1beta1.DriftDetails{}},
 		},
-	})
+	}
+	m.countPass(2, status)
+	m.countPass(3, status) // what it says is of another generation
 	m.observeFirstApply(time.Second)
 	registry := prometheus.NewPedanticRegistry()
 	for _, c := range m.Collectors() {
 		registry.MustRegister(c)
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP fleet_manifest_processing_requests_total Manifests in those reports, by what they said.
+# HELP fleet_manifest_processing_requests_total Manifests in those passes, by the reasons of their conditions.
 # TYPE fleet_manifest_processing_requests_total counter
-fleet_manifest_processing_requests_total{apply_status="applied",availability_status="available",diff_detection_status="not_found",diff_reporting_status="skipped",drift_detection_status="found"} 1
-fleet_manifest_processing_requests_total{apply_status="applied",availability_status="untrackable",diff_detection_status="not_found",diff_reporting_status="skipped",drift_detection_status="not_found"} 1
-fleet_manifest_processing_requests_total{apply_status="failed",availability_status="skipped",diff_detection_status="found",diff_reporting_status="skipped",drift_detection_status="not_found"} 1
-fleet_manifest_processing_requests_total{apply_status="skipped",availability_status="skipped",diff_detection_status="not_found",diff_reporting_status="reported",drift_detection_status="not_found"} 1
-# HELP fleet_work_processing_requests_total Reports on Works that said something new, by what they said.
+fleet_manifest_processing_requests_total{apply_status="Applied",availability_status="Available",diff_detection_status="NotFound",diff_reporting_status="Skipped",drift_detection_status="Found"} 1
+fleet_manifest_processing_requests_total{apply_status="Applied",availability_status="NotTrackable",diff_detection_status="NotFound",diff_reporting_status="Skipped",drift_detection_status="NotFound"} 1
+fleet_manifest_processing_requests_total{apply_status="FoundDrifts",availability_status="Skipped",diff_detection_status="Found",diff_reporting_status="Skipped",drift_detection_status="NotFound"} 1
+fleet_manifest_processing_requests_total{apply_status="Skipped",availability_status="Skipped",diff_detection_status="NotFound",diff_reporting_status="NoDiffFound",drift_detection_status="NotFound"} 1
+# HELP fleet_work_processing_requests_total Passes over Works, by the reasons of the conditions that they led to.
 # TYPE fleet_work_processing_requests_total counter
-fleet_work_processing_requests_total{apply_status="failed",availability_status="failed",diff_reporting_status="skipped"} 1
+fleet_work_processing_requests_total{apply_status="SomeManifestsAreNotApplied",availability_status="Unknown",diff_reporting_status="Skipped"} 1
 `), "fleet_manifest_processing_requests_total", "fleet_work_processing_requests_total"))
 	assert.Equal(t, 1, testutil.CollectAndCount(m.applyTime))
 }
@@ -52,6 +56,6 @@ func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	var none *Metrics
 	assert.NotPanics(t, func() {
 		none.observeFirstApply(time.Second)
-		none.countReport(&placementv1beta1.WorkStatus{})
+		none.countPass(1, &placementv1beta1.WorkStatus{})
 	})
 }

@@ -352,6 +352,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	status = trimStatus(status, previous, limit, work.Generation, r.currentTime())
 	if equality.Semantic.DeepEqual(previous, status) {
 		mem.status = &status
+		r.Metrics.countPass(work.Generation, &status)
 		return nil
 	}
 	content := map[string]any{"conditions": status.Conditions, "manifestConditions": status.ManifestConditions}
@@ -366,6 +367,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	}
 	log.FromContext(ctx).V(1).Info("Reported on the Work", "generation", work.Generation)
 	mem.status = &status
-	r.Metrics.countReport(&status)
+	r.Metrics.countPass(work.Generation, &status)
 	return nil
 }
