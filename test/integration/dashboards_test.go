@@ -41,8 +41,9 @@ var afterFailures = []string{"temporal_workflow_task_execution_failed_total", "t
 // afterQuestions are metrics by metric source: they are served from the first question to one on.
 var afterQuestions = []string{"fleetflow_analysis_request_seconds", "fleetflow_analysis_put_off_total"}
 
-// onlyThen are metrics that are served only with approvals that have to be verified, and while a removal is refused or takes long.
-var onlyThen = []string{"fleetflow_temporal_names_senders", "fleetflow_member_removals_pending"}
+// onlyThen are metrics that are served only with approvals that have to be verified, while a removal is refused or takes long, and
+// while a hold is in force.
+var onlyThen = []string{"fleetflow_temporal_names_senders", "fleetflow_member_removals_pending", "fleetflow_rollout_hold_created_timestamp_seconds"}
 
 // whileItRuns are metrics that are served only while a run is under way.
 var whileItRuns = []string{"fleetflow_gate_waiting_seconds", "fleetflow_clusters_in_flight"}

@@ -61,6 +61,7 @@ type Collector struct {
 func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		placementStatus, runStatus, evictionComplete, clustersInFlight, gateWaiting, memberClusters, memberHeartbeat,
+		rolloutHolds, holdCreated, rolloutWindows, heldClusters,
 	} {
 		descriptions <- d
 	}
@@ -77,6 +78,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
 		c.collectPlacements, c.collectRuns, c.collectEvictions, c.collectBindings, c.collectMembers,
+		c.collectHolds, c.collectWindows, c.collectHeld,
 	} {
 		if err := collect(ctx, metrics); err != nil {
 			c.Log.Info("Some metrics are missing", "cause", err.Error())

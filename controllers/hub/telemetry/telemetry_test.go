@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -334,6 +335,53 @@ func TestMembersThatJoinAndLeaveAreCounted(t *testing.T) {
 	w.memberChanged(member(no), another)
 	assert.Equal(t, []string{"result=success 1"}, lines(t, "join_result_counter", w.joins.Collectors()...))
 	assert.Equal(t, []string{"result=success 1"}, lines(t, "leave_result_counter", w.joins.Collectors()...))
+}
+
+func TestHoldsAndWindowsAreCountedByWhetherTheyCount(t *testing.T) {
+	const name = "fleetflow_rollout_windows"
+	hold := func(name string, expires int) client.Object {
+		h := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(7)}}
+		if expires > 0 {
+			until := at(expires)
+			h.Spec.ExpiresAt = &until
+		}
+		return h
+	}
+	assert.Equal(t, []string{"effective=False 1", "effective=True 2"}, collect(t, "fleetflow_rollout_holds", hold("over", 99), hold("expires", 101), hold("stays", 0)))
+	assert.Equal(t, []string{"expires=false hold=stays 1007", "expires=true hold=expires 1007"},
+		collect(t, "fleetflow_rollout_hold_created_timestamp_seconds", hold("over", 99), hold("expires", 101), hold("stays", 0)))
+
+	window := func(name string, of fleetflowv1alpha1.WindowType, valid ...metav1.ConditionStatus) client.Object {
+		w := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		w.Spec.Type = of
+		for _, status := range valid {
+			set(&w.Status.Conditions, condition(fleetflowv1alpha1.ConditionTypeValid, status, "", 1, 1))
+		}
+		return w
+	}
+	assert.Equal(t, []string{"type=Allow valid=False 1", "type=Allow valid=True 1", "type=Deny valid=False 0", "type=Deny valid=True 0", "type=Deny valid=Unknown 1"},
+		collect(t, name, window("good", fleetflowv1alpha1.WindowAllow, yes), window("bad", fleetflowv1alpha1.WindowAllow, no), window("new", fleetflowv1alpha1.WindowDeny)))
+	assert.Equal(t, []string{"type=Allow valid=False 0", "type=Allow valid=True 0", "type=Deny valid=False 0", "type=Deny valid=True 0"}, collect(t, name))
+}
+
+func TestClustersThatAreHeldAreCountedByReason(t *testing.T) {
+	held := condition(fleetflowv1alpha1.ConditionTypeHeld, yes, "WindowClosed", 1, 1)
+	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	for i, reason := range []string{"HoldInForce", "HoldInForce", "WindowClosed", "RolloutNotStartedYet"} {
+		p.Status.PlacementStatuses = append(p.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+			ClusterName: fmt.Sprintf("c%d", i), Conditions: []metav1.Condition{condition("RolloutStarted", no, reason, 1, 1)},
+		})
+	}
+	of := func() []string { return collect(t, "fleetflow_held_clusters", p) }
+	assert.Equal(t, []string{"reason=HoldInForce 0", "reason=OutsideAllowedWindow 0", "reason=WindowClosed 0"}, of(), "it does not say that it is held")
+	p.Status.Conditions = []metav1.Condition{held}
+	assert.Equal(t, []string{"reason=HoldInForce 2", "reason=OutsideAllowedWindow 0", "reason=WindowClosed 1"}, of())
+
+	r := run(func(*placementv1beta1.StageUpdatingStatus) {})
+	r.Status.Conditions = []metav1.Condition{held}
+	r.Status.StagesStatus = append(r.Status.StagesStatus, r.Status.StagesStatus[0])
+	assert.Equal(t, []string{"reason=HoldInForce 0", "reason=OutsideAllowedWindow 0", "reason=WindowClosed 2"}, collect(t, "fleetflow_held_clusters", r),
+		"only the stage it is in waits")
 }
 
 func TestAReplicaThatDoesNotLeadSaysNothing(t *testing.T) {
