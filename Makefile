@@ -219,7 +219,7 @@ test: needs test-unit compile-suites test-web ## All tests; the last lines count
 compile-suites:
 	@echo '== compiling the suites'
 	@go run ./cmd/devfleet tools --with-prometheus --with-temporal-server
-	@for module in . test/crds test/charts test/gitops test/web; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
+	@for module in . test/crds test/charts test/gitops test/web test/controlplane/prometheus; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
 
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
 # keeps Temporal's deadlock detector out of it. A real deadlock ends with the timeout.
@@ -252,9 +252,11 @@ test-crds: ## The CRDs, with the API server's own code (about 1 min)
 	@cd test/crds && go test -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: test-charts
-test-charts: ## The Helm charts, rendered (about 1 min)
+test-charts: ## The Helm charts, rendered, and their alerts asked of Prometheus' engine (about 2 min)
 	@echo '== charts, rendered by Helm'
 	@cd test/charts && go test -timeout 10m $(TESTFLAGS) ./...
+	@echo '== alerts, evaluated by Prometheus'
+	@cd test/controlplane/prometheus && go test -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: test-gitops
 test-gitops: ## What the samples tell Argo CD and Flux, with their engines (seconds)

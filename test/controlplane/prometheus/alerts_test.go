@@ -1,0 +1,89 @@
+// Package prometheus asks Prometheus' own engine when the alert rules of the charts fire.
+package prometheus
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"go.yaml.in/yaml/v3"
+)
+
+// expressions are those of the alerts of the hub's chart, by name.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "charts", "hub-agent", "monitoring", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(content, &rules); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			found[rule.Alert] = rule.Expr
+		}
+	}
+	return found
+}
+
+func TestAlertsFireOnlyWhenSomebodyHasToAct(t *testing.T) {
+	const status = `fleet_workload_placement_status_last_timestamp_seconds{job="hub",name="web",generation="1",status="False",conditionType="ClusterResourcePlacementRolloutStarted"`
+	waits := func(reason string) string { return status + `,reason="` + reason + `"} 0x60` }
+	type test struct {
+		alert, series string
+		// fires is the result after an hour; none if it is empty.
+		fires string
+	}
+	tests := map[string]test{
+		"a window that is not valid": {
+			"FleetflowWindowNotValid", `fleetflow_rollout_windows{job="hub",type="Allow",valid="False"} 1x60`, `{job="hub",type="Allow"} 1`,
+		},
+		"windows that are valid": {
+			"FleetflowWindowNotValid", `fleetflow_rollout_windows{job="hub",type="Allow",valid="False"} 0x60
+  fleetflow_rollout_windows{job="hub",type="Allow",valid="True"} 3x60`, "",
+		},
+		"a hold that is older than a day": {
+			"FleetflowHoldForgotten", `fleetflow_rollout_hold_created_timestamp_seconds{job="hub",hold="incident",expires="false"} -100000x60`, `{job="hub",hold="incident"} 103600`,
+		},
+		"one of a moment ago": {
+			"FleetflowHoldForgotten", `fleetflow_rollout_hold_created_timestamp_seconds{job="hub",hold="incident",expires="false"} 0x60`, "",
+		},
+		"one that ends by itself": {
+			"FleetflowHoldForgotten", `fleetflow_rollout_hold_created_timestamp_seconds{job="hub",hold="incident",expires="true"} -100000x60`, "",
+		},
+		"a placement that does not get on": {
+			"FleetflowPlacementNotComplete", waits("RolloutNotStartedYet"),
+			`{job="hub",name="web",conditionType="ClusterResourcePlacementRolloutStarted",reason="RolloutNotStartedYet"} 3600`,
+		},
+	}
+	for _, reason := range []string{
+		"RolloutStartedUnknown", "RolloutControlledByExternalController", "HoldInForce", "WindowClosed", "OutsideAllowedWindow", "RolloutPaused",
+		"PartitionReached", "Suspended", "WaitingForHook",
+	} {
+		tests["a placement that waits on purpose: "+reason] = test{"FleetflowPlacementNotComplete", waits(reason), ""}
+	}
+	rules := expressions(t)
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			expression := rules[test.alert]
+			if expression == "" {
+				t.Fatalf("there is no alert %s", test.alert)
+			}
+			script := fmt.Sprintf("load 1m\n  %s\n\neval instant at 60m %s\n", test.series, strings.TrimSpace(expression))
+			if test.fires != "" {
+				script += "  " + test.fires + "\n"
+			}
+			promqltest.RunTest(t, script, promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery))
+		})
+	}
+}
