@@ -14,7 +14,7 @@ import (
 )
 
 // fleetRoles are the ClusterRoles that the chart brings for people.
-var fleetRoles = []string{"hub-agent-viewer", "hub-agent-placer", "hub-agent-runner", "hub-agent-approver", "hub-agent-hold", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-objects", "hub-agent-analysis-admin", "hub-agent-administrator"}
+var fleetRoles = []string{"hub-agent-viewer", "hub-agent-placer", "hub-agent-runner", "hub-agent-approver", "hub-agent-hold", "hub-agent-gates-viewer", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-objects", "hub-agent-analysis-admin", "hub-agent-administrator"}
 
 // reads tries to list the objects of a kind.
 func reads(kind, namespace string) func(*testing.T, *session) error {
@@ -53,37 +53,41 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		source       = `{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {generateName: central-}, spec: {type: Prometheus, url: "https://prometheus.monitoring.svc:9090"}}`
 		newRun       = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: mine}, spec: {placementName: other, stagedRolloutStrategyName: gated}}`
 	)
+	stopped := admin.create(t, hold).GetName()
 	approve := changes(approval, "", "guarded-canary", `{status: {conditions: [`+approved+`]}}`, "status")
 	for name, deed := range map[string]struct {
 		do  func(*testing.T, *session) error
 		may []string
 	}{
-		"see runs":                  {reads(updateRun, ""), []string{"hub-agent-viewer", "hub-agent-runner", "hub-agent-approver", "hub-agent-administrator"}},
-		"see bindings":              {reads(resourceBinding, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
-		"see what snapshots hold":   {reads(secretive, ""), []string{"hub-agent-administrator"}},
-		"see what Works hold":       {reads(work, box), []string{"hub-agent-administrator"}},
-		"change a placement":        {changes(placement, "", "guarded", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-placer", "hub-agent-administrator"}},
-		"make an envelope":          {creates(envelope), []string{"hub-agent-placer", "hub-agent-administrator"}},
-		"make a run":                {creates(newRun), []string{"hub-agent-runner", "hub-agent-administrator"}},
-		"stop a run":                {changes(updateRun, "", "guarded", `{spec: {state: Stop}}`), []string{"hub-agent-runner", "hub-agent-administrator"}},
-		"approve":                   {approve, []string{"hub-agent-approver", "hub-agent-administrator"}},
-		"pass a gate in the status": {changes(updateRun, "", "guarded", `{status: {conditions: []}}`, "status"), nil},
-		"make an approval request":  {creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest, metadata: {name: x}, spec: {parentStageRollout: x, targetStage: x}}`), nil},
-		"make a strategy":           {creates(strategy), []string{"hub-agent-administrator"}},
-		"disable a kind":            {creates(disabledKind), []string{"hub-agent-administrator"}},
-		"see which kinds are held":  {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: PropagatedType}`, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
-		"stop the line":             {creates(hold), []string{"hub-agent-hold", "hub-agent-administrator"}},
-		"see what stops it":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold}`, ""), []string{"hub-agent-viewer", "hub-agent-hold", "hub-agent-break-glass", "hub-agent-administrator"}},
-		"break the glass":           {createsExemption, []string{"hub-agent-break-glass", "hub-agent-administrator"}},
-		"see who did":               {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption}`, ""), []string{"hub-agent-viewer", "hub-agent-break-glass", "hub-agent-administrator"}},
-		"say when rollouts start":   {creates(window), []string{"hub-agent-window-admin", "hub-agent-administrator"}},
-		"see when they may":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow}`, ""), []string{"hub-agent-viewer", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-administrator"}},
-		"write a template":          {creates(template), []string{"hub-agent-analysis-author", "hub-agent-administrator"}},
-		"look at objects":           {creates(looking), []string{"hub-agent-administrator"}}, // an author with hub-agent-analysis-objects, too
-		"say where it measures":     {creates(source), []string{"hub-agent-analysis-admin", "hub-agent-administrator"}},
-		"see what was measured":     {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysisRun}`, ""), []string{"hub-agent-viewer", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
-		"label a member":            {changes(memberCluster, "", "unmanaged", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-administrator"}},
-		"change a binding":          {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), nil},
+		"see runs":                         {reads(updateRun, ""), []string{"hub-agent-viewer", "hub-agent-runner", "hub-agent-approver", "hub-agent-administrator"}},
+		"see bindings":                     {reads(resourceBinding, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
+		"see what snapshots hold":          {reads(secretive, ""), []string{"hub-agent-administrator"}},
+		"see what Works hold":              {reads(work, box), []string{"hub-agent-administrator"}},
+		"change a placement":               {changes(placement, "", "guarded", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-placer", "hub-agent-administrator"}},
+		"make an envelope":                 {creates(envelope), []string{"hub-agent-placer", "hub-agent-administrator"}},
+		"make a run":                       {creates(newRun), []string{"hub-agent-runner", "hub-agent-administrator"}},
+		"stop a run":                       {changes(updateRun, "", "guarded", `{spec: {state: Stop}}`), []string{"hub-agent-runner", "hub-agent-administrator"}},
+		"approve":                          {approve, []string{"hub-agent-approver", "hub-agent-administrator"}},
+		"pass a gate in the status":        {changes(updateRun, "", "guarded", `{status: {conditions: []}}`, "status"), nil},
+		"make an approval request":         {creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest, metadata: {name: x}, spec: {parentStageRollout: x, targetStage: x}}`), nil},
+		"make a strategy":                  {creates(strategy), []string{"hub-agent-administrator"}},
+		"disable a kind":                   {creates(disabledKind), []string{"hub-agent-administrator"}},
+		"see which kinds are held":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: PropagatedType}`, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
+		"stop the line":                    {creates(hold), []string{"hub-agent-hold", "hub-agent-administrator"}},
+		"see what stops it":                {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-hold", "hub-agent-break-glass", "hub-agent-administrator"}},
+		"write a hold as typed clients do": {changes(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold}`, "", stopped, `{metadata: {labels: {a: b}}}`), []string{"hub-agent-hold", "hub-agent-administrator"}},
+		"see what can be measured":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
+		"see where it is measured":         {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource}`, ""), []string{"hub-agent-viewer", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
+		"break the glass":                  {createsExemption, []string{"hub-agent-break-glass", "hub-agent-administrator"}},
+		"see who did":                      {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-break-glass", "hub-agent-administrator"}},
+		"say when rollouts start":          {creates(window), []string{"hub-agent-window-admin", "hub-agent-administrator"}},
+		"see when they may":                {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-administrator"}},
+		"write a template":                 {creates(template), []string{"hub-agent-analysis-author", "hub-agent-administrator"}},
+		"look at objects":                  {creates(looking), []string{"hub-agent-administrator"}}, // an author with hub-agent-analysis-objects, too
+		"say where it measures":            {creates(source), []string{"hub-agent-analysis-admin", "hub-agent-administrator"}},
+		"see what was measured":            {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysisRun}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
+		"label a member":                   {changes(memberCluster, "", "unmanaged", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-administrator"}},
+		"change a binding":                 {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, role := range fleetRoles {

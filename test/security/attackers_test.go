@@ -106,6 +106,10 @@ var (
 	analyst = &attacker{name: "analyst", clusterRoles: map[string]string{"": "hub-agent-analysis-admin"}}
 	// author writes templates of analyses, and no metric sources.
 	author = &attacker{name: "author", clusterRoles: map[string]string{"": "hub-agent-analysis-author"}}
+	// watcher reads what holds rollouts back, and what measured them.
+	watcher = &attacker{name: "watcher", clusterRoles: map[string]string{"": "hub-agent-gates-viewer"}}
+	// holder stops the line.
+	holder = &attacker{name: "holder", clusterRoles: map[string]string{"": "hub-agent-hold"}}
 	// settler places in a namespace in which the platform places with a priority.
 	settler = &attacker{name: "settler", clusterRoles: map[string]string{ranked: "hub-agent-team-placer"}}
 	// hoarder is an editor of a namespace who may write ResourceOverrides there.

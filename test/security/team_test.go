@@ -26,6 +26,14 @@ const (
 	intruder = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: bank, name: intruder}}`
 )
 
+// exemption lets a run go in spite of what holds it.
+const exemption = `{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {name: mine}, spec: {}}`
+
+// fleetflowObject names an object of a kind of ours.
+func fleetflowObject(kind, name string) string {
+	return fmt.Sprintf(`{apiVersion: fleetflow.io/v1alpha1, kind: %s, metadata: {name: %s}}`, kind, name)
+}
+
 func TestApplicationTeam(t *testing.T) {
 	fleetObject := func(kind, name string) string { return fmt.Sprintf(ofCrew, kind, name) }
 	attempt(t, attacks{
@@ -74,6 +82,11 @@ func TestApplicationTeam(t *testing.T) {
 		"a team takes what another placement has":          teamTakesNothing,
 		"a team makes the hub agent take notes of its own": teamNotesChangeNothing,
 
+		"a team that reads what holds its runs takes the hold away":                                  forbidden(watcher, deletes(fleetflowObject("RolloutHold", "incident"))),
+		"a team that reads what measured its runs reads where that is measured":                      forbidden(watcher, lists(fleetflowObject("MetricSource", "x"), "")),
+		"a team that reads what holds its runs exempts them":                                         forbidden(watcher, creates(exemption)),
+		"a user who stops the line exempts a run of a team":                                          forbidden(holder, creates(exemption)),
+		"a user who stops the line says in the status that nothing waits for it":                     forbidden(holder, patches(fleetflowObject("RolloutHold", "incident"), `{status: {heldRuns: 0}}`, "status")),
 		"a team names a run so that its analysis would have the name of one of a run of the cluster": analysesDoNotCollide,
 		"a team takes the labels off what a hold covers by its namespace":                            labelsTakenOffLeaveNoHold,
 		"a team fills in a template that is not for its runs":                                        templateIsForOthers,
