@@ -343,7 +343,7 @@ func TestHoldsAndWindowsAreCountedByWhetherTheyCount(t *testing.T) {
 		h := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(7)}}
 		if expires > 0 {
 			until := at(expires)
-			h.Spec.ExpiresAt = &until
+			h.Spec.ExpirationTime = &until
 		}
 		return h
 	}
