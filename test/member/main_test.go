@@ -79,12 +79,17 @@ func TestMember(t *testing.T) {
 		{"a Job that its cluster removes runs once", jobRunsOnce},
 		{"what the cluster drops of a manifest is said", droppedField},
 		{"a server-side apply is judged even if somebody else creates the object at the same time", creationRace},
+		{"an object that two Works want stays with its UID until nobody wants it, whatever ends first", everyPairOfEnds},
+		{"so does one that two Works of a binding want", everyPairOfEndsInABinding},
+		{"a Namespace or definition waits for the objects of others, whatever ends first", everyPairOfNestedEnds},
 		{"while the hub is away drifts are corrected, it is asked ever more seldom, and what was found is told afterwards", hubAway},
 		{"an agent that the hub does not let in says so once, and applies what is new once it is let in", hubRefuses},
 		{"a token that is rotated is read again without a restart", tokenRotated},
 		{"a token that ends is renewed by the agent, and the hub is told if it cannot be", tokenRenewed},
 		{"while the member is away nothing is said about its Works, and they are applied afterwards", memberAway},
 		{"an agent that is killed while it applies picks up where it was", agentKilled},
+		{"a member that leaves loses what was placed on it, whatever has ended before, and nothing of its own", memberLeavesAfterEnds},
+		{"a member that leaves with what was placed on it keeps it, and joins again", memberLeavesAndKeeps},
 	} {
 		t.Run(spec.sentence, func(t *testing.T) { spec.run(newSpec(t)) })
 	}

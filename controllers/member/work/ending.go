@@ -38,7 +38,7 @@ func (r *Reconciler) endObjects(ctx context.Context, why ending, items []placeme
 	left, err := disposeInWaves(items, func(item placementv1beta1.AppliedResourceMeta) (remnant, bool, error) {
 		return r.endObject(ctx, why, item, found, mine)
 	})
-	r.memories.markHolding(why.work, slices.ContainsFunc(left, func(l remnant) bool { return l.reason == placementv1beta1.ReasonInUse }))
+	r.memories.markHolding(why.work, slices.ContainsFunc(left, func(l remnant) bool { return l.forWorks }))
 	return left, err
 }
 
@@ -81,7 +81,7 @@ func (r *Reconciler) endObject(
 			return left, false, err
 		}
 		if live != nil {
-			if d.residents, err = r.findResidents(ctx, why, live, found, mine); err != nil {
+			if d.residents, left.forWorks, err = r.findResidents(ctx, why, live, found, mine); err != nil {
 				return left, false, fmt.Errorf("finding out what others have in %s: %w", key, err)
 			}
 		}
@@ -131,11 +131,11 @@ func heldMessage(key apply.Key, residents []string) string {
 }
 
 // findResidents names the objects of others in a Namespace or of a kind that is defined, as many as a message names and one more.
-// An annotation on the object lets those of the cluster go with it, but not those that another Work wants.
+// An annotation on the object lets those of the cluster go with it, but not those that another Work wants. It also tells whether
+// Works have some of them, so that the next change of a Work may free the object.
 func (r *Reconciler) findResidents(
 	ctx context.Context, why ending, live *unstructured.Unstructured, found claims, mine map[types.UID]bool,
-) ([]string, error) {
-	var named []string
+) (named []string, ofWorks bool, err error) {
 	key := apply.Key{Kind: live.GetKind(), Group: live.GroupVersionKind().Group, Name: live.GetName()}
 	wanted := found.namespaces[live.GetName()]
 	if key.GroupKind() == definitionKind {
@@ -146,9 +146,9 @@ func (r *Reconciler) findResidents(
 		named = append(named, c.named())
 	}
 	if len(named) > 0 || live.GetAnnotations()[placementv1beta1.RemoveContentAnnotation] == placementv1beta1.LabelValueTrue {
-		return named[:min(len(named), namedResidents+1)], nil
+		return named[:min(len(named), namedResidents+1)], len(named) > 0, nil
 	}
-	err := r.contents.visit(ctx, live, func(kind schema.GroupKind, object *metav1.PartialObjectMetadata) (bool, error) {
+	err = r.contents.visit(ctx, live, func(kind schema.GroupKind, object *metav1.PartialObjectMetadata) (bool, error) {
 		owner, resides, err := r.residentOwner(ctx, why, kind, object, mine)
 		if err != nil {
 			return false, err
@@ -156,18 +156,21 @@ func (r *Reconciler) findResidents(
 		if resides {
 			key := apply.Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.Namespace, Name: object.Name}
 			named = append(named, key.String()+" of "+owner)
+			ofWorks = ofWorks || owner != ownerCluster
 		}
 		return len(named) <= namedResidents, nil
 	})
-	return named, err
+	return named, ofWorks, err
 }
+
+// ownerCluster is who has what no Work has placed.
+const ownerCluster = "the cluster"
 
 // residentOwner tells whether an object in a Namespace or of a defined kind belongs to others, for whom it would be lost, and to whom.
 // What the ending Works have placed does not. Nor does what a controller made for another object: that one is looked at, too.
 func (r *Reconciler) residentOwner(
 	ctx context.Context, why ending, kind schema.GroupKind, object *metav1.PartialObjectMetadata, mine map[types.UID]bool,
 ) (string, bool, error) {
-	const cluster = "the cluster"
 	made := placementv1beta1.IsByProduct(kind, object) || placementv1beta1.IsMadeByControllers(kind, object.ManagedFields)
 	if !object.DeletionTimestamp.IsZero() || made && kind != claimKind { // a claim has data, whoever made it
 		return "", false, nil
@@ -184,7 +187,7 @@ func (r *Reconciler) residentOwner(
 			return "AppliedWork " + ref.Name, !ends, err
 		}
 	}
-	return cluster, !others || object.Namespace == "", nil
+	return ownerCluster, !others || object.Namespace == "", nil
 }
 
 // endsToo tells whether another AppliedWork wants nothing of what is looked at: its Work is known, and what that wants is among the

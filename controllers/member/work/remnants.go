@@ -30,6 +30,8 @@ type remnant struct {
 	item placementv1beta1.AppliedResourceMeta
 	// reason and message say why it is still there; empty if its removal has only begun.
 	reason, message string
+	// forWorks is whether it waits for other Works of the cluster.
+	forWorks bool
 }
 
 // severity orders reasons: what a user has to see first comes first.
