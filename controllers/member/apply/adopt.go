@@ -61,17 +61,24 @@ func withoutReservedKeys(values map[string]string) map[string]string {
 }
 
 // keepLastApplied lets the desired object have the manifest as last applied in the words of the live one, if both say the
-// same. Which AppliedWork it names as the owner is of no account: no merge reads it.
+// same. Which AppliedWork it names as the owner is of no account: no merge reads it. Manifests of two hashes are not looked into.
 func keepLastApplied(live, desired *unstructured.Unstructured) {
-	has, wants := lastApplied(live), lastApplied(desired)
-	unstructured.RemoveNestedField(has, "metadata", "ownerReferences")
-	unstructured.RemoveNestedField(wants, "metadata", "ownerReferences")
-	if len(has) == 0 || !equality.Semantic.DeepEqual(has, wants) {
+	has, wants := live.GetAnnotations(), desired.GetAnnotations()
+	if has[placementv1beta1.ManifestHashAnnotation] != wants[placementv1beta1.ManifestHashAnnotation] ||
+		has[placementv1beta1.LastAppliedConfigAnnotation] == wants[placementv1beta1.LastAppliedConfigAnnotation] {
 		return
 	}
-	annotations := desired.GetAnnotations()
-	annotations[placementv1beta1.LastAppliedConfigAnnotation] = live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
-	desired.SetAnnotations(annotations)
+	if saySame(lastApplied(live), lastApplied(desired)) {
+		wants[placementv1beta1.LastAppliedConfigAnnotation] = has[placementv1beta1.LastAppliedConfigAnnotation]
+		desired.SetAnnotations(wants)
+	}
+}
+
+// saySame tells whether two manifests say the same but for their owner.
+func saySame(has, wants map[string]any) bool {
+	unstructured.RemoveNestedField(has, "metadata", "ownerReferences")
+	unstructured.RemoveNestedField(wants, "metadata", "ownerReferences")
+	return len(has) > 0 && equality.Semantic.DeepEqual(has, wants)
 }
 
 // isLeftByKubeFleet tells whether a Secret is as KubeFleet's agent has left it after it applied this very manifest. It is not

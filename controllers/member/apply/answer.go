@@ -95,8 +95,8 @@ func leadTo(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
 	return set
 }
 
-// contentSum identifies what an object contains, whoever set it and whatever became of it since.
-func contentSum(object *unstructured.Unstructured) string {
+// contentOf returns what an object contains, whoever set it and whatever became of it since.
+func contentOf(object *unstructured.Unstructured) map[string]any {
 	content := maps.Clone(object.Object)
 	delete(content, "status")
 	if metadata, ok := content["metadata"].(map[string]any); ok {
@@ -106,7 +106,17 @@ func contentSum(object *unstructured.Unstructured) string {
 		}
 		content["metadata"] = metadata
 	}
-	data, err := json.Marshal(content)
+	return content
+}
+
+// foresaw tells whether the API server made of the object what the patch was to make of it.
+func (p Patch) foresaw(answer *unstructured.Unstructured) bool {
+	return compare.Same(contentOf(p.Result), contentOf(answer))
+}
+
+// contentSum identifies what an object contains.
+func contentSum(object *unstructured.Unstructured) string {
+	data, err := json.Marshal(contentOf(object))
 	if err != nil {
 		return "" // it was not read from JSON
 	}

@@ -283,12 +283,12 @@ func (e *Engine) writeContent(ctx context.Context, req Request, live *unstructur
 	if req.isAnswered(live) {
 		return Result{Object: live, Differences: judgeAnswer(req.Manifest, live), Answered: req.Answered}, nil
 	}
-	object, err := e.updateObject(ctx, req, live)
+	object, foreseen, err := e.updateObject(ctx, req, live)
 	if err != nil {
 		return Result{Object: live}, err
 	}
 	result := Result{Object: object, Differences: judgeAnswer(req.Manifest, object)}
-	if object != live { // otherwise nothing was to be written
+	if !foreseen {
 		result.Answered = answerTo(req, object)
 	}
 	return result, nil
@@ -400,36 +400,41 @@ func (e *Engine) createObject(ctx context.Context, req Request) (*unstructured.U
 	return desired, e.Client.Create(ctx, desired, client.FieldOwner(FieldManager))
 }
 
-func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// updateObject writes what is to change of an object. It also tells whether the answer was foreseen: nothing was to be written, or
+// the object is what the patch was to make of it, so that the next pass has nothing to write.
+func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	if req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply {
-		return e.applyServerSide(ctx, req, live)
+		object, err := e.applyServerSide(ctx, req, live)
+		return object, object == live, err
 	}
 	desired, fits, err := Desired(req.Manifest, req.Owner, live)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if isLeftByKubeFleet(live, req.Manifest) {
 		if patch, err := ThreeWay(live, req.Manifest.Object); err != nil || patch.Empty() {
-			return live, err
+			return live, true, err
 		}
 	}
 	if !fits {
-		return e.applyServerSide(ctx, req, live)
+		object, err := e.applyServerSide(ctx, req, live)
+		return object, object == live, err
 	}
 	retainReplicas(live, desired)
 	retainFinalizers(live, desired)
 	keepLastApplied(live, desired)
 	patch, err := ThreeWay(live, desired)
 	if err != nil || patch.Empty() {
-		return live, err
+		return live, true, err
 	}
 	data := patch.Data
 	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted {
 		// A change by another client since the comparison must not be overwritten.
 		if data, err = patch.atVersion(live); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	out := live.DeepCopy()
-	return out, e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), client.FieldOwner(FieldManager))
+	err = e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), client.FieldOwner(FieldManager))
+	return out, patch.foresaw(out), err
 }

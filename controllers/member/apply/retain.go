@@ -83,8 +83,11 @@ func retainReplicas(live, desired *unstructured.Unstructured) {
 // retainFinalizers adds the finalizers of other owners to those that the manifest sets: custom
 // resources are merged as plain JSON, which replaces lists.
 func retainFinalizers(live, desired *unstructured.Unstructured) {
-	before, _, _ := unstructured.NestedStringSlice(lastApplied(live), "metadata", "finalizers")
 	wanted := desired.GetFinalizers()
+	if len(live.GetFinalizers())+len(wanted) == 0 {
+		return
+	}
+	before, _, _ := unstructured.NestedStringSlice(lastApplied(live), "metadata", "finalizers")
 	if len(before)+len(wanted) == 0 {
 		return
 	}
