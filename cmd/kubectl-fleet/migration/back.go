@@ -248,7 +248,7 @@ func (c *checker) countGiveBackWrites() {
 			work.Annotations[placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation] == ""
 	}), "lacks annotations of KubeFleet's, and is written once more with the same content")
 	c.report.writeOn(onMembers, "work", count(c.Works, isWrittenByUs),
-		"its content was written by fleetflow: those of its objects that fleetflow has applied are written once more, metadata only")
+		"its content was written by fleetflow: its Secrets, what an earlier version has applied, and what is applied server-side with labels or annotations of Kubernetes' domains, are written once more, metadata only")
 }
 
 // isWrittenByUs says that fleetflow's hub agent has written the content of a Work. One that it has only signed is KubeFleet's.

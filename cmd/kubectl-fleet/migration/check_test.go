@@ -285,7 +285,7 @@ func TestWhatIsWrittenOnTheWayBack(t *testing.T) {
 	}
 	placement(state).Finalizers = append(placement(state).Finalizers, placementv1beta1.SchedulerCleanupFinalizer)
 	state.Works = []metav1.PartialObjectMetadata{changed("signed", `{"f:metadata":{}}`), changed("changed", `{"f:metadata":{},"f:spec":{}}`)}
-	onMembers := migration.Writes{Kind: "work", Count: 1, On: "members", What: "its content was written by fleetflow: those of its objects that fleetflow has applied are written once more, metadata only"}
+	onMembers := migration.Writes{Kind: "work", Count: 1, On: "members", What: "its content was written by fleetflow: its Secrets, what an earlier version has applied, and what is applied server-side with labels or annotations of Kubernetes' domains, are written once more, metadata only"}
 
 	assert.Equal(t, []migration.Writes{onMembers}, migration.CheckBack(state, now).Writes)
 	state.Hashes = map[string]string{"/crp-0-snapshot": "other"}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,17 +14,61 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// An object that KubeFleet's agent has applied bears the marks that ours would give it, but for two things: the hash is of
-// another form of the manifest, and the manifest as last applied ends with a newline. As long as they say the same, they
-// stay: an object is not written for the sake of its marks.
+// What we write on an object is what KubeFleet's agent would write, so that neither writes an object for the sake of its marks
+// after the other. Objects to which earlier versions of ours have applied a manifest bear other marks. As long as they say the
+// same, they stay.
 
-// withHashOn returns the manifest with the hash that an object bears, if that is KubeFleet's hash of the same manifest.
+// withHashOn returns the manifest with the hash that an object bears, if that is a hash of the same manifest.
 func (m Manifest) withHashOn(live *unstructured.Unstructured) Manifest {
+	m.stated = ""
 	stated := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]
-	if stated != "" && stated != m.Hash && stated == kubeFleetHash(m.Object) {
-		m.Hash = stated
+	if stated == m.Hash || stated != "" && stated == kubeFleetHash(m.Object) && saysReservedKeys(live, m.Object) {
+		m.stated = stated
 	}
 	return m
+}
+
+// markOf returns the hash that is written on an object. It is KubeFleet's, where that and the base of the next merge together tell
+// manifests apart: KubeFleet's leaves labels and annotations of reserved domains out. A Secret keeps ours, as KubeFleet writes it
+// anyhow: it adds a copy of the values.
+func (m Manifest) markOf(withBase bool) string {
+	switch {
+	case m.stated != "":
+		return m.stated
+	case isSecret(m.Object):
+		return m.Hash
+	case withBase || !hasReservedKeys(m.Object):
+		return kubeFleetHash(m.Object)
+	}
+	return m.Hash
+}
+
+// hasReservedKeys tells whether an object has labels or annotations that do not go into KubeFleet's hash.
+func hasReservedKeys(object *unstructured.Unstructured) bool {
+	return len(reservedKeys(object.GetLabels())) > 0 || len(reservedKeys(object.GetAnnotations())) > 0
+}
+
+// saysReservedKeys tells whether the labels and annotations that do not go into KubeFleet's hash are those of the manifest that was
+// last applied. Without a base of the next merge, it goes by what the object has.
+func saysReservedKeys(live, manifest *unstructured.Unstructured) bool {
+	base := &unstructured.Unstructured{Object: lastApplied(live)}
+	if len(base.Object) == 0 {
+		return has(live.GetLabels(), reservedKeys(manifest.GetLabels())) && has(live.GetAnnotations(), reservedKeys(manifest.GetAnnotations()))
+	}
+	before := reservedKeys(base.GetAnnotations())
+	delete(before, placementv1beta1.ManifestHashAnnotation)
+	return maps.Equal(reservedKeys(base.GetLabels()), reservedKeys(manifest.GetLabels())) &&
+		maps.Equal(before, reservedKeys(manifest.GetAnnotations()))
+}
+
+// has tells whether values has all of some.
+func has(values, some map[string]string) bool {
+	for key, value := range some {
+		if found, ok := values[key]; !ok || found != value {
+			return false
+		}
+	}
+	return true
 }
 
 // keyDomains are the domains of labels and annotations that do not go into KubeFleet's hash.
@@ -31,7 +77,7 @@ var keyDomains = []string{"kubernetes.io", "k8s.io", "kubernetes-fleet.io", "fle
 // kubeFleetHash is what KubeFleet writes as the hash of a manifest: without name, namespace, status and the labels and
 // annotations of reserved domains, and with what remains of the metadata always there.
 func kubeFleetHash(object *unstructured.Unstructured) string {
-	content := object.DeepCopy().Object
+	content := maps.Clone(object.Object)
 	delete(content, "status")
 	content["metadata"] = map[string]any{
 		"labels": withoutReservedKeys(object.GetLabels()), "annotations": withoutReservedKeys(object.GetAnnotations()),
@@ -48,16 +94,26 @@ func kubeFleetHash(object *unstructured.Unstructured) string {
 func withoutReservedKeys(values map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range values {
-		domain, _, _ := strings.Cut(key, "/")
-		reserved := false
-		for _, suffix := range keyDomains {
-			reserved = reserved || strings.HasSuffix(domain, suffix)
-		}
-		if !reserved {
+		if !isReservedKey(key) {
 			kept[key] = value
 		}
 	}
 	return kept
+}
+
+func reservedKeys(values map[string]string) map[string]string {
+	reserved := map[string]string{}
+	for key, value := range values {
+		if isReservedKey(key) {
+			reserved[key] = value
+		}
+	}
+	return reserved
+}
+
+func isReservedKey(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc(keyDomains, func(suffix string) bool { return strings.HasSuffix(domain, suffix) })
 }
 
 // keepLastApplied lets the desired object have the manifest as last applied in the words of the live one, if both say the
@@ -84,5 +140,5 @@ func saySame(has, wants map[string]any) bool {
 // isLeftByKubeFleet tells whether a Secret is as KubeFleet's agent has left it after it applied this very manifest. It is not
 // written for the sake of the copy of its values, which goes with the first change of the Secret.
 func isLeftByKubeFleet(live *unstructured.Unstructured, m Manifest) bool {
-	return showsSecret(live) && isLastAppliedTo(live, m) && m.Hash == kubeFleetHash(m.Object)
+	return showsSecret(live) && isLastAppliedTo(live, m) && m.stated == kubeFleetHash(m.Object)
 }

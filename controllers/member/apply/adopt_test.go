@@ -76,6 +76,70 @@ func TestAnObjectIsNotWrittenForTheSakeOfItsMarks(t *testing.T) {
 	}
 }
 
+// On the way back KubeFleet writes an object where these differ from what it would write, be it for them alone.
+func TestTheMarksThatAreWrittenAreKubeFleets(t *testing.T) {
+	clientSide, serverSide := 0, 0
+	for name, pair := range recordedPairs(t) {
+		owner := pair.live.GetOwnerReferences()[0]
+		want := pair.live.GetAnnotations()
+		desired, fits, err := Desired(pair.manifest, owner, nil)
+		require.NoError(t, err)
+		if _, base := want[placementv1beta1.LastAppliedConfigAnnotation]; base && fits {
+			assert.Equal(t, want[placementv1beta1.LastAppliedConfigAnnotation], desired.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation], name)
+			assert.Equal(t, want[placementv1beta1.ManifestHashAnnotation], desired.GetAnnotations()[placementv1beta1.ManifestHashAnnotation], name)
+			clientSide++
+			continue
+		}
+		if !hasReservedKeys(pair.manifest.Object) && !isSecret(pair.manifest.Object) {
+			marked := Marked(pair.manifest, owner).GetAnnotations()
+			assert.Equal(t, want[placementv1beta1.ManifestHashAnnotation], marked[placementv1beta1.ManifestHashAnnotation], name)
+			serverSide++
+		}
+	}
+	assert.Greater(t, clientSide, 10)
+	assert.Positive(t, serverSide)
+}
+
+// KubeFleet's hash leaves out labels and annotations of Kubernetes' domains.
+func TestAChangeThatTheHashLeavesOutIsTold(t *testing.T) {
+	owner := metav1.OwnerReference{Name: "x", UID: "u"}
+	manifest := func(metadata string) Manifest {
+		raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"` + metadata + `}}`)
+		return Decode([]placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}})[0]
+	}
+	contents := map[string]Manifest{
+		"none":             manifest(``),
+		"a label":          manifest(`,"labels":{"app.kubernetes.io/version":"1"}`),
+		"a label changed":  manifest(`,"labels":{"app.kubernetes.io/version":"2"}`),
+		"an annotation":    manifest(`,"annotations":{"app.kubernetes.io/version":"1"}`),
+		"both":             manifest(`,"labels":{"app.kubernetes.io/version":"1"},"annotations":{"app.kubernetes.io/version":"1"}`),
+		"a label of users": manifest(`,"labels":{"app":"1"}`),
+	}
+	for before, applied := range contents {
+		clientSide, fits, err := Desired(applied, owner, nil)
+		require.NoError(t, err)
+		require.True(t, fits)
+		serverSide := Marked(applied, owner)
+		for after, m := range contents {
+			assert.Equal(t, before == after, isLastAppliedTo(clientSide, m.withHashOn(clientSide)), "client-side: %s, then %s", before, after)
+			assert.Equal(t, before == after, isLastAppliedTo(serverSide, m.withHashOn(serverSide)), "server-side: %s, then %s", before, after)
+		}
+	}
+}
+
+// Earlier versions stated a hash of the whole manifest: what bears it is not written for that.
+func TestTheHashOfEarlierVersionsStays(t *testing.T) {
+	for name, pair := range recordedPairs(t) {
+		live := pair.live.DeepCopy()
+		annotations := live.GetAnnotations()
+		annotations[placementv1beta1.ManifestHashAnnotation] = pair.manifest.Hash
+		live.SetAnnotations(annotations)
+		kept := pair.manifest.withHashOn(live)
+		assert.True(t, isLastAppliedTo(live, kept), name)
+		assert.Equal(t, pair.manifest.Hash, Marked(kept, metav1.OwnerReference{}).GetAnnotations()[placementv1beta1.ManifestHashAnnotation], name)
+	}
+}
+
 func TestAManifestThatHasChangedSinceIsApplied(t *testing.T) {
 	for name, pair := range recordedPairs(t) {
 		pair.manifest.Object.SetLabels(map[string]string{"new": "label"})

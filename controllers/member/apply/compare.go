@@ -93,7 +93,10 @@ func mayDropFields(m Manifest, live *unstructured.Unstructured) bool {
 
 // isLastAppliedTo tells whether this very manifest was the last to be applied to an object.
 func isLastAppliedTo(live *unstructured.Unstructured, m Manifest) bool {
-	return live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] == m.Hash
+	if m.stated != "" {
+		return live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] == m.stated
+	}
+	return m.withHashOn(live).stated != ""
 }
 
 // dryRunPatch asks the API server how the object would be after the patch, without storing it.

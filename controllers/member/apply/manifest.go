@@ -26,6 +26,8 @@ type Manifest struct {
 	Object *unstructured.Unstructured
 	// Hash is of the whole content of Object.
 	Hash string
+	// stated is the hash that the object on the cluster states of this very manifest, if it does. It stays then.
+	stated string
 	// Problem is set if the manifest is not to be applied.
 	Problem *Problem
 }

@@ -43,8 +43,8 @@ func Desired(m Manifest, me metav1.OwnerReference, live *unstructured.Unstructur
 	if live != nil {
 		owners = live.GetOwnerReferences()
 	}
-	object := Marked(m, me)
-	base, err := json.Marshal(object.Object)
+	object := marked(m, me, m.markOf(true))
+	base, err := object.MarshalJSON() // as KubeFleet does, with a newline at the end
 	if err != nil {
 		return nil, false, fmt.Errorf("encoding the manifest of %s: %w", KeyOf(m.Identifier), err)
 	}
@@ -55,14 +55,19 @@ func Desired(m Manifest, me metav1.OwnerReference, live *unstructured.Unstructur
 	return object, !isSecret(object) && fitsWith(live, annotations), nil
 }
 
-// Marked returns the manifest's object with its hash, owned by the given AppliedWork.
+// Marked returns the manifest's object with its hash, owned by the given AppliedWork, as it is applied without a base of the next
+// merge.
 func Marked(m Manifest, me metav1.OwnerReference) *unstructured.Unstructured {
+	return marked(m, me, m.markOf(false))
+}
+
+func marked(m Manifest, me metav1.OwnerReference, hash string) *unstructured.Unstructured {
 	object := m.Object.DeepCopy()
 	annotations := object.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[placementv1beta1.ManifestHashAnnotation] = m.Hash
+	annotations[placementv1beta1.ManifestHashAnnotation] = hash
 	object.SetAnnotations(annotations)
 	object.SetOwnerReferences([]metav1.OwnerReference{me})
 	return object

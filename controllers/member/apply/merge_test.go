@@ -127,7 +127,7 @@ func TestDesiredKeepsItselfAsTheBaseOfTheNextMerge(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, fits)
 	assert.Equal(t, []metav1.OwnerReference{foreign, me}, object.GetOwnerReferences())
-	assert.Equal(t, m.Hash, object.GetAnnotations()[placementv1beta1.ManifestHashAnnotation])
+	assert.Equal(t, kubeFleetHash(m.Object), object.GetAnnotations()[placementv1beta1.ManifestHashAnnotation])
 	base := &unstructured.Unstructured{}
 	require.NoError(t, base.UnmarshalJSON([]byte(object.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation])))
 	assert.Equal(t, map[string]any{"x": "1"}, base.Object["data"])
