@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -241,10 +242,10 @@ func (w snapshotWriter) adoptAll(ctx context.Context, inherited []*metav1.Partia
 }
 
 // recognizeContent finds out whether the latest snapshot, if another author has made it, has the content: it states a hash of
-// its own then, and is read. Once that is known, the verdict on the placement says it. The hash that earlier versions stated is
+// its own then, and is read. Once that is known, the verdict on the placement says it. The hashes that earlier versions stated are
 // known without reading.
 func (w snapshotWriter) recognizeContent(ctx context.Context, latest *snapshotGroup, content snapshot.Content) error {
-	if latest != nil && latest.isComplete() && latest.contentHash() == content.FormerHash {
+	if latest != nil && latest.isComplete() && slices.Contains(content.FormerHashes, latest.contentHash()) {
 		latest.content = content.Hash
 		return nil
 	}

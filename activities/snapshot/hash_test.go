@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,4 +41,50 @@ func TestTheHashOfASnapshotIsTheOneThatKubeFleetStates(t *testing.T) {
 		compared++
 	}
 	assert.GreaterOrEqual(t, compared, 6)
+}
+
+// Kinds without a rank go by group and version before they go by kind, and a definition comes after what it might define.
+func TestTheOrderOfContentIsKubeFleets(t *testing.T) {
+	objects := []string{
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"z","namespace":"a"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"a-b"}}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.a.example.com"}}`,
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","namespace":"ns"}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"ns"}}`,
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"ns"}}`,
+		`{"apiVersion":"v1","kind":"PodTemplate","metadata":{"name":"t","namespace":"ns"}}`,
+		`{"apiVersion":"a.example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"ns"}}`,
+		`{"apiVersion":"b.example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":"ns"}}`,
+		`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"e","namespace":"ns"}}`,
+	}
+	// KubeFleet compares "<namespace>/<name>" as one text, in which '-' comes before '/'.
+	want := []string{"Namespace", "ConfigMap a-b/a", "ConfigMap a/z", "CustomResourceDefinition", "Service", "Pod", "Deployment", "PodTemplate", "Widget", "Gadget", "EndpointSlice"}
+	var items []snapshot.Item
+	for _, raw := range slices.Backward(objects) {
+		object := &unstructured.Unstructured{}
+		require.NoError(t, object.UnmarshalJSON([]byte(raw)))
+		item, err := snapshot.Encode(object)
+		require.NoError(t, err)
+		items = append(items, item)
+	}
+	content := snapshot.NewContent(items)
+	var got []string
+	for _, manifest := range content.Manifests {
+		object := &unstructured.Unstructured{}
+		require.NoError(t, object.UnmarshalJSON(manifest))
+		what := object.GetKind()
+		if what == "ConfigMap" {
+			what += " " + object.GetNamespace() + "/" + object.GetName()
+		}
+		got = append(got, what)
+	}
+	assert.Equal(t, want, got)
+
+	former := make([][]byte, 0, len(items))
+	for _, at := range []int{0, 3, 2, 1, 4, 10, 6, 9, 5, 7, 8} { // by kind before group, EndpointSlices behind Services
+		former = append(former, content.Manifests[at])
+	}
+	assert.Contains(t, content.FormerHashes, snapshot.Hash(former), "a snapshot of an earlier version is known again")
+	assert.NotEqual(t, content.Hash, snapshot.Hash(former))
 }

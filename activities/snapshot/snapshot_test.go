@@ -227,7 +227,7 @@ func TestContentIsTheSameInAnyOrder(t *testing.T) {
 		o := object(t, string(manifest))
 		kinds = append(kinds, o.GetKind()+"/"+o.GetName())
 	}
-	assert.Equal(t, []string{"Namespace/ns", "ConfigMap/a", "ConfigMap/b", "Service/a", "Deployment/a", "ResourceEnvelope/a", "Widget/a"}, kinds)
+	assert.Equal(t, []string{"Namespace/ns", "ConfigMap/a", "ConfigMap/b", "Service/a", "Deployment/a", "Widget/a", "ResourceEnvelope/a"}, kinds)
 	assert.Equal(t, 1, content.Envelopes)
 	assert.Len(t, content.Hash, 64)
 

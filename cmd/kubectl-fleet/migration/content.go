@@ -3,8 +3,6 @@ package migration
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -58,22 +57,23 @@ func subindexOf(part metav1.Object) int {
 	return at
 }
 
-// hashContent is KubeFleet's hash of what the parts of a resource snapshot hold: the SHA-256 of one spec that has all of it.
+// hashContent is KubeFleet's hash of what the parts of a resource snapshot hold: the SHA-256 of one spec that has all of it, in
+// KubeFleet's order.
 func hashContent(ctx context.Context, c client.Client, parts []*metav1.PartialObjectMetadata) (string, error) {
-	whole := struct {
-		SelectedResources []placementv1beta1.ResourceContent `json:"selectedResources"`
-	}{SelectedResources: []placementv1beta1.ResourceContent{}}
+	var manifests [][]byte
 	for _, of := range parts {
 		part := placementv1beta1.ScopeOf(of).NewResourceSnapshot(of.Name)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {
 			return "", err
 		}
-		whole.SelectedResources = append(whole.SelectedResources, part.GetResourceSnapshotSpec().SelectedResources...)
+		for _, resource := range part.GetResourceSnapshotSpec().SelectedResources {
+			manifest, err := json.Marshal(resource)
+			if err != nil {
+				return "", err
+			}
+			manifests = append(manifests, manifest)
+		}
 	}
-	data, err := json.Marshal(whole)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	ordered, err := snapshot.InOrder(manifests)
+	return snapshot.Hash(ordered), err
 }

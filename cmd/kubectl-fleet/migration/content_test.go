@@ -21,8 +21,8 @@ import (
 func TestTheHashThatTheHubAgentStatesIsKubeFleets(t *testing.T) {
 	manifests := [][]byte{
 		[]byte(`{"apiVersion":"v1","data":{"rule":"a \u003c b \u0026 c"},"kind":"ConfigMap","metadata":{"name":"one"}}`),
-		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"two"}}`),
 		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"three"}}`),
+		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"two"}}`),
 	}
 	state, builder := hub(), fake.NewClientBuilder().WithScheme(cli.Scheme())
 	state.Resources[0].Annotations[placementv1beta1.ResourceGroupHashAnnotation] = snapshot.Hash(manifests)
@@ -42,6 +42,8 @@ func TestTheHashThatTheHubAgentStatesIsKubeFleets(t *testing.T) {
 	require.NoError(t, state.AddHashes(t.Context(), c))
 	assert.NotContains(t, reasons(migration.CheckBack(state, now)), "Note SnapshotHashDiffers")
 
-	state.Resources[0].Annotations[placementv1beta1.ResourceGroupHashAnnotation] = "of an earlier version"
-	assert.Contains(t, reasons(migration.CheckBack(state, now)), "Note SnapshotHashDiffers")
+	for _, earlier := range []string{"of an earlier version", snapshot.Hash([][]byte{manifests[2], manifests[1], manifests[0]})} {
+		state.Resources[0].Annotations[placementv1beta1.ResourceGroupHashAnnotation] = earlier
+		assert.Contains(t, reasons(migration.CheckBack(state, now)), "Note SnapshotHashDiffers", earlier)
+	}
 }
