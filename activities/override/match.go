@@ -109,17 +109,21 @@ func newMatch(s spec) match {
 }
 
 // Concerns says whether an override, by the placement that it refers to and its namespace,
-// is for a placement. A reference that leaves out its scope is to a ClusterResourcePlacement.
+// is for a placement.
 func Concerns(ref *placementv1beta1.PlacementRef, namespace string, placement Placement) bool {
+	return ref == nil || Referred(ref, namespace) == placement
+}
+
+// Referred is the placement that an override in a namespace, or in none, refers to. A reference that leaves out its
+// scope is to a ClusterResourcePlacement; one from no namespace to a ResourcePlacement is to none.
+func Referred(ref *placementv1beta1.PlacementRef, namespace string) Placement {
 	switch {
-	case ref == nil:
-		return true
-	case ref.Name != placement.Name:
-		return false
-	case ref.Scope == placementv1beta1.NamespaceScoped:
-		return placement.Namespace != "" && placement.Namespace == namespace
+	case ref.Scope != placementv1beta1.NamespaceScoped:
+		return Placement{Name: ref.Name}
+	case namespace == "":
+		return Placement{}
 	default:
-		return placement.Namespace == ""
+		return Placement{Namespace: namespace, Name: ref.Name}
 	}
 }
 

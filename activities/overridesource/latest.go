@@ -75,7 +75,7 @@ func checkSettled(o placementv1beta1.OverrideObject, inForce placementv1beta1.Ov
 	valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid)
 	switch {
 	case valid == nil || valid.ObservedGeneration != o.GetGeneration():
-	case valid.Status == metav1.ConditionFalse:
+	case valid.Status == metav1.ConditionFalse && valid.Reason != placementv1beta1.ReasonOverridePlacementNotFound:
 		return nil // it has no effect, and its condition says why
 	case shown:
 		return nil

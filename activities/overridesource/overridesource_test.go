@@ -70,6 +70,14 @@ func madeFor(o placementv1beta1.OverrideObject, name string, scope placementv1be
 	return o
 }
 
+// early gives an override the condition of one whose placement did not exist.
+func early(o placementv1beta1.OverrideObject) placementv1beta1.OverrideObject {
+	conditions := o.GetConditions()
+	conditions[0].Status, conditions[0].Reason = metav1.ConditionFalse, placementv1beta1.ReasonOverridePlacementNotFound
+	o.SetConditions(conditions)
+	return o
+}
+
 func TestTheLatestSnapshotsShowEveryChangeThatConcernsThePlacement(t *testing.T) {
 	const valid, invalid = metav1.ConditionTrue, metav1.ConditionFalse
 	for sentence, test := range map[string]struct {
@@ -86,6 +94,8 @@ func TestTheLatestSnapshotsShowEveryChangeThatConcernsThePlacement(t *testing.T)
 		"an invalid one that was changed may have one":       {overrideOf("", "a", invalid, 1), false, "override a"},
 		"one for another placement is not waited for":        {madeFor(overrideOf("", "a", valid, 2), "other", ""), false, ""},
 		"one for a namespaced placement of the name neither": {madeFor(overrideOf("web", "a", valid, 2), "crp", placementv1beta1.NamespaceScoped), false, ""},
+		"one that is older than the placement counts":        {early(madeFor(overrideOf("", "a", valid, 2), "crp", "")), true, ""},
+		"one that is older, and was changed since":           {early(madeFor(overrideOf("", "a", valid, 2), "crp", "")), false, "override a"},
 		"one for this placement is":                          {madeFor(overrideOf("", "a", valid, 2), "crp", placementv1beta1.ClusterScoped), false, "override a"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -28,7 +28,7 @@ var carried = map[string][]struct{ folder, prefix string }{
 		{"controllers/hub/membership", "Reason"}, {"apis/cluster/v1beta1", "ReasonMemberCluster"}, {"apis/cluster/v1beta1", "ReasonHubToken"}, {"controllers/member/propertyprovider", "Reason"},
 	},
 	"controllers/hub/resourcewatch": {{"apis/fleetflow/v1alpha1", "ReasonPropagation"}, {"apis/fleetflow/v1alpha1", "ReasonKind"}},
-	"controllers/hub/override":      {{"apis/placement/v1beta1", "ReasonOverrideConflict"}, {"apis/placement/v1beta1", "ReasonOverrideLimit"}},
+	"controllers/hub/override":      {{"apis/placement/v1beta1", "ReasonOverrideConflict"}, {"apis/placement/v1beta1", "ReasonOverrideLimit"}, {"apis/placement/v1beta1", "ReasonOverridePlacementNotFound"}},
 }
 
 // callers are the folders that call what emits events in another folder, by the latter.

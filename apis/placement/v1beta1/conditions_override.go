@@ -12,4 +12,7 @@ const (
 	ReasonOverrideConflict = "OverrideConflict"
 	// ReasonOverrideLimitExceeded means there are more overrides than the hub goes by.
 	ReasonOverrideLimitExceeded = "OverrideLimitExceeded"
+	// ReasonOverridePlacementNotFound means the placement that the override refers to does not exist. The override has
+	// a snapshot nevertheless, so that it counts as soon as the placement exists.
+	ReasonOverridePlacementNotFound = "OverridePlacementNotFound"
 )

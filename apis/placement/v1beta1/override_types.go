@@ -256,8 +256,9 @@ type JSONPatchOverride struct {
 // API: KubeFleet's overrides have no status.
 type OverrideStatus struct {
 	// Conditions has Valid, set by the hub: False, with the other override in the message,
-	// if an object is already selected by an older override, or if there are too many
-	// overrides. The hub does not go by an override that is not valid.
+	// if an object is already selected by an older override, if there are too many
+	// overrides, or if the placement that the override refers to does not exist. The hub
+	// does not go by an override that is not valid.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

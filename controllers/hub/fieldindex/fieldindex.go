@@ -32,6 +32,9 @@ const (
 	ByOverride = "hub.override"
 	// BySelected finds overrides by the objects they select, as Selected names them.
 	BySelected = "hub.selected"
+	// ByReferred finds overrides by the namespace and name of the placements that their references name, as OfPlacement joins them:
+	// of a ResourceOverride the ClusterResourcePlacement and the ResourcePlacement of that name, whichever it means.
+	ByReferred = "hub.referred"
 	// ByOverrideSnapshot finds bindings by the snapshots of overrides that they name, such
 	// as "image-0" of a ClusterResourceOverride and "web/image-0" of a ResourceOverride.
 	ByOverrideSnapshot = "hub.overrideSnapshot"
@@ -65,6 +68,7 @@ func All() []Index {
 			Index{Object: scope.NewPolicySnapshot(""), Field: ByInterest, Extract: interestsInForce},
 			Index{Object: scope.NewPlacement(""), Field: ByOverride, Extract: overridesOf},
 			Index{Object: scope.NewOverride(""), Field: BySelected, Extract: Selected},
+			Index{Object: scope.NewOverride(""), Field: ByReferred, Extract: referredPlacements},
 		)
 	}
 	return all
@@ -220,4 +224,17 @@ func Selected(object client.Object) []string {
 		selected = append(selected, kind.String()+" "+placementv1beta1.Scope{Namespace: s.Namespace}.String()+s.Name)
 	}
 	return selected
+}
+
+func referredPlacements(object client.Object) []string {
+	override, ok := object.(placementv1beta1.OverrideObject)
+	if !ok || override.GetOverridePlacement() == nil {
+		return nil
+	}
+	name := override.GetOverridePlacement().Name
+	names := []string{OfPlacement("", name)}
+	if override.GetNamespace() != "" {
+		names = append(names, OfPlacement(override.GetNamespace(), name))
+	}
+	return names
 }

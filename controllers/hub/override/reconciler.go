@@ -3,7 +3,8 @@
 // time.
 //
 // Of every valid override the package keeps a snapshot in force, and some earlier ones. Placements use the snapshots:
-// an override that is not valid, or does not exist any more, has none in force.
+// an override that is not valid, or does not exist any more, has none in force. One that refers to a placement that does
+// not exist has one, so that it counts from the placement's first rollout on; until then its condition is not true.
 package override
 
 import (
@@ -62,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	if seen.isKept() {
-		err = errors.Join(err, r.storeCondition(ctx, seen.override, seen.verdict))
+		err = errors.Join(err, r.storeCondition(ctx, seen.override, seen.told()))
 	}
 	return ctrl.Result{}, err
 }

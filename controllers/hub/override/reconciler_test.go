@@ -239,3 +239,90 @@ func TestWhoIsLookedAtAgain(t *testing.T) {
 		})
 	}
 }
+
+// refersTo makes an override refer to a placement.
+func refersTo(o *placementv1beta1.ResourceOverride, name string, scope placementv1beta1.PlacementScope) *placementv1beta1.ResourceOverride {
+	o.Spec.Placement = &placementv1beta1.PlacementRef{Name: name, Scope: scope}
+	return o
+}
+
+func TestAnOverrideOfAPlacementThatDoesNotExistSaysSo(t *testing.T) {
+	crp := func(name string) client.Object {
+		return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	rp := func(namespace, name string) client.Object {
+		return &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	const anew = ": it has no effect; create that placement, or create the override anew with another reference, which cannot be changed"
+	cases := map[string]struct {
+		scope placementv1beta1.PlacementScope
+		there []client.Object
+		want  string // empty if it is valid
+	}{
+		"there is none at all":          {"", nil, "The override refers to ClusterResourcePlacement app, which does not exist" + anew},
+		"nor is there one in namespace": {"Namespaced", nil, "The override refers to ResourcePlacement one/app, which does not exist" + anew},
+		"the name is misspelt":          {"Cluster", []client.Object{crp("apps"), rp("one", "apps")}, "The override refers to ClusterResourcePlacement app, which does not exist" + anew},
+		"it leaves out its scope": {"", []client.Object{rp("one", "app"), rp("two", "app")}, "The override refers to ClusterResourcePlacement app, which does not exist" + anew +
+			". ResourcePlacement one/app exists: if that is meant, set placement.scope: Namespaced"},
+		"it is for a namespace by mistake": {"Namespaced", []client.Object{crp("app"), rp("two", "app")}, "The override refers to ResourcePlacement one/app, which does not exist" + anew +
+			". ClusterResourcePlacement app exists: if that is meant, set placement.scope: Cluster"},
+		"the cluster-scoped one exists": {"", []client.Object{crp("app")}, ""},
+		"the one in the namespace does": {"Namespaced", []client.Object{rp("one", "app")}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, append(tc.there, refersTo(namespacedOverride(0, "one", "a", "web"), "app", tc.scope))...)
+			key := client.ObjectKey{Namespace: "one", Name: "a"}
+			condition := b.reconcile(t, b.namespaced, key)
+			if tc.want == "" {
+				assert.Equal(t, placementv1beta1.ReasonOverrideValid, condition.Reason)
+				assert.Equal(t, []string{"Normal OverrideSnapshotCreated Created snapshot a-0; it is in force from now on"}, b.told())
+				return
+			}
+			assert.Equal(t, metav1.ConditionFalse, condition.Status)
+			assert.Equal(t, placementv1beta1.ReasonOverridePlacementNotFound, condition.Reason)
+			assert.Equal(t, tc.want, condition.Message)
+			assert.Equal(t, []string{
+				"Normal OverrideSnapshotCreated Created snapshot a-0; it is in force once the placement that it refers to exists",
+				"Warning OverridePlacementNotFound " + tc.want,
+			}, b.told())
+			writes := b.writes
+			b.reconcile(t, b.namespaced, key)
+			assert.Equal(t, writes, b.writes, "what has not changed is not written")
+			assert.Empty(t, b.told())
+		})
+	}
+}
+
+func TestAnOverrideBecomesValidWithItsPlacement(t *testing.T) {
+	named := clusterOverride(0, "cro", "reader")
+	named.Spec.Placement = &placementv1beta1.PlacementRef{Name: "app"}
+	b := newBench(t, named, clusterOverride(1, "other", "writer"),
+		refersTo(namespacedOverride(2, "one", "ro", "web"), "app", ""), refersTo(namespacedOverride(3, "two", "ro", "web"), "app", "Namespaced"))
+	key := client.ObjectKey{Name: "cro"}
+	assert.Equal(t, metav1.ConditionFalse, b.reconcile(t, b.cluster, key).Status)
+	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
+	require.NoError(t, b.hub.Create(t.Context(), crp))
+	rp := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "two", Name: "app"}}
+
+	assert.Equal(t, []reconcile.Request{{NamespacedName: key}}, b.cluster.requestReferring(t.Context(), crp))
+	assert.ElementsMatch(t, []reconcile.Request{
+		{NamespacedName: types.NamespacedName{Namespace: "one", Name: "ro"}}, {NamespacedName: types.NamespacedName{Namespace: "two", Name: "ro"}},
+	}, b.namespaced.requestReferring(t.Context(), crp), "the second may be meant for it")
+	assert.Empty(t, b.cluster.requestReferring(t.Context(), rp))
+	assert.Equal(t, []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "two", Name: "ro"}}}, b.namespaced.requestReferring(t.Context(), rp))
+
+	assert.Equal(t, metav1.ConditionTrue, b.reconcile(t, b.cluster, key).Status)
+	require.NoError(t, b.hub.Delete(t.Context(), crp))
+	assert.Equal(t, metav1.ConditionFalse, b.reconcile(t, b.cluster, key).Status)
+	assert.Equal(t, "cro-0:reader*", b.taken(t), "it is in force again as soon as the placement is there")
+}
+
+func TestOfAPlacementOnlyComingAndGoingCounts(t *testing.T) {
+	p := &placementv1beta1.ClusterResourcePlacement{}
+	comes := onComesOrGoes()
+	assert.True(t, comes.Create(event.CreateEvent{Object: p}))
+	assert.True(t, comes.Delete(event.DeleteEvent{Object: p}))
+	assert.False(t, comes.Update(event.UpdateEvent{ObjectOld: p, ObjectNew: p}))
+	assert.False(t, comes.Generic(event.GenericEvent{Object: p}))
+}

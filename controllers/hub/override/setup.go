@@ -26,8 +26,8 @@ import (
 const workers = 8
 
 // SetupWithManager registers the reconciler: it runs for an override that changed, for
-// those it shares an object with, for one whose snapshots changed, and for one that is being
-// deleted when an update run ends.
+// those it shares an object with, for one whose snapshots changed, for those that refer to a
+// placement that comes or goes, and for one that is being deleted when an update run ends.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	name := strings.ToLower(r.scope.OverrideKind().Kind)
 	controllers := ctrl.NewControllerManagedBy(mgr).Named(name).
@@ -36,6 +36,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, scope := range placementv1beta1.Scopes() {
 		controllers.Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestDeleted), builder.WithPredicates(onRunOver()))
+		controllers.Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestReferring), builder.WithPredicates(onComesOrGoes()))
 	}
 	return controllers.Complete(r)
 }

@@ -30,6 +30,8 @@ type overrideState struct {
 	// override is nil if there is none.
 	override placementv1beta1.OverrideObject
 	verdict  Verdict
+	// missing says that the placement does not exist that the override refers to; empty if it does.
+	missing  string
 	want     desired
 	versions []version
 	// seen are all overrides of the kind.
@@ -38,6 +40,14 @@ type overrideState struct {
 
 // isKept says that there is an override and that it is not being deleted.
 func (s *overrideState) isKept() bool { return s.want.exists }
+
+// told is the verdict that the condition tells.
+func (s *overrideState) told() Verdict {
+	if s.verdict.Valid() && s.missing != "" {
+		return Verdict{placementv1beta1.ReasonOverridePlacementNotFound, s.missing}
+	}
+	return s.verdict
+}
 
 // isFinalizerRight says that the override has the finalizer exactly if it is kept.
 func (s *overrideState) isFinalizerRight() bool {
@@ -62,6 +72,9 @@ func (r *Reconciler) readState(ctx context.Context, reader client.Reader, key ty
 		s.verdict = Decide(overridesToKeep(all))[key]
 		s.want = desired{exists: s.override.GetDeletionTimestamp().IsZero(), valid: s.verdict.Valid()}
 		if s.want.hash, err = override.Hash(s.override); err != nil {
+			return nil, err
+		}
+		if s.missing, err = r.readMissing(ctx, reader, s.override); err != nil {
 			return nil, err
 		}
 	}
@@ -226,8 +239,12 @@ func (r *Reconciler) createSnapshot(ctx context.Context, now *overrideState, ind
 	case err != nil:
 		return fmt.Errorf("taking snapshot %s: %w", client.ObjectKeyFromObject(snapshot), err)
 	}
+	since := "from now on"
+	if now.missing != "" {
+		since = "once the placement that it refers to exists"
+	}
 	r.events.Eventf(now.override, nil, "Normal", "OverrideSnapshotCreated", "TakeSnapshot",
-		"Created snapshot %s; it is in force from now on", snapshot.GetName())
+		"Created snapshot %s; it is in force %s", snapshot.GetName(), since)
 	return nil
 }
 
