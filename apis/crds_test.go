@@ -84,16 +84,16 @@ func promises() map[string]promise {
 		"ClusterResourcePlacementDisruptionBudget": {hub, three, apiextensionsv1.ClusterScoped, []string{"crpdb"}, false,
 			[]string{"Max-Unavailable", "Min-Available", "Age"}, nil},
 		"PropagatedType": {hub, own, apiextensionsv1.ClusterScoped, []string{"pt"}, true,
-			[]string{"Propagation", "Observed", "Placements", "Age"}, []string{"Reason"}},
+			[]string{"Propagation", "Accepted", "Placements", "Age"}, []string{"Reason"}},
 		"RolloutWindow": {hub, own, apiextensionsv1.ClusterScoped, []string{"rwin"}, true,
-			[]string{"Type", "Scope", "Open", "Next-Open", "Next-Close", "Clusters", "Valid", "Age"}, []string{"Zone", "Message"}},
+			[]string{"Type", "Scope", "Active", "Starts", "Next-Transition", "Clusters", "Accepted", "Age"}, []string{"Zone", "Message"}},
 		"RolloutExemption": {hub, own, apiextensionsv1.ClusterScoped, []string{"rex"}, true,
-			[]string{"Run", "Placement", "From", "By", "Effective", "Expires", "Age"}, []string{"Namespace", "Ticket", "Message"}},
-		"MetricSource":     {hub, own, apiextensionsv1.ClusterScoped, []string{"msrc"}, true, []string{"Type", "Ready", "Age"}, []string{"URL"}},
-		"StageAnalysis":    {hub, own, apiextensionsv1.ClusterScoped, []string{"stan"}, true, []string{"Metrics", "Valid", "Age"}, nil},
+			[]string{"Run", "Placement", "From", "By", "Effective", "Expires", "Age"}, []string{"Accepted", "Namespace", "Ticket", "Message"}},
+		"MetricSource":     {hub, own, apiextensionsv1.ClusterScoped, []string{"msrc"}, true, []string{"Type", "Accepted", "Ready", "Age"}, []string{"URL"}},
+		"StageAnalysis":    {hub, own, apiextensionsv1.ClusterScoped, []string{"stan"}, true, []string{"Metrics", "Accepted", "Age"}, nil},
 		"StageAnalysisRun": {hub, own, apiextensionsv1.ClusterScoped, []string{"star"}, true, []string{"Run", "Stage", "Attempt", "State", "Age"}, []string{"Message"}},
 		"RolloutHold": {hub, own, apiextensionsv1.ClusterScoped, []string{"rhold"}, true,
-			[]string{"Effective", "Quiet", "Held-Runs", "Held-Placements", "In-Flight", "Expires", "Age"}, []string{"Message"}},
+			[]string{"Effective", "Quiet", "Held-Runs", "Held-Placements", "In-Flight", "Expires", "Age"}, []string{"Accepted", "Message"}},
 	}
 }
 

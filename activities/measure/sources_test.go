@@ -375,7 +375,7 @@ func TestASourceSaysWhetherItHasAnswered(t *testing.T) {
 	ready := func() (*metav1.Condition, *metav1.Time) {
 		got := &fleetflowv1alpha1.MetricSource{}
 		require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "central"}, got))
-		return meta.FindStatusCondition(got.Status.Conditions, fleetflowv1alpha1.ConditionTypeReady), got.Status.LastContact
+		return meta.FindStatusCondition(got.Status.Conditions, fleetflowv1alpha1.ConditionTypeReady), got.Status.LastContactTime
 	}
 	_, result, _ := f.measure()
 	assert.Equal(t, "Error", result.Phase)

@@ -74,13 +74,13 @@ var kinds = map[string]served{
 	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Valid Executed"},
 	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
 
-	"PropagatedType":   {versions: onlyAlpha, short: "pt", columns: "Propagation Observed Placements", wide: "Reason"},
-	"RolloutWindow":    {versions: onlyAlpha, short: "rwin", columns: "Type Scope Open Next-Open Next-Close Clusters Valid", wide: "Zone Reason"},
-	"RolloutExemption": {versions: onlyAlpha, short: "rex", columns: "Run Placement From By Effective Expires", wide: "Namespace Ticket Reason"},
-	"MetricSource":     {versions: onlyAlpha, short: "msrc", columns: "Type Ready", wide: "URL"},
-	"StageAnalysis":    {versions: onlyAlpha, short: "stan", columns: "Metrics Valid"},
+	"PropagatedType":   {versions: onlyAlpha, short: "pt", columns: "Propagation Accepted Placements", wide: "Reason"},
+	"RolloutWindow":    {versions: onlyAlpha, short: "rwin", columns: "Type Scope Active Starts Next-Transition Clusters Accepted", wide: "Zone Message"},
+	"RolloutExemption": {versions: onlyAlpha, short: "rex", columns: "Run Placement From By Effective Expires", wide: "Accepted Namespace Ticket Message"},
+	"MetricSource":     {versions: onlyAlpha, short: "msrc", columns: "Type Accepted Ready", wide: "URL"},
+	"StageAnalysis":    {versions: onlyAlpha, short: "stan", columns: "Metrics Accepted"},
 	"StageAnalysisRun": {versions: onlyAlpha, short: "star", columns: "Run Stage Attempt State", wide: "Message"},
-	"RolloutHold":      {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Reason"},
+	"RolloutHold":      {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Accepted Message"},
 }
 
 func groupOf(kind string) string {

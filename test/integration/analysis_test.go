@@ -60,7 +60,7 @@ func analysisDecides(s *spec) {
 	defer s.delete(s.hub, source)
 	defer s.delete(s.hub, template)
 	await(s, s.hub, template.DeepCopy(), "to be valid", func(a *fleetflowv1alpha1.StageAnalysis) error {
-		return isTrue(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid, a.Generation)
+		return isTrue(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted, a.Generation)
 	})
 	await(s, s.hub, source.DeepCopy(), "to be ready", func(m *fleetflowv1alpha1.MetricSource) error {
 		return isTrue(m.Status.Conditions, fleetflowv1alpha1.ConditionTypeReady, m.Generation)

@@ -47,7 +47,7 @@ func (s *spec) createValid(template *fleetflowv1alpha1.StageAnalysis) {
 	s.create(template)
 	s.Cleanup(func() { _ = s.hub.Delete(context.WithoutCancel(s.Context()), template) })
 	await(s, s.hub, template.DeepCopy(), "to be valid", func(a *fleetflowv1alpha1.StageAnalysis) error {
-		return isTrue(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid, a.Generation)
+		return isTrue(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted, a.Generation)
 	})
 }
 
@@ -69,7 +69,7 @@ func analysisReadsTheHub(s *spec) {
 	s.create(outside)
 	defer s.delete(s.hub, outside)
 	await(s, s.hub, outside.DeepCopy(), "to be refused", func(a *fleetflowv1alpha1.StageAnalysis) error {
-		valid := meta.FindStatusCondition(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid)
+		valid := meta.FindStatusCondition(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
 		if valid == nil || valid.Status != metav1.ConditionFalse || valid.Reason != fleetflowv1alpha1.ReasonObjectRefused {
 			return fmt.Errorf("its conditions are %s", spoken(a.Status.Conditions))
 		}

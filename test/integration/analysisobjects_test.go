@@ -27,7 +27,7 @@ func (s *spec) analysisOfObjects() *fleetflowv1alpha1.StageAnalysis {
 	}}
 	s.create(template)
 	await(s, s.hub, template.DeepCopy(), "to be valid", func(a *fleetflowv1alpha1.StageAnalysis) error {
-		return isTrue(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid, a.Generation)
+		return isTrue(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted, a.Generation)
 	})
 	return template
 }

@@ -50,7 +50,7 @@ func disabledKindStaysOnMembers(s *spec) {
 		if p.Status.Placements < 2 {
 			return fmt.Errorf("it concerns %d placements", p.Status.Placements)
 		}
-		return isTrue(p.Status.Conditions, fleetflowv1alpha1.ConditionTypeObserved, p.Generation)
+		return isTrue(p.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted, p.Generation)
 	})
 	await(s, s.hub, s.placement(), "to name the kind", func(p *placementv1beta1.ClusterResourcePlacement) error {
 		return kindsHeld(p.Status.Conditions, true)

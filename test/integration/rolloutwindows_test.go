@@ -38,10 +38,10 @@ func runWaitsForItsWindow(s *spec) {
 	s.create(window)
 	await(s, s.hub, window.DeepCopy(), "to be closed for good", func(w *fleetflowv1alpha1.RolloutWindow) error {
 		reachable := meta.FindStatusCondition(w.Status.Conditions, fleetflowv1alpha1.ConditionTypeReachable)
-		if reachable == nil || reachable.Status != metav1.ConditionFalse || w.Status.Open || w.Status.NextOpen != nil {
+		if reachable == nil || reachable.Status != metav1.ConditionFalse || w.Status.Active || w.Status.NextOpenTime != nil {
 			return fmt.Errorf("its status is %+v", w.Status)
 		}
-		return isTrue(w.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid, w.Generation)
+		return isTrue(w.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted, w.Generation)
 	})
 	s.externalPlacement()
 	s.strategy(staging(), late)
@@ -62,8 +62,8 @@ func runWaitsForItsWindow(s *spec) {
 	})
 	s.awaitHeld(run, fleetflowv1alpha1.ReasonWindowClosed, "wait for window "+s.name+" (change 17): ends "+opens.Format(time.RFC3339))
 	await(s, s.hub, window.DeepCopy(), "to end", func(w *fleetflowv1alpha1.RolloutWindow) error {
-		if w.Status.Open || w.Generation < 2 {
-			return fmt.Errorf("it is %s", w.Status.Reason)
+		if w.Status.Active || w.Generation < 2 {
+			return fmt.Errorf("its status is %+v", w.Status)
 		}
 		return nil
 	})

@@ -59,7 +59,7 @@ func labelsMakeNoTemplate(s *spec) {
 		if a == nil {
 			return "missing"
 		}
-		if valid := meta.FindStatusCondition(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid); valid == nil || !strings.Contains(valid.Message, "MetricSource reserved does not allow the template") {
+		if valid := meta.FindStatusCondition(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted); valid == nil || !strings.Contains(valid.Message, "MetricSource reserved does not allow the template") {
 			return fmt.Sprintf("it does not say that the source is not for it: %+v", a.Status.Conditions)
 		}
 		return ""

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=msrc,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=`.spec.url`
@@ -180,13 +181,14 @@ type MetricSourceLimits struct {
 
 // MetricSourceStatus says whether a source can be used.
 type MetricSourceStatus struct {
-	// Conditions: Ready is False if the source cannot be used, or has not answered when it was asked last, and says why.
+	// Conditions: Accepted is False if the source cannot be used, such as without its Secret. Ready is False then, too, and if the
+	// source has not answered when it was asked last. Either says why.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// LastContact is when the source has answered, to the minute. It is asked by analyses alone.
-	LastContact *metav1.Time `json:"lastContact,omitempty"`
+	// LastContactTime is when the source has answered, to the minute. It is asked by analyses alone.
+	LastContactTime *metav1.Time `json:"lastContactTime,omitempty"`
 }
 
 // MetricSources is what MetricSources are in URLs.
@@ -199,10 +201,10 @@ const MetricSourceLabel = GroupName + "/metric-source"
 // user who writes the Secret says who gets it, and not one who writes a MetricSource of the name.
 const MetricSourceURLAnnotation = GroupName + "/metric-source-url"
 
-// ConditionTypeReady of a MetricSource is False if it cannot be used.
+// ConditionTypeReady of a MetricSource is False if it cannot be used, or does not answer.
 const ConditionTypeReady = "Ready"
 
-// Reasons of the condition Ready.
+// Reasons of the conditions Accepted and Ready. Of a source that is accepted, Accepted has ReasonAccepted.
 const (
 	ReasonSourceReady       = "SourceReady"       // its Secrets are there
 	ReasonSecretNotFound    = "SecretNotFound"    // there is no such Secret, or it has no such key
@@ -269,7 +271,7 @@ func allowsNamespace(allowed []string, namespace string) bool {
 	return namespace == "" || allowed == nil || slices.Contains(allowed, namespace)
 }
 
-// contactEvery is how exact LastContact is: no measurement is worth a write.
+// contactEvery is how exact LastContactTime is: no measurement is worth a write.
 const contactEvery = time.Minute
 
 // IsUnreachable says that the source, as it is now, has not answered when it was asked last.
@@ -280,8 +282,8 @@ func (s *MetricSource) IsUnreachable() bool {
 
 // NoteAnswer writes into the status that the source has answered; changed is false if that is known well enough.
 func (s *MetricSource) NoteAnswer(at time.Time) (changed bool) {
-	if last := s.Status.LastContact; last == nil || at.Sub(last.Time) >= contactEvery {
-		s.Status.LastContact, changed = &metav1.Time{Time: at}, true
+	if last := s.Status.LastContactTime; last == nil || at.Sub(last.Time) >= contactEvery {
+		s.Status.LastContactTime, changed = &metav1.Time{Time: at}, true
 	}
 	if s.IsUnreachable() {
 		meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{

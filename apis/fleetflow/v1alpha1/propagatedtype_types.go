@@ -15,10 +15,10 @@ import (
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=pt,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Propagation",type=string,JSONPath=`.spec.propagation`
-// +kubebuilder:printcolumn:name="Observed",type=string,JSONPath=`.status.conditions[?(@.type=="Observed")].status`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Placements",type=integer,JSONPath=`.status.placements`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Observed")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].reason`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.matches('(^|[.])(kubernetes-fleet|fleetflow)[.]io$')",message="metadata.name is a kind of the fleet itself, which is not placed as other kinds are: name a kind of another API group, as <plural>.<group>"
 type PropagatedType struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -54,7 +54,7 @@ const (
 
 // PropagatedTypeStatus says what the hub makes of a PropagatedType.
 type PropagatedTypeStatus struct {
-	// Conditions: Observed is True once selections go by the spec, and False, with the reason
+	// Conditions: Accepted is True once selections go by the spec, and False, with the reason
 	// KindNotServed, if the hub serves no such kind, or, with the reason KindNotPlaced, if objects
 	// of the kind are never placed.
 	// +listType=map
@@ -68,10 +68,7 @@ type PropagatedTypeStatus struct {
 // PropagatedTypes is what PropagatedTypes are in URLs.
 var PropagatedTypes = schema.GroupResource{Group: GroupName, Resource: "propagatedtypes"}
 
-// ConditionTypeObserved tells whether selections go by a PropagatedType.
-const ConditionTypeObserved = "Observed"
-
-// Reasons of the condition Observed.
+// Reasons of the condition Accepted of a PropagatedType: selections go by it.
 const (
 	ReasonPropagationEnabled  = "PropagationEnabled"  // changes of the kind reach members
 	ReasonPropagationDisabled = "PropagationDisabled" // changes of the kind do not reach members

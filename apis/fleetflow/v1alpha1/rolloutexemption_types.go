@@ -24,6 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placement`
 // +kubebuilder:printcolumn:name="From",type=string,JSONPath=`.spec.from[*].kind`
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.status.by`
+// +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -132,7 +133,8 @@ type RolloutExemptionStatus struct {
 	// By is the user who has created the exemption, as the hub's API server knows the user; unverified if it has not said so.
 	By string `json:"by,omitempty"`
 
-	// Conditions: Effective is True while the exemption counts, and says otherwise why it does not: it has expired, who has made
+	// Conditions: Accepted is False if the exemption can never count: who has made it is not verified, and has to be, or it lasts too
+	// long. Effective is True while the exemption counts, and says otherwise why it does not: it has expired, who has made
 	// it is not verified, it lasts too long, or there is no such run or placement.
 	// +listType=map
 	// +listMapKey=type

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=rhold,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Quiet",type=string,JSONPath=`.status.conditions[?(@.type=="Quiet")].status`
 // +kubebuilder:printcolumn:name="Held-Runs",type=integer,JSONPath=`.status.heldRuns`
@@ -91,8 +93,9 @@ type RolloutHoldStatus struct {
 	// InFlight is the number of clusters, counted for each placement, on which changes that began before are under way.
 	InFlight int32 `json:"inFlight"`
 
-	// Conditions: Effective is True while the hold is in force, and False once it has expired. Quiet is True when nothing that
-	// it covers is under way any more.
+	// Conditions: Accepted is False if a selector cannot be read: the hold then covers everything that it could. Effective is True
+	// while the hold is in force, and False once it has expired. Quiet is True when nothing that it covers is under way any more,
+	// and False once it has expired.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -107,12 +110,26 @@ const (
 	ConditionTypeQuiet     = "Quiet"
 )
 
-// Reasons of the conditions Effective and Quiet. That of an effective hold is ReasonHoldInForce.
+// Reasons of the conditions Effective and Quiet. That of an effective hold is ReasonHoldInForce. One that is not accepted has
+// ReasonInvalidSelector.
 const (
 	ReasonHoldExpired     = "HoldExpired"     // the time of spec.expirationTime has come
 	ReasonNothingInFlight = "NothingInFlight" // no change that the hold covers is under way
 	ReasonChangesInFlight = "ChangesInFlight" // changes that began before are under way
 )
+
+// Flaw says what is wrong with the selectors of a hold, which then select everything; nil if nothing is.
+func (h *RolloutHold) Flaw() error {
+	for _, selector := range []struct {
+		name string
+		of   *metav1.LabelSelector
+	}{{"clusterSelector", h.Spec.ClusterSelector}, {"namespaceSelector", h.Spec.NamespaceSelector}, {"placementSelector", h.Spec.PlacementSelector}} {
+		if _, err := metav1.LabelSelectorAsSelector(selector.of); err != nil {
+			return fmt.Errorf("%s: %w", selector.name, err)
+		}
+	}
+	return nil
+}
 
 // Expires is when the hold ends by itself; zero if it does not.
 func (h *RolloutHold) Expires() time.Time {

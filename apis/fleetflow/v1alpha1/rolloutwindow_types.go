@@ -14,11 +14,11 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=rwin,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.spec.scope`
-// +kubebuilder:printcolumn:name="Open",type=boolean,JSONPath=`.status.open`
-// +kubebuilder:printcolumn:name="Next-Open",type=string,JSONPath=`.status.nextOpen`
-// +kubebuilder:printcolumn:name="Next-Close",type=string,JSONPath=`.status.nextClose`
+// +kubebuilder:printcolumn:name="Active",type=boolean,JSONPath=`.status.active`
+// +kubebuilder:printcolumn:name="Starts",type=string,JSONPath=`.status.starts`
+// +kubebuilder:printcolumn:name="Next-Transition",type=string,JSONPath=`.status.nextTransitionTime`
 // +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.matchedClusters`
-// +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Zone",type=string,priority=1,JSONPath=`.spec.timeZone`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
@@ -30,7 +30,7 @@ type RolloutWindow struct {
 	// +kubebuilder:validation:Required
 	Spec RolloutWindowSpec `json:"spec"`
 
-	// Status says whether the window is open, and when that changes.
+	// Status says whether an opening of the window takes place, and when that changes.
 	Status RolloutWindowStatus `json:"status,omitempty"`
 }
 
@@ -264,20 +264,36 @@ type CronOpening struct {
 // +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 type Date string
 
-// RolloutWindowStatus says whether a window is open, and when that changes.
+// WindowStarts says whether a window lets clusters start.
+//
+// +kubebuilder:validation:Enum=Allowed;Held
+type WindowStarts string
+
+const (
+	// StartsAllowed lets clusters start.
+	StartsAllowed WindowStarts = "Allowed"
+	// StartsHeld lets none start.
+	StartsHeld WindowStarts = "Held"
+)
+
+// RolloutWindowStatus says whether an opening of a window takes place, what that means for starts, and when it changes.
 type RolloutWindowStatus struct {
-	// Open is true in the openings; those of an Allow end lastStartBefore before it closes. A window that is not Valid
-	// lets nothing start: an Allow counts as closed, a Deny as open.
-	Open bool `json:"open"`
+	// Active is true while an opening of the window takes place; openings of an Allow end lastStartBefore before they close. A window
+	// that is not Accepted lets nothing start: an Allow counts as not active, a Deny as active.
+	Active bool `json:"active"`
 
-	// Reason says why the window is open or closed.
-	Reason string `json:"reason,omitempty"`
+	// Starts is Allowed if the window, by itself, lets clusters that it is about start now, and Held if it does not: an Allow holds
+	// them while it is not active, a Deny while it is.
+	Starts WindowStarts `json:"starts,omitempty"`
 
-	// NextOpen is when the window opens next; if it is open, after that.
-	NextOpen *metav1.Time `json:"nextOpen,omitempty"`
+	// NextTransitionTime is when Active changes next; without it, time alone never changes it.
+	NextTransitionTime *metav1.Time `json:"nextTransitionTime,omitempty"`
 
-	// NextClose is when the opening ends that takes place now, or else the next one.
-	NextClose *metav1.Time `json:"nextClose,omitempty"`
+	// NextOpenTime is when the window opens next; if it is active, after that.
+	NextOpenTime *metav1.Time `json:"nextOpenTime,omitempty"`
+
+	// NextCloseTime is when the opening ends that takes place now, or else the next one.
+	NextCloseTime *metav1.Time `json:"nextCloseTime,omitempty"`
 
 	// NextCloseReason is OpeningEnds, or LastStartBefore if the starts end before the opening does.
 	NextCloseReason string `json:"nextCloseReason,omitempty"`
@@ -285,8 +301,9 @@ type RolloutWindowStatus struct {
 	// MatchedClusters is the number of clusters that a window of scope Fleet or Cluster is about.
 	MatchedClusters *int32 `json:"matchedClusters,omitempty"`
 
-	// Conditions: Valid is False if the window can not be followed, with the reason UnknownTimeZone, InvalidEntry,
-	// InvalidSelector, NeverOpens or TooManyWindows. Reachable is False if it does not open within the next 32 days.
+	// Conditions: Accepted is False if the window can not be followed, with the reason UnknownTimeZone, InvalidEntry,
+	// InvalidSelector, NeverOpens or TooManyWindows. Reachable is False if it is not accepted, if an Allow does not open within the
+	// next 32 days, and if a Deny never opens any more.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -300,20 +317,20 @@ var RolloutWindows = schema.GroupResource{Group: GroupName, Resource: "rolloutwi
 
 // Conditions of RolloutWindows.
 const (
-	ConditionTypeValid     = "Valid"     // the window can be followed
-	ConditionTypeReachable = "Reachable" // the window opens in the next 32 days
+	ConditionTypeReachable = "Reachable" // the window opens in the next 32 days, a Deny ever
 )
 
 // Reasons of the conditions of RolloutWindows.
 const (
-	ReasonWindowValid     = "WindowValid"     // every entry can be followed
 	ReasonUnknownTimeZone = "UnknownTimeZone" // the hub agent knows no such time zone
 	ReasonInvalidEntry    = "InvalidEntry"    // an entry can not be read
 	ReasonInvalidSelector = "InvalidSelector" // a selector can not be read
 	ReasonNeverOpens      = "NeverOpens"      // no entry ever opens the window
 	ReasonTooManyWindows  = "TooManyWindows"  // there are more windows than are followed
 	ReasonOpensSoon       = "OpensSoon"       // the window is open, or opens in the next 32 days
-	ReasonNoOpeningSoon   = "NoOpeningSoon"   // the window does not open in the next 32 days
+	ReasonOpensLater      = "OpensLater"      // a Deny opens, but not in the next 32 days
+	ReasonNoOpeningSoon   = "NoOpeningSoon"   // an Allow does not open in the next 32 days, or a Deny never
+	ReasonNotAccepted     = "NotAccepted"     // the window is not followed
 )
 
 // Values of nextCloseReason.
@@ -322,5 +339,5 @@ const (
 	CloseLastStartBefore = "LastStartBefore" // the opening goes on without starts
 )
 
-// MaxRolloutWindows is how many windows are followed, the oldest first; those beyond are not Valid.
+// MaxRolloutWindows is how many windows are followed, the oldest first; those beyond are not Accepted.
 const MaxRolloutWindows = 200

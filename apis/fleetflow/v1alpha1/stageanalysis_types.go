@@ -16,7 +16,7 @@ import (
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,path=stageanalyses,singular=stageanalysis,shortName=stan,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Metrics",type=string,JSONPath=`.spec.metrics[*].name`
-// +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type StageAnalysis struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -367,7 +367,7 @@ const (
 
 // StageAnalysisStatus says whether a template can be used.
 type StageAnalysisStatus struct {
-	// Conditions: Valid is False if the template cannot be used, and says why.
+	// Conditions: Accepted is False if the template cannot be used, and says why.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -376,9 +376,8 @@ type StageAnalysisStatus struct {
 // StageAnalyses is what StageAnalyses are in URLs.
 var StageAnalyses = schema.GroupResource{Group: GroupName, Resource: "stageanalyses"}
 
-// Reasons of the condition Valid of a StageAnalysis.
+// Reasons of the condition Accepted of a StageAnalysis.
 const (
-	ReasonTemplateValid     = "TemplateValid"     // it can be used
 	ReasonInvalidExpression = "InvalidExpression" // an expression is not CEL, or gives no bool
 	ReasonUnknownSource     = "UnknownSource"     // there is no such MetricSource, it is of another type, or does not allow the template
 	ReasonObjectRefused     = "ObjectRefused"     // a metric would read an object of the hub, or run a Job, that none may

@@ -68,6 +68,12 @@ const (
 	RollbacksExempt Rollbacks = "Exempt"
 )
 
+// ConditionTypeAccepted tells, on every kind of ours that users write, whether the hub agent takes the spec as it is.
+const ConditionTypeAccepted = "Accepted"
+
+// ReasonAccepted is the reason of Accepted where it is True and there is no more to say.
+const ReasonAccepted = "Accepted"
+
 // ConditionTypeHeld is present, and True, on placements and update runs only while clusters wait to be started because
 // something closes them.
 const ConditionTypeHeld = "Held"

@@ -153,7 +153,7 @@ func notValid(template *fleetflowv1alpha1.StageAnalysis) string {
 	if template == nil {
 		return "missing"
 	}
-	valid := meta.FindStatusCondition(template.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid)
+	valid := meta.FindStatusCondition(template.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
 	switch {
 	case valid == nil:
 		return "no condition Valid"

@@ -68,8 +68,8 @@ func (w *Watcher) reportTypes(ctx context.Context) (later time.Duration, failed 
 		if reflect.DeepEqual(status, propagated.Status) {
 			continue
 		}
-		told := meta.FindStatusCondition(propagated.Status.Conditions, fleetflowv1alpha1.ConditionTypeObserved)
-		tell := meta.FindStatusCondition(status.Conditions, fleetflowv1alpha1.ConditionTypeObserved)
+		told := meta.FindStatusCondition(propagated.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
+		tell := meta.FindStatusCondition(status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
 		isNews := told == nil || told.Reason != tell.Reason
 		if wait := w.reported.Add(reportInterval).Sub(now); wait > 0 && !isNews {
 			later = wait
@@ -119,7 +119,7 @@ func (w *Watcher) countConcerned(name string) int {
 func describeType(catalog *snapshot.Catalog, propagated *fleetflowv1alpha1.PropagatedType, placements int, now metav1.Time) fleetflowv1alpha1.PropagatedTypeStatus {
 	status := fleetflowv1alpha1.PropagatedTypeStatus{Placements: int32(min(placements, 1<<30))}
 	observed := metav1.Condition{
-		Type: fleetflowv1alpha1.ConditionTypeObserved, Status: metav1.ConditionTrue, ObservedGeneration: propagated.Generation, LastTransitionTime: now,
+		Type: fleetflowv1alpha1.ConditionTypeAccepted, Status: metav1.ConditionTrue, ObservedGeneration: propagated.Generation, LastTransitionTime: now,
 		Reason: fleetflowv1alpha1.ReasonPropagationEnabled, Message: fmt.Sprintf("What changes of %s on the hub reaches members", propagated.Name),
 	}
 	kind, served := catalog.ServedAs(propagated.Name)

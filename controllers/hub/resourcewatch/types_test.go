@@ -54,13 +54,13 @@ func (h *hub) observed(name string, placements int32, status metav1.ConditionSta
 	require.EventuallyWithT(h.t, func(c *assert.CollectT) {
 		require.NoError(c, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, propagated))
 		assert.Equal(c, placements, propagated.Status.Placements)
-		condition := meta.FindStatusCondition(propagated.Status.Conditions, fleetflowv1alpha1.ConditionTypeObserved)
+		condition := meta.FindStatusCondition(propagated.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
 		require.NotNil(c, condition)
 		assert.Equal(c, status, condition.Status)
 		assert.Equal(c, reason, condition.Reason)
 		assert.Equal(c, propagated.Generation, condition.ObservedGeneration)
 	}, 2*time.Minute, 5*time.Millisecond)
-	return meta.FindStatusCondition(propagated.Status.Conditions, fleetflowv1alpha1.ConditionTypeObserved)
+	return meta.FindStatusCondition(propagated.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
 }
 
 // record makes a verdict what the last selection of a placement has recorded.

@@ -90,6 +90,7 @@ func TestAnExemptionSaysWhetherItCountsAndUntilWhen(t *testing.T) {
 	const record = "Warning RolloutExempted exemption hotfix: jane exempts run/web-17 from hold/incident, window until 2026-11-23T14:00:00Z: CVE-2026-1 (INC-9)"
 	assert.Equal(t, []string{record, record}, told, "on the exemption, and on the run")
 	assert.Equal(t, "jane", l.stored().Status.By)
+	assert.True(t, meta.IsStatusConditionTrue(l.stored().Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted))
 	version := l.stored().ResourceVersion
 	_, told, _ = l.look()
 	assert.Empty(t, told, "nothing is told twice")

@@ -15,7 +15,14 @@ func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bo
 	effective := metav1.Condition{
 		Type: fleetflowv1alpha1.ConditionTypeEffective, Status: metav1.ConditionFalse, ObservedGeneration: e.Generation,
 	}
+	accepted := metav1.Condition{
+		Type: fleetflowv1alpha1.ConditionTypeAccepted, Status: metav1.ConditionTrue, ObservedGeneration: e.Generation,
+		Reason: fleetflowv1alpha1.ReasonAccepted, Message: "The exemption counts from its creation to its end, for what was there when it was made",
+	}
 	flaw, why := e.Flaw(onlyVerified)
+	if flaw != "" {
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, flaw, why
+	}
 	switch {
 	case !now.Time.Before(e.Spec.ExpirationTime.Time):
 		effective.Reason, effective.Message = fleetflowv1alpha1.ReasonExemptionExpired, "The exemption has expired and is kept for the record"
@@ -29,6 +36,6 @@ func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bo
 		effective.Message = fmt.Sprintf("%s is exempt from %s", e.Spec.TargetText(), e.Spec.FromText())
 	}
 	return fleetflowv1alpha1.RolloutExemptionStatus{
-		By: by, Conditions: placementv1beta1.KeepTransitionTimes(e.Status.Conditions, []metav1.Condition{effective}, now),
+		By: by, Conditions: placementv1beta1.KeepTransitionTimes(e.Status.Conditions, []metav1.Condition{accepted, effective}, now),
 	}
 }

@@ -29,9 +29,18 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f fleet, now metav1.Time) fle
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: hold.Generation}
 	}
 	status, conditions := fleetflowv1alpha1.RolloutHoldStatus{}, []metav1.Condition{}
+	accepted := condition(fleetflowv1alpha1.ConditionTypeAccepted, metav1.ConditionTrue, fleetflowv1alpha1.ReasonAccepted, "The hold is followed as it is")
+	if err := hold.Flaw(); err != nil {
+		accepted.Status, accepted.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonInvalidSelector
+		accepted.Message = fmt.Sprintf("A selector cannot be read and selects everything until it is corrected: %v", err)
+	}
+	conditions = append(conditions, accepted)
 	if !hold.IsInForce(now.Time) {
-		conditions = append(conditions, condition(fleetflowv1alpha1.ConditionTypeEffective, metav1.ConditionFalse, fleetflowv1alpha1.ReasonHoldExpired,
-			"The hold has expired and holds nothing: delete it, or set another spec.expirationTime"))
+		conditions = append(conditions,
+			condition(fleetflowv1alpha1.ConditionTypeEffective, metav1.ConditionFalse, fleetflowv1alpha1.ReasonHoldExpired,
+				"The hold has expired and holds nothing: delete it, or set another spec.expirationTime"),
+			condition(fleetflowv1alpha1.ConditionTypeQuiet, metav1.ConditionFalse, fleetflowv1alpha1.ReasonHoldExpired,
+				"The hold has expired: what it has covered may change"))
 		status.Conditions = placementv1beta1.KeepTransitionTimes(hold.Status.Conditions, conditions, now)
 		return status
 	}

@@ -50,13 +50,16 @@ func TestTheStatusOfAHoldCountsWhatWaitsAndWhatIsUnderWay(t *testing.T) {
 		runs, placements, inFlight int32
 		reasons                    []string
 	}{
-		"all of the fleet":                        {fleetflowv1alpha1.RolloutHoldSpec{}, 1, 1, 1, []string{"HoldInForce", "ChangesInFlight"}},
-		"the west, where nothing is under way":    {fleetflowv1alpha1.RolloutHoldSpec{ClusterSelector: in("west")}, 1, 1, 0, []string{"HoldInForce", "NothingInFlight"}},
-		"the east, where nothing waits":           {fleetflowv1alpha1.RolloutHoldSpec{ClusterSelector: in("east")}, 0, 0, 1, []string{"HoldInForce", "ChangesInFlight"}},
-		"placements that there are not":           {fleetflowv1alpha1.RolloutHoldSpec{PlacementSelector: in("west")}, 0, 0, 0, []string{"HoldInForce", "NothingInFlight"}},
-		"one that has expired counts nothing":     {fleetflowv1alpha1.RolloutHoldSpec{ExpirationTime: &now}, 0, 0, 0, []string{"HoldExpired"}},
-		"one that expires later is still a hold":  {fleetflowv1alpha1.RolloutHoldSpec{ExpirationTime: &metav1.Time{Time: now.Add(time.Second)}}, 1, 1, 1, []string{"HoldInForce", "ChangesInFlight"}},
-		"the run is no rollback, so it must wait": {fleetflowv1alpha1.RolloutHoldSpec{Rollbacks: fleetflowv1alpha1.RollbacksExempt}, 1, 1, 1, []string{"HoldInForce", "ChangesInFlight"}},
+		"all of the fleet":                     {fleetflowv1alpha1.RolloutHoldSpec{}, 1, 1, 1, []string{"Accepted", "HoldInForce", "ChangesInFlight"}},
+		"the west, where nothing is under way": {fleetflowv1alpha1.RolloutHoldSpec{ClusterSelector: in("west")}, 1, 1, 0, []string{"Accepted", "HoldInForce", "NothingInFlight"}},
+		"the east, where nothing waits":        {fleetflowv1alpha1.RolloutHoldSpec{ClusterSelector: in("east")}, 0, 0, 1, []string{"Accepted", "HoldInForce", "ChangesInFlight"}},
+		"placements that there are not":        {fleetflowv1alpha1.RolloutHoldSpec{PlacementSelector: in("west")}, 0, 0, 0, []string{"Accepted", "HoldInForce", "NothingInFlight"}},
+		"a selector that cannot be read selects all": {fleetflowv1alpha1.RolloutHoldSpec{PlacementSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}},
+			1, 1, 1, []string{"InvalidSelector", "HoldInForce", "ChangesInFlight"}},
+		"placements of no Namespace, by labels of one": {fleetflowv1alpha1.RolloutHoldSpec{NamespaceSelector: in("west")}, 0, 0, 0, []string{"Accepted", "HoldInForce", "NothingInFlight"}},
+		"one that has expired counts nothing":          {fleetflowv1alpha1.RolloutHoldSpec{ExpirationTime: &now}, 0, 0, 0, []string{"Accepted", "HoldExpired", "HoldExpired"}},
+		"one that expires later is still a hold":       {fleetflowv1alpha1.RolloutHoldSpec{ExpirationTime: &metav1.Time{Time: now.Add(time.Second)}}, 1, 1, 1, []string{"Accepted", "HoldInForce", "ChangesInFlight"}},
+		"the run is no rollback, so it must wait":      {fleetflowv1alpha1.RolloutHoldSpec{Rollbacks: fleetflowv1alpha1.RollbacksExempt}, 1, 1, 1, []string{"Accepted", "HoldInForce", "ChangesInFlight"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			status := describe(&fleetflowv1alpha1.RolloutHold{Spec: test.spec}, sampleFleet(), now)

@@ -81,26 +81,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) tell(window *fleetflowv1alpha1.RolloutWindow, before, now fleetflowv1alpha1.RolloutWindowStatus) {
 	for i := range now.Conditions {
 		condition := &now.Conditions[i]
+		if condition.Reason == fleetflowv1alpha1.ReasonNotAccepted {
+			continue // Accepted says why
+		}
 		told := meta.FindStatusCondition(before.Conditions, condition.Type)
 		if condition.Status == metav1.ConditionFalse && (told == nil || told.Reason != condition.Reason) {
-			reason := "WindowNotValid"
+			reason := "WindowNotAccepted"
 			if condition.Type == fleetflowv1alpha1.ConditionTypeReachable {
 				reason = "WindowNotReachable"
 			}
 			if reason == "WindowNotReachable" && window.Spec.Type == fleetflowv1alpha1.WindowDeny {
-				continue // a freeze of once a year is as it should be
+				continue // a freeze that is over is as it should be
 			}
 			r.events.Eventf(window, nil, corev1.EventTypeWarning, reason, "Observe", "%s", condition.Message)
 		}
 	}
-	if !meta.IsStatusConditionTrue(now.Conditions, fleetflowv1alpha1.ConditionTypeValid) || len(before.Conditions) == 0 || before.Open == now.Open {
+	if !meta.IsStatusConditionTrue(now.Conditions, fleetflowv1alpha1.ConditionTypeAccepted) || len(before.Conditions) == 0 || before.Active == now.Active {
 		return
 	}
-	reason, text := "WindowEnded", "The window has closed"
-	if now.Open {
-		reason, text = "WindowOpened", "The window has opened"
+	reason, text := "WindowEnded", "closed"
+	if now.Active {
+		reason, text = "WindowOpened", "open"
 	}
-	r.events.Eventf(window, nil, corev1.EventTypeNormal, reason, "Observe", "%s: it is %s", text, now.Reason)
+	until := ", and no change ahead"
+	if now.NextTransitionTime != nil {
+		until = " until " + now.NextTransitionTime.UTC().Format(time.RFC3339)
+	}
+	r.events.Eventf(window, nil, corev1.EventTypeNormal, reason, "Observe", "The window is now %s%s", text, until)
 }
 
 // SetupWithManager registers the reconciler, if the hub serves RolloutWindows.

@@ -38,7 +38,7 @@ func TestTheStatusFollowsTheClock(t *testing.T) {
 		assert.Equal(t, again.Round(time.Second), result.RequeueAfter.Round(time.Second))
 		stored := &fleetflowv1alpha1.RolloutWindow{}
 		require.NoError(t, hubClient.Get(t.Context(), client.ObjectKeyFromObject(window), stored))
-		assert.Equal(t, want, stored.Status.Open)
+		assert.Equal(t, want, stored.Status.Active)
 		for len(recorder.Events) > 0 {
 			told = append(told, <-recorder.Events)
 		}
@@ -46,12 +46,12 @@ func TestTheStatusFollowsTheClock(t *testing.T) {
 	}
 	assert.Empty(t, look(false, time.Hour))
 	clk.SetTime(time.Date(2026, time.November, 23, 22, 0, 0, 0, time.UTC))
-	assert.Equal(t, []string{"Normal WindowOpened The window has opened: it is open until 2026-11-24T06:00:00Z"}, look(true, 8*time.Hour))
+	assert.Equal(t, []string{"Normal WindowOpened The window is now open until 2026-11-24T06:00:00Z"}, look(true, 8*time.Hour))
 	assert.Empty(t, look(true, 8*time.Hour), "nothing is told twice")
 	clk.SetTime(time.Date(2026, time.November, 24, 6, 0, 0, 0, time.UTC))
 	assert.Equal(t, []string{
 		"Warning WindowNotReachable The window does not open in the next 32 days: look at its entries",
-		"Normal WindowEnded The window has closed: it is closed, and no change ahead",
+		"Normal WindowEnded The window is now closed, and no change ahead",
 	}, look(false, 0))
 	require.NoError(t, hubClient.Delete(t.Context(), window))
 	_, err := reconciler.Reconcile(t.Context(), request)

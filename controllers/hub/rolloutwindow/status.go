@@ -15,9 +15,12 @@ import (
 // soon is how far ahead a window is expected to open.
 const soon = 32 * 24 * time.Hour
 
-// describeWindow says whether a window is open, when that changes, and when to look again; zero if never. It is pure.
+// describeWindow says whether an opening of a window takes place, when that changes, and when to look again; zero if never. It is pure.
 func describeWindow(w startgate.Window, members []map[string]string, now metav1.Time) (fleetflowv1alpha1.RolloutWindowStatus, time.Time) {
-	status := fleetflowv1alpha1.RolloutWindowStatus{Open: w.IsOpen(now.Time)}
+	status := fleetflowv1alpha1.RolloutWindowStatus{Active: w.IsOpen(now.Time), Starts: fleetflowv1alpha1.StartsAllowed}
+	if status.Active == (w.Spec.Type == fleetflowv1alpha1.WindowDeny) {
+		status.Starts = fleetflowv1alpha1.StartsHeld
+	}
 	if scope := w.Spec.Scope; scope == fleetflowv1alpha1.WindowFleet || scope == fleetflowv1alpha1.WindowCluster {
 		matched := int32(0)
 		for _, labels := range members {
@@ -27,61 +30,74 @@ func describeWindow(w startgate.Window, members []map[string]string, now metav1.
 		}
 		status.MatchedClusters = &matched
 	}
-	valid := metav1.Condition{
-		Type: fleetflowv1alpha1.ConditionTypeValid, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonWindowValid,
-		Message: "Every entry of the window can be followed", ObservedGeneration: w.Generation,
+	var next, again time.Time
+	if w.Fault == nil {
+		next, again = describeOpenings(&status, w.Calendar, now.Time)
 	}
-	if w.Fault != nil {
-		valid.Status, valid.Reason = metav1.ConditionFalse, w.Fault.Reason
-		valid.Message = fmt.Sprintf("Nothing starts where the window counts: %s", w.Fault.Message)
-		status.Reason = fmt.Sprintf("the window is not valid: it counts as %s", openOrClosed(status.Open))
-		status.Conditions = placementv1beta1.KeepTransitionTimes(w.Status.Conditions, []metav1.Condition{valid}, now)
-		return status, time.Time{}
+	reachable, look := describeReach(w, status.Active, next, now.Time)
+	if !look.IsZero() {
+		again = look
 	}
-	next, again := describeOpenings(&status, w.Calendar, now.Time)
-	reachable := metav1.Condition{
-		Type: fleetflowv1alpha1.ConditionTypeReachable, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonOpensSoon,
-		Message: "The window is open, or opens in the next 32 days", ObservedGeneration: w.Generation,
-	}
-	if !status.Open && (next.IsZero() || next.Sub(now.Time) > soon) {
-		reachable.Status, reachable.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonNoOpeningSoon
-		reachable.Message = "The window does not open in the next 32 days: look at its entries"
-		if !next.IsZero() {
-			again = next.Add(-soon)
-		}
-	}
-	status.Conditions = placementv1beta1.KeepTransitionTimes(w.Status.Conditions, []metav1.Condition{valid, reachable}, now)
+	status.Conditions = placementv1beta1.KeepTransitionTimes(w.Status.Conditions, []metav1.Condition{describeFault(w), reachable}, now)
 	return status, again
 }
 
-// describeOpenings fills in whether a window is open, and when it opens and closes next. It returns the next opening and when
-// the window changes, either zero if never.
+// describeFault says whether a window is followed.
+func describeFault(w startgate.Window) metav1.Condition {
+	accepted := metav1.Condition{
+		Type: fleetflowv1alpha1.ConditionTypeAccepted, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonAccepted,
+		Message: "Every entry of the window can be followed", ObservedGeneration: w.Generation,
+	}
+	if w.Fault != nil {
+		accepted.Status, accepted.Reason = metav1.ConditionFalse, w.Fault.Reason
+		accepted.Message = fmt.Sprintf("Nothing starts where the window counts: %s", w.Fault.Message)
+	}
+	return accepted
+}
+
+// describeReach says whether a window opens soon, given its next opening, which is zero if there is none. A Deny that opens once a year
+// is as it should be. It returns when to look again although nothing opens or closes then; zero if never.
+func describeReach(w startgate.Window, active bool, next, now time.Time) (reachable metav1.Condition, again time.Time) {
+	reachable = metav1.Condition{
+		Type: fleetflowv1alpha1.ConditionTypeReachable, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonOpensSoon,
+		Message: "The window is open, or opens in the next 32 days", ObservedGeneration: w.Generation,
+	}
+	switch {
+	case w.Fault != nil:
+		reachable.Status, reachable.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonNotAccepted
+		reachable.Message = "The window is not followed: its condition Accepted says why"
+		return reachable, again
+	case active || !next.IsZero() && next.Sub(now) <= soon:
+		return reachable, again
+	case !next.IsZero():
+		again = next.Add(-soon)
+	}
+	if w.Spec.Type == fleetflowv1alpha1.WindowDeny && !next.IsZero() {
+		reachable.Reason, reachable.Message = fleetflowv1alpha1.ReasonOpensLater, "The window opens, but not in the next 32 days"
+		return reachable, again
+	}
+	reachable.Status, reachable.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonNoOpeningSoon
+	reachable.Message = "The window does not open in the next 32 days: look at its entries"
+	return reachable, again
+}
+
+// describeOpenings fills in when a window opens and closes next. It returns the next opening and when the window changes, either zero
+// if never.
 func describeOpenings(status *fleetflowv1alpha1.RolloutWindowStatus, c *calendar.Calendar, now time.Time) (next, changes time.Time) {
 	opening, _ := c.Next(now)
 	next, changes = opening.Start, opening.Start
-	if status.Open {
+	if status.Active {
 		opening = c.Closes(now)
 		changes = opening.Close
 	}
-	status.NextOpen, status.NextClose = instant(next), instant(opening.Close)
-	if status.NextClose != nil {
+	status.NextOpenTime, status.NextCloseTime, status.NextTransitionTime = instant(next), instant(opening.Close), instant(changes)
+	if status.NextCloseTime != nil {
 		status.NextCloseReason = fleetflowv1alpha1.CloseOpeningEnds
 		if opening.End.After(opening.Close) {
 			status.NextCloseReason = fleetflowv1alpha1.CloseLastStartBefore
 		}
 	}
-	status.Reason = fmt.Sprintf("%s until %s", openOrClosed(status.Open), changes.Format(time.RFC3339))
-	if changes.IsZero() {
-		status.Reason = fmt.Sprintf("%s, and no change ahead", openOrClosed(status.Open))
-	}
 	return next, changes
-}
-
-func openOrClosed(open bool) string {
-	if open {
-		return "open"
-	}
-	return "closed"
 }
 
 // instant is an instant in a status; nil if there is none.

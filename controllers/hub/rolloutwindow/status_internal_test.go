@@ -17,39 +17,40 @@ import (
 func TestWhatIsSaidOfAWindow(t *testing.T) {
 	members := []map[string]string{{"region": "eu"}, {"region": "eu"}, {"region": "us"}}
 	for sentence, test := range map[string]struct {
-		spec, at                     string
-		open                         bool
-		reason, opens, closes, cause string
-		valid, reachable             string // the reasons of the conditions
-		clusters                     int32  // -1: not counted
-		again                        string
+		spec, at                      string
+		open                          bool
+		starts                        fleetflowv1alpha1.WindowStarts
+		changes, opens, closes, cause string
+		accepted, reachable           string // the reasons of the conditions
+		clusters                      int32  // -1: not counted
+		again                         string
 	}{
 		"closed, and when it opens": {
 			spec: `{type: Allow, scope: Fleet, timeZone: Europe/Berlin, weekly: [{days: [Mon], start: "22:00", end: "06:00"}]}`, at: "2026-11-23T12:00:00Z",
-			reason: "closed until 2026-11-23T22:00:00+01:00", opens: "2026-11-23T21:00:00Z", closes: "2026-11-24T05:00:00Z", cause: "OpeningEnds",
-			valid: "WindowValid", reachable: "OpensSoon", clusters: 3, again: "2026-11-23T21:00:00Z",
+			starts: "Held", changes: "2026-11-23T21:00:00Z", opens: "2026-11-23T21:00:00Z", closes: "2026-11-24T05:00:00Z", cause: "OpeningEnds",
+			accepted: "Accepted", reachable: "OpensSoon", clusters: 3, again: "2026-11-23T21:00:00Z",
 		},
 		"open, and when that ends": {
 			spec: `{type: Allow, scope: Cluster, clusterSelector: {matchLabels: {region: eu}}, timeZone: UTC, lastStartBefore: 1h, weekly: [{days: [Mon], start: "10:00", end: "14:00"}]}`, at: "2026-11-23T12:00:00Z",
-			open: true, reason: "open until 2026-11-23T13:00:00Z", opens: "2026-11-30T10:00:00Z", closes: "2026-11-23T13:00:00Z", cause: "LastStartBefore",
-			valid: "WindowValid", reachable: "OpensSoon", clusters: 2, again: "2026-11-23T13:00:00Z",
+			open: true, starts: "Allowed", changes: "2026-11-23T13:00:00Z", opens: "2026-11-30T10:00:00Z", closes: "2026-11-23T13:00:00Z", cause: "LastStartBefore",
+			accepted: "Accepted", reachable: "OpensSoon", clusters: 2, again: "2026-11-23T13:00:00Z",
 		},
 		"an opening far ahead is looked at again when it is near": {
 			spec: `{type: Deny, scope: Placement, placementSelector: {}, timeZone: UTC, dates: [{start: "2027-02-01T00:00", end: "2027-02-02T00:00"}]}`, at: "2026-11-23T12:00:00Z",
-			reason: "closed until 2027-02-01T00:00:00Z", opens: "2027-02-01T00:00:00Z", closes: "2027-02-02T00:00:00Z", cause: "OpeningEnds",
-			valid: "WindowValid", reachable: "NoOpeningSoon", clusters: -1, again: "2026-12-31T00:00:00Z",
+			starts: "Allowed", changes: "2027-02-01T00:00:00Z", opens: "2027-02-01T00:00:00Z", closes: "2027-02-02T00:00:00Z", cause: "OpeningEnds",
+			accepted: "Accepted", reachable: "OpensLater", clusters: -1, again: "2026-12-31T00:00:00Z",
 		},
-		"what is past is not reachable, and valid": {
+		"what is past is not reachable, and accepted": {
 			spec: `{type: Deny, scope: Fleet, timeZone: UTC, dates: [{start: "2026-02-01T00:00", end: "2026-02-02T00:00"}]}`, at: "2026-11-23T12:00:00Z",
-			reason: "closed, and no change ahead", valid: "WindowValid", reachable: "NoOpeningSoon", clusters: 3,
+			starts: "Allowed", accepted: "Accepted", reachable: "NoOpeningSoon", clusters: 3,
 		},
 		"an Allow that can not be followed is closed": {
 			spec: `{type: Allow, scope: Fleet, timeZone: UTC, cron: [{expression: "0 0 31 2 *", duration: 1h}]}`, at: "2026-11-23T12:00:00Z",
-			reason: "the window is not valid: it counts as closed", valid: "NeverOpens", clusters: 3,
+			starts: "Held", accepted: "NeverOpens", reachable: "NotAccepted", clusters: 3,
 		},
 		"a Deny that can not be followed is open": {
 			spec: `{type: Deny, scope: Fleet, timeZone: Europe/Nowhere, weekly: [{days: [Mon], start: "22:00", end: "06:00"}]}`, at: "2026-11-23T12:00:00Z",
-			open: true, reason: "the window is not valid: it counts as open", valid: "UnknownTimeZone", clusters: 3,
+			open: true, starts: "Held", accepted: "UnknownTimeZone", reachable: "NotAccepted", clusters: 3,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -58,12 +59,13 @@ func TestWhatIsSaidOfAWindow(t *testing.T) {
 			now, err := time.Parse(time.RFC3339, test.at)
 			require.NoError(t, err)
 			status, again := describeWindow(startgate.CompileWindow(window), members, metav1.NewTime(now))
-			assert.Equal(t, test.open, status.Open)
-			assert.Equal(t, test.reason, status.Reason)
-			assert.Equal(t, test.opens, text(status.NextOpen))
-			assert.Equal(t, test.closes, text(status.NextClose))
+			assert.Equal(t, test.open, status.Active)
+			assert.Equal(t, test.starts, status.Starts)
+			assert.Equal(t, test.changes, text(status.NextTransitionTime))
+			assert.Equal(t, test.opens, text(status.NextOpenTime))
+			assert.Equal(t, test.closes, text(status.NextCloseTime))
 			assert.Equal(t, test.cause, status.NextCloseReason)
-			for kind, want := range map[string]string{"Valid": test.valid, "Reachable": test.reachable} {
+			for kind, want := range map[string]string{"Accepted": test.accepted, "Reachable": test.reachable} {
 				got := ""
 				if condition := meta.FindStatusCondition(status.Conditions, kind); condition != nil {
 					got = condition.Reason

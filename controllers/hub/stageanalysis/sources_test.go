@@ -47,6 +47,7 @@ func TestWhatWasUnreachableStaysSoUntilItAnswers(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(source), source))
 			assert.Equal(t, test.reason, meta.FindStatusCondition(source.Status.Conditions, fleetflowv1alpha1.ConditionTypeReady).Reason)
+			assert.Equal(t, test.problem == nil, meta.IsStatusConditionTrue(source.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted))
 		})
 	}
 }

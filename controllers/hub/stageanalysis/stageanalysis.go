@@ -52,7 +52,7 @@ func (r *templates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		byName[sources.Items[i].Name] = &sources.Items[i]
 	}
 	problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: byName, Reach: r.reach})
-	condition := conditionOn(fleetflowv1alpha1.ConditionTypeValid, fleetflowv1alpha1.ReasonTemplateValid, "The template can be used", problem)
+	condition := conditionOn(fleetflowv1alpha1.ConditionTypeAccepted, fleetflowv1alpha1.ReasonAccepted, "The template can be used", problem)
 	status := *template.Status.DeepCopy()
 	if !putInto(&status.Conditions, condition, template.Generation, r.clock.Now()) {
 		return ctrl.Result{}, nil
@@ -60,7 +60,7 @@ func (r *templates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	return ctrl.Result{}, fencedwrite.ReplaceStatus(ctx, r.client, template, status)
 }
 
-// sources keeps the condition Ready of MetricSources current.
+// sources keeps the conditions Accepted and Ready of MetricSources current.
 type sources struct {
 	client  client.Client
 	checker SourceChecker
@@ -77,12 +77,14 @@ func (r *sources) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("checking metric source %s: %w", source.Name, err)
 	}
-	if problem == nil && source.IsUnreachable() {
-		return ctrl.Result{RequeueAfter: lookAgain}, nil // who asks it next says when that has changed
-	}
-	condition := conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonSourceReady, "The source can be used; whether it answers is known when it is asked", problem)
 	status := *source.Status.DeepCopy()
-	if !putInto(&status.Conditions, condition, source.Generation, r.clock.Now()) {
+	accepted := conditionOn(fleetflowv1alpha1.ConditionTypeAccepted, fleetflowv1alpha1.ReasonAccepted, "The source can be used", problem)
+	changed := putInto(&status.Conditions, accepted, source.Generation, r.clock.Now())
+	if problem != nil || !source.IsUnreachable() { // of one that does not answer, who asks it next says when that has changed
+		ready := conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonSourceReady, "The source can be used; whether it answers is known when it is asked", problem)
+		changed = putInto(&status.Conditions, ready, source.Generation, r.clock.Now()) || changed
+	}
+	if !changed {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 	return ctrl.Result{RequeueAfter: lookAgain}, fencedwrite.ReplaceStatus(ctx, r.client, source, status)
