@@ -24,8 +24,8 @@ var (
 		"When a RolloutHold that is in force was created, and whether it expires by itself.",
 		[]string{"hold", "expires"}, nil)
 	rolloutWindows = prometheus.NewDesc("fleetflow_rollout_windows",
-		"RolloutWindows by type and by the status of their condition Valid.",
-		[]string{"type", "valid"}, nil)
+		"RolloutWindows by type and by the status of their condition Accepted.",
+		[]string{"type", "accepted"}, nil)
 	heldClusters = prometheus.NewDesc("fleetflow_held_clusters",
 		"Clusters that wait for a hold or a window, as the statuses of placements and update runs say, counted for each of these.",
 		[]string{"reason"}, nil)
@@ -63,8 +63,8 @@ func (c *Collector) collectWindows(ctx context.Context, metrics chan<- prometheu
 		return ignoreNotServed(err)
 	}
 	type kind struct {
-		of    fleetflowv1alpha1.WindowType
-		valid metav1.ConditionStatus
+		of       fleetflowv1alpha1.WindowType
+		accepted metav1.ConditionStatus
 	}
 	count := map[kind]int{}
 	for _, of := range []fleetflowv1alpha1.WindowType{fleetflowv1alpha1.WindowAllow, fleetflowv1alpha1.WindowDeny} {
@@ -72,10 +72,10 @@ func (c *Collector) collectWindows(ctx context.Context, metrics chan<- prometheu
 	}
 	for i := range windows.Items {
 		w := &windows.Items[i]
-		count[kind{w.Spec.Type, metav1.ConditionStatus(statusOf(w.Status.Conditions, fleetflowv1alpha1.ConditionTypeValid))}]++
+		count[kind{w.Spec.Type, metav1.ConditionStatus(statusOf(w.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted))}]++
 	}
 	for k, n := range count {
-		metrics <- newGauge(rolloutWindows, float64(n), string(k.of), string(k.valid))
+		metrics <- newGauge(rolloutWindows, float64(n), string(k.of), string(k.accepted))
 	}
 	return nil
 }

@@ -355,13 +355,13 @@ func TestHoldsAndWindowsAreCountedByWhetherTheyCount(t *testing.T) {
 		w := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		w.Spec.Type = of
 		for _, status := range valid {
-			set(&w.Status.Conditions, condition(fleetflowv1alpha1.ConditionTypeValid, status, "", 1, 1))
+			set(&w.Status.Conditions, condition(fleetflowv1alpha1.ConditionTypeAccepted, status, "", 1, 1))
 		}
 		return w
 	}
-	assert.Equal(t, []string{"type=Allow valid=False 1", "type=Allow valid=True 1", "type=Deny valid=False 0", "type=Deny valid=True 0", "type=Deny valid=Unknown 1"},
+	assert.Equal(t, []string{"accepted=False type=Allow 1", "accepted=False type=Deny 0", "accepted=True type=Allow 1", "accepted=True type=Deny 0", "accepted=Unknown type=Deny 1"},
 		collect(t, name, window("good", fleetflowv1alpha1.WindowAllow, yes), window("bad", fleetflowv1alpha1.WindowAllow, no), window("new", fleetflowv1alpha1.WindowDeny)))
-	assert.Equal(t, []string{"type=Allow valid=False 0", "type=Allow valid=True 0", "type=Deny valid=False 0", "type=Deny valid=True 0"}, collect(t, name))
+	assert.Equal(t, []string{"accepted=False type=Allow 0", "accepted=False type=Deny 0", "accepted=True type=Allow 0", "accepted=True type=Deny 0"}, collect(t, name))
 }
 
 func TestClustersThatAreHeldAreCountedByReason(t *testing.T) {

@@ -46,11 +46,11 @@ func TestAlertsFireOnlyWhenSomebodyHasToAct(t *testing.T) {
 	}
 	tests := map[string]test{
 		"a window that is not valid": {
-			"FleetflowWindowNotValid", `fleetflow_rollout_windows{job="hub",type="Allow",valid="False"} 1x60`, `{job="hub",type="Allow"} 1`,
+			"FleetflowWindowNotAccepted", `fleetflow_rollout_windows{job="hub",type="Allow",accepted="False"} 1x60`, `{job="hub",type="Allow"} 1`,
 		},
 		"windows that are valid": {
-			"FleetflowWindowNotValid", `fleetflow_rollout_windows{job="hub",type="Allow",valid="False"} 0x60
-  fleetflow_rollout_windows{job="hub",type="Allow",valid="True"} 3x60`, "",
+			"FleetflowWindowNotAccepted", `fleetflow_rollout_windows{job="hub",type="Allow",accepted="False"} 0x60
+  fleetflow_rollout_windows{job="hub",type="Allow",accepted="True"} 3x60`, "",
 		},
 		"a hold that is older than a day": {
 			"FleetflowHoldForgotten", `fleetflow_rollout_hold_created_timestamp_seconds{job="hub",hold="incident",expires="false"} -100000x60`, `{job="hub",hold="incident"} 103600`,
