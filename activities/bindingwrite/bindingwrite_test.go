@@ -26,7 +26,7 @@ var target = bindingwrite.Target{
 	ResourceOverrideSnapshots:        []placementv1beta1.NamespacedName{{Namespace: "app", Name: "ro-1"}},
 	ClusterResourceOverrideSnapshots: []string{"cro-1"},
 	ApplyStrategy:                    &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeServerSideApply},
-	Annotations:                      map[string]string{"kubernetes-fleet.io/update-run": "run", "a~b": "c"},
+	Annotations:                      map[string]string{"fleetflow.io/update-run": "run", "a~b": "c"},
 }
 
 func TestBindPointsABindingToTheTarget(t *testing.T) {
@@ -36,7 +36,7 @@ func TestBindPointsABindingToTheTarget(t *testing.T) {
 		},
 		"one without annotations": func(b *placementv1beta1.ClusterResourceBinding) { b.Annotations = nil },
 		"one with annotations": func(b *placementv1beta1.ClusterResourceBinding) {
-			b.Annotations = map[string]string{"kept": "yes", "kubernetes-fleet.io/update-run": "earlier"}
+			b.Annotations = map[string]string{"kept": "yes", "fleetflow.io/update-run": "earlier"}
 		},
 		"one with overrides of its own": func(b *placementv1beta1.ClusterResourceBinding) {
 			b.Spec.ClusterResourceOverrideSnapshots = []string{"cro-0"}
@@ -57,7 +57,7 @@ func TestBindPointsABindingToTheTarget(t *testing.T) {
 			assert.Equal(t, target.ApplyStrategy, stored.Spec.ApplyStrategy)
 			assert.Equal(t, target.ClusterResourceOverrideSnapshots, stored.Spec.ClusterResourceOverrideSnapshots)
 			assert.Equal(t, target.ResourceOverrideSnapshots, stored.Spec.ResourceOverrideSnapshots)
-			assert.Equal(t, "run", stored.Annotations["kubernetes-fleet.io/update-run"])
+			assert.Equal(t, "run", stored.Annotations["fleetflow.io/update-run"])
 			assert.Equal(t, "c", stored.Annotations["a~b"])
 			assert.Equal(t, b.Annotations["kept"], stored.Annotations["kept"])
 

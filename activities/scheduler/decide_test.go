@@ -502,7 +502,7 @@ func clustersNamed(names ...string) []clusterv1beta1.MemberCluster {
 
 // Acceptance example C8, as far as the scheduler is concerned, and the order of a scale-down.
 func TestWhatAUserMarksOrPricesGoesFirst(t *testing.T) {
-	const byMark = "ClusterUnschedulable, its binding is marked to be replaced (label kubernetes-fleet.io/specified-delete)"
+	const byMark = "ClusterUnschedulable, its binding is marked to be replaced (label fleetflow.io/specified-delete)"
 	going := func(b *scheduler.Binding) { marked(b); unscheduled(b) }
 	gone := func(d scheduler.Decision) []string { return d.Unschedule }
 	five := func(changes map[string]func(*scheduler.Binding)) []scheduler.Binding {

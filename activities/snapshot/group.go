@@ -11,7 +11,7 @@ import (
 
 // PartOfAnnotation has, on every part but the master, the hash over the whole
 // group. Parts of two attempts that saw different content are told apart by it.
-const PartOfAnnotation = placementv1beta1.FleetPrefix + "resource-group-hash"
+const PartOfAnnotation = placementv1beta1.OwnPrefix + "resource-group-hash"
 
 // Group builds the snapshot objects that hold the content under an index: the
 // master first, then the further parts.

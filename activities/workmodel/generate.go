@@ -16,7 +16,7 @@ import (
 // RevisionTimeAnnotation on a Work says when it was brought to its revision
 // (RFC 3339). It is the earliest moment from which the Work can count as
 // available in that revision.
-const RevisionTimeAnnotation = "kubernetes-fleet.io/revision-time"
+const RevisionTimeAnnotation = placementv1beta1.OwnPrefix + "revision-time"
 
 // Generate makes the Works a binding needs: one for each part of its resource
 // snapshot, the master first, then one for each envelope. A part without resources

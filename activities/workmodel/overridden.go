@@ -124,7 +124,7 @@ func (c *Content) KeepFormer(works []placementv1beta1.Work) *Content {
 // HeldBackAnnotation is on Works that have to do without what an override asks for; it tells
 // apart what is held back. Such a Work is not what the binding asks for, though it has its
 // revision.
-const HeldBackAnnotation = "kubernetes-fleet.io/held-back"
+const HeldBackAnnotation = placementv1beta1.OwnPrefix + "held-back"
 
 // heldBackIn tells apart what is held back in a unit; empty if nothing is.
 func (c *Content) heldBackIn(unit int) string {

@@ -19,13 +19,13 @@ import (
 )
 
 // AssignmentsAnnotation tells apart, on a Work, the replica assignments that it was made with. It is absent if there are none.
-const AssignmentsAnnotation = placementv1beta1.FleetPrefix + "replica-assignments"
+const AssignmentsAnnotation = placementv1beta1.OwnPrefix + "replica-assignments"
 
 // OverriddenReplicasAnnotation says, on a Work, which replicas overrides have changed after their division.
-const OverriddenReplicasAnnotation = placementv1beta1.FleetPrefix + "overridden-replicas"
+const OverriddenReplicasAnnotation = placementv1beta1.OwnPrefix + "overridden-replicas"
 
 // DroppedAnnotation lists, on a Work, the workloads that the cluster does not have because it gets no replicas of them.
-const DroppedAnnotation = placementv1beta1.FleetPrefix + "dropped-workloads"
+const DroppedAnnotation = placementv1beta1.OwnPrefix + "dropped-workloads"
 
 // hashAssignments is a hash of the assignments that a binding has in force, without their reasons; empty if it has none.
 func hashAssignments(binding placementv1beta1.BindingObject) string {

@@ -12,7 +12,7 @@ import (
 
 // ScalingAnnotation is on a Work that was available when nothing but its replicas was changed: how many ready pods of each
 // workload are enough until all are available again.
-const ScalingAnnotation = placementv1beta1.FleetPrefix + "scaling"
+const ScalingAnnotation = placementv1beta1.OwnPrefix + "scaling"
 
 // maxScalingBytes bounds ScalingAnnotation and DroppedAnnotation. Beyond it, the cluster counts as unavailable while it is scaled.
 const maxScalingBytes = 64 << 10

@@ -26,7 +26,7 @@ import (
 const gcPercent = 50
 
 // leaseName is the lease of the hub agent that leads.
-const leaseName = "hub-agent.kubernetes-fleet.io"
+const leaseName = "hub-agent.fleetflow.io"
 
 // shutdownTimeout leaves the workers the time to hand over what they wait for.
 const shutdownTimeout = 15 * time.Second

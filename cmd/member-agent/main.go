@@ -53,7 +53,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.ManagerOptions(logger, "member-agent.kubernetes-fleet.io", shutdownTimeout)))
+	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.ManagerOptions(logger, "member-agent.fleetflow.io", shutdownTimeout)))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}

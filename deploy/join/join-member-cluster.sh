@@ -83,13 +83,13 @@ if [[ -n "$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpa
 fi
 # Two clusters of one name would undo each other's work.
 uid=$(member get namespace kube-system -o jsonpath='{.metadata.uid}') || fail "the cluster ($MEMBER_CLUSTER_CONTEXT) cannot be asked"
-known=$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpath='{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}')
+known=$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpath='{.metadata.annotations.fleetflow\.io/cluster-uid}')
 if [[ -n "$known" && "$known" != "$uid" && "${MOVE:-}" != true ]]; then
   fail "member cluster $MEMBER_CLUSTER is another cluster: that one has uid $known, this one $uid. Choose another name, or have that" \
     "one leave first; if this cluster is to have the name from now on, such as one that was built anew, set MOVE=true"
 fi
 # One cluster under two names would leave the first without a word.
-members=$(hub get memberclusters -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}{"\n"}{end}')
+members=$(hub get memberclusters -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.metadata.annotations.fleetflow\.io/cluster-uid}{"\n"}{end}')
 moved=()
 while read -r other its; do
   [[ "$its" == "$uid" && "$other" != "$MEMBER_CLUSTER" ]] || continue
@@ -109,7 +109,7 @@ definitions=$(grep -E '[.](kubernetes-fleet[.]io|kubefleet[.]dev|fleetflow[.]io)
   "that release before the agent of fleetflow has taken its place"
 
 for other in ${moved[@]+"${moved[@]}"}; do # nothing is refused from here on
-  hub annotate membercluster "$other" kubernetes-fleet.io/cluster-uid-
+  hub annotate membercluster "$other" fleetflow.io/cluster-uid-
 done
 say "Giving $MEMBER_CLUSTER an identity on the hub: service account $access/$account"
 hub get namespace "$access" >/dev/null 2>&1 || hub create namespace "$access"
@@ -159,7 +159,7 @@ kind: MemberCluster
 metadata:
   name: $MEMBER_CLUSTER
   annotations:
-    kubernetes-fleet.io/cluster-uid: "$uid"
+    fleetflow.io/cluster-uid: "$uid"
 spec:
   identity:
     name: $account

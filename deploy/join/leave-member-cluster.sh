@@ -41,14 +41,14 @@ hub() { "$KUBECTL" --context "$HUB_CLUSTER_CONTEXT" "$@"; }
 
 if [[ -n "$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o name)" ]]; then
   # The agent of another cluster must not be uninstalled.
-  known=$(hub get membercluster "$MEMBER_CLUSTER" -o jsonpath='{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}')
+  known=$(hub get membercluster "$MEMBER_CLUSTER" -o jsonpath='{.metadata.annotations.fleetflow\.io/cluster-uid}')
   if [[ -n "${MEMBER_CLUSTER_CONTEXT:-}" && -n "$known" ]]; then
     uid=$("$KUBECTL" --context "$MEMBER_CLUSTER_CONTEXT" get namespace kube-system -o jsonpath='{.metadata.uid}') ||
       fail "the cluster ($MEMBER_CLUSTER_CONTEXT) cannot be asked; leave MEMBER_CLUSTER_CONTEXT out if it is lost"
     [[ "$known" == "$uid" ]] || fail "$MEMBER_CLUSTER_CONTEXT is not $MEMBER_CLUSTER but another cluster: nothing was changed"
   fi
   if [[ "${KEEP_PLACED:-}" == true ]]; then
-    hub annotate membercluster "$MEMBER_CLUSTER" kubernetes-fleet.io/keep-placed-resources=true --overwrite
+    hub annotate membercluster "$MEMBER_CLUSTER" fleetflow.io/keep-placed-resources=true --overwrite
   fi
   say "Having $MEMBER_CLUSTER leave"
   hub delete membercluster "$MEMBER_CLUSTER" --wait=false
@@ -62,7 +62,7 @@ if [[ -n "${MEMBER_CLUSTER_CONTEXT:-}" ]]; then
   say "Uninstalling the member agent from $MEMBER_CLUSTER_CONTEXT"
   "$HELM" uninstall member-agent --kube-context "$MEMBER_CLUSTER_CONTEXT" --namespace "$namespace" --ignore-not-found
   # The agent's rights went with it, so that it cannot give its lease back: the next one would wait until it runs out.
-  "$KUBECTL" --context "$MEMBER_CLUSTER_CONTEXT" delete secret/hub-kubeconfig-secret lease/member-agent.kubernetes-fleet.io \
+  "$KUBECTL" --context "$MEMBER_CLUSTER_CONTEXT" delete secret/hub-kubeconfig-secret lease/member-agent.fleetflow.io \
     --namespace "$namespace" --ignore-not-found
 else
   say "MEMBER_CLUSTER_CONTEXT is not set: uninstall the release member-agent in $namespace of the cluster if it comes back"

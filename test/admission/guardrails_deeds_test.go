@@ -119,7 +119,7 @@ func internalDeeds() map[string]deed {
 		"take off what a placement has left":  {deletes(namespacedBinding, "default", "web-left"), everyUser, ""},
 		"take off what is picked again":       {deletes(namespacedBinding, "default", "web-again"), passing, internal},
 		"say that a placement has left what it holds": {changes(namespacedBinding, "default", "web-guarded",
-			`{metadata: {annotations: {kubernetes-fleet.io/superseded: "2026-01-01T00:00:00Z"}}}`), passing, internal},
+			`{metadata: {annotations: {fleetflow.io/superseded: "2026-01-01T00:00:00Z"}}}`), passing, internal},
 		"change a definition of the fleet":     {changes(definition, "", placements, `{metadata: {labels: {a: b}}}`), passing, defined},
 		"delete a definition of the fleet":     {deletes(definition, "", placements), passing, defined},
 		"create a definition of somebody else": {creates(foreign), everyUser, ""},
@@ -146,7 +146,7 @@ func statusDeeds() map[string]deed {
 		"label a placement":                          {changes(placement, "", "guarded", `{metadata: {labels: {a: b}}}`), everyUser, ""},
 		"make an approval request":                   {creates(approvalOf), passing, requested},
 		"make a namespaced approval request":         {creates(namespaceds), passing, "approvalrequests/status, such as by kubectl fleet approve"},
-		"say that a request is that of another run":  {changes(approval, "", "guarded-canary", `{metadata: {annotations: {kubernetes-fleet.io/update-run-uid: u}}}`), passing, requested},
+		"say that a request is that of another run":  {changes(approval, "", "guarded-canary", `{metadata: {annotations: {fleetflow.io/update-run-uid: u}}}`), passing, requested},
 		"delete an approval request":                 {deletes(approval, "", "guarded-canary"), passing, requested},
 		"take an approval back":                      {changes(approval, "", "guarded-canary", status, "status"), everyUser, ""},
 	}

@@ -63,7 +63,7 @@ spec:
 ---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceBinding
-metadata: {namespace: default, name: web-guarded, annotations: {kubernetes-fleet.io/superseded: ""}}
+metadata: {namespace: default, name: web-guarded, annotations: {fleetflow.io/superseded: ""}}
 spec:
   state: Unscheduled
   resourceSnapshotName: web-0-snapshot
@@ -73,7 +73,7 @@ spec:
 ---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceBinding
-metadata: {namespace: default, name: web-left, annotations: {kubernetes-fleet.io/superseded: "2026-01-01T00:00:00Z"}}
+metadata: {namespace: default, name: web-left, annotations: {fleetflow.io/superseded: "2026-01-01T00:00:00Z"}}
 spec:
   state: Unscheduled
   resourceSnapshotName: web-0-snapshot
@@ -83,7 +83,7 @@ spec:
 ---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceBinding
-metadata: {namespace: default, name: web-again, annotations: {kubernetes-fleet.io/superseded: "2026-01-01T00:00:00Z"}}
+metadata: {namespace: default, name: web-again, annotations: {fleetflow.io/superseded: "2026-01-01T00:00:00Z"}}
 spec:
   state: Bound
   resourceSnapshotName: web-0-snapshot

@@ -104,18 +104,18 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 
 func TestTheCreatorOfARunIsNotedByTheHub(t *testing.T) {
 	const run = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: created}, spec: {placementName: none, stagedRolloutStrategyName: none}}`
-	const namedRun = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: named, annotations: {kubernetes-fleet.io/creator: ada}},
+	const namedRun = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: named, annotations: {fleetflow.io/creator: ada}},
 		spec: {placementName: none, stagedRolloutStrategyName: none}}`
-	const refused = "the annotation kubernetes-fleet.io/creator says who has created the run or the exemption: leave it out, the hub writes it, or leave it as it is"
+	const refused = "the annotation fleetflow.io/creator says who has created the run or the exemption: leave it out, the hub writes it, or leave it as it is"
 	jane := as(t, "jane")
 	stored := jane.create(t, run)
-	assert.Equal(t, "jane", stored.GetAnnotations()["kubernetes-fleet.io/creator"])
+	assert.Equal(t, "jane", stored.GetAnnotations()["fleetflow.io/creator"])
 	_, err := jane.try(t.Context(), parse(t, namedRun))
 	requireRefusal(t, err, refused)
 	named := as(t, "ada").create(t, namedRun)
-	assert.Equal(t, "ada", named.GetAnnotations()["kubernetes-fleet.io/creator"])
+	assert.Equal(t, "ada", named.GetAnnotations()["fleetflow.io/creator"])
 
-	requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, `{metadata: {annotations: {kubernetes-fleet.io/creator: ada}}}`)), refused)
+	requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, `{metadata: {annotations: {fleetflow.io/creator: ada}}}`)), refused)
 	require.NoError(t, jane.update(t.Context(), current(t, stored), parsePatch(t, `{metadata: {annotations: null}}`)), "then it cannot be approved where that matters")
-	requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, `{metadata: {annotations: {kubernetes-fleet.io/creator: ada}}}`)), refused)
+	requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, `{metadata: {annotations: {fleetflow.io/creator: ada}}}`)), refused)
 }

@@ -169,7 +169,7 @@ func (f *fleet) restart(t *testing.T, runs map[string]time.Time) (restarted, map
 
 // lease is that of the hub agent which leads.
 func (f *fleet) lease() *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent.kubernetes-fleet.io"}}
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent.fleetflow.io"}}
 }
 
 // awaitLeader waits until a hub agent leads, which its controllers need, and returns how long after a moment that was.

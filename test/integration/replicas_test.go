@@ -18,7 +18,7 @@ import (
 )
 
 // leads is what the hub agent that runs the controllers has among its metrics.
-const leads = `leader_election_master_status{name="hub-agent.kubernetes-fleet.io"} 1`
+const leads = `leader_election_master_status{name="hub-agent.fleetflow.io"} 1`
 
 // replica is one of several hub agents.
 type replica struct {

@@ -123,7 +123,7 @@ esac
 
 // One cluster under two names would leave the first without a word, so that is done on demand only.
 func TestTheScriptMovesAClusterOnDemandOnly(t *testing.T) {
-	const unnamed = "changed: --context hub annotate membercluster other kubernetes-fleet.io/cluster-uid-"
+	const unnamed = "changed: --context hub annotate membercluster other fleetflow.io/cluster-uid-"
 	const owned = `certificates.cert-manager.io\nappliedworks.placement.kubernetes-fleet.io\n`
 	join := func(t *testing.T, kubectl string, variables ...string) string {
 		t.Helper()

@@ -68,8 +68,8 @@ func TestApplicationTeam(t *testing.T) {
 		"a team that may do everything in its namespace writes the copy of a status": refused(crewOwner,
 			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementStatus, metadata: {namespace: crew, name: bank}, lastUpdatedTime: "2026-01-01T00:00:00Z"}`), agentsOnly),
 		"a team says that another user has created its run": refused(crewMember,
-			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {namespace: crew, name: mine, annotations: {kubernetes-fleet.io/creator: somebody}},
-				spec: {placementName: web, stagedRolloutStrategyName: none}}`), "the annotation kubernetes-fleet.io/creator says who has created the run"),
+			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {namespace: crew, name: mine, annotations: {fleetflow.io/creator: somebody}},
+				spec: {placementName: web, stagedRolloutStrategyName: none}}`), "the annotation fleetflow.io/creator says who has created the run"),
 		"a team overrides what another team places":                       forbidden(crewMember, creates(teamOverride(other, "/data/round"))),
 		"a team moves what it places to another namespace by an override": refused(crewMember, creates(teamOverride(crew, "/metadata/namespace")), "cannot override"),
 		"a team approves a stage of a run of the cluster": forbidden(crewMember,
@@ -146,7 +146,7 @@ func teamTakesNothing(s *spec) {
 func teamNotesChangeNothing(s *spec) {
 	verdict := `{\"generation\":1,\"snapshot\":\"bank-0-snapshot\",\"overrides\":[\"bank/mine-0\"]}`
 	_, err := patches(fmt.Sprintf(ofCrew, "ResourcePlacement", "web"),
-		`{metadata: {annotations: {kubernetes-fleet.io/selection-verdict: "`+verdict+`", kubernetes-fleet.io/rollout-claim: "{}"}}}`)(s.Context(), crewMember.session(s))
+		`{metadata: {annotations: {fleetflow.io/selection-verdict: "`+verdict+`", fleetflow.io/rollout-claim: "{}"}}}`)(s.Context(), crewMember.session(s))
 	require.NoError(s, err)
 	s.awaitMarker(crew)
 	s.requireAbsent(intruder)

@@ -2,8 +2,10 @@ package v1beta1
 
 // Labels, finalizers and names that belong to members.
 const (
-	// fleetPrefix starts the labels, annotations and finalizers of the fleet.
+	// fleetPrefix starts the labels, annotations and finalizers that KubeFleet defines.
 	fleetPrefix = "kubernetes-fleet.io/"
+	// OwnPrefix starts those that fleetflow adds. KubeFleet may define any key in its own domain.
+	OwnPrefix = "fleetflow.io/"
 
 	// MemberClusterFinalizer holds a MemberCluster until the cluster has left the fleet.
 	MemberClusterFinalizer = fleetPrefix + "membercluster-finalizer"
@@ -23,25 +25,25 @@ const (
 	// KeepPlacedAnnotation on a MemberCluster, set to KeepPlacedValue, leaves what the
 	// fleet placed on the cluster in place when it leaves. By default it is removed. The
 	// InternalMemberCluster carries it too, so that the member's agent knows.
-	KeepPlacedAnnotation = fleetPrefix + "keep-placed-resources"
+	KeepPlacedAnnotation = OwnPrefix + "keep-placed-resources"
 
 	// KeepPlacedValue is the value of KeepPlacedAnnotation that counts.
 	KeepPlacedValue = "true"
 
 	// TaintsSinceAnnotation on a MemberCluster has when the hub first saw the taints with effect NoExecute that do not tell
 	// since when they are there: times by taint, as JSON.
-	TaintsSinceAnnotation = fleetPrefix + "taints-since"
+	TaintsSinceAnnotation = OwnPrefix + "taints-since"
 
 	// ClusterUIDAnnotation on a MemberCluster has the uid of the cluster's namespace kube-system, by which a user who joins
 	// a cluster tells it from another that is to get the same name by mistake.
-	ClusterUIDAnnotation = fleetPrefix + "cluster-uid"
+	ClusterUIDAnnotation = OwnPrefix + "cluster-uid"
 
 	// TemporalLease is the name of the Lease, in the namespace of the hub agent, that is renewed with each answer of Temporal, or note of why there
 	// is none. The latter is in TemporalProblemAnnotation.
-	TemporalLease = "hub-agent-temporal.kubernetes-fleet.io"
+	TemporalLease = "hub-agent-temporal.fleetflow.io"
 
 	// TemporalProblemAnnotation on that Lease has why the hub agent does not reach Temporal; it is there only then.
-	TemporalProblemAnnotation = "fleetflow.io/temporal-problem"
+	TemporalProblemAnnotation = OwnPrefix + "temporal-problem"
 
 	// SystemNamespace is where the agents run and keep what concerns no single member.
 	SystemNamespace = "fleet-system"
@@ -70,7 +72,7 @@ const (
 	KubernetesVersionProperty PropertyName = "k8s.io/k8s-version"
 
 	// AgentVersionProperty is the version of the member agent.
-	AgentVersionProperty PropertyName = "fleetflow.io/agent-version"
+	AgentVersionProperty PropertyName = OwnPrefix + "agent-version"
 
 	// ClusterEntryPointProperty is the address of the cluster's API server.
 	ClusterEntryPointProperty PropertyName = "k8s.io/cluster-entrypoint"

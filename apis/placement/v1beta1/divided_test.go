@@ -34,8 +34,8 @@ func TestWhatAnObjectAsksFor(t *testing.T) {
 		"a Job with little to do":           {object: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":3,"completions":2}}`, replicas: 2, completions: ptr.To[int32](2)},
 		"a Job without completions":         {object: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":3}}`, replicas: 3},
 		"a Job that does not say":           {object: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"template":{}}}`, replicas: 1},
-		"what scales itself":                {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"kubernetes-fleet.io/retain-replicas":"true"}}}`, replicas: 1, obstacle: "its annotation kubernetes-fleet.io/retain-replicas leaves the replicas to the clusters"},
-		"what does not scale itself":        {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"kubernetes-fleet.io/retain-replicas":"false"}}}`, replicas: 1},
+		"what scales itself":                {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"fleetflow.io/retain-replicas":"true"}}}`, replicas: 1, obstacle: "its annotation fleetflow.io/retain-replicas leaves the replicas to the clusters"},
+		"what does not scale itself":        {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"fleetflow.io/retain-replicas":"false"}}}`, replicas: 1},
 		"a DaemonSet":                       {object: `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"a"},"spec":{"template":{}}}`, obstacle: "this kind cannot be divided"},
 		"a custom resource with replicas":   {object: `{"apiVersion":"example.com/v1","kind":"Database","metadata":{"name":"a"},"spec":{"replicas":3}}`, obstacle: "this kind cannot be divided"},
 		"a Deployment of another group":     {object: `{"apiVersion":"example.com/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":3}}`, obstacle: "this kind cannot be divided"},
@@ -103,7 +103,7 @@ func TestOnlyWhatARuleDividesIsRead(t *testing.T) {
 func TestReplicaCountsOfASnapshotAreThoseOfItsWorkloads(t *testing.T) {
 	job := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"b"},"spec":{"parallelism":%d,"completions":%d}}`
 	front := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":%d,"paused":true}}`
-	kept := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"c","annotations":{"kubernetes-fleet.io/retain-replicas":"true"}},"spec":{"replicas":%d}}`
+	kept := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"c","annotations":{"fleetflow.io/retain-replicas":"true"}},"spec":{"replicas":%d}}`
 	read := func(a, b, c, d int) ([][]byte, []placementv1beta1.ReplicaDemand) {
 		manifests := [][]byte{fmt.Appendf(nil, job, b, c), fmt.Appendf(nil, front, a), fmt.Appendf(nil, kept, d)}
 		demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), manifests)

@@ -3,7 +3,7 @@ package v1beta1
 // ClusterLifecycle has the hooks at which a controller of the user's takes part in what happens to
 // the clusters of a placement. Hooks are labels and finalizers of the bindings, which that controller
 // puts on and takes off; where a cluster stands is in the binding's label
-// kubernetes-fleet.io/lifecycle-state. Nothing but such a controller, or a user, answers a hook, and a
+// fleetflow.io/lifecycle-state. Nothing but such a controller, or a user, answers a hook, and a
 // cluster waits for it without a limit in time.
 //
 // +kubebuilder:validation:MinProperties=1
@@ -31,10 +31,10 @@ type ClusterLifecycle struct {
 // +kubebuilder:validation:XValidation:rule="has(self.labelsHandler) && size(self.labelsHandler) > 0 || has(self.finalizersHandler) && size(self.finalizersHandler) > 0",message="a hook needs at least one label in labelsHandler or one finalizer in finalizersHandler: without them nothing could hold a cluster"
 type ClusterHook struct {
 	// LabelsHandler are labels of the binding, each with its value. Those of the fleet,
-	// kubernetes-fleet.io/..., are not for hooks.
+	// kubernetes-fleet.io/... and fleetflow.io/..., are not for hooks.
 	// +kubebuilder:validation:MaxProperties=10
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, k.matches("^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"))`,message="labelsHandler has a key that no label can have: give keys such as example.com/in-service"
-	// +kubebuilder:validation:XValidation:rule=`self.all(k, !k.matches("^([^/]*[.])?kubernetes-fleet[.]io/"))`,message="labelsHandler has a label of the fleet, kubernetes-fleet.io/..., which only the hub agent sets: take a domain of your own"
+	// +kubebuilder:validation:XValidation:rule=`self.all(k, !k.matches("^([^/]*[.])?(kubernetes-fleet|fleetflow)[.]io/"))`,message="labelsHandler has a label of the fleet, kubernetes-fleet.io/... or fleetflow.io/..., which only the hub agent sets: take a domain of your own"
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, self[k].matches("^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"))`,message="labelsHandler has a value that no label can have: at most 63 letters, digits, '-', '_' and '.'"
 	LabelsHandler map[string]HookLabelValue `json:"labelsHandler,omitempty"`
 
@@ -43,7 +43,7 @@ type ClusterHook struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule=`self.all(f, f.matches("^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"))`,message="finalizersHandler needs finalizers with a domain, such as example.com/drain"
-	// +kubebuilder:validation:XValidation:rule=`self.all(f, !f.matches("^([^/]*[.])?kubernetes-fleet[.]io/"))`,message="finalizersHandler has a finalizer of the fleet, kubernetes-fleet.io/..., which only the hub agent sets: take a domain of your own"
+	// +kubebuilder:validation:XValidation:rule=`self.all(f, !f.matches("^([^/]*[.])?(kubernetes-fleet|fleetflow)[.]io/"))`,message="finalizersHandler has a finalizer of the fleet, kubernetes-fleet.io/... or fleetflow.io/..., which only the hub agent sets: take a domain of your own"
 	// +listType=set
 	FinalizersHandler []string `json:"finalizersHandler,omitempty"`
 }
@@ -70,8 +70,8 @@ type ClusterDrainHook struct {
 }
 
 // LifecycleState is where a cluster stands between its hooks: the value of the label
-// kubernetes-fleet.io/lifecycle-state on its binding. The annotation
-// kubernetes-fleet.io/lifecycle-since says since when. Both are missing from a binding that no hook has held yet.
+// fleetflow.io/lifecycle-state on its binding. The annotation
+// fleetflow.io/lifecycle-since says since when. Both are missing from a binding that no hook has held yet.
 type LifecycleState string
 
 const (

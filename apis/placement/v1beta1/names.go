@@ -12,8 +12,11 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
-// FleetPrefix starts the labels, annotations and finalizers of the fleet.
+// FleetPrefix starts the labels, annotations and finalizers that KubeFleet defines.
 const FleetPrefix = "kubernetes-fleet.io/"
+
+// OwnPrefix starts those that fleetflow adds.
+const OwnPrefix = clusterv1beta1.OwnPrefix
 
 // Labels.
 const (
@@ -55,7 +58,7 @@ const (
 	IsLatestUpdateRunApprovalLabel = FleetPrefix + "isLatestUpdateRunApproval"
 	// LifecycleStateLabel has, on a binding that a hook has held, where the cluster stands; see
 	// LifecycleState.
-	LifecycleStateLabel = FleetPrefix + "lifecycle-state"
+	LifecycleStateLabel = OwnPrefix + "lifecycle-state"
 	// TaskTypeLabel says whether an approval request is for before or after its stage.
 	TaskTypeLabel = FleetPrefix + "taskType"
 )
@@ -98,35 +101,35 @@ const (
 	NumberOfClustersAnnotation = FleetPrefix + "number-of-clusters"
 	// AffinityGroupsFitSinceAnnotation has, on a policy snapshot, since when groups before the one that
 	// the placement is in have had enough clusters: times by name, as JSON.
-	AffinityGroupsFitSinceAnnotation = FleetPrefix + "affinity-groups-fit-since"
+	AffinityGroupsFitSinceAnnotation = OwnPrefix + "affinity-groups-fit-since"
 	// ReplicaDemandAnnotation has, on a policy snapshot, the hash of what the workloads asked for whose replicas were divided last.
-	ReplicaDemandAnnotation = FleetPrefix + "replica-demand"
+	ReplicaDemandAnnotation = OwnPrefix + "replica-demand"
 	// ReplicaRequestsAnnotation has, on a policy snapshot, what the pods of workloads request of which it counts how many more the
 	// clusters have room for: each of the different requests, as JSON.
-	ReplicaRequestsAnnotation = FleetPrefix + "replica-requests"
+	ReplicaRequestsAnnotation = OwnPrefix + "replica-requests"
 	// ReplicaCountsAnnotation has, on a master resource snapshot, how many replicas the workloads ask for that are divided: a change of
 	// that is no other content.
-	ReplicaCountsAnnotation = FleetPrefix + "replica-counts"
+	ReplicaCountsAnnotation = OwnPrefix + "replica-counts"
 	// CRPGenerationAnnotation has, on a policy snapshot, the generation of the placement.
 	CRPGenerationAnnotation = FleetPrefix + "CRP-generation"
 	// FailedOverAnnotation has, on an unscheduled binding, since when (RFC 3339) it is not picked because the placement has left the
 	// cluster for another.
-	FailedOverAnnotation = FleetPrefix + "failed-over"
+	FailedOverAnnotation = OwnPrefix + "failed-over"
 	// FailedOverBecauseAnnotation has, on such a binding, Application if what is placed there was not available.
-	FailedOverBecauseAnnotation = FleetPrefix + "failed-over-because"
+	FailedOverBecauseAnnotation = OwnPrefix + "failed-over-because"
 	// SupersededAnnotation has, on such a binding, since when (RFC 3339) what is placed there stays until it is evicted.
-	SupersededAnnotation = FleetPrefix + "superseded"
+	SupersededAnnotation = OwnPrefix + "superseded"
 	// PreservedStateAnnotation has, on a binding that replaces one that the placement has left, which labels the objects get there, as
 	// JSON; see PreservedState.
-	PreservedStateAnnotation = FleetPrefix + "preserved-state"
+	PreservedStateAnnotation = OwnPrefix + "preserved-state"
 	// OverdueAnnotation has, on a policy snapshot, which clusters were to be left when clusters were picked last because of how what is
 	// placed there fares, and which had recovered; see ApplicationFailover.Overdue.
-	OverdueAnnotation = FleetPrefix + "overdue"
+	OverdueAnnotation = OwnPrefix + "overdue"
 	// BarredAnnotation has, on a policy snapshot, the clusters that the placement has left because what is placed there was not
 	// available, as JSON: they are not picked again as long as that counts.
-	BarredAnnotation = FleetPrefix + "barred"
+	BarredAnnotation = OwnPrefix + "barred"
 	// LeaveAtAnnotation has, on a policy snapshot, when (RFC 3339) the placement is to leave a cluster for another if nothing changes.
-	LeaveAtAnnotation = FleetPrefix + "leave-at"
+	LeaveAtAnnotation = OwnPrefix + "leave-at"
 	// PreviousBindingStateAnnotation has, on an unscheduled binding, the state it had before.
 	PreviousBindingStateAnnotation = FleetPrefix + "previous-binding-state"
 	// ParentResourceSnapshotNameAnnotation has, on a Work, the snapshot part in it.
@@ -148,104 +151,104 @@ const (
 const (
 	// RevisionAnnotation has, on a Work, the hash of what its binding wanted when the Work
 	// was written: snapshot, overrides and apply strategy.
-	RevisionAnnotation = FleetPrefix + "revision"
+	RevisionAnnotation = OwnPrefix + "revision"
 	// BindingUIDAnnotation has, on a Work, the UID of its binding.
-	BindingUIDAnnotation = FleetPrefix + "binding-uid"
+	BindingUIDAnnotation = OwnPrefix + "binding-uid"
 	// BindingGenerationAnnotation has, on a Work, the generation of its binding.
-	BindingGenerationAnnotation = FleetPrefix + "binding-generation"
+	BindingGenerationAnnotation = OwnPrefix + "binding-generation"
 	// WorkCountAnnotation has, on a Work, how many Works its binding needs in all.
-	WorkCountAnnotation = FleetPrefix + "work-count"
+	WorkCountAnnotation = OwnPrefix + "work-count"
 	// TraceParentAnnotation has, on a Work that was written in a trace that is recorded, the
 	// W3C traceparent of the span that wrote it.
-	TraceParentAnnotation = FleetPrefix + "traceparent"
+	TraceParentAnnotation = OwnPrefix + "traceparent"
 	// DeletePropagationAnnotation says, on a Work that is being deleted, "Abandon" if what it
 	// has brought is to stay on the member and to belong to the fleet no more.
-	DeletePropagationAnnotation = FleetPrefix + "delete-propagation"
+	DeletePropagationAnnotation = OwnPrefix + "delete-propagation"
 	// SpecifiedDeleteLabel, with the value "true", marks a binding that is to be replaced by one to
 	// another cluster, or to go first when fewer clusters are wanted.
-	SpecifiedDeleteLabel = FleetPrefix + "specified-delete"
+	SpecifiedDeleteLabel = OwnPrefix + "specified-delete"
 	// ClusterDeletionCostAnnotation has, on a binding or a MemberCluster, an integer: of the clusters of
 	// a placement that wants fewer, those with the lowest go first.
-	ClusterDeletionCostAnnotation = FleetPrefix + "cluster-deletion-cost"
+	ClusterDeletionCostAnnotation = OwnPrefix + "cluster-deletion-cost"
 	// RemovedResourcesAnnotation says, on a binding and its Works, "Abandon" if resources that leave
 	// them are to stay on the member and to belong to the fleet no more.
-	RemovedResourcesAnnotation = FleetPrefix + "removed-resources"
+	RemovedResourcesAnnotation = OwnPrefix + "removed-resources"
 	// PriorityAnnotation and PreemptionAnnotation have, on a Work, what its placement says of which placement has an object that
 	// several select; see RankOfWork.
-	PriorityAnnotation   = FleetPrefix + "placement-priority"
-	PreemptionAnnotation = FleetPrefix + "placement-preemption"
+	PriorityAnnotation   = OwnPrefix + "placement-priority"
+	PreemptionAnnotation = OwnPrefix + "placement-preemption"
 	// OverrideInputsAnnotation has, on a binding that names overrides, a fingerprint of their
 	// content and of the labels of the cluster that their variables stand for.
-	OverrideInputsAnnotation = FleetPrefix + "override-inputs"
+	OverrideInputsAnnotation = OwnPrefix + "override-inputs"
 	// EnvelopeNameAnnotation has, on a Work made of an envelope, the name of the envelope in
 	// full.
 	EnvelopeNameAnnotation = EnvelopeNameLabel
 	// UpdateRunAnnotation has, on a binding, the run that last started the cluster.
-	UpdateRunAnnotation = FleetPrefix + "update-run"
+	UpdateRunAnnotation = OwnPrefix + "update-run"
 	// UpdateRunUIDAnnotation has, on a binding, the UID of that run.
-	UpdateRunUIDAnnotation = FleetPrefix + "update-run-uid"
+	UpdateRunUIDAnnotation = OwnPrefix + "update-run-uid"
 	// UpdateRunCreatedAnnotation has, on a binding, when that run was created (RFC 3339):
 	// of two runs on one cluster, the later one wins.
-	UpdateRunCreatedAnnotation = FleetPrefix + "update-run-created"
+	UpdateRunCreatedAnnotation = OwnPrefix + "update-run-created"
 	// PreviousResourceSnapshotAnnotation has, on a binding, the snapshot the cluster ran
 	// before that run, to roll back to.
-	PreviousResourceSnapshotAnnotation = FleetPrefix + "previous-resource-snapshot"
+	PreviousResourceSnapshotAnnotation = OwnPrefix + "previous-resource-snapshot"
 	// RollbackOfUIDAnnotation has, on a run that the fleet has created to roll another back,
 	// the UID of that other run.
-	RollbackOfUIDAnnotation = FleetPrefix + "rollback-of-uid"
+	RollbackOfUIDAnnotation = OwnPrefix + "rollback-of-uid"
 	// CreatorAnnotation has, on a run, the user who has created it, as the API server knows the
 	// user.
-	CreatorAnnotation = FleetPrefix + "creator"
+	CreatorAnnotation = OwnPrefix + "creator"
 	// ReasonAnnotation has why a user wanted what an object asks for, or what was done to it: on a run that rolls another back, an
 	// eviction, a run of which clusters are skipped, and a run or a hold that is deleted. CheckReason says what it may be.
-	ReasonAnnotation = "fleetflow.io/reason"
+	ReasonAnnotation = OwnPrefix + "reason"
 	// RolledBackByAnnotation has, on a run, the name of the one that rolls it back: it ends
 	// then, if it has not ended before.
-	RolledBackByAnnotation = FleetPrefix + "rolled-back-by"
+	RolledBackByAnnotation = OwnPrefix + "rolled-back-by"
 	// RemoveContentAnnotation on a Namespace or a CustomResourceDefinition says "true" to let what the cluster has in it, or of
 	// its kind, go with it when its placement ends. Otherwise it stays until nothing of others is left.
-	RemoveContentAnnotation = FleetPrefix + "remove-content"
+	RemoveContentAnnotation = OwnPrefix + "remove-content"
 	// RetainReplicasAnnotation on a workload says "true" to let the clusters decide on its
 	// replicas once it is there, though the hub sets them: something scales it there.
-	RetainReplicasAnnotation = FleetPrefix + "retain-replicas"
+	RetainReplicasAnnotation = OwnPrefix + "retain-replicas"
 	// SupersededByAnnotation has, on a run that the fleet has created for a resource snapshot, the index of a later snapshot:
 	// it ends then, if it has not ended before.
-	SupersededByAnnotation = FleetPrefix + "superseded-by"
+	SupersededByAnnotation = OwnPrefix + "superseded-by"
 	// TriggeredByAnnotation has, on a run that the fleet has created for a resource snapshot, the UID of the placement.
-	TriggeredByAnnotation = FleetPrefix + "triggered-by"
+	TriggeredByAnnotation = OwnPrefix + "triggered-by"
 	// TriggeredRunAnnotation has, on a master resource snapshot, the update run that was created for it: another is never
 	// created, also when that one is deleted.
-	TriggeredRunAnnotation = FleetPrefix + "triggered-run"
+	TriggeredRunAnnotation = OwnPrefix + "triggered-run"
 	// RolloutClaimAnnotation has, on a placement, which clusters the rollout was about to
 	// write to last.
-	RolloutClaimAnnotation = FleetPrefix + "rollout-claim"
+	RolloutClaimAnnotation = OwnPrefix + "rollout-claim"
 	// RolloutEpochAnnotation has, on a binding, the epoch of the claim under which it was
 	// written last.
-	RolloutEpochAnnotation = FleetPrefix + "rollout-epoch"
+	RolloutEpochAnnotation = OwnPrefix + "rollout-epoch"
 	// SelectionVerdictAnnotation has, on a placement, what the last selection of resources
 	// came to, so that a restarted hub knows whether anything changed.
-	SelectionVerdictAnnotation = FleetPrefix + "selection-verdict"
+	SelectionVerdictAnnotation = OwnPrefix + "selection-verdict"
 	// RemovalsHeldAnnotation has, on a placement, the bindings that the hub agent would let go
 	// without knowing why; see HeldRemovals.
-	RemovalsHeldAnnotation = FleetPrefix + "removals-held"
+	RemovalsHeldAnnotation = OwnPrefix + "removals-held"
 	// RescheduleAtAnnotation has, on a placement, when (RFC 3339) a user has asked for its clusters to be picked and its replicas
 	// to be divided afresh; on a policy snapshot, which of these requests was carried out last.
-	RescheduleAtAnnotation = FleetPrefix + "reschedule-at"
+	RescheduleAtAnnotation = OwnPrefix + "reschedule-at"
 	// PolicyWaitsAnnotation is on a policy snapshot while the placement has another policy that waits for the next resource
 	// snapshot: it has the index of the latest one when that policy was seen first.
-	PolicyWaitsAnnotation = FleetPrefix + "policy-waits-since-resource-index"
+	PolicyWaitsAnnotation = OwnPrefix + "policy-waits-since-resource-index"
 	// ClustersNotFoundAnnotation has, on a policy snapshot of another scheduler, the clusters that it has picked and that nothing can
 	// be placed on, with a comma between them.
-	ClustersNotFoundAnnotation = FleetPrefix + "clusters-not-found"
+	ClustersNotFoundAnnotation = OwnPrefix + "clusters-not-found"
 	// RemovalsAcceptedAnnotation lets those bindings go: it has what HeldRemovals.Token returns.
-	RemovalsAcceptedAnnotation = FleetPrefix + "removals-accepted"
+	RemovalsAcceptedAnnotation = OwnPrefix + "removals-accepted"
 	// SelectionLossAcceptedAnnotation lets objects go that a placement selects no more and the hub agent holds.
-	SelectionLossAcceptedAnnotation = FleetPrefix + "selection-loss-accepted"
+	SelectionLossAcceptedAnnotation = OwnPrefix + "selection-loss-accepted"
 	// AcceptRemovalsAnnotation says "true" on a placement whose objects are removed from the clusters as soon as they are selected
 	// no more, whatever their number, as KubeFleet does.
-	AcceptRemovalsAnnotation = "fleetflow.io/accept-removals"
+	AcceptRemovalsAnnotation = OwnPrefix + "accept-removals"
 	// LifecycleSinceAnnotation has, on a binding, since when (RFC 3339) LifecycleStateLabel has its value.
-	LifecycleSinceAnnotation = FleetPrefix + "lifecycle-since"
+	LifecycleSinceAnnotation = OwnPrefix + "lifecycle-since"
 	// ApprovalRunUIDAnnotation has, on an approval request, the UID of the run it was made
 	// for: an approval left over from an earlier run of the same name does not count.
 	ApprovalRunUIDAnnotation = UpdateRunUIDAnnotation

@@ -106,7 +106,7 @@ func TestLabelsAndAnnotationsAreQualifiedNames(t *testing.T) {
 		PlacementCleanupFinalizer, WorkFinalizer, UpdateRunFinalizer,
 	} {
 		assert.Empty(t, validation.IsQualifiedName(name), name)
-		assert.True(t, strings.HasPrefix(name, FleetPrefix), name)
+		assert.True(t, strings.HasPrefix(name, FleetPrefix) || strings.HasPrefix(name, OwnPrefix), name)
 	}
 }
 

@@ -67,7 +67,7 @@ handing over stand at the end of the output. With --strict the exit status is 2 
 	flags.BoolVar(&o.PickFixed, "pick-fixed", false, "Make Karmada's clusterNames the clusters to place on, not candidates.")
 	flags.StringVar(&o.RegionLabel, "region-label", "topology.kubernetes.io/region", "Label of MemberClusters that has the region.")
 	flags.StringVar(&o.ZoneLabel, "zone-label", "topology.kubernetes.io/zone", "Label of MemberClusters that has the zone, if there is one.")
-	flags.StringVar(&o.ProviderLabel, "provider-label", "kubernetes-fleet.io/provider", "Label of MemberClusters that has the provider.")
+	flags.StringVar(&o.ProviderLabel, "provider-label", "fleetflow.io/provider", "Label of MemberClusters that has the provider.")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(convertSystems, cobra.ShellCompDirectiveNoFileComp))                             // fails only for a flag that is not there
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{cli.FormatYAML, cli.FormatJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd

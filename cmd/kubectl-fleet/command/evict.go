@@ -46,7 +46,7 @@ Waits for the outcome; exits with 1 if the eviction is not allowed, and with 124
 then, and may still be executed.
 
 With --replace, the placement has to pick another cluster, and the binding to this one is marked instead (label
-kubernetes-fleet.io/specified-delete): it goes within maxUnavailable and maxSurge, and only for another cluster. That
+fleetflow.io/specified-delete): it goes within maxUnavailable and maxSurge, and only for another cluster. That
 works for placements that pick a number of clusters; it is not waited for.`,
 		Example: `  kubectl fleet evict web member-3 --reason "its disk is being replaced"
 

@@ -30,7 +30,7 @@ const (
 	// agentRelease is the Helm release of the agent.
 	agentRelease = "member-agent"
 	// agentLease is the lease by which agents agree who works.
-	agentLease = "member-agent.kubernetes-fleet.io"
+	agentLease = "member-agent.fleetflow.io"
 	// tokenSecret is the Secret on the member with the token for the hub.
 	tokenSecret = "hub-kubeconfig-secret" //nolint:gosec // the name of a Secret
 )

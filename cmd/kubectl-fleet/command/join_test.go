@@ -282,7 +282,7 @@ func TestJoinWaitsForNoAgentThatIsGone(t *testing.T) {
 	in := metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent"}
 	for sentence, there := range map[string][]client.Object{"it was uninstalled": nil, "it is there": {&appsv1.Deployment{ObjectMeta: in}}} {
 		t.Run(sentence, func(t *testing.T) {
-			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent.kubernetes-fleet.io"}}
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent.fleetflow.io"}}
 			c := newConsole(t)
 			c.contexts = map[string]client.WithWatch{"kind-4": inMemory(append(there, lease)...)}
 			hubThatWorks(c)
@@ -302,7 +302,7 @@ func TestUnjoin(t *testing.T) {
 	c.stdin = "n\n"
 	require.ErrorIs(t, c.runWithHelm(h, "unjoin", "member-4"), cli.ErrDeclined)
 	assert.Contains(t, c.err.String(), "will be removed from it. Have member-4 (1 placement) leave the fleet?")
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent.kubernetes-fleet.io"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent.fleetflow.io"}}
 	require.NoError(t, c.contexts["kind-4"].Create(t.Context(), lease))
 	require.NoError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-4", "--yes"))
 	assert.Equal(t, "uninstall", h.args[0])

@@ -25,7 +25,7 @@ otherwise with the clusters, the affinity group and the replicas that it has whi
 a change of the policy: within maxUnavailable and maxSurge, or with the next update run under External. Clusters that the
 placement names (PickFixed) stay.
 
-The time goes into the annotation kubernetes-fleet.io/reschedule-at of the placement.`,
+The time goes into the annotation fleetflow.io/reschedule-at of the placement.`,
 		Example: `  kubectl fleet reschedule web`,
 		Args:    exactlyOne("a placement", "kubectl fleet reschedule web"),
 	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, _ []string) error {

@@ -44,7 +44,7 @@ func readInputs(t *testing.T, path string) []convert.Input {
 func defaults() convert.Options {
 	return convert.Options{
 		From: convert.FromAuto, RegionLabel: "topology.kubernetes.io/region", ZoneLabel: "topology.kubernetes.io/zone",
-		ProviderLabel: "kubernetes-fleet.io/provider",
+		ProviderLabel: "fleetflow.io/provider",
 	}
 }
 

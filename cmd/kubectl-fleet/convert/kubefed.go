@@ -21,7 +21,7 @@ const (
 	kubefedDomain           = "kubefed.io"
 	orphanAnnotation        = "kubefed.io/orphan"
 	deleteOptionAnnotation  = "kubefed.io/deleteoption"
-	retainReplicas          = "kubernetes-fleet.io/retain-replicas"
+	retainReplicas          = placementv1beta1.RetainReplicasAnnotation
 	lastAppliedByKubectl    = "kubectl.kubernetes.io/last-applied-configuration"
 	federatedPrefix         = "Federated"
 	preferenceKind          = "ReplicaSchedulingPreference"
@@ -244,7 +244,7 @@ func (c *conversion) locationLabels(labels map[string]string, region, provider s
 }
 
 // zonePrefix begins labels that name a zone each, for clusters that are in several.
-const zonePrefix = "zone.kubernetes-fleet.io/"
+const zonePrefix = "zone.fleetflow.io/"
 
 // addJoin adds the lines that have a cluster join.
 func (c *conversion) addJoin(name string, labels map[string]string) {

@@ -26,7 +26,7 @@ import (
 )
 
 // HubAgentLease is the lease of fleetflow's hub agent.
-var HubAgentLease = kubefleet.Lease{Namespace: clusterv1beta1.SystemNamespace, Name: "hub-agent.kubernetes-fleet.io", Agent: "fleetflow's hub agent"}
+var HubAgentLease = kubefleet.Lease{Namespace: clusterv1beta1.SystemNamespace, Name: "hub-agent.fleetflow.io", Agent: "fleetflow's hub agent"}
 
 // State is what a hub has of the fleet. Of Works and resource snapshots there are only the metadata.
 type State struct {

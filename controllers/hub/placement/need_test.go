@@ -466,12 +466,12 @@ func TestAMarkedBindingNeedsTheScheduler(t *testing.T) {
 	assert.Empty(t, NeedsWork(pickN(plain()).Facts).Cause)
 
 	assert.Empty(t, NeedsWork(mark(plain()).Facts).Cause, "every cluster is wanted")
-	assert.Contains(t, scheduled(mark(plain())), "label kubernetes-fleet.io/specified-delete on the binding(s) of b: every matching cluster is wanted; use a taint, or an eviction")
+	assert.Contains(t, scheduled(mark(plain())), "label fleetflow.io/specified-delete on the binding(s) of b: every matching cluster is wanted; use a taint, or an eviction")
 	assert.NotContains(t, scheduled(plain()), ";")
 
 	s := plain()
 	s.binding("a").Annotations = map[string]string{placementv1beta1.ClusterDeletionCostAnnotation: "cheap"}
-	assert.Contains(t, scheduled(s), "annotation kubernetes-fleet.io/cluster-deletion-cost on the binding(s) of a is no integer of 32 bits, and counts as 0")
+	assert.Contains(t, scheduled(s), "annotation fleetflow.io/cluster-deletion-cost on the binding(s) of a is no integer of 32 bits, and counts as 0")
 	leaving := mark(pickN(plain()))
 	leaving.binding("b").Spec.State = placementv1beta1.BindingStateUnscheduled
 	assert.NotContains(t, NeedsWork(leaving.Facts).Demand, "marked", "it is being replaced")

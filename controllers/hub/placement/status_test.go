@@ -469,7 +469,7 @@ func TestWhatIsOtherwiseAboutSchedulingIsToldOf(t *testing.T) {
 	t.Run("a request to reschedule that is no time", func(t *testing.T) {
 		s := newSituation("member1").bound(0, up, "member1")
 		s.Placement.Annotations = map[string]string{placementv1beta1.RescheduleAtAnnotation: "now"}
-		assert.Contains(t, scheduled(s).Message, `; annotation kubernetes-fleet.io/reschedule-at is "now", which is no time like 2026-01-31T12:00:00Z: it has no effect`)
+		assert.Contains(t, scheduled(s).Message, `; annotation fleetflow.io/reschedule-at is "now", which is no time like 2026-01-31T12:00:00Z: it has no effect`)
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 
 func TestWhetherTemporalIsReachedIsNotedThoughNothingWaitsForIt(t *testing.T) {
 	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	hub, clk, key := fake.NewClientBuilder().Build(), clocktesting.NewFakeClock(began), types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.kubernetes-fleet.io"}
+	hub, clk, key := fake.NewClientBuilder().Build(), clocktesting.NewFakeClock(began), types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.fleetflow.io"}
 	var down error
 	reporter := &temporalclient.Reporter{
 		Ask: func(context.Context) error { return down }, Live: hub, Writer: hub, Lease: key, Holder: "hub-agent-7f", Clock: clk, Log: logr.Discard(),

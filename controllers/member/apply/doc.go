@@ -12,7 +12,7 @@
 //
 // Some fields are left to controllers of the cluster: fields that the manifest never set and, once
 // the manifest no longer sets them, the replicas, a Service's addresses and ports, and a
-// ServiceAccount's secrets. An object annotated with kubernetes-fleet.io/retain-replicas: "true"
+// ServiceAccount's secrets. An object annotated with fleetflow.io/retain-replicas: "true"
 // keeps its replicas although the manifest sets them; the manifest's replicas only count when the
 // object is created. See deploy/docs/member-agent.md.
 //

@@ -18,7 +18,7 @@ import (
 const (
 	deployment      = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":{"replicas":2,"selector":{}}}`
 	unscaled        = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":{"selector":{},"paused":true}}`
-	scaledElsewhere = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n","annotations":{"kubernetes-fleet.io/retain-replicas":"true"}},"spec":{"replicas":2,"selector":{}}}`
+	scaledElsewhere = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n","annotations":{"fleetflow.io/retain-replicas":"true"}},"spec":{"replicas":2,"selector":{}}}`
 )
 
 func TestReplicasAreKept(t *testing.T) {

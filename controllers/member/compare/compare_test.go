@@ -142,8 +142,8 @@ func TestObjects(t *testing.T) {
 			kind("rbac.authorization.k8s.io/v1", "ClusterRole", "aggregationRule: {clusterRoleSelectors: [{}]}, rules: [{verbs: [get]}]"), nil,
 		},
 		"replicas that the clusters decide on are no difference": {
-			kind("apps/v1", "Deployment", "metadata: {annotations: {kubernetes-fleet.io/retain-replicas: 'true'}}, spec: {replicas: 1}"),
-			kind("apps/v1", "Deployment", "metadata: {annotations: {kubernetes-fleet.io/retain-replicas: 'true'}}, spec: {replicas: 5}"), nil,
+			kind("apps/v1", "Deployment", "metadata: {annotations: {fleetflow.io/retain-replicas: 'true'}}, spec: {replicas: 1}"),
+			kind("apps/v1", "Deployment", "metadata: {annotations: {fleetflow.io/retain-replicas: 'true'}}, spec: {replicas: 5}"), nil,
 		},
 		"what a Secret keeps is never shown": {
 			kind("v1", "Secret", "type: a, data: {k: c2VjcmV0, l: bW9yZQ==}"), kind("v1", "Secret", "type: b, data: {k: b3RoZXI=}, stringData: {m: clear}"),

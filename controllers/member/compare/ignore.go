@@ -19,7 +19,7 @@ var otherMetadata = []string{"generateName", "finalizers"}
 
 // reservedDomains are the domains of the labels and annotations that Kubernetes and the fleet
 // itself set.
-var reservedDomains = []string{"kubernetes.io", "k8s.io", strings.TrimSuffix(placementv1beta1.FleetPrefix, "/")}
+var reservedDomains = []string{"kubernetes.io", "k8s.io", strings.TrimSuffix(placementv1beta1.FleetPrefix, "/"), strings.TrimSuffix(placementv1beta1.OwnPrefix, "/")}
 
 // bookkeepingKeys are annotations in which clients and controllers record what they did. Some contain whole
 // objects, also Secrets.

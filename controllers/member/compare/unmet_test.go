@@ -58,8 +58,8 @@ func TestUnmet(t *testing.T) {
 			[]detail{{Path: "/spec/a", ValueInHub: "9007199254740993", ValueInMember: "9007199254740992"}},
 		},
 		"replicas that are left to the cluster": {
-			kind("apps/v1", "Deployment", "metadata: {annotations: {kubernetes-fleet.io/retain-replicas: 'true'}}, spec: {replicas: 1}"),
-			kind("apps/v1", "Deployment", "metadata: {annotations: {kubernetes-fleet.io/retain-replicas: 'true'}}, spec: {replicas: 5}"), nil,
+			kind("apps/v1", "Deployment", "metadata: {annotations: {fleetflow.io/retain-replicas: 'true'}}, spec: {replicas: 1}"),
+			kind("apps/v1", "Deployment", "metadata: {annotations: {fleetflow.io/retain-replicas: 'true'}}, spec: {replicas: 5}"), nil,
 		},
 		"the values of a Secret are not told": {
 			kind("v1", "Secret", "data: {k: c2VjcmV0}"), kind("v1", "Secret", "data: {k: b3RoZXI=}"),

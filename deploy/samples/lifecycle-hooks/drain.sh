@@ -7,7 +7,7 @@ set -euo pipefail
 placement=$1
 shift
 label=example.com/in-service
-columns='{.metadata.name}{" "}{.spec.targetCluster}{" "}{.metadata.labels.kubernetes-fleet\.io/lifecycle-state}{"\n"}'
+columns='{.metadata.name}{" "}{.spec.targetCluster}{" "}{.metadata.labels.fleetflow\.io/lifecycle-state}{"\n"}'
 
 # Each line is a binding as it is now: its name, its cluster, and where that stands between the hooks.
 answer() {
