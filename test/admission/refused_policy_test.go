@@ -47,12 +47,12 @@ var pickAllTable = table{
 			fine:    policy("schedulerName: " + strings.Repeat("a", 253)),
 			message: "spec.policy.schedulerName: Too long: may not be more than 253"},
 		"a PriorityClass has the name of one": {
-			edit: policy("priorityClassName: High!"), fine: policy("priorityClassName: ''"),
-			message: "priorityClassName is the name of a PriorityClass in lower case letters, digits, '-' and '.': correct it, or remove policy.priorityClassName"},
+			edit: policy("queuePriorityClassName: High!"), fine: policy("queuePriorityClassName: ''"),
+			message: "queuePriorityClassName is the name of a PriorityClass in lower case letters, digits, '-' and '.': correct it, or remove policy.queuePriorityClassName"},
 		"a PriorityClass's name is not too long": {
-			edit:    policy("priorityClassName: " + strings.Repeat("a", 254)),
-			fine:    policy("priorityClassName: " + strings.Repeat("a", 253)),
-			message: "spec.policy.priorityClassName: Too long: may not be more than 253"},
+			edit:    policy("queuePriorityClassName: " + strings.Repeat("a", 254)),
+			fine:    policy("queuePriorityClassName: " + strings.Repeat("a", 253)),
+			message: "spec.policy.queuePriorityClassName: Too long: may not be more than 253"},
 		"only the built-in scheduler fails over": {
 			edit:    "spec: {policy: {schedulerName: theirs, affinityGroups: [{name: a, clusterSelector: {clusterSelectorTerms: []}}]}, strategy: {failover: {cluster: {}}}}",
 			fine:    "spec: {policy: {affinityGroups: [{name: a, clusterSelector: {clusterSelectorTerms: []}}]}, strategy: {failover: {cluster: {}}}}",

@@ -109,12 +109,12 @@ type PlacementPolicy struct {
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")`,message="schedulerName is the name of a scheduler in lower case letters, digits, '-' and '.': correct it, or remove policy.schedulerName for the built-in scheduler"
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// PriorityClassName is a PriorityClass of the hub. Its value says which placement is worked on first if many wait: those of
+	// QueuePriorityClassName is a PriorityClass of the hub. Its value says which placement is worked on first if many wait: those of
 	// 1,000,000,000 or more, those above 0, those of 0 or without a class, those below 0. A placement in a namespace is at most among
 	// the second. It changes nothing about which clusters are picked. An addition of fleetflow.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")`,message="priorityClassName is the name of a PriorityClass in lower case letters, digits, '-' and '.': correct it, or remove policy.priorityClassName"
-	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")`,message="queuePriorityClassName is the name of a PriorityClass in lower case letters, digits, '-' and '.': correct it, or remove policy.queuePriorityClassName"
+	QueuePriorityClassName string `json:"queuePriorityClassName,omitempty"`
 }
 
 // Activation says when a changed policy acts.

@@ -75,7 +75,7 @@ func CopyChangeable(to, from *PlacementPolicy) {
 		from = &PlacementPolicy{}
 	}
 	to.NumberOfClusters, to.Failback, to.FailbackAfterSeconds, to.ReplicaScheduling = from.NumberOfClusters, from.Failback, from.FailbackAfterSeconds, from.ReplicaScheduling
-	to.Activation, to.SchedulerName, to.PriorityClassName = from.Activation, from.SchedulerName, from.PriorityClassName
+	to.Activation, to.SchedulerName, to.QueuePriorityClassName = from.Activation, from.SchedulerName, from.QueuePriorityClassName
 	for i := range to.Tolerations {
 		t := &to.Tolerations[i]
 		t.TolerationSeconds = nil

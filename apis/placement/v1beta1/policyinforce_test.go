@@ -10,7 +10,7 @@ import (
 // wantedAndBefore are a placement whose policy waits, and its latest policy snapshot, which holds the policy before.
 func wantedAndBefore() (*ClusterResourcePlacement, *ClusterSchedulingPolicySnapshot) {
 	return &ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: PlacementSpec{Policy: &PlacementPolicy{
-			PlacementType: PickNPlacementType, NumberOfClusters: new(int32(3)), Activation: ActivationLazy, PriorityClassName: "urgent",
+			PlacementType: PickNPlacementType, NumberOfClusters: new(int32(3)), Activation: ActivationLazy, QueuePriorityClassName: "urgent",
 			AffinityGroups: []AffinityGroup{{Name: "new"}}, Failback: FailbackAutomatic,
 			Tolerations: []Toleration{{Key: "a", Effect: "NoExecute", TolerationSeconds: new(int64(60))}, {Key: "new", Effect: "NoExecute"}},
 		}}}, &ClusterSchedulingPolicySnapshot{

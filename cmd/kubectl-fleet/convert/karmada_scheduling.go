@@ -59,7 +59,7 @@ func (p *propagation) readSchedulePriority(in Input, spec fields, policy *placem
 		p.note(in, "spec.schedulePriority", Unsupported, "Karmada knows no source but KubePriorityClass either")
 		return nil
 	}
-	policy.PriorityClassName = name
+	policy.QueuePriorityClassName = name
 	p.note(in, "spec.schedulePriority", Changed, "the PriorityClass has to be on the hub, and its value counts as one of four steps")
 	return nil
 }

@@ -208,15 +208,15 @@ func (f *Facts) barsCluster() func(cluster string) bool {
 // findPriorityClass finds out whether the PriorityClass exists that the placement names.
 func (f *Facts) findPriorityClass(ctx context.Context, cached client.Reader) error {
 	policy := f.Placement.GetPlacementSpec().Policy
-	if policy == nil || policy.PriorityClassName == "" {
+	if policy == nil || policy.QueuePriorityClassName == "" {
 		return nil
 	}
-	class, err := waker.ReadPriorityClass(ctx, cached, policy.PriorityClassName)
+	class, err := waker.ReadPriorityClass(ctx, cached, policy.QueuePriorityClassName)
 	if err != nil {
-		return fmt.Errorf("reading PriorityClass %s of %s: %w", policy.PriorityClassName, f.Placement.GetName(), err)
+		return fmt.Errorf("reading PriorityClass %s of %s: %w", policy.QueuePriorityClassName, f.Placement.GetName(), err)
 	}
 	if class == nil {
-		f.NoPriorityClass = policy.PriorityClassName
+		f.NoPriorityClass = policy.QueuePriorityClassName
 	}
 	return nil
 }

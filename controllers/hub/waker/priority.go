@@ -66,10 +66,10 @@ func (p Priorities) KeyOf(ctx context.Context, ref wf.Ref) int {
 		return keyUsual
 	}
 	policy := placement.GetPlacementSpec().Policy
-	if policy == nil || policy.PriorityClassName == "" {
+	if policy == nil || policy.QueuePriorityClassName == "" {
 		return keyUsual
 	}
-	class, err := ReadPriorityClass(ctx, p.Cached, policy.PriorityClassName)
+	class, err := ReadPriorityClass(ctx, p.Cached, policy.QueuePriorityClassName)
 	if err != nil || class == nil {
 		return keyUsual
 	}

@@ -27,7 +27,7 @@ func TestThePriorityOfAWorkflowIsThatOfThePriorityClassOfItsPlacement(t *testing
 	for _, class := range []string{"critical", "urgent", "zero", "later", "unknown", ""} {
 		objects = append(objects, &placementv1beta1.ClusterResourcePlacement{
 			ObjectMeta: metav1.ObjectMeta{Name: "of-" + class},
-			Spec:       placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{PriorityClassName: class}},
+			Spec:       placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{QueuePriorityClassName: class}},
 		})
 	}
 	objects = append(objects,
@@ -35,7 +35,7 @@ func TestThePriorityOfAWorkflowIsThatOfThePriorityClassOfItsPlacement(t *testing
 		&placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "of-urgent"}},
 		&placementv1beta1.ResourcePlacement{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-later"},
-			Spec:       placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{PriorityClassName: "critical"}},
+			Spec:       placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{QueuePriorityClassName: "critical"}},
 		})
 	priorities := waker.Priorities{Cached: fixture.NewClientBuilder(scheme).WithObjects(objects...).Build()}
 	for ref, want := range map[wf.Ref]int{
