@@ -227,9 +227,9 @@ func TestARunIsNotInitializedWithWindowsThatItCannotName(t *testing.T) {
 }
 
 // member3 comes before member1 in the order of the stage.
-func TestAStageThatSkipsClosedClustersGoesOnWithThoseThatAreOpen(t *testing.T) {
+func TestAStageThatSkipsHeldClustersGoesOnWithThoseThatAreOpen(t *testing.T) {
 	h := howTo(t)
-	h.editStrategy(func(s *placementv1beta1.UpdateStrategySpec) { s.SkipClosed = true })
+	h.editStrategy(func(s *placementv1beta1.UpdateStrategySpec) { s.HeldClusters = placementv1beta1.HeldClustersSkip })
 	initialize(h, "example-run-2")
 	hold := h.hold(func(s *fleetflowv1alpha1.RolloutHoldSpec) {
 		s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"order": "1"}}
@@ -252,11 +252,11 @@ func TestARollbackKeepsTheWindowsOfItsStages(t *testing.T) {
 	h := failedHalfway(t, placementv1beta1.FailureBudgetAbort)
 	assert.True(t, h.late(names("member1"), nil).Ended)
 	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-		r.Status.StagedUpdateStrategySnapshot.SkipClosed = true
+		r.Status.StagedUpdateStrategySnapshot.HeldClusters = placementv1beta1.HeldClustersSkip
 		r.Status.StagedUpdateStrategySnapshot.Stages[1].Windows = names("gone-by-now")
 	})
 	must(h, h.acts.InitializeRun, refOfUID(rollback(h)))
 	strategy := h.run(back).Status.StagedUpdateStrategySnapshot
-	assert.True(t, strategy.SkipClosed)
+	assert.Equal(t, placementv1beta1.HeldClustersSkip, strategy.HeldClusters)
 	assert.Equal(t, names("gone-by-now"), strategy.Stages[0].Windows)
 }

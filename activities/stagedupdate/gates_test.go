@@ -454,7 +454,7 @@ func separated(t *testing.T) *hub {
 	t.Helper()
 	h := howTo(t)
 	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
-		s.Spec.Stages[1].AfterStageTasks[0].Approval = &placementv1beta1.ApprovalConfig{Separation: placementv1beta1.ApprovalSeparationCreator}
+		s.Spec.Stages[1].AfterStageTasks[0].Approval = &placementv1beta1.ApprovalConfig{ExcludedApprovers: []placementv1beta1.ExcludedApprover{placementv1beta1.ExcludedApproverCreator}}
 	})
 	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
 		r.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: "jane"}

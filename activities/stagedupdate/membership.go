@@ -7,7 +7,7 @@ import (
 // frozen says that a run goes on with the clusters it was planned for, whatever is picked later.
 func frozen(run placementv1beta1.UpdateRunObject) bool {
 	s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot
-	return s != nil && s.Membership == placementv1beta1.UpdateMembershipFrozen
+	return s != nil && s.OnMembershipChange == placementv1beta1.MembershipChangeContinue
 }
 
 // ignores says that a run may leave clusters out of its stages.
@@ -16,8 +16,10 @@ func ignores(run placementv1beta1.UpdateRunObject) bool {
 	return s != nil && s.UnassignedClusters == placementv1beta1.UnassignedClustersIgnore
 }
 
-// skipsClosed says that the stages of a run go on without clusters that are closed until those open.
-func skipsClosed(run placementv1beta1.UpdateRunObject) bool {
-	s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot
-	return s != nil && s.SkipClosed
+// heldClusters says what the stages of a run do while clusters are held.
+func heldClusters(run placementv1beta1.UpdateRunObject) placementv1beta1.HeldClustersPolicy {
+	if s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot; s != nil {
+		return s.HeldClusters
+	}
+	return placementv1beta1.HeldClustersWait
 }

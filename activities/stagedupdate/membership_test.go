@@ -15,7 +15,9 @@ const hasLeft = "Succeeded=False ClusterUpdatingSkipped: The cluster is no longe
 
 func frozen(t *testing.T) *hub {
 	t.Helper()
-	return withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) { s.Membership = placementv1beta1.UpdateMembershipFrozen })
+	return withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
+		s.OnMembershipChange = placementv1beta1.MembershipChangeContinue
+	})
 }
 
 // picks lets the scheduler pick other clusters, for another policy.
@@ -60,7 +62,9 @@ func TestAFrozenRunGoesOnWithoutAClusterThatLeavesInFlight(t *testing.T) {
 }
 
 func TestARunThatIsNotFrozenEndsWhenOthersArePicked(t *testing.T) {
-	h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) { s.Membership = placementv1beta1.UpdateMembershipDynamic })
+	h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
+		s.OnMembershipChange = placementv1beta1.MembershipChangeAbort
+	})
 	h.picks("member1", "member2", "member9")
 	assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
 	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "the policy snapshot index used in the clusterStagedUpdateRun is outdated")
@@ -125,7 +129,7 @@ func TestARunWithFrozenMembershipEndsThoughAClusterItWasToClearIsPickedAgain(t *
 	begun := func(t *testing.T) *hub {
 		h := howTo(t, bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot))
 		edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
-			s.Spec.Membership = placementv1beta1.UpdateMembershipFrozen
+			s.Spec.OnMembershipChange = placementv1beta1.MembershipChangeContinue
 		})
 		require.True(t, initialize(h, "example-run-2").Initialized)
 		edit(h, h.binding("member4"), func(b *placementv1beta1.ClusterResourceBinding) {

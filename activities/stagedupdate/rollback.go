@@ -217,7 +217,7 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
 		StageName: placementv1beta1.DeletionStageName, Clusters: []placementv1beta1.ClusterUpdatingStatus{},
 	}
-	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Membership: placementv1beta1.UpdateMembershipFrozen, SkipClosed: skipsClosed(of)}
+	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{OnMembershipChange: placementv1beta1.MembershipChangeContinue, HeldClusters: heldClusters(of)}
 	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
 	approvals := keepsApprovals(of)
 	for i := len(of.GetUpdateRunStatus().StagesStatus) - 1; i >= 0; i-- {

@@ -51,7 +51,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFacts {
 	stage, config := &run.GetUpdateRunStatus().StagesStatus[index], updaterun.StageConfig(run, index)
 	facts := rollout.StageFacts{
-		Clusters: make([]rollout.StageCluster, len(stage.Clusters)), MembershipFrozen: frozen(run), SkipClosed: skipsClosed(run), Deadline: deadlineOf(config),
+		Clusters: make([]rollout.StageCluster, len(stage.Clusters)), MembershipFrozen: frozen(run), SkipHeld: heldClusters(run) == placementv1beta1.HeldClustersSkip, Deadline: deadlineOf(config),
 	}
 	// Admission has checked its form, and LoadStage ends a run that slipped through.
 	facts.MaxConcurrency, _ = rollout.Concurrency(concurrencyOf(config), len(stage.Clusters))

@@ -44,7 +44,7 @@ func TestAnUpdateByAClientOfKubeFleetWidensNothing(t *testing.T) {
 			warned: []string{"spec.policy.activation", "spec.strategy.suspension", "spec.strategy.rollingUpdate.paused", "spec.strategy.rollingUpdate.partition", "spec.strategy.deleteStrategy.removedResources"}},
 		"brakes of a strategy": {kind: "ClusterStagedUpdateStrategy", version: "v1beta1",
 			spec: `stages: [{name: canary, labelSelector: {}, windows: [night], failureBudget: {maxFailures: 1}, clusterDeadline: 1h,
-    beforeStageTasks: [{type: Approval, approval: {separation: Creator}}], afterStageTasks: [{type: TimedWait, waitTime: 1m}, {type: Approval, approval: {separation: Creator}, startsAfter: [TimedWait]}]}]`,
+    beforeStageTasks: [{type: Approval, approval: {excludedApprovers: [Creator]}}], afterStageTasks: [{type: TimedWait, waitTime: 1m}, {type: Approval, approval: {excludedApprovers: [Creator]}, startsAfter: [TimedWait]}]}]`,
 			warned: []string{"spec.stages[].windows", "spec.stages[].failureBudget", "spec.stages[].clusterDeadline",
 				"spec.stages[].beforeStageTasks[].approval", "spec.stages[].afterStageTasks[].approval", "spec.stages[].afterStageTasks[].startsAfter"}},
 		"what happens at the end of a placement": {kind: "ClusterResourcePlacement", version: "v1",

@@ -173,9 +173,12 @@ spec: {stages: [{name: canary}]}
 		"beyond the budget there are four ways": {
 			edit: stage("failureBudget: {onExceeded: Skip}"), fine: stage("failureBudget: {onExceeded: Rollback}"),
 			message: `Unsupported value: "Skip": supported values: "Wait", "Pause", "Abort", "Rollback"`},
-		"membership is one of two": {
-			edit: "spec: {stages: [{name: a}], membership: Open}", fine: "spec: {stages: [{name: a}], membership: Frozen}",
-			message: `Unsupported value: "Open": supported values: "Dynamic", "Frozen"`},
+		"a run ends or goes on when members change": {
+			edit: "spec: {stages: [{name: a}], onMembershipChange: Ignore}", fine: "spec: {stages: [{name: a}], onMembershipChange: Continue}",
+			message: `Unsupported value: "Ignore": supported values: "Abort", "Continue"`},
+		"held clusters are skipped or waited for": {
+			edit: "spec: {stages: [{name: a}], heldClusters: Pass}", fine: "spec: {stages: [{name: a}], heldClusters: Skip}",
+			message: `Unsupported value: "Pass": supported values: "Skip", "Wait"`},
 		"clusters in no stage go one of three ways": {
 			edit: "spec: {stages: [{name: a}], unassignedClusters: First}", fine: "spec: {stages: [{name: a}], unassignedClusters: Last}",
 			message: `Unsupported value: "First": supported values: "Fail", "Ignore", "Last"`},
@@ -186,11 +189,11 @@ spec: {stages: [{name: canary}]}
 			edit: "spec: {stages: [{name: a}], rollbackApprovals: Never}", fine: "spec: {stages: [{name: a}], rollbackApprovals: Skip}",
 			message: `Unsupported value: "Never": supported values: "Keep", "Skip"`},
 		"only an approval has approvers": {
-			edit:    stage("afterStageTasks: [{type: TimedWait, waitTime: 1h, approval: {separation: Creator}}]"),
-			fine:    stage("afterStageTasks: [{type: Approval, approval: {separation: Creator}}]"),
+			edit:    stage("afterStageTasks: [{type: TimedWait, waitTime: 1h, approval: {excludedApprovers: [Creator]}}]"),
+			fine:    stage("afterStageTasks: [{type: Approval, approval: {excludedApprovers: [Creator]}}]"),
 			message: "approval is only valid for tasks of type Approval: remove approval, or set type to Approval"},
-		"an approver is separated from the creator": {
-			edit: stage("beforeStageTasks: [{type: Approval, approval: {separation: Approver}}]"), fine: stage("beforeStageTasks: [{type: Approval, approval: {separation: Creator}}]"),
+		"only the creator can be excluded": {
+			edit: stage("beforeStageTasks: [{type: Approval, approval: {excludedApprovers: [Approver]}}]"), fine: stage("beforeStageTasks: [{type: Approval, approval: {excludedApprovers: [Creator]}}]"),
 			message: `Unsupported value: "Approver": supported values: "Creator"`},
 		"an approval has no time": {
 			edit: stage("afterStageTasks: [{type: Approval, waitTime: 1h}]"), fine: stage("afterStageTasks: [{type: Approval}]"),

@@ -187,7 +187,7 @@ func frozenRunGoesOnWithTheClustersThereWere(s *spec) {
 	s.create(&placementv1beta1.ClusterStagedUpdateStrategy{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name},
 		Spec: placementv1beta1.UpdateStrategySpec{
-			Stages: []placementv1beta1.StageConfig{staging(approval), canary()}, Membership: placementv1beta1.UpdateMembershipFrozen,
+			Stages: []placementv1beta1.StageConfig{staging(approval), canary()}, OnMembershipChange: placementv1beta1.MembershipChangeContinue,
 		},
 	})
 	run := s.startRun("run", "0")

@@ -190,7 +190,7 @@ func stageGoesOnWithTheOpenClusters(s *spec) {
 	s.externalPlacement()
 	s.strategy(everywhere())
 	update(s, s.hub, &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, func(o *placementv1beta1.ClusterStagedUpdateStrategy) {
-		o.Spec.SkipClosed = true
+		o.Spec.HeldClusters = placementv1beta1.HeldClustersSkip
 	})
 	hold := s.stopTheLine(func(h *fleetflowv1alpha1.RolloutHoldSpec) { h.ClusterSelector = in("staging") })
 	run := s.startRun("run", "0")

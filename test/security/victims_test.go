@@ -70,7 +70,7 @@ spec:
   stages:
   - name: staging
     labelSelector: {matchLabels: {environment: staging}}
-    afterStageTasks: [{type: Approval, approval: {separation: Creator}}]
+    afterStageTasks: [{type: Approval, approval: {excludedApprovers: [Creator]}}]
   - name: canary
     labelSelector: {matchLabels: {environment: canary}}
 ---

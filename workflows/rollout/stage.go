@@ -106,7 +106,7 @@ type StageCluster struct {
 	// Frozen says that nothing is to be written for it: it waits, however long that takes. Its
 	// Refusal says why.
 	Frozen bool
-	// Closed says that it must not be started now. It keeps its turn, and those after it wait, too, unless SkipClosed.
+	// Closed says that it must not be started now. It keeps its turn, and those after it wait, too, unless SkipHeld.
 	Closed bool
 }
 
@@ -122,8 +122,8 @@ type StageFacts struct {
 	// MembershipFrozen says that a cluster that is no longer selected is skipped. Otherwise it ends
 	// the run.
 	MembershipFrozen bool
-	// SkipClosed lets clusters take the turn of those before them that are closed.
-	SkipClosed bool
+	// SkipHeld lets clusters take the turn of those before them that are closed.
+	SkipHeld bool
 	// Stopping says that the run begins nothing more, and waits for what is in flight.
 	Stopping bool
 	// Stuck says that the run is called stuck already.
@@ -196,7 +196,7 @@ type StagePlan struct {
 // input of an activity before any of them is written to; so a plan starts clusters of the recorded
 // request only, and what should be chosen next it proposes. At most MaxConcurrency clusters are in
 // flight: a cluster at position p is proposed only if p < done + MaxConcurrency, where failed and
-// skipped clusters count as done, and with SkipClosed those that wait because they are closed.
+// skipped clusters count as done, and with SkipHeld those that wait because they are closed.
 func DecideStage(facts StageFacts) StagePlan {
 	d := stageDecision{StageFacts: facts}
 	d.Clusters = slices.Clone(facts.Clusters)
@@ -489,7 +489,7 @@ func (d *stageDecision) nextClusters() (next []string) {
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		progress[i] = c.Phase
-		if d.SkipClosed && c.Closed && c.Phase == ClusterWaiting {
+		if d.SkipHeld && c.Closed && c.Phase == ClusterWaiting {
 			progress[i] = ClusterSkipped // for now
 		}
 		if c.Role == RoleNone && c.Phase == ClusterUpdating {

@@ -26,7 +26,7 @@ type stageScenario struct {
 	MaxFailures    string   `json:"maxFailures,omitempty"` // without it the stage has no budget
 	OnExceeded     string   `json:"onExceeded,omitempty"`
 	Frozen         bool     `json:"frozen,omitempty"`
-	SkipClosed     bool     `json:"skipClosed,omitempty"`
+	SkipHeld       bool     `json:"skipHeld,omitempty"`
 	Clusters       []string `json:"clusters"`
 	Events         []event  `json:"events,omitempty"`
 	Ticks          int      `json:"ticks"`
@@ -487,7 +487,7 @@ func TestGoldenStages(t *testing.T) {
 
 func factsOf(t *testing.T, scenario stageScenario) rollout.StageFacts {
 	t.Helper()
-	facts := rollout.StageFacts{Deadline: 5 * time.Minute, MembershipFrozen: scenario.Frozen, SkipClosed: scenario.SkipClosed}
+	facts := rollout.StageFacts{Deadline: 5 * time.Minute, MembershipFrozen: scenario.Frozen, SkipHeld: scenario.SkipHeld}
 	if scenario.Deadline > 0 {
 		facts.Deadline = time.Duration(scenario.Deadline) * time.Minute
 	}

@@ -23,7 +23,7 @@ func stageWithRandomLimits(r *rand.Rand) *stageSimulation {
 		actions := []rollout.BudgetAction{rollout.BudgetWait, rollout.BudgetPause, rollout.BudgetAbort, rollout.BudgetRollback}
 		facts.Budget = &rollout.FailureBudget{MaxFailures: r.IntN(4), OnExceeded: actions[r.IntN(len(actions))]}
 	}
-	facts.SkipClosed = r.IntN(2) == 0
+	facts.SkipHeld = r.IntN(2) == 0
 	var clusters []string
 	for i := range 1 + r.IntN(12) {
 		clusters = append(clusters, fmt.Sprintf("c%02d", i))
@@ -60,7 +60,7 @@ func (s *stageSimulation) checkPlan(r stageRequest, plan rollout.StagePlan) {
 	settled := 0
 	for _, m := range s.members {
 		concluded := slices.Contains(plan.Concluded(), m.name) && !slices.Contains(plan.Requeue, m.name)
-		skipped := s.facts.SkipClosed && m.closed && (m.phase == rollout.ClusterWaiting || slices.Contains(plan.TakeBack, m.name) || slices.Contains(plan.NotStarted, m.name))
+		skipped := s.facts.SkipHeld && m.closed && (m.phase == rollout.ClusterWaiting || slices.Contains(plan.TakeBack, m.name) || slices.Contains(plan.NotStarted, m.name))
 		if skipped || concluded || r.roles[m.name] == rollout.RoleDone || m.phase != rollout.ClusterWaiting && m.phase != rollout.ClusterUpdating {
 			settled++
 		}
@@ -249,23 +249,23 @@ func TestDecideStage(t *testing.T) {
 			change:   func(f *rollout.StageFacts) { f.MaxConcurrency = 3 },
 			want:     rollout.StagePlan{InFlight: []string{"a"}, Closed: []string{"b"}, LookAt: instant(5), Progress: true},
 		},
-		"with skipClosed, those after it take its turn": {
+		"with heldClusters Skip, those after it take its turn": {
 			clusters: []rollout.StageCluster{
 				inRequest("a", rollout.RoleInFlight, ours), inRequest("b", rollout.RoleNone, closed), inRequest("c", rollout.RoleNone, nil), inRequest("d", rollout.RoleNone, nil),
 			},
-			change: func(f *rollout.StageFacts) { f.MaxConcurrency, f.SkipClosed = 2, true },
+			change: func(f *rollout.StageFacts) { f.MaxConcurrency, f.SkipHeld = 2, true },
 			want:   rollout.StagePlan{InFlight: []string{"a"}, Next: []string{"c"}, Closed: []string{"b"}, LookAt: instant(5), Progress: true},
 		},
-		"with skipClosed, one that was chosen and is closed by now gives its turn away": {
+		"with heldClusters Skip, one that was chosen and is closed by now gives its turn away": {
 			clusters: []rollout.StageCluster{
 				inRequest("a", rollout.RoleStart, func(c *rollout.StageCluster) { closed(c); c.Owner = rollout.OwnerNone }), inRequest("b", rollout.RoleNone, nil),
 			},
-			change: func(f *rollout.StageFacts) { f.SkipClosed = true },
+			change: func(f *rollout.StageFacts) { f.SkipHeld = true },
 			want:   rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Next: []string{"b"}, Closed: []string{"a"}, Progress: true},
 		},
-		"with skipClosed, a stage stands still when all that is left is closed": {
+		"with heldClusters Skip, a stage stands still when all that is left is closed": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleDone, nil), inRequest("b", rollout.RoleNone, closed)},
-			change:   func(f *rollout.StageFacts) { f.SkipClosed = true },
+			change:   func(f *rollout.StageFacts) { f.SkipHeld = true },
 			want:     rollout.StagePlan{Closed: []string{"b"}, StandsStill: true},
 		},
 		"a cluster that was chosen and is closed by now is not started": {

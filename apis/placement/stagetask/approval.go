@@ -3,6 +3,7 @@ package stagetask
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -304,7 +305,7 @@ func (c approvalCheck) refuseApprover(request placementv1beta1.ApprovalRequestOb
 
 // RefuseApprover says why an approver may not approve a task of a run; empty if the approver may.
 func RefuseApprover(run placementv1beta1.UpdateRunObject, task placementv1beta1.StageTask, record *placementv1beta1.ApprovalRecord) string {
-	if task.Approval == nil || task.Approval.Separation != placementv1beta1.ApprovalSeparationCreator {
+	if task.Approval == nil || !slices.Contains(task.Approval.ExcludedApprovers, placementv1beta1.ExcludedApproverCreator) {
 		return ""
 	}
 	creator := run.GetAnnotations()[placementv1beta1.CreatorAnnotation]

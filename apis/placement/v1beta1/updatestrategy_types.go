@@ -36,14 +36,14 @@ type UpdateStrategySpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(t, t.name == s.name))`,message="the names of stages must be unique: rename the repeated stage"
 	Stages []StageConfig `json:"stages"`
 
-	// Membership says what becomes of a run when the clusters that the placement picks
-	// change while it is on its way. Dynamic ends the run; create another for what is picked
-	// then. Frozen goes on with the clusters there were when it started: those that leave are
+	// OnMembershipChange says what becomes of a run when the clusters that the placement picks
+	// change while it is on its way. Abort ends the run; create another for what is picked
+	// then. Continue goes on with the clusters there were when it started: those that leave are
 	// skipped and reported, those that join are ignored until another run. A change of
 	// the placement's policy counts the same.
-	// An addition of fleetflow; without it, Dynamic, which is what KubeFleet does.
-	// +kubebuilder:validation:Enum=Dynamic;Frozen
-	Membership UpdateMembership `json:"membership,omitempty"`
+	// An addition of fleetflow; without it, Abort, which is what KubeFleet does.
+	// +kubebuilder:validation:Enum=Abort;Continue
+	OnMembershipChange MembershipChangeAction `json:"onMembershipChange,omitempty"`
 
 	// UnassignedClusters says what to do with picked clusters that are in no stage. Fail
 	// refuses the run. Ignore leaves them as they are and names them in the condition
@@ -62,12 +62,13 @@ type UpdateStrategySpec struct {
 	// +kubebuilder:validation:Enum=Keep;Skip
 	RollbackApprovals RollbackApprovalsPolicy `json:"rollbackApprovals,omitempty"`
 
-	// SkipClosed lets a stage go on with the next clusters in its order while a RolloutHold or a
-	// RolloutWindow keeps others from starting; those have their turn once they are open. A stage
-	// ends when all of its clusters are updated, as ever.
-	// An addition of fleetflow; without it, the order is kept, and clusters behind a closed one
-	// wait with it.
-	SkipClosed bool `json:"skipClosed,omitempty"`
+	// HeldClusters says what a stage does while a RolloutHold or a RolloutWindow keeps clusters
+	// from starting. Skip goes on with the next clusters in its order; those that were held have
+	// their turn once they may start. Wait keeps the order: clusters behind one that is held wait
+	// with it. A stage ends when all of its clusters are updated, as ever.
+	// An addition of fleetflow; without it, Wait.
+	// +kubebuilder:validation:Enum=Skip;Wait
+	HeldClusters HeldClustersPolicy `json:"heldClusters,omitempty"`
 }
 
 // RollbackApprovalsPolicy says whether a rollback asks for the approvals of a strategy.
@@ -83,14 +84,24 @@ const (
 // UnassignedStageName is the name of the stage that UnassignedClustersLast adds.
 const UnassignedStageName = "unassigned"
 
-// UpdateMembership says whether a run goes on when other clusters are picked.
-type UpdateMembership string
+// MembershipChangeAction says whether a run goes on when other clusters are picked.
+type MembershipChangeAction string
 
 const (
-	// UpdateMembershipDynamic ends a run when other clusters are picked.
-	UpdateMembershipDynamic UpdateMembership = "Dynamic"
-	// UpdateMembershipFrozen goes on with the clusters the run started with.
-	UpdateMembershipFrozen UpdateMembership = "Frozen"
+	// MembershipChangeAbort ends a run when other clusters are picked.
+	MembershipChangeAbort MembershipChangeAction = "Abort"
+	// MembershipChangeContinue goes on with the clusters the run started with.
+	MembershipChangeContinue MembershipChangeAction = "Continue"
+)
+
+// HeldClustersPolicy says whether clusters that may start wait for those before them that are held.
+type HeldClustersPolicy string
+
+const (
+	// HeldClustersSkip goes on with the next clusters.
+	HeldClustersSkip HeldClustersPolicy = "Skip"
+	// HeldClustersWait keeps the order.
+	HeldClustersWait HeldClustersPolicy = "Wait"
 )
 
 // UnassignedClustersPolicy says what to do with clusters in no stage.
@@ -359,18 +370,20 @@ const (
 
 // ApprovalConfig says which approvals count.
 type ApprovalConfig struct {
-	// Separation says from whom approvals do not count. With Creator, the user who has created
-	// the run cannot approve it. Approvals then count with kubectl only: senders in Temporal
-	// have names of their own.
-	// +kubebuilder:validation:Enum=Creator
-	Separation ApprovalSeparation `json:"separation,omitempty"`
+	// ExcludedApprovers are those whose approvals do not count. With Creator, the user who has
+	// created the run cannot approve it. Approvals then count with kubectl only: senders in
+	// Temporal have names of their own.
+	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:items:Enum=Creator
+	// +listType=set
+	ExcludedApprovers []ExcludedApprover `json:"excludedApprovers,omitempty"`
 }
 
-// ApprovalSeparation says from whom approvals do not count.
-type ApprovalSeparation string
+// ExcludedApprover is who may not approve.
+type ExcludedApprover string
 
-// ApprovalSeparationCreator keeps the creator of a run from approving it.
-const ApprovalSeparationCreator ApprovalSeparation = "Creator"
+// ExcludedApproverCreator is the creator of the run.
+const ExcludedApproverCreator ExcludedApprover = "Creator"
 
 // StagedUpdateStrategy divides clusters into stages that are updated one after the other.
 // Any number of runs in its namespace can use it; each works with a copy taken when it starts.

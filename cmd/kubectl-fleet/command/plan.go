@@ -366,7 +366,7 @@ func printStage(out io.Writer, number int, stage plan.Stage) {
 		return
 	}
 	cli.Printf(out, ", %d at a time", stage.AtOnce)
-	if stage.SkipsClosed {
+	if stage.SkipsHeld {
 		cli.Printf(out, ", those that are closed once they open")
 	}
 	cli.Printf(out, "\n")

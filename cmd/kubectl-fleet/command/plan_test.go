@@ -155,7 +155,7 @@ func TestPlanBackTellsWhatComesBack(t *testing.T) {
 func TestPlanTellsOfTheWindowsThatStagesNameAndWhatIsSkipped(t *testing.T) {
 	objects := release()
 	strategy := objects[2].(*placementv1beta1.ClusterStagedUpdateStrategy)
-	strategy.Spec.SkipClosed, strategy.Spec.Stages[1].Windows = true, []string{"nights"}
+	strategy.Spec.HeldClusters, strategy.Spec.Stages[1].Windows = placementv1beta1.HeldClustersSkip, []string{"nights"}
 	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
 		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, TimeZone: "UTC",
 		Weekly: []fleetflowv1alpha1.WeeklyOpening{{Days: []fleetflowv1alpha1.Weekday{"Fri"}, DailyHours: fleetflowv1alpha1.DailyHours{Start: "22:00", End: "06:00"}}},

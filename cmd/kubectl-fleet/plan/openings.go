@@ -47,7 +47,7 @@ func (s *Stage) addOpenings(gate *startgate.Gate, labels map[string]map[string]s
 	last, opens = at, true
 	for n, wave := range s.Waves {
 		from := last
-		if s.SkipsClosed {
+		if s.SkipsHeld {
 			from = at // it need not wait for those before it
 		}
 		opening, waits := waveOpens(gate, wave, labels, from)
@@ -59,7 +59,7 @@ func (s *Stage) addOpenings(gate *startgate.Gate, labels map[string]map[string]s
 		switch {
 		case opening.Opens != nil && opening.Opens.After(last):
 			last = *opening.Opens
-		case opening.Opens == nil && !s.SkipsClosed:
+		case opening.Opens == nil && !s.SkipsHeld:
 			return last, false
 		case opening.Opens == nil:
 			opens = false

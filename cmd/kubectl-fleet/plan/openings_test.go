@@ -61,13 +61,13 @@ func TestAPlanTellsWhenItsWavesOpen(t *testing.T) {
 	assert.Nil(t, p.EarliestEnd)
 }
 
-func TestAPlanOfAStrategyThatSkipsClosedClustersWaitsForTheLastOfThem(t *testing.T) {
+func TestAPlanOfAStrategyThatSkipsHeldClustersWaitsForTheLastOfThem(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	expires := metav1.NewTime(now.Add(time.Hour))
 	storm := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{
 		Message: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}, ExpirationTime: &expires,
 	}}
-	p := Plan{Stages: []Stage{{Name: "all", SkipsClosed: true, Windows: []string{"nights"}, Waves: [][]Cluster{{{Name: "a"}}, {{Name: "b"}}, {{Name: "c"}}}}}}
+	p := Plan{Stages: []Stage{{Name: "all", SkipsHeld: true, Windows: []string{"nights"}, Waves: [][]Cluster{{{Name: "a"}}, {{Name: "b"}}, {{Name: "c"}}}}}}
 	p.AddOpenings(func(Stage) *startgate.Gate {
 		return startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{storm}, startgate.Subject{}))
 	}, map[string]map[string]string{"a": {"region": "west"}, "c": {"region": "west"}}, now)

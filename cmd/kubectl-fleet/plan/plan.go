@@ -99,8 +99,8 @@ type Stage struct {
 	Waves [][]Cluster `json:"waves,omitempty"`
 	// Windows are names of rollout windows that count for the stage because its strategy names them.
 	Windows []string `json:"windows,omitempty"`
-	// SkipsClosed says that clusters take the turn of those before them that are closed.
-	SkipsClosed bool `json:"skipsClosed,omitempty"`
+	// SkipsHeld says that clusters take the turn of those before them that are held.
+	SkipsHeld bool `json:"skipsHeld,omitempty"`
 	// Openings are those of waves that holds or windows keep from beginning at once.
 	Openings []Opening `json:"openings,omitempty"`
 	// Failures says what becomes of the run if clusters fail.
@@ -275,7 +275,7 @@ func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus)
 			config = strategy.Stages[i]
 		}
 		stage := newStage(frozen, config, describe)
-		stage.SkipsClosed = status.StagedUpdateStrategySnapshot != nil && status.StagedUpdateStrategySnapshot.SkipClosed
+		stage.SkipsHeld = status.StagedUpdateStrategySnapshot != nil && status.StagedUpdateStrategySnapshot.HeldClusters == placementv1beta1.HeldClustersSkip
 		p.Stages = append(p.Stages, stage)
 	}
 }
