@@ -96,7 +96,7 @@ type planner struct {
 // makePlan reads the facts and freezes the plan into the run that it is given; note is added to the
 // message that the run is initialized.
 func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunObject) (note string, err error) {
-	if p.acts.Vocabulary != placementv1beta1.VocabularySeeds {
+	if p.acts.Vocabulary != placementv1beta1.VocabularyDocumentation {
 		run.GetUpdateRunStatus().Vocabulary = p.acts.Vocabulary
 	}
 	if err := checkReferences(run); err != nil {

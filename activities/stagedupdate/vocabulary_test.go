@@ -18,14 +18,14 @@ func TestARunKeepsTheWordsItBeganWith(t *testing.T) {
 		request, moves, waits, ended                 string
 		waited, created, approved, deletionStageEnds string
 	}{
-		placementv1beta1.VocabularySeeds: {
+		placementv1beta1.VocabularyDocumentation: {
 			other: placementv1beta1.VocabularyKubeFleet, request: "example-run-staging",
 			moves: "True UpdateRunStarted", waits: "True UpdateRunStarted", ended: "True UpdateRunStarted",
 			waited: "False StageUpdatingWaiting", deletionStageEnds: "True StageUpdatingStarted",
 			created: "AfterStageTaskApprovalRequestCreated", approved: "AfterStageTaskApprovalRequestApproved",
 		},
 		placementv1beta1.VocabularyKubeFleet: {
-			other: placementv1beta1.VocabularySeeds, recorded: placementv1beta1.VocabularyKubeFleet, request: "example-run-after-staging",
+			other: placementv1beta1.VocabularyDocumentation, recorded: placementv1beta1.VocabularyKubeFleet, request: "example-run-after-staging",
 			moves: "True UpdateRunProgressing", waits: "False UpdateRunWaiting", ended: "False UpdateRunSucceeded",
 			waited: "False StageUpdatingSucceeded", deletionStageEnds: "False StageUpdatingSucceeded",
 			created: "StageTaskApprovalRequestCreated", approved: "StageTaskApprovalRequestApproved",
@@ -76,7 +76,7 @@ func said(conditions []metav1.Condition, kind string) string {
 // A stage without clusters is skipped; KubeFleet of 2026 says so in the condition Progressing, too.
 func TestASkippedStageIsToldInTheWordsOfTheRun(t *testing.T) {
 	for vocabulary, want := range map[placementv1beta1.Vocabulary]string{
-		placementv1beta1.VocabularySeeds:     "False StageUpdatingSucceeded",
+		placementv1beta1.VocabularyDocumentation:     "False StageUpdatingSucceeded",
 		placementv1beta1.VocabularyKubeFleet: "False StageUpdatingSkippedNoClusters",
 	} {
 		t.Run(string(vocabulary), func(t *testing.T) {

@@ -63,7 +63,8 @@ type options struct {
 	// holdRemovals keeps bindings that would go unexplained.
 	holdRemovals       bool
 	unhealthyThreshold time.Duration
-	// vocabulary is in which words statuses are written.
+	// words names the vocabulary in which statuses are written.
+	words      string
 	vocabulary placementv1beta1.Vocabulary
 
 	// sourceNamespace has the Secrets of metric sources.
@@ -103,7 +104,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
 	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until a user deletes it")
 	f.BoolVar(&o.holdRemovals, "hold-unexplained-removals", true, "hold removals of bindings that neither a change of a placement nor a deletion explains, if there are more than a handful after a start, until kubectl fleet migrate accept; false lets them go")
-	f.StringVar((*string)(&o.vocabulary), "vocabulary", string(placementv1beta1.VocabularySeeds), "in which of KubeFleet's words statuses and approval requests are written: seeds (those of its documentation) or kubefleet (those of its releases of 2026); a run keeps the words that it began with")
+	f.StringVar(&o.words, "vocabulary", wordsOfDocumentation, "in which of KubeFleet's words statuses and approval requests are written: documentation (those of its documentation) or kubefleet (those of its releases of 2026); a run keeps the words that it began with")
 	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
 	f.StringVar(&o.filterFlags.SkippedAPIs, snapshot.SkippedAPIsFlag, "", "APIs that are not placed, separated by semicolons, as <group>, <group>/<version> or <group>/<version>/<kind>,<kind>; the core group has no name, as in v1/Secret")
 	f.StringVar(&o.filterFlags.AllowedAPIs, snapshot.AllowedAPIsFlag, "", "the only APIs that are placed, in the same form; not together with --"+snapshot.SkippedAPIsFlag)
@@ -128,8 +129,19 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
 	}
+	o.vocabulary = vocabularies[o.words]
 	o.pace.BytesPerSecond, o.ceiling.Bytes = o.bytesPerSecond.Value(), o.maxBytes.Value()
 	return o, errors.Join(o.checkFlags(), o.temporal.checkFlags(lookup), o.Check())
+}
+
+// Values of --vocabulary.
+const (
+	wordsOfDocumentation = "documentation"
+	wordsOfKubeFleet     = "kubefleet"
+)
+
+var vocabularies = map[string]placementv1beta1.Vocabulary{
+	wordsOfDocumentation: placementv1beta1.VocabularyDocumentation, wordsOfKubeFleet: placementv1beta1.VocabularyKubeFleet,
 }
 
 func (o *options) checkFlags() error {
@@ -144,8 +156,8 @@ func (o *options) checkFlags() error {
 	if o.configMapEnvelopes != configMapsHoldNamespaced && o.configMapEnvelopes != configMapsHoldAny {
 		return fmt.Errorf("--configmap-envelopes is %q; it must be %s or %s", o.configMapEnvelopes, configMapsHoldNamespaced, configMapsHoldAny)
 	}
-	if !o.vocabulary.IsKnown() {
-		return fmt.Errorf("--vocabulary is %q; it must be %s or %s", o.vocabulary, placementv1beta1.VocabularySeeds, placementv1beta1.VocabularyKubeFleet)
+	if o.vocabulary == "" {
+		return fmt.Errorf("--vocabulary is %q; it must be %s or %s", o.words, wordsOfDocumentation, wordsOfKubeFleet)
 	}
 	if o.evictionTTL < 0 {
 		return errors.New("--executed-eviction-ttl must not be negative; 0 keeps executed evictions")

@@ -46,7 +46,7 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 		"a lifetime below zero":          {[]string{"--executed-eviction-ttl=-1s"}, "must not be negative"},
 		"a wait below zero":              {[]string{"--force-delete-wait-time=-1s"}, "must not be negative"},
 		"profiles without a namespace":   {[]string{"--enable-cluster-inventory-apis", "--cluster-profile-namespace="}, "--cluster-profile-namespace"},
-		"words that no release has":      {[]string{"--vocabulary=klingon"}, `--vocabulary is "klingon"; it must be seeds or kubefleet`},
+		"words that no release has":      {[]string{"--vocabulary=klingon"}, `--vocabulary is "klingon"; it must be documentation or kubefleet`},
 		"a role that does not exist":     {[]string{"--role=leader"}, "--role"},
 		"a format of the log unheard of": {[]string{"--log-format=xml"}, "--log-format"},
 	} {

@@ -166,7 +166,7 @@ func TestHubAgentFindsTemporal(t *testing.T) {
 }
 
 func TestTheVocabularyIsThatOfTheValues(t *testing.T) {
-	for want, given := range map[string]values{"--vocabulary=seeds": {}, "--vocabulary=kubefleet": {"vocabulary": "kubefleet"}} {
+	for want, given := range map[string]values{"--vocabulary=documentation": {}, "--vocabulary=kubefleet": {"vocabulary": "kubefleet"}} {
 		given["workers"] = values{"enabled": true}
 		all := must(t, "hub-agent", given)
 		assert.Contains(t, args(t, all, "agent"), want)

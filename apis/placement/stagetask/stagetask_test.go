@@ -135,7 +135,7 @@ func TestARequestHasTheNameThatItsRunHasRecorded(t *testing.T) {
 		vocabulary placementv1beta1.Vocabulary
 		side       stagetask.Side
 	}{
-		"web-canary":        {placementv1beta1.VocabularySeeds, stagetask.After},
+		"web-canary":        {placementv1beta1.VocabularyDocumentation, stagetask.After},
 		"web-after-canary":  {placementv1beta1.VocabularyKubeFleet, stagetask.After},
 		"web-before-canary": {placementv1beta1.VocabularyKubeFleet, stagetask.Before},
 	} {

@@ -50,7 +50,7 @@ func (r Recorder) setConditionAt(conditions *[]metav1.Condition, kind string, st
 // RunCondition sets a condition of the run. The words of a run of KubeFleet's are recorded first: the reason may be what they
 // are known by.
 func (r Recorder) RunCondition(kind string, status metav1.ConditionStatus, reason, message string) {
-	if vocabulary := placementv1beta1.VocabularyOf(r.Run); vocabulary != placementv1beta1.VocabularySeeds {
+	if vocabulary := placementv1beta1.VocabularyOf(r.Run); vocabulary != placementv1beta1.VocabularyDocumentation {
 		r.Status().Vocabulary = vocabulary
 	}
 	r.setCondition(&r.Status().Conditions, kind, status, reason, message)

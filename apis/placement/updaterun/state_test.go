@@ -42,7 +42,7 @@ func runOfTwoStages(scope placementv1beta1.Scope) placementv1beta1.UpdateRunObje
 // What the recorder writes is what Read reads, step by step, for runs of both kinds, in whichever words.
 func TestWhatIsRecordedIsRead(t *testing.T) {
 	for vocabulary, scope := range map[placementv1beta1.Vocabulary]placementv1beta1.Scope{
-		"": {}, placementv1beta1.VocabularySeeds: {Namespace: "shop"}, placementv1beta1.VocabularyKubeFleet: {},
+		"": {}, placementv1beta1.VocabularyDocumentation: {Namespace: "shop"}, placementv1beta1.VocabularyKubeFleet: {},
 	} {
 		run := runOfTwoStages(scope)
 		run.GetUpdateRunStatus().Vocabulary = vocabulary

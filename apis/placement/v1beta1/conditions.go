@@ -143,7 +143,7 @@ const (
 	ReasonHeldByPartition       = "HeldByPartition"       // this cluster stays on an older snapshot
 	ReasonSuspended             = "Suspended"             // nothing is written for this cluster, or for all that are not updated
 	ReasonWaitingForHook        = "WaitingForHook"        // this cluster waits for the answer to a lifecycle hook
-	// ReasonRolloutControlledByExternalController means, in the vocabulary kubefleet, that update
+	// ReasonRolloutControlledByExternalController means, in the vocabulary KubeFleet, that update
 	// runs decide.
 	ReasonRolloutControlledByExternalController = "RolloutControlledByExternalController"
 

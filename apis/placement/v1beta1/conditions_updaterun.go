@@ -8,10 +8,10 @@ const (
 	ReasonUpdateRunInitializedFailed = "UpdateRunInitializedFailed"
 	// ReasonUpdateRunStarted means the run moves on.
 	ReasonUpdateRunStarted = "UpdateRunStarted"
-	// ReasonUpdateRunProgressing means the same in the vocabulary kubefleet.
+	// ReasonUpdateRunProgressing means the same in the vocabulary KubeFleet.
 	ReasonUpdateRunProgressing = "UpdateRunProgressing"
 	// ReasonUpdateRunWaiting means the run waits for the one it rolls back to end; in the
-	// vocabulary kubefleet also that it waits for the tasks of a stage.
+	// vocabulary KubeFleet also that it waits for the tasks of a stage.
 	ReasonUpdateRunWaiting = "UpdateRunWaiting"
 	// ReasonUpdateRunStuck means a cluster takes longer than it should.
 	ReasonUpdateRunStuck = "UpdateRunStuck"

@@ -65,7 +65,7 @@ func TestNames(t *testing.T) {
 		"the Work of the master":                      {WorkName("web", 0), "web-work"},
 		"the Work of a further part":                  {WorkName("web", 3), "web-3"},
 		"the Work of an envelope":                     {EnvelopeWorkName("web", EnvelopeIdentifier{Type: ResourceEnvelopeType, Namespace: "app", Name: "example"}), "web-work-envelope-abbafb00ca4681fe"},
-		"a request after a stage":                     {AfterStageApprovalName(VocabularySeeds.Words(), "example-run", "canary"), "example-run-canary"},
+		"a request after a stage":                     {AfterStageApprovalName(VocabularyDocumentation.Words(), "example-run", "canary"), "example-run-canary"},
 		"a request before a stage":                    {BeforeStageApprovalName("example-run", "canary"), "example-run-before-canary"},
 		"the namespace of a member":                   {MemberNamespace("eu"), "fleet-member-eu"},
 		"the deletion stage":                          {DeletionStageName, "kubernetes-fleet.io/deleteStage"},
@@ -128,9 +128,9 @@ func TestRollbackNames(t *testing.T) {
 }
 
 func TestRequestsOfTwoRunsNeverHaveOneName(t *testing.T) {
-	assert.Equal(t, "web-canary", AfterStageApprovalName(VocabularySeeds.Words(), "web", "canary"), "as KubeFleet's")
+	assert.Equal(t, "web-canary", AfterStageApprovalName(VocabularyDocumentation.Words(), "web", "canary"), "as KubeFleet's")
 	assert.Equal(t, "web-after-canary", AfterStageApprovalName(VocabularyKubeFleet.Words(), "web", "canary"))
-	assert.Equal(t, "before-canary", AfterStageApprovalName(VocabularySeeds.Words(), "before", "canary"))
+	assert.Equal(t, "before-canary", AfterStageApprovalName(VocabularyDocumentation.Words(), "before", "canary"))
 	owners := map[string]string{}
 	for _, run := range []string{
 		"web", "web-before", "web-after", "web-before-before", "web-after-before", "web-before-after", "web-after-after", "before", "after", "web-b", "web-canary",
@@ -138,7 +138,7 @@ func TestRequestsOfTwoRunsNeverHaveOneName(t *testing.T) {
 		for _, stage := range []string{"canary", "before", "after"} {
 			for _, name := range []string{
 				BeforeStageApprovalName(run, stage),
-				AfterStageApprovalName(VocabularySeeds.Words(), run, stage),
+				AfterStageApprovalName(VocabularyDocumentation.Words(), run, stage),
 				AfterStageApprovalName(VocabularyKubeFleet.Words(), run, stage),
 			} {
 				if owner := owners[name]; owner != "" && owner != run {

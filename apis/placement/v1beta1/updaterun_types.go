@@ -162,8 +162,8 @@ type UpdateRunStatus struct {
 	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 
 	// Vocabulary is in which words this status is written, as the hub agent was told when the
-	// run started: seeds, also if it is missing, for those of KubeFleet's documentation, kubefleet for
-	// those of its releases. An addition of fleetflow.
+	// run started: Documentation, also if it is missing, for those of KubeFleet's documentation, KubeFleet
+	// for those of its releases. An addition of fleetflow.
 	Vocabulary Vocabulary `json:"vocabulary,omitempty"`
 
 	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.

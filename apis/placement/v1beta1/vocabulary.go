@@ -9,14 +9,14 @@ import (
 // Vocabulary chooses between the words that KubeFleet's documentation and its later releases have for the same things:
 // reasons in statuses, and names of approval requests. It changes nothing but words.
 //
-// +kubebuilder:validation:Enum=seeds;kubefleet
+// +kubebuilder:validation:Enum=Documentation;KubeFleet
 type Vocabulary string
 
 const (
-	// VocabularySeeds has the words of KubeFleet's documentation.
-	VocabularySeeds Vocabulary = "seeds"
+	// VocabularyDocumentation has the words of KubeFleet's documentation.
+	VocabularyDocumentation Vocabulary = "Documentation"
 	// VocabularyKubeFleet has the words of KubeFleet's releases of 2026.
-	VocabularyKubeFleet Vocabulary = "kubefleet"
+	VocabularyKubeFleet Vocabulary = "KubeFleet"
 )
 
 // Words are those in which vocabularies differ.
@@ -42,7 +42,7 @@ type Words struct {
 
 // vocabularies is the one table of them.
 var vocabularies = map[Vocabulary]Words{
-	VocabularySeeds: {
+	VocabularyDocumentation: {
 		AfterStage: "-", RequestCreated: ReasonAfterStageTaskApprovalRequestCreated, RequestApproved: ReasonAfterStageTaskApprovalRequestApproved,
 		RunProgressing: ReasonUpdateRunStarted,
 		RolloutByRuns:  ReasonRolloutStartedUnknown,
@@ -55,18 +55,12 @@ var vocabularies = map[Vocabulary]Words{
 	},
 }
 
-// IsKnown says that there is such a vocabulary.
-func (v Vocabulary) IsKnown() bool {
-	_, known := vocabularies[v]
-	return known
-}
-
 // Words returns the words of a vocabulary; those of the documentation if there is no such vocabulary.
 func (v Vocabulary) Words() Words {
-	if !v.IsKnown() {
-		v = VocabularySeeds
+	if words, known := vocabularies[v]; known {
+		return words
 	}
-	return vocabularies[v]
+	return vocabularies[VocabularyDocumentation]
 }
 
 // VocabularyOf returns the vocabulary of a run, which keeps the one that it began with. A run of KubeFleet's has none in its
@@ -88,7 +82,7 @@ func VocabularyOf(run UpdateRunObject) Vocabulary {
 		}
 	}
 	if hasAmbiguousEnd(run.GetName()) {
-		return VocabularySeeds // its names are the same in both
+		return VocabularyDocumentation // its names are the same in both
 	}
 	for i := range status.StagesStatus {
 		stage := &status.StagesStatus[i]
@@ -98,7 +92,7 @@ func VocabularyOf(run UpdateRunObject) Vocabulary {
 			}
 		}
 	}
-	return VocabularySeeds
+	return VocabularyDocumentation
 }
 
 // isToldByKubeFleet says that a stage has what only KubeFleet's words can have: a wait for tasks of which the run says that it

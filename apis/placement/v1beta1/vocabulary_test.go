@@ -22,7 +22,7 @@ func TestVocabulariesHaveTheWordsOfTheirSource(t *testing.T) {
 		"a placement that waits for a run":    {func(w Words) string { return w.RolloutByRuns }, "RolloutStartedUnknown", "RolloutControlledByExternalController"},
 	} {
 		t.Run(word, func(t *testing.T) {
-			assert.Equal(t, line.seeds, line.of(VocabularySeeds.Words()))
+			assert.Equal(t, line.seeds, line.of(VocabularyDocumentation.Words()))
 			assert.Equal(t, line.kubefleet, line.of(VocabularyKubeFleet.Words()))
 			assert.Equal(t, line.seeds, line.of(Vocabulary("").Words()), "without a vocabulary")
 		})
@@ -44,19 +44,19 @@ func TestARunIsKnownByItsWords(t *testing.T) {
 		status UpdateRunStatus
 		want   Vocabulary
 	}{
-		"a run that has not begun": {UpdateRunStatus{}, VocabularySeeds},
-		"a run of ours":            {progressing(ReasonUpdateRunStarted), VocabularySeeds},
-		"a run of ours that waits for the one it rolls back": {progressing(ReasonUpdateRunWaiting), VocabularySeeds},
+		"a run that has not begun": {UpdateRunStatus{}, VocabularyDocumentation},
+		"a run of ours":            {progressing(ReasonUpdateRunStarted), VocabularyDocumentation},
+		"a run of ours that waits for the one it rolls back": {progressing(ReasonUpdateRunWaiting), VocabularyDocumentation},
 		"what is recorded counts":                            {recorded, VocabularyKubeFleet},
 		"a run of KubeFleet's, by its reason":                {progressing(ReasonUpdateRunProgressing), VocabularyKubeFleet},
 		"a run of KubeFleet's that is stuck, by a request":   {withRequest("web-after-canary"), VocabularyKubeFleet},
-		"a run of ours that is stuck, by a request":          {withRequest("web-canary"), VocabularySeeds},
+		"a run of ours that is stuck, by a request":          {withRequest("web-canary"), VocabularyDocumentation},
 		"a run of KubeFleet's that waits for a time to pass": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
 			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
 		}), VocabularyKubeFleet},
 		"one of ours says that it moves on then": {staged(ReasonUpdateRunStarted, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
 			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
-		}), VocabularySeeds},
+		}), VocabularyDocumentation},
 		"a run of KubeFleet's that waits for an approval before a stage": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
 			s.BeforeStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeApproval}}
 		}), VocabularyKubeFleet},
@@ -64,18 +64,18 @@ func TestARunIsKnownByItsWords(t *testing.T) {
 			s.BeforeStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeApproval, Conditions: []metav1.Condition{
 				{Type: ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue},
 			}}}
-		}), VocabularySeeds},
+		}), VocabularyDocumentation},
 		"one of ours that is held while clusters are left": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
 			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
 			s.Clusters = []ClusterUpdatingStatus{{ClusterName: "member-1"}}
-		}), VocabularySeeds},
+		}), VocabularyDocumentation},
 		"a run of KubeFleet's that is stuck in its second stage": {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSucceeded, func(s *StageUpdatingStatus) {
 			s.Clusters, s.AfterStageTaskStatus = []ClusterUpdatingStatus{{ClusterName: "member-1"}}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
 		}), VocabularyKubeFleet},
 		"one that has skipped a stage":                              {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSkippedNoClusters, ReasonStageUpdatingSkippedNoClusters, nil), VocabularyKubeFleet},
-		"a run of ours that has skipped a stage":                    {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSkippedNoClusters, nil), VocabularySeeds},
-		"a run of ours that has ended a stage without tasks":        {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSucceeded, nil), VocabularySeeds},
-		"a request that only looks so, because of the stage's name": {withRequest("web-after-after-canary"), VocabularySeeds},
+		"a run of ours that has skipped a stage":                    {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSkippedNoClusters, nil), VocabularyDocumentation},
+		"a run of ours that has ended a stage without tasks":        {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSucceeded, nil), VocabularyDocumentation},
+		"a request that only looks so, because of the stage's name": {withRequest("web-after-after-canary"), VocabularyDocumentation},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			run := &ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: line.status}
