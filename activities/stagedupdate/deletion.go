@@ -347,13 +347,13 @@ func (d *deletionCall) prepareRemoval(ctx context.Context, cluster string, bindi
 // refusalToClear is why the binding of a cluster is not deleted; nil if nothing keeps it.
 func (d *deletionCall) refusalToClear(cluster string) *rollout.Refusal {
 	if slices.Contains(d.suspended, cluster) {
-		return &rollout.Refusal{Why: placementv1beta1.SuspensionText}
+		return &rollout.Refusal{Cause: suspensionCause}
 	}
 	if wait := d.waitOf(cluster); wait != nil {
-		return &rollout.Refusal{Why: wait.Text(), NextTry: wait.Until, Hook: true}
+		return &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: wait.Text()}, NextTry: wait.Until, Hook: true}
 	}
 	if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), cluster); refused {
-		return &rollout.Refusal{Why: r.why, NextTry: r.nextTry}
+		return &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: r.why}, NextTry: r.nextTry}
 	}
 	return nil
 }
@@ -367,7 +367,7 @@ func (d *deletionCall) refusalFacts(clusters []string) rollout.StageFacts {
 	for i := range d.run.GetUpdateRunStatus().DeletionStageStatus.Clusters {
 		status := &d.run.GetUpdateRunStatus().DeletionStageStatus.Clusters[i]
 		c := rollout.StageCluster{
-			Name: status.ClusterName, Owner: rollout.OwnerThisRun, RecordedRefusal: status.WriteRefused,
+			Name: status.ClusterName, Owner: rollout.OwnerThisRun, RecordedRefusal: recordedRefusal(status),
 			Refusal: d.refusalToClear(status.ClusterName), Frozen: slices.Contains(d.suspended, status.ClusterName),
 		}
 		if slices.Contains(clusters, c.Name) {
@@ -389,7 +389,7 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 	var known, hooked []string
 	for i := range facts.Clusters {
 		c := &facts.Clusters[i]
-		if c.RecordedRefusal != "" {
+		if !c.RecordedRefusal.IsNone() {
 			known = append(known, c.Name)
 		}
 		if c.Refusal != nil {

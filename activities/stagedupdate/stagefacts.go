@@ -34,13 +34,13 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		seen := c.observer.seen[cluster.Name]
 		cluster.Owner, cluster.Available = seen.owner, seen.available
 		if refused, is := c.acts.refusals.refusalOfCluster(run.GetUID(), cluster.Name); is {
-			cluster.Refusal = &rollout.Refusal{Why: refused.why, NextTry: refused.nextTry}
+			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why}, NextTry: refused.nextTry}
 		}
 		if seen.wait != nil {
-			cluster.Refusal = &rollout.Refusal{Why: seen.wait.Text(), NextTry: seen.wait.Until, Hook: true}
+			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: seen.wait.Text()}, NextTry: seen.wait.Until, Hook: true}
 		}
 		if cluster.Frozen = c.observer.isSuspended(cluster.Name); cluster.Frozen && seen.owner == rollout.OwnerNone {
-			cluster.Refusal = &rollout.Refusal{Why: placementv1beta1.SuspensionText}
+			cluster.Refusal = &rollout.Refusal{Cause: suspensionCause}
 		}
 		cluster.Closed = c.gate.isClosed(cluster.Name)
 	}
@@ -62,10 +62,22 @@ func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFa
 		status := &stage.Clusters[i]
 		facts.Clusters[i] = rollout.StageCluster{
 			Name: status.ClusterName, Phase: phaseInRollout(updaterun.ClusterPhase(status)),
-			StartedAt: updaterun.StartedAt(status), RecordedRefusal: status.WriteRefused,
+			StartedAt: updaterun.StartedAt(status), RecordedRefusal: recordedRefusal(status),
 		}
 	}
 	return facts
+}
+
+// suspensionCause is why a cluster is not written to that the placement suspends.
+var suspensionCause = rollout.Cause{Reason: placementv1beta1.ReasonSuspended, Why: placementv1beta1.SuspensionText}
+
+// recordedRefusal is why a cluster is not written to, as the status says.
+func recordedRefusal(c *placementv1beta1.ClusterUpdatingStatus) rollout.Cause {
+	said := updaterun.NotWritten(c)
+	if said == nil {
+		return rollout.Cause{}
+	}
+	return rollout.Cause{Reason: said.Reason, Why: said.Message}
 }
 
 // phaseInRollout is the phase of a cluster as decisions call it.
@@ -142,22 +154,23 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	if role == rollout.RoleFailed {
 		return false, nil
 	}
-	recorded := ""
+	var recorded rollout.Cause
 	if status := updaterun.FindCluster(c.stageStatus(), name); status != nil {
-		recorded = status.WriteRefused
+		recorded = recordedRefusal(status)
 	}
 	refused, is := c.acts.refusals.refusalOfCluster(c.run.GetUID(), name)
+	cause := rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why}
 	if seen.wait != nil {
-		refused, is = refusal{why: seen.wait.Text()}, true
+		cause, is = rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: seen.wait.Text()}, true
 	}
 	switch {
 	case c.observer.isSuspended(name) && seen.owner == rollout.OwnerNone:
-		return recorded != placementv1beta1.SuspensionText, nil
+		return recorded.Reason != placementv1beta1.ReasonSuspended, nil
 	case !is:
-		return seen.owner == rollout.OwnerNone || recorded != "", nil
+		return seen.owner == rollout.OwnerNone || !recorded.IsNone(), nil
 	case updaterun.IsStopping(c.run):
 		return true, nil // a run that stops does not wait for it
-	case refused.why == recorded:
+	case cause == recorded:
 		return false, nil
 	}
 	// The status of a large run has room for the first few refusals.

@@ -118,7 +118,7 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 	}
 	var unknown []string // those of which it was not known before
 	for i := range facts.Clusters {
-		if name := facts.Clusters[i].Name; facts.Clusters[i].RecordedRefusal == "" && slices.Contains(plan.Refused, name) {
+		if name := facts.Clusters[i].Name; facts.Clusters[i].RecordedRefusal.IsNone() && slices.Contains(plan.Refused, name) {
 			unknown = append(unknown, name)
 		}
 	}

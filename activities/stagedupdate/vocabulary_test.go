@@ -76,8 +76,8 @@ func said(conditions []metav1.Condition, kind string) string {
 // A stage without clusters is skipped; KubeFleet of 2026 says so in the condition Progressing, too.
 func TestASkippedStageIsToldInTheWordsOfTheRun(t *testing.T) {
 	for vocabulary, want := range map[placementv1beta1.Vocabulary]string{
-		placementv1beta1.VocabularyDocumentation:     "False StageUpdatingSucceeded",
-		placementv1beta1.VocabularyKubeFleet: "False StageUpdatingSkippedNoClusters",
+		placementv1beta1.VocabularyDocumentation: "False StageUpdatingSucceeded",
+		placementv1beta1.VocabularyKubeFleet:     "False StageUpdatingSkippedNoClusters",
 	} {
 		t.Run(string(vocabulary), func(t *testing.T) {
 			h := printedHub(t, strategyOf(ofEnvironment("nowhere", "", approvalTask), ofEnvironment("staging", "")), runObject("example-run", "0"), "staging")

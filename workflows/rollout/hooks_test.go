@@ -106,7 +106,7 @@ func TestAStageDoesNotGiveUpWhatAHookHolds(t *testing.T) {
 	plan := rollout.DecideStage(rollout.StageFacts{
 		Clusters: []rollout.StageCluster{{
 			Name: "a", Role: rollout.RoleInFlight, Phase: rollout.ClusterUpdating, StartedAt: now.Add(-time.Hour), Owner: rollout.OwnerNone,
-			Refusal: &rollout.Refusal{Why: "waits", Hook: true}, RecordedRefusal: "waits",
+			Refusal: &rollout.Refusal{Cause: because("waits"), Hook: true}, RecordedRefusal: because("waits"),
 		}},
 		MaxConcurrency: 1, Deadline: time.Minute, Budget: &rollout.FailureBudget{}, Now: now,
 	})

@@ -76,9 +76,17 @@ type FailureBudget struct {
 	OnExceeded  BudgetAction
 }
 
+// Cause is why a cluster's binding is not written: a reason for programs, and a sentence for people.
+type Cause struct {
+	Reason, Why string
+}
+
+// IsNone says that nothing keeps the binding from being written.
+func (c Cause) IsNone() bool { return c == Cause{} }
+
 // Refusal says that the API server refuses to write a cluster's binding, or that a lifecycle hook holds the cluster.
 type Refusal struct {
-	Why string
+	Cause
 	// NextTry is when the write is due to be tried again; zero if time alone changes nothing.
 	NextTry time.Time
 	// Hook says that it is a hook: the cluster is neither stuck nor given up, however long that takes.
@@ -100,7 +108,7 @@ type StageCluster struct {
 	// Refusal is nil if this process knows of none. RecordedRefusal is why the write is refused as the
 	// status says; it survives the process.
 	Refusal         *Refusal
-	RecordedRefusal string
+	RecordedRefusal Cause
 	// Action is what the user asks for and has not been carried out.
 	Action StageAction
 	// Frozen says that nothing is to be written for it: it waits, however long that takes. Its
@@ -448,7 +456,7 @@ func (d *stageDecision) mustWrite(c *StageCluster) bool {
 		return false
 	case c.Refusal != nil:
 		return !d.Now.Before(c.Refusal.NextTry)
-	case c.Owner == OwnerUnknown && c.RecordedRefusal != "":
+	case c.Owner == OwnerUnknown && !c.RecordedRefusal.IsNone():
 		return true // another process was refused, which says nothing of a write of this one
 	}
 	return c.Owner == OwnerNone
@@ -463,10 +471,10 @@ func (d *stageDecision) recordRefusals() {
 		case !c.inFlight():
 		case c.Refusal != nil && (d.MaxRefusals == 0 || shown < d.MaxRefusals):
 			shown++
-			if c.RecordedRefusal != c.Refusal.Why {
+			if c.RecordedRefusal != c.Refusal.Cause {
 				d.plan.Refused = append(d.plan.Refused, c.Name)
 			}
-		case c.Refusal == nil && c.RecordedRefusal != "" && c.Owner == OwnerThisRun:
+		case c.Refusal == nil && !c.RecordedRefusal.IsNone() && c.Owner == OwnerThisRun:
 			d.plan.Written = append(d.plan.Written, c.Name)
 			c.StartedAt = d.Now
 		}

@@ -41,7 +41,7 @@ type stageMember struct {
 	available       bool
 	broken, refused bool
 	refusal         *rollout.Refusal
-	recordedRefusal string
+	recordedRefusal rollout.Cause
 	action          rollout.StageAction
 	closed          bool
 }
@@ -156,10 +156,10 @@ func (s *stageSimulation) record(r stageRequest, plan rollout.StagePlan) {
 	}
 	s.each(plan.Skip, func(m *stageMember) { m.phase, m.action = rollout.ClusterSkipped, rollout.ActionNone })
 	s.each(plan.Requeue, func(m *stageMember) {
-		m.phase, m.startedAt, m.recordedRefusal, m.action = rollout.ClusterWaiting, time.Time{}, "", rollout.ActionNone
+		m.phase, m.startedAt, m.recordedRefusal, m.action = rollout.ClusterWaiting, time.Time{}, rollout.Cause{}, rollout.ActionNone
 	})
 	s.each(plan.Restart, func(m *stageMember) {
-		m.startedAt, m.recordedRefusal, m.action = instant(s.minute), "", rollout.ActionNone
+		m.startedAt, m.recordedRefusal, m.action = instant(s.minute), rollout.Cause{}, rollout.ActionNone
 	})
 	s.each(plan.Noted, func(m *stageMember) { m.action = rollout.ActionNone })
 	s.each(plan.Recover, func(m *stageMember) { m.phase = rollout.ClusterDone })
@@ -171,15 +171,15 @@ func (s *stageSimulation) record(r stageRequest, plan rollout.StagePlan) {
 	})
 	s.each(plan.Leave, func(m *stageMember) { m.phase = rollout.ClusterSkipped })
 	s.each(plan.TakeBack, func(m *stageMember) {
-		m.phase, m.startedAt, m.recordedRefusal = rollout.ClusterWaiting, time.Time{}, ""
+		m.phase, m.startedAt, m.recordedRefusal = rollout.ClusterWaiting, time.Time{}, rollout.Cause{}
 	})
 	s.each(plan.InFlight, func(m *stageMember) {
 		if m.phase == rollout.ClusterWaiting {
 			m.phase, m.startedAt = rollout.ClusterUpdating, instant(s.minute)
 		}
 	})
-	s.each(plan.Refused, func(m *stageMember) { m.recordedRefusal = m.refusal.Why })
-	s.each(plan.Written, func(m *stageMember) { m.recordedRefusal, m.startedAt = "", instant(s.minute) })
+	s.each(plan.Refused, func(m *stageMember) { m.recordedRefusal = m.refusal.Cause })
+	s.each(plan.Written, func(m *stageMember) { m.recordedRefusal, m.startedAt = rollout.Cause{}, instant(s.minute) })
 	if plan.RecordDone {
 		s.each(plan.Done, func(m *stageMember) { m.phase = rollout.ClusterDone })
 	}
@@ -196,7 +196,7 @@ func (s *stageSimulation) write(r stageRequest, plan rollout.StagePlan) {
 		switch {
 		case r.generation != s.generation || m.owner == rollout.OwnerLaterRun || m.owner == rollout.OwnerGone:
 		case m.refused:
-			m.refusal = &rollout.Refusal{Why: "a policy forbids it", NextTry: instant(s.minute + 1)}
+			m.refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: "Refused", Why: "a policy forbids it"}, NextTry: instant(s.minute + 1)}
 		case m.closed: // read again right before the write
 		case m.owner != rollout.OwnerThisRun:
 			m.owner, m.available, m.refusal = rollout.OwnerThisRun, false, nil

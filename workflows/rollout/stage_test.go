@@ -191,6 +191,14 @@ func inRequest(name string, role rollout.StageRole, change func(*rollout.StageCl
 	return c
 }
 
+// because is a refusal for a reason; none if the reason is empty.
+func because(why string) rollout.Cause {
+	if why == "" {
+		return rollout.Cause{}
+	}
+	return rollout.Cause{Reason: "Refused", Why: why}
+}
+
 func TestDecideStage(t *testing.T) {
 	updating := func(c *rollout.StageCluster) { c.Phase, c.StartedAt = rollout.ClusterUpdating, instant(0) }
 	ours := func(c *rollout.StageCluster) { updating(c); c.Owner = rollout.OwnerThisRun }
@@ -198,7 +206,7 @@ func TestDecideStage(t *testing.T) {
 	refusedFor := func(why, recorded string) func(*rollout.StageCluster) {
 		return func(c *rollout.StageCluster) {
 			updating(c)
-			c.Owner, c.Refusal, c.RecordedRefusal = rollout.OwnerNone, &rollout.Refusal{Why: why, NextTry: instant(9)}, recorded
+			c.Owner, c.Refusal, c.RecordedRefusal = rollout.OwnerNone, &rollout.Refusal{Cause: because(why), NextTry: instant(9)}, because(recorded)
 		}
 	}
 	for sentence, test := range map[string]struct {
@@ -239,7 +247,7 @@ func TestDecideStage(t *testing.T) {
 		"one that is no longer frozen is written to, and its time counts from then": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
 				updating(c)
-				c.Owner, c.RecordedRefusal = rollout.OwnerNone, "frozen"
+				c.Owner, c.RecordedRefusal = rollout.OwnerNone, because("frozen")
 			})},
 			change: func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
 			want:   rollout.StagePlan{Start: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},

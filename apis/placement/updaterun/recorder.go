@@ -372,7 +372,7 @@ func (r Recorder) startCluster(c *placementv1beta1.ClusterUpdatingStatus) {
 
 // restartCluster lets the deadline of a cluster count from now.
 func (r Recorder) restartCluster(c *placementv1beta1.ClusterUpdatingStatus) {
-	c.WriteRefused = ""
+	forgetNotWritten(c)
 	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
 	r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue,
 		placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started again, as spec.clusterActions asks for")
@@ -430,7 +430,7 @@ func (r Recorder) skipCluster(c *placementv1beta1.ClusterUpdatingStatus, why str
 	if hasSucceeded(c) {
 		return
 	}
-	c.WriteRefused = ""
+	forgetNotWritten(c)
 	r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
 		placementv1beta1.ReasonClusterUpdatingSkipped, why)
 }
@@ -453,7 +453,7 @@ func (r Recorder) ClustersLeft(stage *placementv1beta1.StageUpdatingStatus, clus
 func (r Recorder) ClustersFailed(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
-			c.WriteRefused = ""
+			forgetNotWritten(c)
 			r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
 				placementv1beta1.ReasonClusterUpdatingFailed, whys[c.ClusterName])
 		}
@@ -464,17 +464,34 @@ func (r Recorder) ClustersFailed(stage *placementv1beta1.StageUpdatingStatus, cl
 func (r Recorder) ClustersNotWritten(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
-			c.WriteRefused = ""
+			forgetNotWritten(c)
 			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
 		}
 	})
+}
+
+// NotWritten is the condition that says why a cluster's binding is not written; nil if nothing keeps the run from it.
+func NotWritten(c *placementv1beta1.ClusterUpdatingStatus) *metav1.Condition {
+	said := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeWritten)
+	if said == nil || said.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return said
+}
+
+func (r Recorder) setNotWritten(c *placementv1beta1.ClusterUpdatingStatus, reason, why string) {
+	r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeWritten, metav1.ConditionFalse, reason, why)
+}
+
+func forgetNotWritten(c *placementv1beta1.ClusterUpdatingStatus) {
+	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeWritten)
 }
 
 // CountRefused counts the clusters of a stage that, as the status says, cannot be written to.
 func CountRefused(stage *placementv1beta1.StageUpdatingStatus) int {
 	count := 0
 	for i := range stage.Clusters {
-		if stage.Clusters[i].WriteRefused != "" {
+		if NotWritten(&stage.Clusters[i]) != nil {
 			count++
 		}
 	}
@@ -485,8 +502,9 @@ func CountRefused(stage *placementv1beta1.StageUpdatingStatus) int {
 func (r Recorder) ClustersRefused(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
-			c.WriteRefused = whys[c.ClusterName]
-			findStarted(c).Message = "Cluster update started; its binding cannot be written, which is tried again: " + c.WriteRefused
+			why := whys[c.ClusterName]
+			findStarted(c).Message = "Cluster update started; its binding cannot be written, which is tried again: " + why
+			r.setNotWritten(c, placementv1beta1.ReasonRefused, why)
 		}
 	})
 }
@@ -495,8 +513,8 @@ func (r Recorder) ClustersRefused(stage *placementv1beta1.StageUpdatingStatus, c
 func (r Recorder) ClustersSuspended(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
-			c.WriteRefused = placementv1beta1.SuspensionText
-			findStarted(c).Message = "Cluster update waits: " + c.WriteRefused
+			findStarted(c).Message = "Cluster update waits: " + placementv1beta1.SuspensionText
+			r.setNotWritten(c, placementv1beta1.ReasonSuspended, placementv1beta1.SuspensionText)
 		}
 	})
 }
@@ -505,8 +523,9 @@ func (r Recorder) ClustersSuspended(stage *placementv1beta1.StageUpdatingStatus,
 func (r Recorder) ClustersHooked(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
-			c.WriteRefused = whys[c.ClusterName]
-			findStarted(c).Message = "Cluster update started; the cluster " + c.WriteRefused
+			why := whys[c.ClusterName]
+			findStarted(c).Message = "Cluster update started; the cluster " + why
+			r.setNotWritten(c, placementv1beta1.ReasonWaitingForHook, why)
 		}
 	})
 }
@@ -518,10 +537,10 @@ func (r Recorder) ClustersAccepted(stage *placementv1beta1.StageUpdatingStatus, 
 
 // acceptCluster lets the deadline of a cluster that could not be written to count from now: it had no chance before.
 func (r Recorder) acceptCluster(c *placementv1beta1.ClusterUpdatingStatus) {
-	if c.WriteRefused == "" {
+	if NotWritten(c) == nil {
 		return
 	}
-	c.WriteRefused = ""
+	forgetNotWritten(c)
 	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
 	r.startCluster(c)
 }

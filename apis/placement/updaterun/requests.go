@@ -80,7 +80,7 @@ func (r Recorder) CarryOut(stage *placementv1beta1.StageUpdatingStatus, requests
 			r.skipCluster(c, why)
 			continue
 		case slices.Contains(requests.Requeue, name):
-			c.Conditions, c.WriteRefused = nil, ""
+			c.Conditions = nil
 		case slices.Contains(requests.Restart, name):
 			r.restartCluster(c)
 		case !slices.Contains(requests.Noted, name):

@@ -82,6 +82,8 @@ const (
 	ConditionTypeSucceeded = "Succeeded"
 	// ConditionTypeStarted tells that a cluster has had its turn.
 	ConditionTypeStarted = "Started"
+	// ConditionTypeWritten is False while a run has started a cluster and its binding is not written. An addition of fleetflow.
+	ConditionTypeWritten = "Written"
 	// ConditionTypeApprovalRequestCreated tells that the request for a task was made.
 	ConditionTypeApprovalRequestCreated = "ApprovalRequestCreated"
 	// ConditionTypeApprovalRequestApproved tells that the request for a task was approved.
@@ -143,6 +145,7 @@ const (
 	ReasonHeldByPartition       = "HeldByPartition"       // this cluster stays on an older snapshot
 	ReasonSuspended             = "Suspended"             // nothing is written for this cluster, or for all that are not updated
 	ReasonWaitingForHook        = "WaitingForHook"        // this cluster waits for the answer to a lifecycle hook
+	ReasonRefused               = "Refused"               // the API server refuses to write for this cluster, which is tried again
 	// ReasonRolloutControlledByExternalController means, in the vocabulary KubeFleet, that update
 	// runs decide.
 	ReasonRolloutControlledByExternalController = "RolloutControlledByExternalController"

@@ -238,12 +238,10 @@ type ClusterUpdatingStatus struct {
 	// out. An addition of fleetflow.
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// WriteRefused is why the cluster's binding is not written: the API server refuses that, which is
-	// tried again, the placement suspends the cluster, or a lifecycle hook holds it. Empty once it is
-	// written. An addition of fleetflow.
-	WriteRefused string `json:"writeRefused,omitempty"`
-
-	// Conditions: Started, Succeeded. Absent before the cluster has its turn.
+	// Conditions: Started, Succeeded. Absent before the cluster has its turn. fleetflow adds Written. It is
+	// False while the cluster's binding is not written: the API server refuses that, which is tried again
+	// (Refused), the placement suspends the cluster (Suspended), or a lifecycle hook holds it
+	// (WaitingForHook). Otherwise it is absent.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
