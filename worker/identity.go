@@ -31,10 +31,10 @@ type Identities struct {
 // unknownSender stands for a client without a name.
 const unknownSender = "unknown"
 
-// Approver finds the sender of the newest approval of a stage that came through a door; none if the history has no such
+// Approver finds the sender of the newest approval of a stage that came through a channel; none if the history has no such
 // approval.
 func (i *Identities) Approver(ctx context.Context, in act.ApprovalRequest) (string, bool, error) {
-	if in.Door == act.DoorUpdate {
+	if in.Channel == act.ChannelUpdate {
 		who, err := i.updater(ctx, in)
 		return who, false, err
 	}

@@ -125,7 +125,7 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 		},
 		"the principal of an update is that of who accepts it, not of who sends it": {
 			events:  []*history.HistoryEvent{by("hub-agent", updated("u1", "eve"))},
-			request: act.ApprovalRequest{Door: act.DoorUpdate, Update: "u1"}, who: "eve",
+			request: act.ApprovalRequest{Channel: act.ChannelUpdate, Update: "u1"}, who: "eve",
 		},
 		"the principal of a signal that a reset takes along is that of who resets": {
 			events: []*history.HistoryEvent{by("ada", reset()), by("ada", signalled(t, wf.PokeSignal, "hub-agent", wf.Poke{})), by("ada", approval("eve", "canary"))}, who: "eve",
@@ -143,10 +143,10 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 		},
 		"an update is found by its id": {
 			events:  []*history.HistoryEvent{updated("u1", "ada"), updated("u2", "eve"), approval("bob", "canary")},
-			request: act.ApprovalRequest{Door: act.DoorUpdate, Update: "u1"}, who: "ada",
+			request: act.ApprovalRequest{Channel: act.ChannelUpdate, Update: "u1"}, who: "ada",
 		},
 		"an update without an id is nobody's": {
-			events: []*history.HistoryEvent{updated("", "eve")}, request: act.ApprovalRequest{Door: act.DoorUpdate}, who: "",
+			events: []*history.HistoryEvent{updated("", "eve")}, request: act.ApprovalRequest{Channel: act.ChannelUpdate}, who: "",
 		},
 		"an update of before a reset is found by its instance": {
 			events: []*history.HistoryEvent{{
@@ -154,13 +154,13 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 				Attributes: &history.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
 					WorkflowExecutionUpdateAcceptedEventAttributes: &history.WorkflowExecutionUpdateAcceptedEventAttributes{ProtocolInstanceId: "u1"},
 				},
-			}}, request: act.ApprovalRequest{Door: act.DoorUpdate, Update: "u1"}, who: "unknown",
+			}}, request: act.ApprovalRequest{Channel: act.ChannelUpdate, Update: "u1"}, who: "unknown",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			server := &temporal{t: t, events: test.events}
-			if test.request.Door == "" {
-				test.request.Door = act.DoorSignal
+			if test.request.Channel == "" {
+				test.request.Channel = act.ChannelSignal
 			}
 			test.request.Stage, test.request.Workflow, test.request.Execution = "canary", "updaterun/run", "execution"
 			identities := worker.Identities{Client: connected{server: server}, Namespace: "space"}

@@ -268,17 +268,17 @@ func (s GateState) NextCheck() (next TaskWait, ok bool) {
 	return next, ok
 }
 
-// Doors through which an approval can come.
+// Channels through which an approval can come.
 const (
-	DoorSignal = "signal"
-	DoorUpdate = "update"
+	ChannelSignal = "TemporalSignal"
+	ChannelUpdate = "TemporalUpdate"
 )
 
 // ApprovalRequest asks to write an approval to the stage's approval request.
 type ApprovalRequest struct {
 	StageRequest
 	Before  bool   `json:"before,omitempty"`
-	Door    string `json:"door"`
+	Channel string `json:"channel"`
 	Comment string `json:"comment,omitempty"`
 	// Workflow and Execution locate the history in which the approver's
 	// identity stands; Update is the update's ID.

@@ -41,7 +41,7 @@ type EventRecorder interface {
 
 // Identities tells who sent what to a workflow.
 type Identities interface {
-	// Approver is who sent the newest approval of a stage through a door;
+	// Approver is who sent the newest approval of a stage through a channel;
 	// verified says that the server vouches for it. It is empty if the history has no such approval.
 	Approver(ctx context.Context, request act.ApprovalRequest) (who string, verified bool, err error)
 	// Canceller is who asked to cancel a workflow; empty if its history has no such request. Without an execution it

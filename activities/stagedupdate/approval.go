@@ -48,7 +48,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 		a.runs().refuseCall(run, "Recording an approval of stage "+truncateText(in.Stage, maxStage), why)
 		return act.ApprovalResult{Request: request.GetName(), Refused: why}, nil
 	}
-	why := a.Approvals.whyRefused(in.Door, verified)
+	why := a.Approvals.whyRefused(in.Channel, verified)
 	if why == "" {
 		why = stagetask.RefuseApprover(run, approvalTask(run, in), nil) // its sender has no name that the hub's API server knows
 	}
@@ -61,10 +61,10 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	who, comment := truncateText(who, maxApprover), truncateText(in.Comment, maxComment)
 	now := a.Clock.Now()
 	record := &placementv1beta1.ApprovalRecord{
-		By: who, At: metav1.NewTime(now), Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: comment,
+		Username: who, At: metav1.NewTime(now), Channel: placementv1beta1.ApprovalChannel(in.Channel), Verified: verified, Comment: comment,
 	}
 	request.GetApprovalRequestStatus().Approval = record
-	stagetask.SetRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(record), now)
+	stagetask.SetRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Channel), approvedMessage(record), now)
 	err = a.Client.Status().Update(ctx, request)
 	if why, refused := writeRefusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// The sender is told at once rather than after many attempts, and can send it again.
@@ -104,7 +104,7 @@ const (
 const eventApprovalRefused = "ApprovalRefused"
 
 // whyRefused says why an approval does not count; nothing if it does.
-func (p ApprovalPolicy) whyRefused(door string, verified bool) string {
+func (p ApprovalPolicy) whyRefused(channel string, verified bool) string {
 	const instead = "; approve with kubectl, which the hub's API server authorizes, such as kubectl fleet approve, or have an operator change --temporal-approvals of the hub agent"
 	switch {
 	case p == ApprovalsAny || verified && p != ApprovalsOff:
@@ -112,7 +112,7 @@ func (p ApprovalPolicy) whyRefused(door string, verified bool) string {
 	case p == ApprovalsOff:
 		return "this hub takes no approvals through Temporal" + instead
 	}
-	if door == act.DoorUpdate {
+	if channel == act.ChannelUpdate {
 		return "Temporal does not vouch for who sent it" + instead + ". It never does for an update; where it has principals, it does for the signal approve"
 	}
 	return "Temporal does not vouch for who sent it" + instead
@@ -131,9 +131,9 @@ func (a *Activities) openRequest(
 	return request, nil
 }
 
-// approvedReason is the condition's reason: which door.
-func approvedReason(door string) string {
-	if door == act.DoorUpdate {
+// approvedReason is the condition's reason: which channel.
+func approvedReason(channel string) string {
+	if channel == act.ChannelUpdate {
 		return "ApprovedByTemporalUpdate"
 	}
 	return "ApprovedByTemporalSignal"
@@ -141,7 +141,7 @@ func approvedReason(door string) string {
 
 func approvedMessage(record *placementv1beta1.ApprovalRecord) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Approved by %s through a Temporal %s", record.By, record.Door)
+	fmt.Fprintf(&b, "Approved by %s through %s", record.Username, record.Channel.Text())
 	if !record.Verified {
 		b.WriteString(" (identity not verified)")
 	}

@@ -99,8 +99,8 @@ func TestAnApprovalByKubectlIsAcceptedAndStaysAccepted(t *testing.T) {
 	assert.Equal(t, "ApprovalAccepted=True ApprovalRequestApprovalAccepted: The approval request has been approved and cannot be reverted", conditionOf(request.Status.Conditions, "ApprovalAccepted"))
 	record := request.Status.Approval
 	require.NotNil(t, record)
-	assert.Equal(t, "unverified", record.By)
-	assert.Equal(t, placementv1beta1.ApprovalDoorKubectl, record.Door)
+	assert.Equal(t, "unverified", record.Username)
+	assert.Equal(t, placementv1beta1.ApprovalChannelKubectl, record.Channel)
 	assert.Equal(t, "looks good", record.Comment)
 	assert.False(t, record.Verified)
 	assert.WithinDuration(t, begin.Add(time.Minute), record.At.Time, 0, "when it was given, not when it was found")
@@ -157,7 +157,7 @@ func TestAnUnapprovedRequestThatIsDeletedIsMadeAgain(t *testing.T) {
 	h := updated(t)
 	h.gates("canary", 1)
 	require.NoError(t, h.WithWatch.Delete(t.Context(), h.request()))
-	assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal}).Ended,
+	assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelSignal}).Ended,
 		"there is nothing to write an approval to")
 	assert.True(t, h.gates("canary", 1).NeedsApproval())
 	assert.Empty(t, h.request().Status.Conditions)
@@ -180,7 +180,7 @@ func requireReplaced(t *testing.T, uid string) {
 		}}},
 	}
 	h := updated(t, leftover)
-	assert.Equal(t, uid == "earlier", must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal}).Ended)
+	assert.Equal(t, uid == "earlier", must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelSignal}).Ended)
 	assert.Equal(t, waitsForApproval("example-run-2-canary"), h.gates("canary", 1))
 	assert.NotEqual(t, types.UID("old"), h.request().UID)
 	assert.Empty(t, h.request().Status.Conditions)
@@ -199,21 +199,21 @@ func TestARequestOfTheRunForAnotherStageEndsIt(t *testing.T) {
 }
 
 func TestAnApprovalThroughTemporalIsWrittenToTheRequest(t *testing.T) {
-	for door, want := range map[string]string{
-		act.DoorSignal: "Approved=True ApprovedByTemporalSignal: Approved by ada through a Temporal signal (identity not verified): lgtm",
-		act.DoorUpdate: "Approved=True ApprovedByTemporalUpdate: Approved by ada through a Temporal update (identity not verified): lgtm",
+	for channel, want := range map[string]string{
+		act.ChannelSignal: "Approved=True ApprovedByTemporalSignal: Approved by ada through a Temporal signal (identity not verified): lgtm",
+		act.ChannelUpdate: "Approved=True ApprovedByTemporalUpdate: Approved by ada through a Temporal update (identity not verified): lgtm",
 	} {
-		t.Run(door, func(t *testing.T) {
+		t.Run(channel, func(t *testing.T) {
 			h := updated(t)
 			h.gates("canary", 1)
-			in := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: door, Comment: "lgtm"}
+			in := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: channel, Comment: "lgtm"}
 			assert.Equal(t, act.ApprovalResult{Request: "example-run-2-canary", By: "ada"}, must(h, h.acts.RecordApproval, in))
 			assert.Equal(t, act.ApprovalResult{Request: "example-run-2-canary", By: "ada", Already: true}, must(h, h.acts.RecordApproval, in))
 			request := h.request()
 			assert.Equal(t, want, conditionOf(request.Status.Conditions, "Approved"))
-			assert.Equal(t, placementv1beta1.ApprovalDoor(door), request.Status.Approval.Door)
+			assert.Equal(t, placementv1beta1.ApprovalChannel(channel), request.Status.Approval.Channel)
 			assert.True(t, h.gates("canary", 1).Open)
-			assert.Equal(t, placementv1beta1.ApprovalDoor(door), h.request().Status.Approval.Door, "accepting it does not change who approved")
+			assert.Equal(t, placementv1beta1.ApprovalChannel(channel), h.request().Status.Approval.Channel, "accepting it does not change who approved")
 		})
 	}
 }
@@ -284,7 +284,7 @@ func TestAGateBeforeAStage(t *testing.T) {
 	assert.Nil(t, stage.StartTime)
 	assert.Equal(t, "beforeStage", get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-2-before-staging").Labels["kubernetes-fleet.io/taskType"])
 
-	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: in.StageRequest, Before: true, Door: act.DoorUpdate})
+	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: in.StageRequest, Before: true, Channel: act.ChannelUpdate})
 	assert.True(t, must(h, h.acts.CheckGates, in).Open)
 	state := must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0]
 	assert.Empty(t, state.TasksBefore, "a rebuilt run does not ask again")
@@ -362,7 +362,7 @@ func TestExactlyOneRequestOfAStageIsTheLatest(t *testing.T) {
 		return names
 	}
 	assert.Equal(t, names("example-run-before-all"), latest())
-	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: before.StageRequest, Before: true, Door: act.DoorSignal})
+	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: before.StageRequest, Before: true, Channel: act.ChannelSignal})
 	assert.True(t, must(h, h.acts.CheckGates, before).Open)
 	d.stage("all", 0)
 	assert.True(t, d.gates("all", 0).NeedsApproval())
@@ -387,8 +387,8 @@ func TestARunThatIsDeletedWhileItsRequestIsMadeLeavesNone(t *testing.T) {
 func TestTheStatusSaysWhoApproved(t *testing.T) {
 	h := soakAndApproval(t)
 	h.clock.Step(10 * time.Second)
-	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorUpdate})
-	const want = "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved by ada through update at 2026-01-02T03:04:15Z"
+	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate})
+	const want = "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved by ada through a Temporal update at 2026-01-02T03:04:15Z"
 	for _, step := range []time.Duration{0, time.Minute} {
 		h.clock.Step(step)
 		h.gates("canary", 1)
@@ -413,7 +413,7 @@ func TestApprovalsThroughTemporalCountAsThePolicySays(t *testing.T) {
 			h.acts.Approvals, h.acts.Identities = test.policy, sender{h, test.verified}
 			h.gates("canary", 1)
 			h.events = nil
-			result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorUpdate})
+			result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate})
 			if test.refused == "" {
 				assert.Empty(t, result.Refused)
 				assert.True(t, h.gates("canary", 1).Open)
@@ -472,7 +472,7 @@ func (h *hub) approvedBy(user string, verified bool) {
 	h.t.Helper()
 	h.kubectlPatch(metav1.ConditionTrue)
 	editStatus(h, h.request(), func(r *placementv1beta1.ClusterApprovalRequest) {
-		r.Status.Approval = &placementv1beta1.ApprovalRecord{By: user, At: metav1.NewTime(begin), Door: placementv1beta1.ApprovalDoorKubectl, Verified: verified}
+		r.Status.Approval = &placementv1beta1.ApprovalRecord{Username: user, At: metav1.NewTime(begin), Channel: placementv1beta1.ApprovalChannelKubectl, Verified: verified}
 	})
 }
 
@@ -486,12 +486,12 @@ func TestTheCreatorOfARunCannotApproveItIfTheTaskSaysSo(t *testing.T) {
 
 	h.approvedBy("ada", false)
 	assert.True(t, h.gates("canary", 1).NeedsApproval(), "any user may have written that")
-	result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorUpdate})
+	result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate})
 	assert.Contains(t, result.Refused, "the hub's API server does not vouch for who did: approve with kubectl fleet approve")
 
 	h.approvedBy("ada", true)
 	assert.True(t, h.gates("canary", 1).Open)
-	assert.Equal(t, "ada", h.request().Status.Approval.By)
+	assert.Equal(t, "ada", h.request().Status.Approval.Username)
 }
 
 func TestWhereTheCreatorOfARunIsNotKnownNoApprovalIsTaken(t *testing.T) {

@@ -136,7 +136,7 @@ func TestAnApprovalThatWasNotSentIsNotRecorded(t *testing.T) {
 	h.gates("staging", 0)
 	h.gates("canary", 1)
 	h.approver, h.events = "", nil
-	result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal})
+	result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelSignal})
 	assert.Contains(t, result.Refused, "no approval of the stage was sent to workflow ")
 	assert.Contains(t, h.events[0], "Warning example-run-2 CallFromTemporalRefused: Recording an approval of stage canary is refused")
 }

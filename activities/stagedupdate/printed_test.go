@@ -321,7 +321,7 @@ func (d *driver) soaked(stage string, index int) {
 func (d *driver) approved(stage string, index int) {
 	d.t.Helper()
 	d.gates(stage, index)
-	must(d.hub, d.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf(d.run, stage, index), Door: act.DoorSignal})
+	must(d.hub, d.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf(d.run, stage, index), Channel: act.ChannelSignal})
 	require.True(d.t, d.gates(stage, index).Open)
 }
 

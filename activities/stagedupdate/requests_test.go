@@ -24,7 +24,7 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 		h := printedHub(t, strategy.DeepCopy(), runObject("web", "0"), "staging")
 		initialize(h, "web")
 		must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("web", "all", 0), Before: true})
-		must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("web", "all", 0), Before: true, Door: act.DoorSignal})
+		must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("web", "all", 0), Before: true, Channel: act.ChannelSignal})
 		return h
 	}
 	other := runObject("web-before", "0")
@@ -79,7 +79,7 @@ func TestALongCommentIsCutShort(t *testing.T) {
 	h := updated(t)
 	h.acts.Identities = wordy{h}
 	h.gates("canary", 1)
-	in := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorUpdate, Comment: strings.Repeat("ü", 40000)}
+	in := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate, Comment: strings.Repeat("ü", 40000)}
 	result := must(h, h.acts.RecordApproval, in)
 	assert.LessOrEqual(t, len(result.By), 253)
 	assert.True(t, h.gates("canary", 1).Open)

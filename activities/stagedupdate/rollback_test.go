@@ -29,7 +29,7 @@ func rollback(h *hub) *placementv1beta1.ClusterStagedUpdateRun {
 func (d *driver) approvedIfAsked(stage string, index int) {
 	d.t.Helper()
 	if d.gates(stage, index).NeedsApproval() {
-		in := act.ApprovalRequest{StageRequest: stageOf(back, stage, index), Door: act.DoorUpdate}
+		in := act.ApprovalRequest{StageRequest: stageOf(back, stage, index), Channel: act.ChannelUpdate}
 		require.Empty(d.t, must(d.hub, d.acts.RecordApproval, in).Refused)
 	}
 	assert.True(d.t, d.gates(stage, index).Open, "there are no other tasks")

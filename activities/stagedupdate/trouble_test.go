@@ -49,7 +49,7 @@ func TestARunWhoseApprovalRequestMayNotBeCreatedSaysSo(t *testing.T) {
 	assert.Equal(t, isStarted, progressingOf(h))
 
 	h.refused["example-run-2-canary"] = errDenied
-	approval := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorUpdate}
+	approval := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate}
 	assert.True(t, must(h, h.acts.RecordApproval, approval).Ended, "its sender gets an answer")
 	assert.Contains(t, h.events, "Warning example-run-2 WriteRefused: The approval of stage canary by ada cannot be written: "+denial)
 }

@@ -37,7 +37,7 @@ spec: {parentStageRollout: run, targetStage: canary}
 
 // recordBy is what a status says of an approval that a user has given.
 func recordBy(user string) string {
-	return `approval: {by: ` + user + `, at: "2026-01-01T00:00:00Z", door: kubectl, verified: true, comment: looks good}`
+	return `approval: {username: ` + user + `, at: "2026-01-01T00:00:00Z", channel: Kubectl, verified: true, comment: looks good}`
 }
 
 // writeStatus writes the status of an approval request as a user.
@@ -65,7 +65,7 @@ func (s *session) approve(t testing.TB, request *unstructured.Unstructured) {
 
 func approverOf(t testing.TB, request *unstructured.Unstructured) string {
 	t.Helper()
-	by, _, err := unstructured.NestedString(current(t, request).Object, "status", "approval", "by")
+	by, _, err := unstructured.NestedString(current(t, request).Object, "status", "approval", "username")
 	require.NoError(t, err)
 	return by
 }
@@ -100,31 +100,31 @@ func TestWhoApprovedIsToldByTheHub(t *testing.T) {
 	}
 }
 
-// doorOf is the door that the record of an approval names.
-func doorOf(t testing.TB, request *unstructured.Unstructured) string {
+// channelOf is the channel that the record of an approval names.
+func channelOf(t testing.TB, request *unstructured.Unstructured) string {
 	t.Helper()
-	door, _, err := unstructured.NestedString(current(t, request).Object, "status", "approval", "door")
+	channel, _, err := unstructured.NestedString(current(t, request).Object, "status", "approval", "channel")
 	require.NoError(t, err)
-	return door
+	return channel
 }
 
 func TestTheHubNotesThatAnApprovalCameThroughTheDashboard(t *testing.T) {
-	for door, want := range map[string]string{"dashboard": "dashboard", "signal": "kubectl"} {
+	for channel, want := range map[string]string{"Dashboard": "Dashboard", "TemporalSignal": "Kubectl"} {
 		request := admin.create(t, approvalRequest)
-		through(t, door, "jane").approve(t, request)
+		through(t, channel, "jane").approve(t, request)
 		assert.Equal(t, "jane", approverOf(t, request))
-		assert.Equal(t, want, doorOf(t, request))
+		assert.Equal(t, want, channelOf(t, request))
 		remove(t, request)
 	}
 	probed := parse(t, approvalRequest)
 	probed.SetName("probed")
 	defer withoutNotes(t, admin.createObject(t, probed))()
 	request := admin.create(t, approvalRequest)
-	throughDashboard := strings.Replace(recordBy("jane"), "kubectl", "dashboard", 1)
-	requireRefusal(t, as(t, "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+throughDashboard+"}"), `"door":"kubectl"`)
-	requireRefusal(t, through(t, "dashboard", "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("jane")+"}"), `"door":"dashboard"`)
-	require.NoError(t, through(t, "dashboard", "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+throughDashboard+"}"))
-	assert.Equal(t, "dashboard", doorOf(t, request))
+	throughDashboard := strings.Replace(recordBy("jane"), "Kubectl", "Dashboard", 1)
+	requireRefusal(t, as(t, "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+throughDashboard+"}"), `"channel":"Kubectl"`)
+	requireRefusal(t, through(t, "Dashboard", "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("jane")+"}"), `"channel":"Dashboard"`)
+	require.NoError(t, through(t, "Dashboard", "jane").writeStatus(t, request, "{conditions: ["+approved+"], "+throughDashboard+"}"))
+	assert.Equal(t, "Dashboard", channelOf(t, request))
 }
 
 // withoutNotes has the API server not note who approves, as one before Kubernetes 1.36, until it is restored.
@@ -156,13 +156,13 @@ func TestWhereTheHubCannotNoteWhoApprovesTheApproverDoes(t *testing.T) {
 
 			err := jane.writeStatus(t, request, "{conditions: ["+approved+"]}")
 			requireRefusal(t, err, "an approval has to say who gives it, and this API server cannot note that by itself (Kubernetes 1.36 can): approve with kubectl fleet approve, or send")
-			requireRefusal(t, err, fmt.Sprintf(`status.approval {"by":%q,`, "jane"))
-			requireRefusal(t, jane.writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("ada")+"}"), `{"by":"jane",`)
+			requireRefusal(t, err, fmt.Sprintf(`status.approval {"username":%q,`, "jane"))
+			requireRefusal(t, jane.writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("ada")+"}"), `{"username":"jane",`)
 			requireRefusal(t, jane.writeStatus(t, request, "{conditions: [], "+recordBy("jane")+"}"), "is written together with the condition Approved")
 			require.NoError(t, jane.writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("jane")+"}"))
 
 			require.NoError(t, jane.writeStatus(t, request, "{conditions: ["+takenBack+"], "+recordBy("jane")+"}"))
-			requireRefusal(t, ada.writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("jane")+"}"), `{"by":"ada",`)
+			requireRefusal(t, ada.writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("jane")+"}"), `{"username":"ada",`)
 			later := strings.Replace(approved, "2026-01-01", "2026-01-03", 1)
 			requireRefusal(t, jane.writeStatus(t, request, "{conditions: ["+later+"], "+recordBy("jane")+"}"), `"at":"<lastTransitionTime of the condition>"`)
 			require.NoError(t, ada.writeStatus(t, request, "{conditions: ["+approved+"], "+recordBy("ada")+"}"))

@@ -293,9 +293,9 @@ spec: {parentStageRollout: run, targetStage: canary}
 		"an approval says when": {
 			edit:    "conditions: [{type: Approved, status: 'True', reason: lgtm, message: lgtm}]",
 			message: "status.conditions[0].lastTransitionTime: Required value"},
-		"a record of an approval names its door": {
-			edit:    "approval: {at: '2025-01-01T00:00:00Z', verified: true, door: window}",
-			message: `status.approval.door: Unsupported value: "window": supported values: "kubectl", "signal", "update"`},
+		"a record of an approval names its channel": {
+			edit:    "approval: {at: '2025-01-01T00:00:00Z', verified: true, channel: window}",
+			message: `status.approval.channel: Unsupported value: "window": supported values: "Kubectl", "TemporalSignal", "TemporalUpdate"`},
 	},
 }
 

@@ -93,11 +93,11 @@ func (s *session) awaitRole(t testing.TB, name string) {
 }
 
 // through returns a session of a user whom the dashboard acts for, if it acts as the chart's account does.
-func through(t testing.TB, door, user string) *session {
+func through(t testing.TB, channel, user string) *session {
 	t.Helper()
 	config := rest.CopyConfig(admin.config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: user, Groups: []string{everybody, "system:authenticated"}, Extra: map[string][]string{placementv1beta1.ApprovalDoorExtra: {door}},
+		UserName: user, Groups: []string{everybody, "system:authenticated"}, Extra: map[string][]string{placementv1beta1.ApprovalChannelExtra: {channel}},
 	}
 	s, err := newSession(config)
 	require.NoError(t, err)

@@ -57,7 +57,7 @@ func TestTheDashboardActsOnlyAsTheGroupsThatAreNamedAndOnlyInItsWays(t *testing.
 	constrained["impersonation"] = "constrained"
 	rules := mayDo(t, must(t, dashboardChart, constrained), "agent-users")
 	assert.Equal(t, []string{"platform", "team-web"}, rules["impersonate:user-info groups"])
-	assert.Equal(t, []string{"dashboard"}, rules["impersonate:user-info userextras/fleetflow.io/door"])
+	assert.Equal(t, []string{"Dashboard"}, rules["impersonate:user-info userextras/fleetflow.io/channel"])
 	for rule := range rules {
 		assert.NotContains(t, rule, "impersonate ", "not in any way but those that are named")
 	}
@@ -75,7 +75,7 @@ func TestTheDashboardActsOnlyAsTheGroupsThatAreNamedAndOnlyInItsWays(t *testing.
 	legacy["impersonation"] = "legacy"
 	rules = mayDo(t, must(t, dashboardChart, legacy), "agent-users")
 	assert.Equal(t, []string{"platform", "team-web"}, rules["impersonate groups"])
-	assert.Equal(t, []string{"dashboard"}, rules["impersonate userextras/fleetflow.io/door"])
+	assert.Equal(t, []string{"Dashboard"}, rules["impersonate userextras/fleetflow.io/channel"])
 	assert.Len(t, rules, 3)
 
 	none := signedIn()

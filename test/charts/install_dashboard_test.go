@@ -141,7 +141,7 @@ func (c *cluster) requireApproved(t *testing.T, run, by string) {
 	record, _, err := unstructured.NestedMap(request.Object, "status", "approval")
 	require.NoError(t, err)
 	delete(record, "at")
-	require.Equal(t, map[string]any{"by": by, "door": "dashboard", "verified": true, "comment": "looks good"}, record)
+	require.Equal(t, map[string]any{"username": by, "channel": "Dashboard", "verified": true, "comment": "looks good"}, record)
 }
 
 // requireHeldToItsWays has the account of the dashboard try what it must never do, as itself and as others.
@@ -150,14 +150,14 @@ func (c *cluster) requireHeldToItsWays(t *testing.T, dashboard *agent) {
 	namespace, account, _ := strings.Cut(dashboard.account, "/")
 	token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	door := map[string][]string{"fleetflow.io/door": {"dashboard"}}
+	channel := map[string][]string{"fleetflow.io/channel": {"Dashboard"}}
 	for name, who := range map[string]rest.ImpersonationConfig{
 		"itself":                       {},
-		"an administrator by a group":  {UserName: "joe@example.com", Groups: []string{"system:masters"}, Extra: door},
-		"an administrator by the name": {UserName: "root@example.com", Extra: door},
-		"an agent":                     {UserName: "system:serviceaccount:fleet-system:hub-agent", Extra: door},
-		"a group that is not named":    {UserName: "root@example.com", Groups: []string{"team-db"}, Extra: door},
-		"a user at another door":       {UserName: "root@example.com", Extra: map[string][]string{"fleetflow.io/door": {"kubectl"}}},
+		"an administrator by a group":  {UserName: "joe@example.com", Groups: []string{"system:masters"}, Extra: channel},
+		"an administrator by the name": {UserName: "root@example.com", Extra: channel},
+		"an agent":                     {UserName: "system:serviceaccount:fleet-system:hub-agent", Extra: channel},
+		"a group that is not named":    {UserName: "root@example.com", Groups: []string{"team-db"}, Extra: channel},
+		"a user at another channel":    {UserName: "root@example.com", Extra: map[string][]string{"fleetflow.io/channel": {"Kubectl"}}},
 	} {
 		config := rest.AnonymousClientConfig(c.config)
 		config.BearerToken, config.Impersonate = token.Status.Token, who

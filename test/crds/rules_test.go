@@ -266,7 +266,7 @@ spec: {parentStageRollout: a, targetStage: b}
 status:
   conditions:
   - {type: Approved, status: "True", reason: lgtm, message: lgtm, lastTransitionTime: "2025-01-01T00:00:00Z", observedGeneration: 1}
-  approval: {by: jane, at: "2025-01-01T00:00:00Z", door: kubectl, verified: true}
+  approval: {username: jane, at: "2025-01-01T00:00:00Z", channel: Kubectl, verified: true}
 `, "")
 	assert.Empty(t, texts(errs))
 }

@@ -144,8 +144,8 @@ func takingAnApprovalBackHasNoEffect(s *spec) {
 	s.strategy(staging(approval, soak(soakTime)), canary())
 	run := s.startRun("run", "0")
 	s.awaitRequest(run, "staging")
-	kubectlDoor.approve(s, run, "staging")
-	s.requireApproved(run, "staging", kubectlDoor)
+	kubectlChannel.approve(s, run, "staging")
+	s.requireApproved(run, "staging", kubectlChannel)
 
 	request := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-staging"}}
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKeyFromObject(request), request))

@@ -78,10 +78,10 @@ type story struct {
 }
 
 var crashStories = []story{
-	{"right after its creation", func(d disturbance) func(*spec) { return survives(d, rightAfterCreation, kubectlDoor) }},
-	{"during the first stage", func(d disturbance) func(*spec) { return survives(d, duringFirstStage, signalDoor) }},
-	{"during the soak", func(d disturbance) func(*spec) { return survives(d, duringSoak, updateDoor) }},
-	{"while it waits for an approval", func(d disturbance) func(*spec) { return survives(d, waitingForApproval, kubectlDoor) }},
+	{"right after its creation", func(d disturbance) func(*spec) { return survives(d, rightAfterCreation, kubectlChannel) }},
+	{"during the first stage", func(d disturbance) func(*spec) { return survives(d, duringFirstStage, signalChannel) }},
+	{"during the soak", func(d disturbance) func(*spec) { return survives(d, duringSoak, updateChannel) }},
+	{"while it waits for an approval", func(d disturbance) func(*spec) { return survives(d, waitingForApproval, kubectlChannel) }},
 	{"in its deletion stage", survivesInDeletionStage},
 	{"while it rolls back", survivesInRollback},
 }

@@ -84,7 +84,7 @@ func dashboardsFindTheirMetrics(s *spec) {
 		require.Eventually(s, func() bool { return s.served("hub-agent/metrics")[metric] }, patience, visibilityEvery, metric)
 		delete(wanted, metric)
 	}
-	kubectlDoor.approve(s, run, everywhere(approval).Name)
+	kubectlChannel.approve(s, run, everywhere(approval).Name)
 	s.awaitSucceeded(run)
 	s.evict("eviction", "member-2")
 	require.Eventually(s, func() bool { return len(look()) == 0 }, patience, visibilityEvery, "metrics that nobody serves: %v", look())

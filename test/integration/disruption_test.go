@@ -73,7 +73,7 @@ func wipeTemporal(s *spec) {
 }
 
 // survives is a run with a soak and an approval that is disturbed at one point: it ends as if nothing had happened.
-func survives(disturb disturbance, at point, d door) func(*spec) {
+func survives(disturb disturbance, at point, d channel) func(*spec) {
 	return func(s *spec) {
 		s.externalPlacement()
 		s.strategy(staging(soak(longSoak)), canary(approval))

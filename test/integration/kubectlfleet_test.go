@@ -65,7 +65,7 @@ func commandLineShowsARollout(s *spec) {
 	out, _ = s.kubectlFleet("status", run.Name)
 	require.Contains(s, out, "approval after  Waiting")
 	require.Contains(s, out, "kubectl fleet approve "+run.Name+" --stage canary")
-	kubectlDoor.approve(s, run, "canary")
+	kubectlChannel.approve(s, run, "canary")
 	select {
 	case text := <-watched:
 		require.Contains(s, text, "  run/"+run.Name+" › canary › member-1  Succeeded\n")
@@ -89,12 +89,12 @@ func (s *spec) requireCommandLineHistory(run *placementv1beta1.ClusterStagedUpda
 	out, code = s.kubectlFleet("diff", s.name)
 	require.Zero(s, code, out)
 	out, _ = s.kubectlFleet("history", s.name, "--only", "approval", "-o", "json")
-	var entries []struct{ Name, By, Door string }
+	var entries []struct{ Name, By, Channel string }
 	require.NoError(s, json.Unmarshal([]byte(out), &entries), out)
 	require.Len(s, entries, 1)
 	require.Equal(s, run.Name+"-canary", entries[0].Name)
 	require.Equal(s, administrator, entries[0].By)
-	require.Equal(s, "kubectl", entries[0].Door)
+	require.Equal(s, "Kubectl", entries[0].Channel)
 }
 
 // commandLineSaysWhy asks why clusters are picked or not, and compares with what the hub has done.

@@ -58,7 +58,7 @@ func commandLineSteersARun(s *spec) {
 	s.requireQuiet()
 	s.requireNothingOn("member-1", "member-3")
 	s.steer("resume", name)
-	s.requireApproved(run, "staging", kubectlDoor)
+	s.requireApproved(run, "staging", kubectlChannel)
 	s.awaitSucceeded(run)
 	s.awaitValue(value1, allMembers...)
 	out, code := s.kubectlFleet("stop", name)

@@ -159,7 +159,7 @@ func runUnderWayIsRolledBack(s *spec) {
 	s.strategy(staging(approval), canary())
 	first := s.startRun("first", "0")
 	s.awaitRequest(first, "staging")
-	kubectlDoor.approve(s, first, "staging")
+	kubectlChannel.approve(s, first, "staging")
 	s.awaitSucceeded(first)
 	s.changeTo(value2)
 	for _, stops := range []bool{false, true} {
@@ -174,7 +174,7 @@ func runUnderWayIsRolledBack(s *spec) {
 		back.Spec.RollbackOf = run.Name
 		s.create(back)
 		s.awaitRequest(back, "staging")
-		kubectlDoor.approve(s, back, "staging")
+		kubectlChannel.approve(s, back, "staging")
 		s.awaitSucceeded(back)
 		s.requireIndexes("0", "0", "0")
 		require.Contains(s, saidAtTheEnd(s, s.awaitEnd(run)), "clusterStagedUpdateRun `"+back.Name+"` rolls it back")
@@ -193,7 +193,7 @@ func frozenRunGoesOnWithTheClustersThereWere(s *spec) {
 	run := s.startRun("run", "0")
 	s.awaitRequest(run, "staging")
 	s.shrinkTo("member-2", "member-3")
-	kubectlDoor.approve(s, run, "staging")
+	kubectlChannel.approve(s, run, "staging")
 	ended := s.awaitSucceeded(run)
 	require.Equal(s, "All stages are completed successfully, 1 skipped (member-1)", saidAtTheEnd(s, ended))
 	s.awaitValue(value1, "member-2")

@@ -174,7 +174,7 @@ func runFreezesTheOverridesItStartsWith(s *spec) {
 		o.Spec.Policy.OverrideRules[0].JSONPatchOverrides[0].Value.Raw = []byte(`"second"`)
 	})
 	awaitOverrideSnapshots[placementv1beta1.ResourceOverrideSnapshot](s, s.name+"-0", s.name+"-1*")
-	kubectlDoor.approve(s, run, "staging")
+	kubectlChannel.approve(s, run, "staging")
 	done := s.awaitSucceeded(run)
 	for _, cluster := range done.Status.StagesStatus[1].Clusters {
 		require.Equal(s, []placementv1beta1.NamespacedName{{Namespace: s.name, Name: s.name + "-0"}}, cluster.ResourceOverrideSnapshots)
@@ -196,7 +196,7 @@ func deletedOverrideStaysForARunThatHasFrozenIt(s *spec) {
 	s.awaitRequest(run, "staging")
 	s.delete(s.hub, override)
 	awaitOverrideSnapshots[placementv1beta1.ResourceOverrideSnapshot](s, s.name+"-0")
-	kubectlDoor.approve(s, run, "staging")
+	kubectlChannel.approve(s, run, "staging")
 	s.awaitSucceeded(run)
 	s.awaitValue("first", "member-1", "member-3")
 	awaitGone(s, s.hub, override)
@@ -209,6 +209,6 @@ func deletedOverrideStaysForARunThatHasFrozenIt(s *spec) {
 func (s *spec) approveAndSucceed(run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	s.Helper()
 	s.awaitRequest(run, stage)
-	kubectlDoor.approve(s, run, stage)
+	kubectlChannel.approve(s, run, stage)
 	s.awaitSucceeded(run)
 }

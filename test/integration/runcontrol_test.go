@@ -42,7 +42,7 @@ func stoppedRunGoesOnWhenResumed(s *spec) {
 	s.awaitRequest(run, "staging")
 	s.setState(run, placementv1beta1.StateStop)
 	s.awaitStopped(run)
-	kubectlDoor.approve(s, run, "staging")
+	kubectlChannel.approve(s, run, "staging")
 	s.requireQuiet()
 	s.requireNothingOn("member-1", "member-3")
 
@@ -77,7 +77,7 @@ func signalWhenOpen(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage
 		}
 		return nil
 	})
-	signalDoor.approve(s, run, stage)
+	signalChannel.approve(s, run, stage)
 }
 
 func gateBeforeAStageHoldsIt(s *spec) {
@@ -93,17 +93,17 @@ func gateBeforeAStageHoldsIt(s *spec) {
 	s.awaitValue(value1, "member-2")
 	s.requireNothingOn("member-1", "member-3")
 
-	kubectlDoor.approve(s, run, "before-canary")
+	kubectlChannel.approve(s, run, "before-canary")
 	s.awaitRequest(run, "canary")
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKeyFromObject(request), request))
 	require.Equal(s, "false", request.Labels["kubernetes-fleet.io/isLatestUpdateRunApproval"], "only one request of a stage is the latest")
-	kubectlDoor.approve(s, run, "canary")
+	kubectlChannel.approve(s, run, "canary")
 	ended := s.awaitSucceeded(run)
 	stage := &ended.Status.StagesStatus[1]
 	s.requireConditions(stage.BeforeStageTaskStatus[0].Conditions, ended.Generation,
 		said{"ApprovalRequestCreated", "True", "StageTaskApprovalRequestCreated", ""},
 		said{"ApprovalRequestApproved", "True", "StageTaskApprovalRequestApproved", ""})
-	s.requireApproved(run, "before-canary", kubectlDoor)
+	s.requireApproved(run, "before-canary", kubectlChannel)
 }
 
 func changedPolicyEndsTheRun(s *spec) {
@@ -133,7 +133,7 @@ func changedStrategyDoesNotConcernARun(s *spec) {
 	update(s, s.hub, strategy, func(st *placementv1beta1.ClusterStagedUpdateStrategy) {
 		st.Spec.Stages = []placementv1beta1.StageConfig{everywhere()}
 	})
-	kubectlDoor.approve(s, run, "staging")
+	kubectlChannel.approve(s, run, "staging")
 	ended := s.awaitSucceeded(run)
 	require.Len(s, ended.Status.StagesStatus, 2)
 	require.Equal(s, []string{"member-3", "member-1"}, clusterNames(&ended.Status.StagesStatus[1]))

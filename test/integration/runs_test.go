@@ -146,7 +146,7 @@ func leftoverApprovalDoesNotCount(s *spec) {
 	require.NotEqual(s, leftover.UID, request.UID)
 	require.Empty(s, request.Status.Conditions)
 	s.requireNothingOn("member-1", "member-3")
-	kubectlDoor.approve(s, run, "staging")
+	kubectlChannel.approve(s, run, "staging")
 	s.awaitSucceeded(run)
 }
 

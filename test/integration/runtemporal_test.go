@@ -33,7 +33,7 @@ func temporalShowsWhereARunStands(s *spec) {
 	require.Contains(s, s.details(id), "| staging | 1 | 1 | Waiting |")
 
 	s.awaitListed(fmt.Sprintf("FleetRun = '%s' AND WorkflowType = 'Stage'", run.Name), stageWorkflow(run, "staging"))
-	updateDoor.approve(s, run, "staging")
+	updateChannel.approve(s, run, "staging")
 	s.awaitSucceeded(run)
 	s.awaitClosed(id)
 	s.awaitListed(fmt.Sprintf("FleetRun = '%s' AND FleetPhase = 'Succeeded'", run.Name), id)
@@ -102,11 +102,11 @@ func resetInTheMiddleRepeatsNothing(s *spec) {
 	bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
 	run := s.startRun("run", "0")
 	s.awaitRequest(run, "staging")
-	kubectlDoor.approve(s, run, "staging")
+	kubectlChannel.approve(s, run, "staging")
 	s.awaitRequest(run, "canary")
 	s.reset(run)
 	s.awaitWaiting(run, "canary", "canary")
-	updateDoor.approve(s, run, "canary")
+	updateChannel.approve(s, run, "canary")
 	s.requireGatesKept(s.awaitSucceeded(run))
 	s.awaitClosed(workflowOf(run))
 	s.requireWrittenOnce(bindings)
@@ -152,7 +152,7 @@ func terminatedRunIsStartedAgain(s *spec) {
 		return now.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 	}, patience, visibilityEvery, "another execution")
 	s.awaitWaiting(run, "staging", "staging")
-	updateDoor.approve(s, run, "staging")
+	updateChannel.approve(s, run, "staging")
 	s.awaitSucceeded(run)
 	s.requireWrittenOnce(bindings)
 }

@@ -18,9 +18,9 @@ import (
 // soakTime is long enough to be seen and to disturb, short enough to wait for.
 const soakTime = 3 * time.Second
 
-// door is a way in which a stage is approved.
-type door struct {
-	name placementv1beta1.ApprovalDoor
+// channel is a way in which a stage is approved.
+type channel struct {
+	name placementv1beta1.ApprovalChannel
 	// by is who is recorded, verified whether somebody vouches for that.
 	by       string
 	verified bool
@@ -33,7 +33,7 @@ const approver = "alice"
 // administrator is whom the kubeconfig of the fleet belongs to, as the hub's API server knows.
 const administrator = "fleet-admin"
 
-var kubectlDoor = door{placementv1beta1.ApprovalDoorKubectl, administrator, true, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+var kubectlChannel = channel{placementv1beta1.ApprovalChannelKubectl, administrator, true, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Approved","status":"True","reason":"lgtm","message":"lgtm","lastTransitionTime":"%s","observedGeneration":1}]}}`,
 		time.Now().UTC().Format(time.RFC3339))
 	out := ""
@@ -50,13 +50,13 @@ var kubectlDoor = door{placementv1beta1.ApprovalDoorKubectl, administrator, true
 	require.Contains(s, out, "clusterapprovalrequest.placement.kubernetes-fleet.io/"+run.Name+"-"+stage+" patched")
 }}
 
-var signalDoor = door{placementv1beta1.ApprovalDoorSignal, approver, false, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+var signalChannel = channel{placementv1beta1.ApprovalChannelTemporalSignal, approver, false, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	out, err := s.command(s.Context(), "temporal", "workflow", "signal", "--workflow-id", workflowOf(run), "--name", "approve",
 		"--input", approvalInput(stage), "--identity", approver)
 	require.NoError(s, err, out)
 }}
 
-var updateDoor = door{placementv1beta1.ApprovalDoorUpdate, approver, false, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+var updateChannel = channel{placementv1beta1.ApprovalChannelTemporalUpdate, approver, false, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	out, err := s.command(s.Context(), "temporal", "workflow", "update", "execute", "--workflow-id", workflowOf(run), "--name", "approve",
 		"--input", approvalInput(stage), "--identity", approver)
 	require.NoError(s, err, out)
@@ -68,8 +68,8 @@ func approvalInput(stage string) string {
 }
 
 // bothGatesOpenThrough is the how-to's run with a soak and an approval after its first stage and an approval after its
-// second, all given through one door.
-func bothGatesOpenThrough(d door) func(*spec) {
+// second, all given through one channel.
+func bothGatesOpenThrough(d channel) func(*spec) {
 	return func(s *spec) {
 		s.externalPlacement()
 		s.changeTo(value2)
@@ -144,8 +144,8 @@ func taskOf(stage *placementv1beta1.StageUpdatingStatus, kind placementv1beta1.S
 	return placementv1beta1.StageTaskStatus{}
 }
 
-// requireApproved asserts that an approval is accepted, with who gave it through which door.
-func (s *spec) requireApproved(run *placementv1beta1.ClusterStagedUpdateRun, stage string, d door) {
+// requireApproved asserts that an approval is accepted, with who gave it through which channel.
+func (s *spec) requireApproved(run *placementv1beta1.ClusterStagedUpdateRun, stage string, d channel) {
 	s.Helper()
 	request := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-" + stage}}
 	request = await(s, s.hub, request, "to be accepted", func(r *placementv1beta1.ClusterApprovalRequest) error {
@@ -154,8 +154,8 @@ func (s *spec) requireApproved(run *placementv1beta1.ClusterStagedUpdateRun, sta
 	require.NoError(s, isTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved, request.Generation))
 	record := request.Status.Approval
 	require.NotNil(s, record)
-	require.Equal(s, d.name, record.Door)
-	require.Equal(s, d.by, record.By)
+	require.Equal(s, d.name, record.Channel)
+	require.Equal(s, d.by, record.Username)
 	require.Equal(s, d.verified, record.Verified)
 	require.Equal(s, "lgtm", record.Comment)
 	require.False(s, record.At.IsZero())

@@ -36,7 +36,7 @@ func approvalIsClicked(s *spec) {
 	out, err := browser.CombinedOutput()
 	require.NoError(s, err, "%s", out)
 	require.Contains(s, string(out), "--- PASS: TestAnApprovalOnARealFleet", "%s", out)
-	s.requireApproved(run, "staging", kubectlDoor)
+	s.requireApproved(run, "staging", kubectlChannel)
 	s.awaitSucceeded(run)
 	s.awaitValue(value1, allMembers...)
 }

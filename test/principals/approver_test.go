@@ -40,12 +40,12 @@ func sendsApprovals(s *server, principals bool) {
 		request.Stage = user
 		require.NoError(s, sender.SignalWorkflow(s.Context(), execution.GetID(), "", wf.ApproveSignal, wf.Approval{Stage: user}))
 		require.NoError(s, update(s.Context(), sender, user))
-		request.Door = act.DoorSignal
+		request.Channel = act.ChannelSignal
 		who, verified, err := identities.Approver(s.Context(), request)
 		require.NoError(s, err)
 		assert.Equal(s, principals, verified, "the signal of %s", user)
 		assert.Equal(s, map[bool]string{true: user, false: "ada"}[principals], who, "the signal of %s", user)
-		request.Door, request.Update = act.DoorUpdate, user
+		request.Channel, request.Update = act.ChannelUpdate, user
 		who, verified, err = identities.Approver(s.Context(), request)
 		require.NoError(s, err)
 		assert.False(s, verified, "the update of %s", user)
@@ -59,8 +59,8 @@ func sendsApprovals(s *server, principals bool) {
 			var denied *serviceerror.PermissionDenied
 			require.ErrorAs(s, err, &denied, "%s has no right to approve", name)
 		}
-		for _, door := range []string{act.DoorSignal, act.DoorUpdate} {
-			request.Stage, request.Door, request.Update = name, door, name
+		for _, channel := range []string{act.ChannelSignal, act.ChannelUpdate} {
+			request.Stage, request.Channel, request.Update = name, channel, name
 			who, verified, err := identities.Approver(s.Context(), request)
 			require.NoError(s, err)
 			assert.Empty(s, who, "what %s was refused is nobody's approval", name)
@@ -69,7 +69,7 @@ func sendsApprovals(s *server, principals bool) {
 	}
 }
 
-// awaitEnd is open for both doors.
+// awaitEnd is open for both channels.
 func awaitEnd(ctx workflow.Context) error {
 	if err := workflow.SetUpdateHandler(ctx, wf.ApproveUpdate, func(workflow.Context, wf.Approval) error { return nil }); err != nil {
 		return err

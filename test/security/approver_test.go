@@ -25,7 +25,7 @@ var gatedRequest = fmt.Sprintf(ofFleet, "ClusterApprovalRequest", gated+"-stagin
 func TestApproverAndRunner(t *testing.T) {
 	attempt(t, attacks{
 		"an approver writes down that another has approved": refused(approver,
-			patches(gatedRequest, `{status: {approval: {by: alice, at: "2026-01-01T00:00:00Z", door: kubectl, verified: true}}}`, "status"),
+			patches(gatedRequest, `{status: {approval: {username: alice, at: "2026-01-01T00:00:00Z", channel: Kubectl, verified: true}}}`, "status"),
 			"status.approval says who approved and is written together with the condition Approved"),
 		"an approver approves in the name of another":                  approvalNamesItsSender,
 		"an approver has a request mean another stage":                 forbidden(approver, patches(gatedRequest, `{spec: {targetStage: canary}}`)),
@@ -116,12 +116,12 @@ func approvalNamesItsSender(s *spec) {
 	s.awaitRequest("forged", madeByARun)
 	_, err := patches(fmt.Sprintf(ofFleet, "ClusterApprovalRequest", "forged-staging"), `{status: {
 		conditions: [{type: Approved, status: "True", reason: lgtm, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}],
-		approval: {by: alice, at: "2026-01-01T00:00:00Z", door: kubectl, verified: true}}}`, "status")(s.Context(), approver.session(s))
+		approval: {username: alice, at: "2026-01-01T00:00:00Z", channel: Kubectl, verified: true}}}`, "status")(s.Context(), approver.session(s))
 	require.NoError(s, err)
 	accepted := s.awaitRequest("forged", func(r *placementv1beta1.ClusterApprovalRequest) bool {
 		return meta.IsStatusConditionTrue(r.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
 	})
-	assert.Equal(s, "system:serviceaccount:attackers:approver", accepted.Status.Approval.By)
+	assert.Equal(s, "system:serviceaccount:attackers:approver", accepted.Status.Approval.Username)
 }
 
 // strategyOfARunStays changes the strategy while the run waits: the run has its own copy.

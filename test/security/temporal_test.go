@@ -54,7 +54,7 @@ func TestClientOfTemporal(t *testing.T) {
 		"a workflow of an attacker claims that a cluster is done": schedules(act.AdvanceStage, wf.AdvanceTaskQueue,
 			act.StageAdvance{StageRequest: canary, Done: []string{"member-1"}}, "activity AdvanceStage is refused"),
 		"a workflow of an attacker records an approval of an earlier execution": schedules(act.RecordApproval, wf.TaskQueue,
-			act.ApprovalRequest{StageRequest: act.StageRequest{Run: gatedRun, Stage: "staging"}, Workflow: gatedRun.ID(), Execution: "00000000-0000-0000-0000-000000000000", Door: act.DoorSignal},
+			act.ApprovalRequest{StageRequest: act.StageRequest{Run: gatedRun, Stage: "staging"}, Workflow: gatedRun.ID(), Execution: "00000000-0000-0000-0000-000000000000", Channel: act.ChannelSignal},
 			"activity RecordApproval is refused: it is for workflow updaterun/gated of type UpdateRun"),
 		"a workflow of an attacker stops a run": schedules(act.StopRun, wf.TaskQueue,
 			act.StopRequest{Run: gatedRun, Workflow: gatedRun.ID()}, "activity StopRun is refused"),
@@ -269,7 +269,7 @@ func impostorIsRefused(s *spec) {
 	execution := s.start(temporalclient.StartWorkflowOptions{ID: gatedRun.ID(), TaskQueue: heist}, wf.UpdateRunWorkflow, plan{Calls: []call{
 		{act.AdvanceDeletion, wf.AdvanceTaskQueue, gatedRun},
 		{act.CheckGates, wf.TaskQueue, act.GateRequest{StageRequest: act.StageRequest{Run: gatedRun, Stage: "staging"}}},
-		{act.RecordApproval, wf.TaskQueue, act.ApprovalRequest{StageRequest: act.StageRequest{Run: gatedRun, Stage: "staging"}, Door: act.DoorSignal}},
+		{act.RecordApproval, wf.TaskQueue, act.ApprovalRequest{StageRequest: act.StageRequest{Run: gatedRun, Stage: "staging"}, Channel: act.ChannelSignal}},
 	}})
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()

@@ -33,7 +33,7 @@ func assertApproved(t *testing.T, h *hub, by, comment string) {
 	request := approval(t, h)
 	assert.True(t, meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved))
 	if assert.NotNil(t, request.Status.Approval) {
-		assert.Equal(t, by, request.Status.Approval.By)
+		assert.Equal(t, by, request.Status.Approval.Username)
 		assert.Equal(t, comment, request.Status.Approval.Comment)
 	}
 }

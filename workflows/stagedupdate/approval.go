@@ -18,7 +18,7 @@ import (
 // written to the approval request, or refused.
 type approval struct {
 	wf.Approval
-	door      string
+	channel   string
 	update    string
 	malformed bool
 
@@ -73,7 +73,7 @@ func (b *approvalInbox) validateUpdate(_ workflow.Context, a wf.Approval) error 
 // handleUpdate queues an approval for the main coroutine and waits until it is
 // written to the approval request.
 func (b *approvalInbox) handleUpdate(ctx workflow.Context, a wf.Approval) (string, error) {
-	item := &approval{Approval: a, door: act.DoorUpdate, update: workflow.GetCurrentUpdateInfo(ctx).ID}
+	item := &approval{Approval: a, channel: act.ChannelUpdate, update: workflow.GetCurrentUpdateInfo(ctx).ID}
 	b.queued = append(b.queued, item)
 	b.arrived.SendAsync(true)
 	if err := workflow.Await(ctx, func() bool { return item.done }); err != nil {
@@ -101,7 +101,7 @@ func (b *approvalInbox) drainSignals() {
 	var raw converter.RawValue
 	for b.signals.ReceiveAsync(&raw) {
 		b.received++
-		item := &approval{door: act.DoorSignal}
+		item := &approval{channel: act.ChannelSignal}
 		if err := converter.GetDefaultDataConverter().FromPayload(raw.Payload(), &item.Approval); err != nil {
 			item.malformed = true
 		}
@@ -161,7 +161,7 @@ func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
 	info, gate := workflow.GetInfo(ctx).WorkflowExecution, b.run.gate
 	request := act.ApprovalRequest{
 		StageRequest: act.StageRequest{Run: b.run.ref, Stage: item.Stage, Index: gate.stage},
-		Before:       gate.before, Door: item.door, Comment: item.Comment,
+		Before:       gate.before, Channel: item.channel, Comment: item.Comment,
 		Workflow: info.ID, Execution: info.RunID, Update: item.update,
 	}
 	result, err := call.Short[act.ApprovalResult](ctx, act.RecordApproval, "write down the approval of "+item.Stage, request)
@@ -174,7 +174,7 @@ func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
 			"look at the run and send the approval again", item.Stage, b.run.ref.Key()), act.SignalReport{Reason: act.SignalNotWaiting})
 	}
 	if result.Refused != "" { // the activity has said so in an event
-		if item.door == act.DoorUpdate {
+		if item.channel == act.ChannelUpdate {
 			item.err = temporal.NewApplicationError(result.Refused, act.ErrorUser)
 		}
 		return nil
@@ -187,7 +187,7 @@ func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
 // refuse tells the sender of an approval why it did nothing: in the answer to an update, and by an
 // event for a signal, which has no answer.
 func (b *approvalInbox) refuse(ctx workflow.Context, item *approval, sentence string, report act.SignalReport) error {
-	if item.door == act.DoorUpdate {
+	if item.channel == act.ChannelUpdate {
 		item.err = temporal.NewApplicationError(sentence, act.ErrorUser)
 		return nil
 	}

@@ -33,23 +33,23 @@ func TestAnApproveUpdateIsAnsweredAtOnce(t *testing.T) {
 	require.Len(t, h.approvals, 1)
 	assert.Equal(t, act.ApprovalRequest{
 		StageRequest: act.StageRequest{Run: runRef, Stage: "canary", Index: 0},
-		Door:         act.DoorUpdate, Comment: "lgtm", Update: "u1",
+		Channel:      act.ChannelUpdate, Comment: "lgtm", Update: "u1",
 		Workflow: "default-test-workflow-id", Execution: "default-test-run-id",
 	}, h.approvals[0])
 }
 
 func TestAnApprovalOpensTheGateThroughEachDoor(t *testing.T) {
 	for sentence, test := range map[string]struct {
-		send  func(h *hub)
-		doors []string
+		send     func(h *hub)
+		channels []string
 	}{
 		"by signal": {
-			send:  func(h *hub) { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "canary", Comment: "lgtm"}) },
-			doors: []string{act.DoorSignal},
+			send:     func(h *hub) { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "canary", Comment: "lgtm"}) },
+			channels: []string{act.ChannelSignal},
 		},
 		"by update": {
-			send:  func(h *hub) { h.approveUpdate("u1", wf.Approval{Stage: "canary"}) },
-			doors: []string{act.DoorUpdate},
+			send:     func(h *hub) { h.approveUpdate("u1", wf.Approval{Stage: "canary"}) },
+			channels: []string{act.ChannelUpdate},
 		},
 		"by kubectl, which pokes": {
 			send: func(h *hub) {
@@ -62,7 +62,7 @@ func TestAnApprovalOpensTheGateThroughEachDoor(t *testing.T) {
 				h.env.SignalWorkflowSkippingWorkflowTask(wf.ApproveSignal, wf.Approval{Stage: "canary"})
 				h.approveUpdate("u1", wf.Approval{Stage: "canary"})
 			},
-			doors: []string{act.DoorUpdate},
+			channels: []string{act.ChannelUpdate},
 		},
 	} {
 		for when, after := range map[string]time.Duration{"before the wait is over": 10 * time.Second, "after it": 2 * time.Minute} {
@@ -72,11 +72,11 @@ func TestAnApprovalOpensTheGateThroughEachDoor(t *testing.T) {
 				h.run()
 				require.NoError(t, h.env.GetWorkflowError())
 				assert.True(t, h.succeeded)
-				var doors []string
+				var channels []string
 				for _, a := range h.approvals {
-					doors = append(doors, a.Door)
+					channels = append(channels, a.Channel)
 				}
-				assert.Equal(t, test.doors, doors)
+				assert.Equal(t, test.channels, channels)
 				assert.WithinDuration(t, begin.Add(max(after, time.Minute)), h.env.Now(), 0, "the run ends with the later of the two")
 			})
 		}

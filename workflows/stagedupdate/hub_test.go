@@ -398,7 +398,7 @@ func (h *hub) now() time.Time { return h.env.Now().Add(-h.lag) }
 func (h *hub) recordApproval(_ context.Context, in act.ApprovalRequest) (act.ApprovalResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.RecordApproval, "%s by %s", in.Stage, in.Door)
+	h.note(act.RecordApproval, "%s by %s", in.Stage, in.Channel)
 	if h.over(in.Run) || h.approvalGone {
 		return act.ApprovalResult{Ended: true}, nil
 	}

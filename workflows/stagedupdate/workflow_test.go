@@ -42,7 +42,7 @@ func TestARunOfTheDocumentsStepByStep(t *testing.T) {
 		"AdvanceStage canary start=[member3] inflight=[] done=[]",
 		"AdvanceStage canary start=[member1] inflight=[] done=[member3]",
 		"CheckGates after canary",
-		"RecordApproval canary by signal",
+		"RecordApproval canary by TemporalSignal",
 		"CheckGates after canary",
 		"AdvanceDeletion",
 	}, h.calls)

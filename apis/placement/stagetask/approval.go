@@ -111,7 +111,7 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	}
 	message := "ApprovalRequest object is approved"
 	if by := request.GetApprovalRequestStatus().Approval; by != nil {
-		message += fmt.Sprintf(" by %s through %s at %s", by.By, by.Door, by.At.UTC().Format(time.RFC3339))
+		message += fmt.Sprintf(" by %s through %s at %s", by.Username, by.Channel.Text(), by.At.UTC().Format(time.RFC3339))
 	}
 	return Outcome{Conditions: []metav1.Condition{created, {
 		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reasonApproved, Message: message,
@@ -289,7 +289,7 @@ func (c approvalCheck) acceptApproval(ctx context.Context, request placementv1be
 		return fmt.Errorf("accepting approval request %s: %w", request.GetName(), err)
 	}
 	record := request.GetApprovalRequestStatus().Approval
-	note := fmt.Sprintf("Stage %s of run %s was approved by %s through %s", c.Stage.StageName, c.Run.GetName(), record.By, record.Door)
+	note := fmt.Sprintf("Stage %s of run %s was approved by %s through %s", c.Stage.StageName, c.Run.GetName(), record.Username, record.Channel.Text())
 	c.Hub.Report(placementv1beta1.ConditionTypeApproved, note)
 	c.Hub.ReportOn(request, placementv1beta1.ConditionTypeApproved, "Approve", note)
 	return nil
@@ -312,9 +312,9 @@ func RefuseApprover(run placementv1beta1.UpdateRunObject, task placementv1beta1.
 	switch {
 	case creator == "":
 		return fmt.Sprintf("it is not known who has created run %s, and its creator may not approve it: create the run again with kubectl fleet run", run.GetName())
-	case record == nil || !record.Verified || !record.Door.Vouched():
+	case record == nil || !record.Verified || !record.Channel.Vouched():
 		return fmt.Sprintf("the creator of run %s may not approve it, and the hub's API server does not vouch for who did: approve with kubectl fleet approve", run.GetName())
-	case record.By == creator:
+	case record.Username == creator:
 		return fmt.Sprintf("%s has created run %s and may not approve it: another user has to", creator, run.GetName())
 	}
 	return ""
@@ -341,7 +341,7 @@ const unknownApprover = "unverified"
 
 // approvalByCondition is the record of an approval that came as a condition.
 func approvalByCondition(request placementv1beta1.ApprovalRequestObject) *placementv1beta1.ApprovalRecord {
-	record := &placementv1beta1.ApprovalRecord{By: unknownApprover, Door: placementv1beta1.ApprovalDoorKubectl}
+	record := &placementv1beta1.ApprovalRecord{Username: unknownApprover, Channel: placementv1beta1.ApprovalChannelKubectl}
 	if c := meta.FindStatusCondition(request.GetConditions(), placementv1beta1.ConditionTypeApproved); c != nil {
 		record.Comment, record.At = c.Message, c.LastTransitionTime
 	}
@@ -351,7 +351,7 @@ func approvalByCondition(request placementv1beta1.ApprovalRequestObject) *placem
 // ApproverOf is who approved a request, as far as the hub has recorded it.
 func ApproverOf(request placementv1beta1.ApprovalRequestObject) string {
 	if approval := request.GetApprovalRequestStatus().Approval; approval != nil {
-		return approval.By
+		return approval.Username
 	}
 	return unknownApprover
 }

@@ -53,42 +53,59 @@ type ApprovalRequestStatus struct {
 	Approval *ApprovalRecord `json:"approval,omitempty"`
 }
 
-// ApprovalDoor is the way an approval came in.
-type ApprovalDoor string
+// ApprovalChannel is the way an approval came in.
+type ApprovalChannel string
 
 const (
-	// ApprovalDoorKubectl is the condition Approved on the approval request.
-	ApprovalDoorKubectl ApprovalDoor = "kubectl"
-	// ApprovalDoorSignal is a signal to the run's workflow.
-	ApprovalDoorSignal ApprovalDoor = "signal"
-	// ApprovalDoorUpdate is an update of the run's workflow.
-	ApprovalDoorUpdate ApprovalDoor = "update"
-	// ApprovalDoorDashboard is the condition Approved, written through the dashboard in the name of its user.
-	ApprovalDoorDashboard ApprovalDoor = "dashboard"
+	// ApprovalChannelKubectl is the condition Approved on the approval request.
+	ApprovalChannelKubectl ApprovalChannel = "Kubectl"
+	// ApprovalChannelTemporalSignal is a signal to the run's workflow.
+	ApprovalChannelTemporalSignal ApprovalChannel = "TemporalSignal"
+	// ApprovalChannelTemporalUpdate is an update of the run's workflow.
+	ApprovalChannelTemporalUpdate ApprovalChannel = "TemporalUpdate"
+	// ApprovalChannelDashboard is the condition Approved, written through the dashboard in the name of its user.
+	ApprovalChannelDashboard ApprovalChannel = "Dashboard"
 )
 
-// ApprovalDoorExtra is the attribute of a user by which the API server tells what the dashboard writes in the user's name: its
-// value is then ApprovalDoorDashboard. RBAC lets only the dashboard's account set it, with the verb impersonate.
-const ApprovalDoorExtra = "fleetflow.io/door"
+// ApprovalChannelExtra is the attribute of a user by which the API server tells what the dashboard writes in the user's name: its
+// value is then ApprovalChannelDashboard. RBAC lets only the dashboard's account set it, with the verb impersonate.
+const ApprovalChannelExtra = OwnPrefix + "channel"
 
-// Vouched says whether the API server itself tells who approves by this door.
-func (d ApprovalDoor) Vouched() bool { return d == ApprovalDoorKubectl || d == ApprovalDoorDashboard }
+// Vouched says whether the API server itself tells who approves by this channel.
+func (c ApprovalChannel) Vouched() bool {
+	return c == ApprovalChannelKubectl || c == ApprovalChannelDashboard
+}
+
+// Text names the channel in a sentence.
+func (c ApprovalChannel) Text() string {
+	switch c {
+	case ApprovalChannelKubectl:
+		return "kubectl"
+	case ApprovalChannelTemporalSignal:
+		return "a Temporal signal"
+	case ApprovalChannelTemporalUpdate:
+		return "a Temporal update"
+	case ApprovalChannelDashboard:
+		return "the dashboard"
+	}
+	return string(c)
+}
 
 // ApprovalRecord says who approved a stage and how. It is an addition of fleetflow.
 type ApprovalRecord struct {
-	// By is who approved, as far as known.
-	By string `json:"by,omitempty"`
+	// Username is who approved, as far as known.
+	Username string `json:"username,omitempty"`
 
 	// At is when it was approved.
 	// +kubebuilder:validation:Required
 	At metav1.Time `json:"at"`
 
-	// Door is the channel by which the approval came: kubectl, signal, update or dashboard.
-	// +kubebuilder:validation:Enum=kubectl;signal;update;dashboard
+	// Channel is the channel by which the approval came: Kubectl, TemporalSignal, TemporalUpdate or Dashboard.
+	// +kubebuilder:validation:Enum=Kubectl;TemporalSignal;TemporalUpdate;Dashboard
 	// +kubebuilder:validation:Required
-	Door ApprovalDoor `json:"door"`
+	Channel ApprovalChannel `json:"channel"`
 
-	// Verified tells whether by was established by the API server and not just claimed.
+	// Verified tells whether username was established by the API server and not just claimed.
 	// +kubebuilder:validation:Required
 	Verified bool `json:"verified"`
 

@@ -16,13 +16,13 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// door is a way in which an approval reaches a run.
-type door = placementv1beta1.ApprovalDoor
+// channel is a way in which an approval reaches a run.
+type channel = placementv1beta1.ApprovalChannel
 
 const (
-	doorSignal  = placementv1beta1.ApprovalDoorSignal
-	doorUpdate  = placementv1beta1.ApprovalDoorUpdate
-	doorKubectl = placementv1beta1.ApprovalDoorKubectl
+	channelSignal  = placementv1beta1.ApprovalChannelTemporalSignal
+	channelUpdate  = placementv1beta1.ApprovalChannelTemporalUpdate
+	channelKubectl = placementv1beta1.ApprovalChannelKubectl
 
 	comment = "lgtm"
 	// unknownApprover is written where the approver is not known.
@@ -41,17 +41,17 @@ func (s *story) approve(ctx context.Context, f *follower, r rollout) error {
 		return err
 	}
 	if !byHand {
-		if r.door == doorUpdate {
+		if r.channel == channelUpdate {
 			if err := s.awaitGate(ctx, r, "approval"); err != nil {
 				return err
 			}
 		}
-		program, args := approval(r.door, r.name(), request, access.Identity("demo"), time.Now())
+		program, args := approval(r.channel, r.name(), request, access.Identity("demo"), time.Now())
 		answer, err := s.shell(ctx, program, args...)
 		if err != nil {
-			return s.failure(ctx, "ClusterApprovalRequest "+request, "it can be approved by "+string(r.door), err.Error(), err)
+			return s.failure(ctx, "ClusterApprovalRequest "+request, "it can be approved by "+string(r.channel), err.Error(), err)
 		}
-		if r.door == doorUpdate {
+		if r.channel == channelUpdate {
 			if err := s.checkAnswer(ctx, r, answer); err != nil {
 				return err
 			}
@@ -86,18 +86,18 @@ func (s *story) awaitGate(ctx context.Context, r rollout, what string) error {
 	return nil
 }
 
-// approval is the command line that approves through a door; without an identity the program signs with the user's own.
+// approval is the command line that approves through a channel; without an identity the program signs with the user's own.
 // It is pure.
-func approval(d door, run, request, identity string, now time.Time) (program string, args []string) {
+func approval(d channel, run, request, identity string, now time.Time) (program string, args []string) {
 	input := fmt.Sprintf(`{"stage":"%s","comment":"%s"}`, canaryStage, comment)
 	workflow := []string{"--workflow-id", wf.UpdateRunID("", run), "--name", wf.ApproveSignal, "--input", input}
 	if identity != "" {
 		workflow = append(workflow, "--identity", identity)
 	}
 	switch d {
-	case doorSignal:
+	case channelSignal:
 		return "temporal", append([]string{"workflow", "signal"}, workflow...)
-	case doorUpdate:
+	case channelUpdate:
 		return "temporal", append([]string{"workflow", "update", "execute"}, workflow...)
 	}
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Approved","status":"True","reason":"%s","message":"%s","lastTransitionTime":"%s","observedGeneration":1}]}}`,
@@ -113,7 +113,7 @@ func (s *story) letApprove(ctx context.Context, f *follower, r rollout, request 
 	}
 	s.screen.plain("\n   Press Enter to let the demo approve, or approve %s yourself in another terminal:\n", request)
 	s.screen.plain("     export %s PATH=%s:$PATH", strings.Join(s.Fleet.Environment(), " "), s.Fleet.Path("bin"))
-	for _, d := range []door{doorKubectl, doorSignal, doorUpdate} {
+	for _, d := range []channel{channelKubectl, channelSignal, channelUpdate} {
 		program, args := approval(d, r.name(), request, "", time.Now())
 		s.screen.plain("     %s", quoted(append([]string{program}, args...)))
 	}
@@ -133,7 +133,7 @@ func (s *story) letApprove(ctx context.Context, f *follower, r rollout, request 
 	}
 }
 
-// checkApproval checks that the approval is on the request, with who gave it through which door.
+// checkApproval checks that the approval is on the request, with who gave it through which channel.
 func (s *story) checkApproval(ctx context.Context, r rollout, request string, byHand bool) error {
 	statement := fmt.Sprintf("%s is Approved and ApprovalAccepted", request)
 	found, err := becomes(ctx, s, s.Hub, client.ObjectKey{Name: request}, statement, notAccepted)
@@ -145,19 +145,19 @@ func (s *story) checkApproval(ctx context.Context, r rollout, request string, by
 	if record.Verified {
 		claim = "verified by the server it went through"
 	}
-	statement = fmt.Sprintf("it says who and how: by %s through %s (%s)", record.By, record.Door, claim)
-	if record.By == unknownApprover {
-		statement = fmt.Sprintf("it says how: through %s, by a user whom this API server does not name", record.Door)
+	statement = fmt.Sprintf("it says who and how: by %s through %s (%s)", record.Username, record.Channel.Text(), claim)
+	if record.Username == unknownApprover {
+		statement = fmt.Sprintf("it says how: through %s, by a user whom this API server does not name", record.Channel.Text())
 	}
 	finding := ""
 	switch {
-	case record.By == "":
+	case record.Username == "":
 		finding = "it does not say by whom"
 	case byHand:
-	case record.Door != r.door:
-		finding = fmt.Sprintf("it names the door %s", record.Door)
-	case r.door != doorKubectl && record.By != access.Identity("demo"):
-		finding = fmt.Sprintf("it names %s, not %s", record.By, access.Identity("demo"))
+	case record.Channel != r.channel:
+		finding = fmt.Sprintf("it names the channel %s", record.Channel)
+	case r.channel != channelKubectl && record.Username != access.Identity("demo"):
+		finding = fmt.Sprintf("it names %s, not %s", record.Username, access.Identity("demo"))
 	}
 	return s.holds(ctx, "ClusterApprovalRequest "+request, statement, finding)
 }

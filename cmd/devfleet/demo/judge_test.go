@@ -116,13 +116,13 @@ func TestPointsOfARun(t *testing.T) {
 }
 
 func TestApprovalCommandLines(t *testing.T) {
-	line := func(d door) string {
+	line := func(d channel) string {
 		program, args := approval(d, "example-run", "example-run-canary", "demo@host", noon)
 		return quoted(append([]string{program}, args...))
 	}
-	assert.Contains(t, line(doorSignal), `temporal workflow signal --workflow-id updaterun/example-run --name approve --input '{"stage":"canary","comment":"lgtm"}' --identity demo@host`)
-	assert.Contains(t, line(doorUpdate), `temporal workflow update execute --workflow-id updaterun/example-run --name approve`)
-	assert.Contains(t, line(doorKubectl), `kubectl patch clusterapprovalrequests example-run-canary --type=merge -p '{"status":{"conditions":[{"type":"Approved","status":"True",`)
+	assert.Contains(t, line(channelSignal), `temporal workflow signal --workflow-id updaterun/example-run --name approve --input '{"stage":"canary","comment":"lgtm"}' --identity demo@host`)
+	assert.Contains(t, line(channelUpdate), `temporal workflow update execute --workflow-id updaterun/example-run --name approve`)
+	assert.Contains(t, line(channelKubectl), `kubectl patch clusterapprovalrequests example-run-canary --type=merge -p '{"status":{"conditions":[{"type":"Approved","status":"True",`)
 }
 
 func TestStagesFollowTheHowTo(t *testing.T) {

@@ -25,8 +25,8 @@ type rollout struct {
 	index     string
 	wantIndex int
 	// value is what the ConfigMap has to have on the members afterwards.
-	value string
-	door  door
+	value   string
+	channel channel
 	// whileSoaking and whileWaiting disturb the fleet at a point of the run.
 	whileSoaking, whileWaiting func(context.Context) error
 }

@@ -64,9 +64,9 @@ func (s *story) acts() []act {
 	}
 }
 
-// firstRun is the how-to's run, with an index and the first door of Temporal.
+// firstRun is the how-to's run, with an index and the first channel of Temporal.
 func (s *story) firstRun(ctx context.Context) error {
-	err := s.rollOut(ctx, rollout{n: 1, index: "1", wantIndex: 1, value: "value2", door: doorSignal})
+	err := s.rollOut(ctx, rollout{n: 1, index: "1", wantIndex: 1, value: "value2", channel: channelSignal})
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,11 @@ func (s *story) secondRun(ctx context.Context) error {
 	if err := s.edit(ctx, "value3", 2); err != nil {
 		return err
 	}
-	return s.rollOut(ctx, rollout{n: 2, wantIndex: 2, value: "value3", door: doorUpdate})
+	return s.rollOut(ctx, rollout{n: 2, wantIndex: 2, value: "value3", channel: channelUpdate})
 }
 
 func (s *story) rollback(ctx context.Context) error {
-	err := s.rollOut(ctx, rollout{n: 3, index: "1", wantIndex: 1, value: "value2", door: doorKubectl})
+	err := s.rollOut(ctx, rollout{n: 3, index: "1", wantIndex: 1, value: "value2", channel: channelKubectl})
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *story) killAgent(ctx context.Context) error {
 		return err
 	}
 	crash := &crash{story: s}
-	r := rollout{n: 4, wantIndex: 3, value: "value4", door: doorUpdate, whileSoaking: crash.kill}
+	r := rollout{n: 4, wantIndex: 3, value: "value4", channel: channelUpdate, whileSoaking: crash.kill}
 	crash.during = r
 	if err := s.rollOut(ctx, r); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *story) wipeTemporal(ctx context.Context) error {
 		return err
 	}
 	loss := &loss{story: s, workflow: wf.UpdateRunID("", runName(5))}
-	r := rollout{n: 5, wantIndex: 4, value: "value5", door: doorSignal, whileWaiting: loss.wipe}
+	r := rollout{n: 5, wantIndex: 4, value: "value5", channel: channelSignal, whileWaiting: loss.wipe}
 	if err := s.rollOut(ctx, r); err != nil {
 		return err
 	}

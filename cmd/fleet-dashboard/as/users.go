@@ -44,7 +44,7 @@ func User(config *rest.Config, user string, groups []string) (*rest.Config, erro
 	acting := rest.CopyConfig(config)
 	acting.Impersonate = rest.ImpersonationConfig{
 		UserName: user, Groups: groups,
-		Extra: map[string][]string{placementv1beta1.ApprovalDoorExtra: {string(placementv1beta1.ApprovalDoorDashboard)}},
+		Extra: map[string][]string{placementv1beta1.ApprovalChannelExtra: {string(placementv1beta1.ApprovalChannelDashboard)}},
 	}
 	return acting, nil
 }

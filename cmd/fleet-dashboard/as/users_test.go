@@ -28,7 +28,7 @@ func TestNamesOfKubernetesAreNeverImpersonated(t *testing.T) {
 	acting, err := User(own, "https://issuer#jane", []string{"team"})
 	require.NoError(t, err)
 	assert.Equal(t, rest.ImpersonationConfig{
-		UserName: "https://issuer#jane", Groups: []string{"team"}, Extra: map[string][]string{"fleetflow.io/door": {"dashboard"}},
+		UserName: "https://issuer#jane", Groups: []string{"team"}, Extra: map[string][]string{"fleetflow.io/channel": {"Dashboard"}},
 	}, acting.Impersonate)
 	assert.Equal(t, "x", own.Impersonate.UserName, "the account's own configuration stays")
 	assert.Equal(t, rest.ImpersonationConfig{}, Bearer(own, "theirs").Impersonate)

@@ -64,9 +64,9 @@ func (s *Server) historyFile(r *http.Request, format string) (file, error) {
 		return file{p.Name + "-history.jsonl", "application/jsonl; charset=utf-8", out.Bytes()}, nil
 	case "csv":
 		writer := csv.NewWriter(&out)
-		rows := [][]string{{"at", "what", "name", "happened", "by", "door", "verified", "comment"}}
+		rows := [][]string{{"at", "what", "name", "happened", "by", "channel", "verified", "comment"}}
 		for _, e := range entries {
-			rows = append(rows, cells(e.At.UTC().Format(time.RFC3339), e.What, e.Name, e.Text, e.By, e.Door, strconv.FormatBool(e.Verified), e.Comment))
+			rows = append(rows, cells(e.At.UTC().Format(time.RFC3339), e.What, e.Name, e.Text, e.By, string(e.Channel), strconv.FormatBool(e.Verified), e.Comment))
 		}
 		if err := writer.WriteAll(rows); err != nil {
 			return file{}, fmt.Errorf("writing the history: %w", err)

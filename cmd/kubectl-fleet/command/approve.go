@@ -175,7 +175,7 @@ func readRequest(ctx context.Context, c client.Reader, run hub.Run, name string)
 
 func approvedBy(request hub.Approval) string {
 	if record := request.Status.Approval; record != nil {
-		return fmt.Sprintf(", by %s at %s", record.By, record.At.UTC().Format("15:04:05Z"))
+		return fmt.Sprintf(", by %s at %s", record.Username, record.At.UTC().Format("15:04:05Z"))
 	}
 	return ""
 }
@@ -199,12 +199,12 @@ func recordOf(condition metav1.Condition, who authenticationv1.UserInfo) *placem
 	if who.Username == "" {
 		return nil
 	}
-	door := placementv1beta1.ApprovalDoorKubectl
-	if slices.Contains(who.Extra[placementv1beta1.ApprovalDoorExtra], string(placementv1beta1.ApprovalDoorDashboard)) {
-		door = placementv1beta1.ApprovalDoorDashboard
+	channel := placementv1beta1.ApprovalChannelKubectl
+	if slices.Contains(who.Extra[placementv1beta1.ApprovalChannelExtra], string(placementv1beta1.ApprovalChannelDashboard)) {
+		channel = placementv1beta1.ApprovalChannelDashboard
 	}
 	return &placementv1beta1.ApprovalRecord{
-		By: who.Username, At: condition.LastTransitionTime, Door: door, Verified: true, Comment: condition.Message,
+		Username: who.Username, At: condition.LastTransitionTime, Channel: channel, Verified: true, Comment: condition.Message,
 	}
 }
 

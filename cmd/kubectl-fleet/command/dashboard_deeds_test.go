@@ -158,7 +158,7 @@ func TestAHistoryIsFilteredAndKept(t *testing.T) {
 	fleet := approvalFleet()
 	request := fleet[2].(*placementv1beta1.ClusterApprovalRequest)
 	request.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionTypeApproved, metav1.ConditionTrue, "Approved", time.Minute)}
-	request.Status.Approval = &placementv1beta1.ApprovalRecord{By: "=HYPERLINK(1)", At: ago(time.Minute), Door: placementv1beta1.ApprovalDoorKubectl, Verified: true, Comment: "@fine\n\"quoted\""}
+	request.Status.Approval = &placementv1beta1.ApprovalRecord{Username: "=HYPERLINK(1)", At: ago(time.Minute), Channel: placementv1beta1.ApprovalChannelKubectl, Verified: true, Comment: "@fine\n\"quoted\""}
 	gate := &fleet[0].(*placementv1beta1.ClusterStagedUpdateRun).Status.StagesStatus[1].AfterStageTaskStatus[0]
 	gate.Conditions = append(gate.Conditions, condition(placementv1beta1.ConditionTypeApprovalRequestApproved, metav1.ConditionTrue, "Approved", time.Minute))
 	b := newBrowser(t, inMemory(fleet...), testingclock.NewFakeClock(now))
@@ -166,7 +166,7 @@ func TestAHistoryIsFilteredAndKept(t *testing.T) {
 	assert.Equal(t, `attachment; filename="web-history.csv"`, file.Header().Get("Content-Disposition"))
 	rows, err := csv.NewReader(file.Body).ReadAll()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"at", "what", "name", "happened", "by", "door", "verified", "comment"}, rows[0])
+	assert.Equal(t, []string{"at", "what", "name", "happened", "by", "channel", "verified", "comment"}, rows[0])
 	found := false
 	for _, row := range rows[1:] {
 		if row[1] == "approval" {

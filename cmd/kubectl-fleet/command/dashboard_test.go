@@ -352,7 +352,7 @@ func TestAnApprovalIsHeldToThePlanThatWasShown(t *testing.T) {
 	require.NoError(t, b.hub.Get(t.Context(), key, request))
 	assert.True(t, meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved))
 	require.NotNil(t, request.Status.Approval)
-	assert.Equal(t, "jane", request.Status.Approval.By)
+	assert.Equal(t, "jane", request.Status.Approval.Username)
 	assert.Equal(t, "fine "+script, request.Status.Approval.Comment)
 	assert.NotContains(t, b.log.String(), "fine", "comments are not logged")
 }

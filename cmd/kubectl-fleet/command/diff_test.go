@@ -92,7 +92,7 @@ func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
 	}}}
 	approval := &placementv1beta1.ClusterApprovalRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary"},
-		Status:     placementv1beta1.ApprovalRequestStatus{Approval: &placementv1beta1.ApprovalRecord{By: "alice", At: ago(time.Minute), Door: placementv1beta1.ApprovalDoorSignal, Comment: "lgtm"}},
+		Status:     placementv1beta1.ApprovalRequestStatus{Approval: &placementv1beta1.ApprovalRecord{Username: "alice", At: ago(time.Minute), Channel: placementv1beta1.ApprovalChannelTemporalSignal, Comment: "lgtm"}},
 	}
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{
 		ObjectMeta: metav1.ObjectMeta{Name: "out", CreationTimestamp: ago(2 * time.Minute)},
@@ -103,7 +103,7 @@ func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
 	require.NoError(t, c.run("history", "web"))
 	c.golden("history.txt")
 	require.NoError(t, c.run("history", "web", "--only", "approval", "-o", "json"))
-	assert.JSONEq(t, `[{"at":"2026-01-02T15:03:05Z","what":"approval","name":"web-5-canary","text":"stage canary approved","by":"alice","door":"signal","comment":"lgtm"}]`, c.out.String())
+	assert.JSONEq(t, `[{"at":"2026-01-02T15:03:05Z","what":"approval","name":"web-5-canary","text":"stage canary approved","by":"alice","channel":"TemporalSignal","comment":"lgtm"}]`, c.out.String())
 	assert.EqualError(t, c.run("history", "web", "--only", "pods"), `--only "pods" is not known: use policy, snapshot, run, approval or eviction`)
 }
 

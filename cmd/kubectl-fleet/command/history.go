@@ -113,8 +113,8 @@ func (o *historyOptions) table(entries []history.Entry) error {
 	now := o.factory.Clock.Now()
 	for _, e := range entries {
 		by := e.By
-		if e.Door != "" {
-			by = fmt.Sprintf("%s through %s", orUnknownSender(by), e.Door)
+		if e.Channel != "" {
+			by = fmt.Sprintf("%s through %s", orUnknownSender(by), e.Channel.Text())
 			if !e.Verified {
 				by += " (not verified)"
 			}

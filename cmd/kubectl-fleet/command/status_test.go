@@ -82,7 +82,7 @@ func TestStatusOfARunIsATree(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary", Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: "web-5"}},
 		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "web-5", TargetStage: "canary"},
 		Status: placementv1beta1.ApprovalRequestStatus{Approval: &placementv1beta1.ApprovalRecord{
-			By: "alice", At: ago(time.Minute), Door: placementv1beta1.ApprovalDoorKubectl, Verified: true, Comment: "dashboards are green",
+			Username: "alice", At: ago(time.Minute), Channel: placementv1beta1.ApprovalChannelKubectl, Verified: true, Comment: "dashboards are green",
 		}},
 	}
 	for file, objects := range map[string][]client.Object{

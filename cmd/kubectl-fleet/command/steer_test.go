@@ -51,7 +51,7 @@ func TestApprove(t *testing.T) {
 		approved := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeApproved)
 		require.NotNil(t, approved)
 		assert.Equal(t, &placementv1beta1.ApprovalRecord{
-			By: "jane", At: approved.LastTransitionTime, Door: placementv1beta1.ApprovalDoorKubectl, Verified: true, Comment: "fine",
+			Username: "jane", At: approved.LastTransitionTime, Channel: placementv1beta1.ApprovalChannelKubectl, Verified: true, Comment: "fine",
 		}, status.Approval, "for an API server that cannot note it by itself")
 		assert.Equal(t, metav1.ConditionTrue, approved.Status)
 		assert.Equal(t, "fine", approved.Message)

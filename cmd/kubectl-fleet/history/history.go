@@ -38,12 +38,12 @@ type Entry struct {
 	Name string `json:"name"`
 	// Text says what happened.
 	Text string `json:"text"`
-	// By is who did it, as far as the hub has recorded it; Door how it came in, Verified whether the API server
+	// By is who did it, as far as the hub has recorded it; Channel how it came in, Verified whether the API server
 	// vouches for it.
-	By       string `json:"by,omitempty"`
-	Door     string `json:"door,omitempty"`
-	Verified bool   `json:"verified,omitempty"`
-	Comment  string `json:"comment,omitempty"`
+	By       string                           `json:"by,omitempty"`
+	Channel  placementv1beta1.ApprovalChannel `json:"channel,omitempty"`
+	Verified bool                             `json:"verified,omitempty"`
+	Comment  string                           `json:"comment,omitempty"`
 }
 
 // Make makes a history, the oldest first.
@@ -199,7 +199,7 @@ func approval(task stagetask.State, stage string, approvals []hub.Approval) Entr
 		return entry
 	}
 	if record := approvals[i].Status.Approval; record != nil {
-		entry.At, entry.By, entry.Door, entry.Verified, entry.Comment = record.At.Time, record.By, string(record.Door), record.Verified, record.Comment
+		entry.At, entry.By, entry.Channel, entry.Verified, entry.Comment = record.At.Time, record.Username, record.Channel, record.Verified, record.Comment
 		return entry
 	}
 	if c := meta.FindStatusCondition(approvals[i].Status.Conditions, placementv1beta1.ConditionTypeApproved); c != nil {

@@ -372,9 +372,9 @@ func (b builder) approvedBy(task stagetask.State) string {
 	return Approved(*request.Status.Approval)
 }
 
-// Approved says who approved and through which door.
+// Approved says who approved and through which channel.
 func Approved(record placementv1beta1.ApprovalRecord) string {
-	text := fmt.Sprintf("by %s through %s", cmp.Or(record.By, "an unknown user"), record.Door)
+	text := fmt.Sprintf("by %s through %s", cmp.Or(record.Username, "an unknown user"), record.Channel.Text())
 	if !record.Verified {
 		text += " (not verified)"
 	}

@@ -94,7 +94,7 @@ again, without Temporal's no rollout would go on. */ -}}
 {{- range concat .Values.workloadNamespaces .Values.analysis.jobNamespaces }}, {{ . | toJson }}{{ end }}
 {{- end }}
 
-{{- /* By which door the sender of a request approves: RBAC lets the dashboard's account alone set this attribute of a user. */ -}}
-{{- define "hub-agent.approval-door" -}}
-has(request.userInfo.extra) && "fleetflow.io/door" in request.userInfo.extra && "dashboard" in request.userInfo.extra["fleetflow.io/door"] ? "dashboard" : "kubectl"
+{{- /* By which channel the sender of a request approves: RBAC lets the dashboard's account alone set this attribute of a user. */ -}}
+{{- define "hub-agent.approval-channel" -}}
+has(request.userInfo.extra) && "fleetflow.io/channel" in request.userInfo.extra && "Dashboard" in request.userInfo.extra["fleetflow.io/channel"] ? "Dashboard" : "Kubectl"
 {{- end }}
