@@ -15,6 +15,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -225,7 +226,7 @@ func (h taskHub) Analysis(ctx context.Context, check stagetask.Check, again bool
 
 // Waive implements stagetask.Hub. That the analysis is waived is written into its StageAnalysisRun before the run goes by it.
 func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, error) {
-	exemptions, err := gateread.Exemptions(ctx, h.acts.Live, h.acts.Exemptions, subjectOf(h.run, nil, check.Stage.StageName))
+	exemptions, err := gateread.Exemptions(ctx, h.acts.Live, h.acts.Exemptions, startgate.SubjectOfRun(h.run, nil, check.Stage.StageName))
 	if err != nil {
 		return "", err
 	}

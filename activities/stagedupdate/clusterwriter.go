@@ -14,6 +14,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -115,7 +116,7 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		if may, err := w.fence.mayWrite(ctx); err != nil || !may {
 			return nil, writeResult{superseded: true}, err
 		}
-		if closed, err := w.keeper.ForbidsWrite(ctx, cluster, startOf(binding)); err != nil || closed {
+		if closed, err := w.keeper.ForbidsWrite(ctx, cluster, startgate.StartInRun(binding)); err != nil || closed {
 			return nil, writeResult{owner: rollout.OwnerNone}, err // the next plan takes it back
 		}
 		if wait, err := w.prepareUpdate(ctx, binding, &target); wait != nil || err != nil && !errors.Is(err, bindingwrite.ErrFenced) {

@@ -18,6 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -472,7 +473,7 @@ func (d *deletionCall) readChanges(ctx context.Context) (changed bool, err error
 	if err := d.checkPlan(ctx); err != nil {
 		return false, err
 	}
-	if err := d.gate.keeper.Read(ctx, subjectOf(d.run, d.placement, "")); err != nil {
+	if err := d.gate.keeper.Read(ctx, startgate.SubjectOfRun(d.run, d.placement, "")); err != nil {
 		return false, err
 	}
 	moved, err := d.gate.gatesMoved(ctx)

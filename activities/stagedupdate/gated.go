@@ -29,26 +29,6 @@ func newKeeper(a *Activities) *gateread.Keeper {
 	return &gateread.Keeper{Cached: a.Client, Live: a.Live, Clock: a.Clock, Rule: a.Exemptions}
 }
 
-// subjectOf is a stage of a run as gates know it; the stage that clears clusters has no name there.
-func subjectOf(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string) startgate.Subject {
-	of := startgate.Subject{
-		Namespace: run.GetNamespace(), Run: run.GetName(), UID: run.GetUID(), Created: run.GetCreationTimestamp(),
-		Stage: stage, Rollback: placementv1beta1.RestoresWhatSucceeded(run),
-	}
-	if placement != nil {
-		of.PlacementLabels = fleetflowv1alpha1.GateLabels(placement)
-	}
-	return of
-}
-
-// startOf is which kind of start it is to give a cluster the resources of a run.
-func startOf(binding placementv1beta1.BindingObject) startgate.Start {
-	if binding == nil || binding.GetBindingSpec().ResourceSnapshotName == "" {
-		return fleetflowv1alpha1.StartFirstPlacements
-	}
-	return fleetflowv1alpha1.StartUpdates
-}
-
 // stageGate knows which clusters of a stage are closed, for one call of AdvanceStage.
 type stageGate struct {
 	observer *stageObserver
@@ -67,7 +47,7 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 		read = o.keeper.Refresh
 	}
 	g.closed = nil
-	subject := subjectOf(o.run, o.placement, o.request.Stage)
+	subject := startgate.SubjectOfRun(o.run, o.placement, o.request.Stage)
 	subject.Windows = updaterun.StageConfig(o.run, o.request.Index).Windows
 	if err := read(ctx, subject); err != nil || o.keeper.IsOpen() {
 		return err
@@ -83,7 +63,7 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 		if err != nil {
 			return err
 		}
-		closure, closed, err := o.keeper.Closed(ctx, name, startOf(binding))
+		closure, closed, err := o.keeper.Closed(ctx, name, startgate.StartInRun(binding))
 		if err != nil {
 			return err
 		}
@@ -147,7 +127,7 @@ type deletionGate struct {
 // leaveClosed returns the clusters that the stage clears now: those that are being cleared, and those that wait for that and
 // are not closed.
 func (d *deletionGate) leaveClosed(ctx context.Context, begun, waiting []string) ([]string, error) {
-	if err := d.keeper.Read(ctx, subjectOf(d.call.run, d.call.placement, "")); err != nil {
+	if err := d.keeper.Read(ctx, startgate.SubjectOfRun(d.call.run, d.call.placement, "")); err != nil {
 		return nil, err
 	}
 	all := slices.Concat(begun, waiting)

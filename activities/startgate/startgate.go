@@ -45,6 +45,26 @@ func SubjectOf(placement placementv1beta1.PlacementObject) Subject {
 	}
 }
 
+// SubjectOfRun is a stage of a run; the stage that clears clusters has no name. The placement is nil where it is gone.
+func SubjectOfRun(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string) Subject {
+	of := Subject{
+		Namespace: run.GetNamespace(), Run: run.GetName(), UID: run.GetUID(), Created: run.GetCreationTimestamp(),
+		Stage: stage, Rollback: placementv1beta1.RestoresWhatSucceeded(run),
+	}
+	if placement != nil {
+		of.PlacementLabels = fleetflowv1alpha1.GateLabels(placement)
+	}
+	return of
+}
+
+// StartInRun is which kind of start it is to give a cluster the resources of a run.
+func StartInRun(binding placementv1beta1.BindingObject) Start {
+	if binding == nil || binding.GetBindingSpec().ResourceSnapshotName == "" {
+		return fleetflowv1alpha1.StartFirstPlacements
+	}
+	return fleetflowv1alpha1.StartUpdates
+}
+
 // Cluster is a member cluster, with the labels of its MemberCluster.
 type Cluster struct {
 	Name   string

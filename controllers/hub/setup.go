@@ -103,7 +103,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"eviction", options.EvictionTTL == 0, func() error {
 			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
 		}},
-		{"rollout hold", false, func() error { return rollouthold.NewReconciler(cached, clk).SetupWithManager(mgr) }},
+		{"rollout hold", false, func() error { return rollouthold.NewReconciler(cached, clk, options.Exemptions).SetupWithManager(mgr) }},
 		{"rollout window", false, func() error {
 			return rolloutwindow.NewReconciler(cached, recorder("rollout-window-controller"), clk).SetupWithManager(mgr)
 		}},

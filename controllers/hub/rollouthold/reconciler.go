@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -36,11 +38,13 @@ const reportInterval = time.Second
 type Reconciler struct {
 	client client.Client
 	clock  clock.PassiveClock
+	// exempt says which exemptions count.
+	exempt gateread.ExemptionRule
 }
 
 // NewReconciler makes a Reconciler that reads from the cache of a client.
-func NewReconciler(c client.Client, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, clock: clk}
+func NewReconciler(c client.Client, clk clock.PassiveClock, exempt gateread.ExemptionRule) *Reconciler {
+	return &Reconciler{client: c, clock: clk, exempt: exempt}
 }
 
 // Reconcile looks at one hold.
@@ -69,8 +73,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // readFleet reads what is under way, as far as a hold asks for it, from the cache.
-func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.RolloutHold) (fleet, error) {
-	seen := fleet{labels: map[string]map[string]string{}, namespaces: map[string]map[string]string{}}
+func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.RolloutHold) (*fleet, error) {
+	seen := &fleet{
+		labels: map[string]map[string]string{}, namespaces: map[string]map[string]string{},
+		evictions: map[types.NamespacedName][]string{}, onlyVerified: !r.exempt.Unverified,
+	}
 	var members clusterv1beta1.MemberClusterList
 	if err := r.client.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		return seen, fmt.Errorf("listing the member clusters: %w", err)
@@ -78,6 +85,10 @@ func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.Roll
 	for i := range members.Items {
 		seen.labels[members.Items[i].Name] = members.Items[i].Labels
 	}
+	if err := r.readExceptions(ctx, seen); err != nil {
+		return seen, err
+	}
+	var all []placementv1beta1.BindingObject
 	for _, scope := range placementv1beta1.Scopes() {
 		placements, bindings, runs := scope.NewPlacementList(), scope.NewBindingList(), scope.NewUpdateRunList()
 		for _, list := range []client.ObjectList{placements, bindings, runs} {
@@ -86,9 +97,10 @@ func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.Roll
 			}
 		}
 		seen.placements = slices.Concat(seen.placements, placements.Objects())
-		seen.bindings = slices.Concat(seen.bindings, bindings.Objects())
+		all = slices.Concat(all, bindings.Objects())
 		seen.runs = slices.Concat(seen.runs, runs.Objects())
 	}
+	seen.bindings = byPlacement(all)
 	if hold.Spec.NamespaceSelector == nil {
 		return seen, nil
 	}
@@ -101,6 +113,27 @@ func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.Roll
 		seen.namespaces[namespaces.Items[i].Name] = namespaces.Items[i].Labels
 	}
 	return seen, nil
+}
+
+// readExceptions reads the evictions that have no outcome, and the exemptions, if the hub serves them.
+func (r *Reconciler) readExceptions(ctx context.Context, seen *fleet) error {
+	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
+	if err := r.client.List(ctx, &evictions, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the evictions: %w", err)
+	}
+	for i := range evictions.Items {
+		if e := &evictions.Items[i]; !e.Ended() {
+			key := types.NamespacedName{Name: e.Spec.PlacementName}
+			seen.evictions[key] = append(seen.evictions[key], e.Spec.ClusterName)
+		}
+	}
+	var exemptions fleetflowv1alpha1.RolloutExemptionList
+	err := r.client.List(ctx, &exemptions, client.UnsafeDisableDeepCopy)
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("listing the rollout exemptions: %w", err)
+	}
+	seen.exemptions = exemptions.Items
+	return nil
 }
 
 // SetupWithManager registers the reconciler, if the hub serves RolloutHolds.
@@ -116,7 +149,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			controllers.Watches(object, r.afterwards())
 		}
 	}
-	return controllers.WatchesMetadata(&corev1.Namespace{}, r.afterwards(), builder.WithPredicates(predicate.LabelChangedPredicate{})).Complete(r)
+	return controllers.Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, r.afterwards()).
+		WatchesMetadata(&corev1.Namespace{}, r.afterwards(), builder.WithPredicates(predicate.LabelChangedPredicate{})).Complete(r)
 }
 
 // afterwards looks at every hold some time after a change of the fleet. Without holds it does nothing.

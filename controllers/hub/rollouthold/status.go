@@ -2,13 +2,12 @@ package rollouthold
 
 import (
 	"fmt"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -19,12 +18,27 @@ type fleet struct {
 	// namespaces are the labels of the Namespaces of placements, by name.
 	namespaces map[string]map[string]string
 	placements []placementv1beta1.PlacementObject
-	bindings   []placementv1beta1.BindingObject
-	runs       []placementv1beta1.UpdateRunObject
+	// bindings are those of each placement, and evictions the clusters that evictions of it without an outcome are for.
+	bindings  map[types.NamespacedName][]placementv1beta1.BindingObject
+	evictions map[types.NamespacedName][]string
+	runs      []placementv1beta1.UpdateRunObject
+	// exemptions are all of them; with onlyVerified, those do not count of which it is not known who made them.
+	exemptions   []fleetflowv1alpha1.RolloutExemption
+	onlyVerified bool
+}
+
+// byPlacement finds the bindings of each placement.
+func byPlacement(bindings []placementv1beta1.BindingObject) map[types.NamespacedName][]placementv1beta1.BindingObject {
+	found := map[types.NamespacedName][]placementv1beta1.BindingObject{}
+	for _, b := range bindings {
+		key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetLabels()[placementv1beta1.ParentPlacementLabel]}
+		found[key] = append(found[key], b)
+	}
+	return found
 }
 
 // describe says what waits for a hold to end, and what it covers that is still under way. It is pure.
-func describe(hold *fleetflowv1alpha1.RolloutHold, f fleet, now metav1.Time) fleetflowv1alpha1.RolloutHoldStatus {
+func describe(hold *fleetflowv1alpha1.RolloutHold, f *fleet, now metav1.Time) fleetflowv1alpha1.RolloutHoldStatus {
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: hold.Generation}
 	}
@@ -44,20 +58,20 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f fleet, now metav1.Time) fle
 		status.Conditions = placementv1beta1.KeepTransitionTimes(hold.Status.Conditions, conditions, now)
 		return status
 	}
-	covered := f.coveredPlacements(hold)
+	covered, clusters := f.coveredPlacements(hold), f.coveredClusters(hold)
 	for key, placement := range covered {
-		if holdsPlacement(hold, f, placement) {
+		if f.holdsPlacement(hold, placement, clusters, now.Time) {
 			status.HeldPlacements++
 		}
-		for _, binding := range f.bindings {
-			if placementOf(binding) == key && isInFlight(binding) && hold.CoversCluster(f.labels[binding.GetBindingSpec().TargetCluster]) {
+		for _, binding := range f.bindings[key] {
+			if clusters(binding.GetBindingSpec().TargetCluster) && isInFlight(binding) {
 				status.InFlight++
 			}
 		}
 	}
 	for _, run := range f.runs {
-		key := placementv1beta1.ScopeOf(run).String() + run.GetUpdateRunSpec().PlacementName
-		if covered[key] != nil && holdsRun(hold, f, run) {
+		placement := covered[placementv1beta1.ScopeOf(run).Key(run.GetUpdateRunSpec().PlacementName)]
+		if placement != nil && f.holdsRun(hold, run, placement, now.Time) {
 			status.HeldRuns++
 		}
 	}
@@ -72,56 +86,31 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f fleet, now metav1.Time) fle
 	return status
 }
 
-// coveredPlacements are the placements that a hold covers, by scope and name.
-func (f fleet) coveredPlacements(hold *fleetflowv1alpha1.RolloutHold) map[string]placementv1beta1.PlacementObject {
-	covered := map[string]placementv1beta1.PlacementObject{}
+// coveredPlacements are the placements that a hold covers.
+func (f *fleet) coveredPlacements(hold *fleetflowv1alpha1.RolloutHold) map[types.NamespacedName]placementv1beta1.PlacementObject {
+	covered := make(map[types.NamespacedName]placementv1beta1.PlacementObject, len(f.placements))
 	for _, placement := range f.placements {
 		if hold.CoversPlacement(fleetflowv1alpha1.GateLabels(placement), f.namespaces[placement.GetNamespace()]) {
-			covered[placementv1beta1.ScopeOf(placement).String()+placement.GetName()] = placement
+			covered[client.ObjectKeyFromObject(placement)] = placement
 		}
 	}
 	return covered
 }
 
-// placementOf is the scope and name of the placement of a binding.
-func placementOf(binding placementv1beta1.BindingObject) string {
-	return placementv1beta1.ScopeOf(binding).String() + binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
+// coveredClusters makes what says whether a hold covers a cluster. The labels of each are compared once; one that has left the fleet
+// has none.
+func (f *fleet) coveredClusters(hold *fleetflowv1alpha1.RolloutHold) func(string) bool {
+	covered, gone := make(map[string]bool, len(f.labels)), hold.CoversCluster(nil)
+	for name, of := range f.labels {
+		covered[name] = hold.CoversCluster(of)
+	}
+	return func(name string) bool {
+		covers, known := covered[name]
+		return known && covers || !known && gone
+	}
 }
 
 // isInFlight says that a change of a cluster is under way.
 func isInFlight(binding placementv1beta1.BindingObject) bool {
 	return placementv1beta1.IsDeleting(binding) || binding.GetBindingSpec().ResourceSnapshotName != "" && !placementv1beta1.SaysAvailable(binding)
-}
-
-// holdsPlacement says that a placement has clusters that wait for a hold. What its status says of each cluster may be left out
-// if there are many.
-func holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, f fleet, placement placementv1beta1.PlacementObject) bool {
-	status := placement.GetPlacementStatus()
-	if !meta.IsStatusConditionTrue(status.Conditions, fleetflowv1alpha1.ConditionTypeHeld) {
-		return false
-	}
-	return hold.Spec.ClusterSelector == nil || slices.ContainsFunc(status.PlacementStatuses, func(entry placementv1beta1.PerClusterPlacementStatus) bool {
-		said := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
-		return said != nil && said.Reason == fleetflowv1alpha1.ReasonHoldInForce && hold.CoversCluster(f.labels[entry.ClusterName])
-	})
-}
-
-// holdsRun says that a run has clusters that wait for a hold.
-func holdsRun(hold *fleetflowv1alpha1.RolloutHold, f fleet, run placementv1beta1.UpdateRunObject) bool {
-	exempt := placementv1beta1.RestoresWhatSucceeded(run) && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
-	if exempt || !meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld) {
-		return false
-	}
-	status := run.GetUpdateRunStatus()
-	stages := status.StagesStatus
-	if status.DeletionStageStatus != nil {
-		stages = append(slices.Clone(stages), *status.DeletionStageStatus)
-	}
-	for i := range stages {
-		covers := func(name string) bool { return hold.CoversCluster(f.labels[name]) }
-		if slices.ContainsFunc(updaterun.NamesIn(&stages[i], updaterun.PhasePending), covers) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,11 +1,13 @@
 package rollouthold
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -17,15 +19,16 @@ var now = metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 var held = metav1.Condition{Type: fleetflowv1alpha1.ConditionTypeHeld, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonHoldInForce}
 
 // sampleFleet has placement web on w1 and e1, of which e1 is in flight, and a held run of it that waits for w1.
-func sampleFleet() fleet {
+func sampleFleet() *fleet {
 	web := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"team": "web"}}}
 	web.Status.Conditions = []metav1.Condition{held}
 	waiting := held
 	waiting.Type = placementv1beta1.ConditionTypeRolloutStarted
+	web.Status.ObservedResourceIndex = "0"
 	web.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "w1", Conditions: []metav1.Condition{waiting}}}
 	binding := func(cluster string, available metav1.ConditionStatus) placementv1beta1.BindingObject {
 		b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"}}}
-		b.Spec.TargetCluster, b.Spec.ResourceSnapshotName = cluster, "web-0-snapshot"
+		b.Spec.State, b.Spec.TargetCluster, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, cluster, "web-0-snapshot"
 		b.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeAvailable, Status: available}}
 		return b
 	}
@@ -33,10 +36,10 @@ func sampleFleet() fleet {
 	run.Spec.PlacementName = "web"
 	run.Status.Conditions = []metav1.Condition{held}
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "all", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "w1"}}}}
-	return fleet{
+	return &fleet{
 		labels:     map[string]map[string]string{"w1": {"region": "west"}, "e1": {"region": "east"}},
 		placements: []placementv1beta1.PlacementObject{web, &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "other"}}},
-		bindings:   []placementv1beta1.BindingObject{binding("w1", metav1.ConditionTrue), binding("e1", metav1.ConditionFalse)},
+		bindings:   byPlacement([]placementv1beta1.BindingObject{binding("w1", metav1.ConditionTrue), binding("e1", metav1.ConditionFalse)}),
 		runs:       []placementv1beta1.UpdateRunObject{run},
 	}
 }
@@ -72,5 +75,86 @@ func TestTheStatusOfAHoldCountsWhatWaitsAndWhatIsUnderWay(t *testing.T) {
 			}
 			assert.Equal(t, test.reasons, reasons)
 		})
+	}
+}
+
+func TestAHoldCountsOnlyWhatItClosesItself(t *testing.T) {
+	of := func(starts ...fleetflowv1alpha1.Start) fleetflowv1alpha1.RolloutHoldSpec {
+		return fleetflowv1alpha1.RolloutHoldSpec{Starts: starts}
+	}
+	web := types.NamespacedName{Name: "web"}
+	for sentence, test := range map[string]struct {
+		spec             fleetflowv1alpha1.RolloutHoldSpec
+		change           func(*fleet)
+		placements, runs int32
+	}{
+		"a hold of evictions beside what holds updates": {of(fleetflowv1alpha1.StartEvictions), func(*fleet) {}, 0, 0},
+		"a hold of evictions, and one that waits": {of(fleetflowv1alpha1.StartEvictions), func(f *fleet) {
+			f.evictions = map[types.NamespacedName][]string{web: {"w1"}}
+		}, 1, 0},
+		"an eviction from a cluster that has nothing of it": {of(fleetflowv1alpha1.StartEvictions), func(f *fleet) {
+			f.evictions = map[types.NamespacedName][]string{web: {"w2"}}
+		}, 0, 0},
+		"a hold of first placements, beside updates that wait": {of(fleetflowv1alpha1.StartFirstPlacements), func(*fleet) {}, 0, 0},
+		"a hold of updates": {of(fleetflowv1alpha1.StartUpdates), func(*fleet) {}, 1, 1},
+		"a cluster that the status has no room for": {of(fleetflowv1alpha1.StartUpdates), func(f *fleet) {
+			f.placements[0].GetPlacementStatus().PlacementStatuses = nil
+			f.bindings[web][0].GetBindingSpec().ResourceSnapshotName = "web-7-snapshot"
+		}, 1, 1},
+		"an update of what is current waits for nothing": {of(fleetflowv1alpha1.StartUpdates), func(f *fleet) {
+			f.placements[0].GetPlacementStatus().PlacementStatuses = nil
+		}, 0, 1},
+		"a removal that waits": {of(fleetflowv1alpha1.StartRemovals), func(f *fleet) {
+			f.bindings[web][0].GetBindingSpec().State = placementv1beta1.BindingStateUnscheduled
+		}, 1, 0},
+		"a later stage does not wait yet": {of(), func(f *fleet) {
+			status := f.runs[0].GetUpdateRunStatus()
+			status.StagesStatus = append([]placementv1beta1.StageUpdatingStatus{{StageName: "first", Clusters: []placementv1beta1.ClusterUpdatingStatus{{
+				ClusterName: "e1", Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionTypeStarted, Status: metav1.ConditionTrue}},
+			}}}}, status.StagesStatus...)
+		}, 1, 0},
+		"a cluster that has left the fleet is not gated": {of(), func(f *fleet) { delete(f.labels, "w1") }, 0, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := sampleFleet()
+			test.change(f)
+			status := describe(&fleetflowv1alpha1.RolloutHold{Spec: test.spec}, f, now)
+			assert.Equal(t, test.placements, status.HeldPlacements, "placements")
+			assert.Equal(t, test.runs, status.HeldRuns, "runs")
+		})
+	}
+}
+
+// BenchmarkTheStatusOfAHoldOfTheWholeFleet looks once at 1,000 placements on 100 clusters each, all of which wait for a hold.
+func BenchmarkTheStatusOfAHoldOfTheWholeFleet(b *testing.B) {
+	f, waiting := &fleet{labels: map[string]map[string]string{}}, held
+	waiting.Type = placementv1beta1.ConditionTypeRolloutStarted
+	var bindings []placementv1beta1.BindingObject
+	for c := range 100 {
+		f.labels[fmt.Sprintf("cluster-%d", c)] = map[string]string{"region": fmt.Sprintf("r%d", c%5)}
+	}
+	for p := range 1000 {
+		placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("placement-%d", p)}}
+		placement.Status.Conditions = []metav1.Condition{held}
+		for c := range 100 {
+			cluster := fmt.Sprintf("cluster-%d", c)
+			placement.Status.PlacementStatuses = append(placement.Status.PlacementStatuses,
+				placementv1beta1.PerClusterPlacementStatus{ClusterName: cluster, Conditions: []metav1.Condition{waiting}})
+			binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
+				Name: placement.Name + cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement.Name},
+			}}
+			binding.Spec.State, binding.Spec.TargetCluster, binding.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, cluster, placement.Name+"-0-snapshot"
+			binding.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionTrue}}
+			bindings = append(bindings, binding)
+		}
+		f.placements = append(f.placements, placement)
+	}
+	hold := &fleetflowv1alpha1.RolloutHold{}
+	hold.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "r4"}}
+	for b.Loop() {
+		f.bindings = byPlacement(bindings)
+		if status := describe(hold, f, now); status.HeldPlacements != 1000 {
+			b.Fatalf("%d placements wait", status.HeldPlacements)
+		}
 	}
 }

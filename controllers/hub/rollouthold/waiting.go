@@ -1,0 +1,136 @@
+package rollouthold
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// gateReasons are the reasons of RolloutStarted of a cluster that is closed.
+var gateReasons = []string{fleetflowv1alpha1.ReasonHoldInForce, fleetflowv1alpha1.ReasonWindowClosed, fleetflowv1alpha1.ReasonOutsideAllowedWindow}
+
+// asked is a hold as it concerns one subject: whether it closes a cluster is asked of the gate that the activities ask, with this hold
+// alone in it. What other holds and windows close does not count for it.
+type asked struct {
+	fleet *fleet
+	gate  *startgate.Gate
+	now   time.Time
+}
+
+func (f *fleet) ask(hold *fleetflowv1alpha1.RolloutHold, of startgate.Subject, now time.Time) asked {
+	of.NamespaceLabels = f.namespaces[of.Namespace]
+	of.Exemptions = startgate.ExemptionsOf(f.exemptions, of, f.onlyVerified)
+	return asked{fleet: f, gate: startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{*hold}, of)), now: now}
+}
+
+// closes says whether the hold closes a cluster for a kind of start. One that has left the fleet is not gated.
+func (a asked) closes(cluster string, start startgate.Start) bool {
+	labels, gated := a.fleet.labels[cluster]
+	if !gated {
+		return false
+	}
+	_, closed := a.gate.Closed(startgate.Cluster{Name: cluster, Labels: labels}, start, a.now)
+	return closed
+}
+
+// holdsPlacement says that a placement has clusters that wait for a hold, or evictions. Only clusters that the hold covers are looked at.
+func (f *fleet) holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, placement placementv1beta1.PlacementObject, covers func(string) bool, now time.Time) bool {
+	if !meta.IsStatusConditionTrue(placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld) {
+		return false
+	}
+	by, bindings := f.ask(hold, startgate.SubjectOf(placement), now), f.bindings[client.ObjectKeyFromObject(placement)]
+	waits := f.startsOf(placement)
+	if slices.ContainsFunc(bindings, func(b placementv1beta1.BindingObject) bool {
+		if !covers(b.GetBindingSpec().TargetCluster) {
+			return false
+		}
+		start := waits(b)
+		return start != "" && by.closes(b.GetBindingSpec().TargetCluster, start)
+	}) {
+		return true
+	}
+	return slices.ContainsFunc(f.evictions[client.ObjectKeyFromObject(placement)], func(cluster string) bool {
+		there := func(b placementv1beta1.BindingObject) bool {
+			return b.GetBindingSpec().TargetCluster == cluster && !placementv1beta1.IsDeleting(b)
+		}
+		return slices.ContainsFunc(bindings, there) && by.closes(cluster, fleetflowv1alpha1.StartEvictions)
+	})
+}
+
+// startsOf makes what says which kind of start waits on the cluster of a binding; none if nothing does. The status of a placement
+// has those that wait first; of those that it has no room for, the snapshot tells.
+func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placementv1beta1.BindingObject) startgate.Start {
+	if placementv1beta1.IsExternal(placement) {
+		return func(placementv1beta1.BindingObject) startgate.Start { return "" } // its runs tell
+	}
+	status := placement.GetPlacementStatus()
+	closed := make(map[string]bool, len(status.PlacementStatuses))
+	for i := range status.PlacementStatuses {
+		started := meta.FindStatusCondition(status.PlacementStatuses[i].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+		closed[status.PlacementStatuses[i].ClusterName] = started != nil && slices.Contains(gateReasons, started.Reason)
+	}
+	latest := ""
+	if index, err := strconv.Atoi(status.ObservedResourceIndex); err == nil {
+		latest = placementv1beta1.ResourceSnapshotName(placement.GetName(), index, 0)
+	}
+	return func(binding placementv1beta1.BindingObject) startgate.Start {
+		spec := binding.GetBindingSpec()
+		unscheduled := spec.State == placementv1beta1.BindingStateUnscheduled
+		if placementv1beta1.IsDeleting(binding) || unscheduled && placementv1beta1.IsSuperseded(binding) {
+			return ""
+		}
+		switch spec.State {
+		case placementv1beta1.BindingStateScheduled:
+			return fleetflowv1alpha1.StartFirstPlacements
+		case placementv1beta1.BindingStateUnscheduled:
+			return fleetflowv1alpha1.StartRemovals
+		}
+		if waits, told := closed[spec.TargetCluster]; waits || !told && latest != "" && spec.ResourceSnapshotName != latest {
+			return fleetflowv1alpha1.StartUpdates
+		}
+		return ""
+	}
+}
+
+// holdsRun says that a run has clusters that wait for a hold, in the stage that it is in.
+func (f *fleet) holdsRun(hold *fleetflowv1alpha1.RolloutHold, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, now time.Time) bool {
+	if !meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld) {
+		return false
+	}
+	status := run.GetUpdateRunStatus()
+	for i := range status.StagesStatus {
+		stage := &status.StagesStatus[i]
+		if updaterun.StageOver(stage) {
+			continue
+		}
+		by := f.ask(hold, startgate.SubjectOfRun(run, placement, stage.StageName), now)
+		return slices.ContainsFunc(updaterun.NamesIn(stage, updaterun.PhasePending), func(cluster string) bool {
+			return by.closes(cluster, startgate.StartInRun(f.bindingOn(placement, cluster)))
+		})
+	}
+	if status.DeletionStageStatus == nil {
+		return false
+	}
+	by := f.ask(hold, startgate.SubjectOfRun(run, placement, ""), now)
+	return slices.ContainsFunc(updaterun.NamesIn(status.DeletionStageStatus, updaterun.PhasePending), func(cluster string) bool {
+		return by.closes(cluster, fleetflowv1alpha1.StartRemovals)
+	})
+}
+
+// bindingOn is the binding of a placement on a cluster; nil if it has none.
+func (f *fleet) bindingOn(placement placementv1beta1.PlacementObject, cluster string) placementv1beta1.BindingObject {
+	for _, b := range f.bindings[client.ObjectKeyFromObject(placement)] {
+		if b.GetBindingSpec().TargetCluster == cluster && !placementv1beta1.IsDeleting(b) {
+			return b
+		}
+	}
+	return nil
+}
