@@ -221,7 +221,7 @@ func notServed(kind string) string {
 
 // Analysis implements stagetask.Hub.
 func (h taskHub) Analysis(ctx context.Context, check stagetask.Check, again bool) (*fleetflowv1alpha1.StageAnalysisRun, string, error) {
-	return analyst(h).ensure(ctx, check.Task, check.Stage, again)
+	return analyst{h.acts, h.run}.ensure(ctx, check.Task, check.Stage, again)
 }
 
 // Waive implements stagetask.Hub. That the analysis is waived is written into its StageAnalysisRun before the run goes by it.
@@ -249,7 +249,7 @@ func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, erro
 
 // ReportWarning implements stagetask.Hub.
 func (h taskHub) ReportWarning(reason, note string) {
-	h.acts.runs().emitWarning(h.run, reason, truncateText(note, maxNote))
+	h.acts.runs().emitStageWarning(h.run, h.stage, reason, truncateText(note, maxNote))
 }
 
 // actOn does with a run what a task asks for whose conditions are recorded, and says whether there was anything to do.

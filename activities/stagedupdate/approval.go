@@ -68,7 +68,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	err = a.Client.Status().Update(ctx, request)
 	if why, refused := writeRefusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// The sender is told at once rather than after many attempts, and can send it again.
-		a.runs().emitWarning(run, eventWriteRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
+		a.runs().emitStageWarning(run, in.Stage, eventWriteRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
 		return act.ApprovalResult{Ended: true}, nil
 	}
 	if err != nil {

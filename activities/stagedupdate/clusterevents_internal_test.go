@@ -33,8 +33,11 @@ func TestEveryClusterAndStageHasItsOwnEvent(t *testing.T) {
 		want = append(want, name+": Cluster "+name+" waits")
 	}
 	for _, stage := range []string{"canary", "prod"} {
-		store.emitStageComplete(run, stage)
-		want = append(want, ": Stage "+stage+" is complete")
+		store.emitStageEvent(run, stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", stage)
+		task := taskHub{&Activities{Events: store.events}, run, stage}
+		task.Report(placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, "Stage "+stage+" waits for approval")
+		task.ReportWarning("AnalysisFailed", "Stage "+stage+" is bad")
+		want = append(want, ": Stage "+stage+" is complete", ": Stage "+stage+" waits for approval", ": Stage "+stage+" is bad")
 	}
 	told := func() []string {
 		list, err := clientset.EventsV1().Events(corev1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})

@@ -96,7 +96,7 @@ func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.Update
 		return act.GateState{Stopping: true}, err
 	}
 	if state.Open && !in.Before && !in.During && !wasOver {
-		a.runs().emitStageComplete(run, in.Stage)
+		a.runs().emitStageEvent(run, in.Stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", in.Stage)
 	}
 	return state, nil
 }
@@ -127,7 +127,7 @@ func (a *Activities) performChecks(
 		if task.WaitsSince.IsZero() {
 			task.WaitsSince = updaterun.CeilSecond(now) // as it is recorded when the checks are done
 		}
-		outcome, err := stagetask.Perform(ctx, stagetask.Check{Task: task, Run: run, Stage: stage, Now: now, Hub: taskHub{a, run}})
+		outcome, err := stagetask.Perform(ctx, stagetask.Check{Task: task, Run: run, Stage: stage, Now: now, Hub: taskHub{a, run, stage.StageName}})
 		if err != nil {
 			return nil, false, err
 		}
@@ -215,6 +215,8 @@ func recordChecks(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingSta
 type taskHub struct {
 	acts *Activities
 	run  placementv1beta1.UpdateRunObject
+	// stage is the name of the stage that the task belongs to.
+	stage string
 }
 
 var _ stagetask.Hub = taskHub{}
@@ -258,7 +260,9 @@ func (h taskHub) RunIsActive(ctx context.Context, key types.NamespacedName, uid 
 }
 
 // Report implements stagetask.Hub.
-func (h taskHub) Report(reason, note string) { h.acts.runs().emitEvent(h.run, reason, "%s", note) }
+func (h taskHub) Report(reason, note string) {
+	h.acts.runs().emitStageEvent(h.run, h.stage, reason, "%s", note)
+}
 
 // ReportOn implements stagetask.Hub.
 func (h taskHub) ReportOn(object placementv1beta1.Object, reason, action, note string) {

@@ -139,7 +139,7 @@ func (s runStore) warnRefused(run placementv1beta1.UpdateRunObject, stage string
 		s.emitClusterWarning(run, name, eventWriteRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		s.emitWarning(run, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
+		s.emitStageWarning(run, stage, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
 	}
 }
 
@@ -149,7 +149,7 @@ func (s runStore) tellSuspended(run placementv1beta1.UpdateRunObject, stage stri
 		s.emitClusterEvent(run, name, eventClusterSuspended, "Cluster %s in stage %s waits: %s", name, stage, placementv1beta1.SuspensionText)
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		s.emitEvent(run, eventClusterSuspended, "%d more clusters in stage %s wait: the placement suspends them", more, stage)
+		s.emitStageEvent(run, stage, eventClusterSuspended, "%d more clusters in stage %s wait: the placement suspends them", more, stage)
 	}
 }
 
@@ -159,7 +159,7 @@ func (s runStore) tellHooked(run placementv1beta1.UpdateRunObject, stage string,
 		s.emitClusterEvent(run, name, placementv1beta1.ReasonWaitingForHook, "Cluster %s in stage %s %s", name, stage, whys[name])
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		s.emitEvent(run, placementv1beta1.ReasonWaitingForHook, "%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)
+		s.emitStageEvent(run, stage, placementv1beta1.ReasonWaitingForHook, "%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)
 	}
 }
 

@@ -124,10 +124,16 @@ func (s runStore) emitClusterWarning(run placementv1beta1.UpdateRunObject, clust
 	s.events.Eventf(run, clusterv1beta1.ReferTo(cluster), corev1.EventTypeWarning, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(note))
 }
 
-// emitStageComplete tells of a stage, with the stage in the action for the same cause.
-func (s runStore) emitStageComplete(run placementv1beta1.UpdateRunObject, stage string) {
-	s.events.Eventf(run, nil, corev1.EventTypeNormal, placementv1beta1.ReasonStageUpdatingSucceeded, truncateText("Rollout of stage "+stage, maxAction), "Stage %s is complete", stage)
+// emitStageEvent and emitStageWarning tell of one stage, which is in the action for the same cause.
+func (s runStore) emitStageEvent(run placementv1beta1.UpdateRunObject, stage, reason, note string, args ...any) {
+	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, actionOf(stage), "%s", placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))
 }
+
+func (s runStore) emitStageWarning(run placementv1beta1.UpdateRunObject, stage, reason, note string) {
+	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, actionOf(stage), "%s", placementv1beta1.ScopeOf(run).Word(note))
+}
+
+func actionOf(stage string) string { return truncateText("Rollout of stage "+stage, maxAction) }
 
 // emitRefusal tells what was refused. Events alike in reason and action become a series, which shows the note of the first
 // only: without what was tried as the action, one refusal would hide the next.

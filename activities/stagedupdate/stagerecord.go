@@ -128,7 +128,7 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 	c.acts.runs().tellHooked(c.run, c.in.Stage, hooked, c.observer.refusedWhys(hooked))
 	c.acts.runs().warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
 	if plan.RecordDone && updaterun.StageOver(c.stageStatus()) {
-		c.acts.runs().emitStageComplete(c.run, c.in.Stage)
+		c.acts.runs().emitStageEvent(c.run, c.in.Stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
 	}
 	if plan.Stuck != "" {
 		c.acts.runs().emitClusterWarning(c.run, plan.Stuck, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
