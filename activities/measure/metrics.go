@@ -39,7 +39,7 @@ func NewMetrics() *Metrics {
 			Name: "fleetflow_analysis_runs_total", Help: "Attempts of analyses that have ended, by phase.",
 		}, []string{"phase"}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "fleetflow_analysis_request_seconds", Help: "How long requests to metric sources take, with the wait for their turn.",
+			Name: "fleetflow_analysis_request_duration_seconds", Help: "How long requests to metric sources take, with the wait for their turn.",
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60},
 		}, []string{"source"}),
 		putOff: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/agent"
@@ -86,6 +87,7 @@ func run(args []string) error {
 	if err := mgr.Add(guard); err != nil {
 		return fmt.Errorf("watching for KubeFleet's hub agent: %w", err)
 	}
+	metrics.Registry.MustRegister(agent.NewBuildInfo())
 	log.Info("Starting", "version", version.Number(), "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
 	return explainMissingKinds(mgr.Start(ctx))
 }

@@ -67,6 +67,7 @@ func run(args []string) error {
 	}
 	measured, joins := work.NewMetrics(), joining.NewCounters()
 	metrics.Registry.MustRegister(append(measured.Collectors(), joins.Collectors()...)...)
+	metrics.Registry.MustRegister(agent.NewBuildInfo())
 	tracer, flush, err := o.Traces.Start(ctx, "member-agent", logger, attribute.String("fleet.cluster", o.cluster))
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fleetflow/fleetflow/activities/measure"
+	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	"github.com/fleetflow/fleetflow/controllers/joining"
@@ -48,7 +49,7 @@ func collectors() []prometheus.Collector {
 	all = append(all, temporalclient.NewMetrics().Collectors()...)
 	all = append(all, worker.NewMetrics().Collectors()...)
 	all = append(all, measure.NewMetrics().Collectors()...)
-	all = append(all, joining.NewCounters().Collectors()...)
+	all = append(append(all, agent.NewBuildInfo()), joining.NewCounters().Collectors()...)
 	return append(all, work.NewMetrics().Collectors()...)
 }
 

@@ -39,14 +39,14 @@ func (s *spec) served(listener string) map[string]bool {
 var afterFailures = []string{"temporal_workflow_task_execution_failed_total", "temporal_activity_execution_failed_total"}
 
 // afterQuestions are metrics by metric source: they are served from the first question to one on.
-var afterQuestions = []string{"fleetflow_analysis_request_seconds", "fleetflow_analysis_put_off_total"}
+var afterQuestions = []string{"fleetflow_analysis_request_duration_seconds", "fleetflow_analysis_put_off_total"}
 
 // onlyThen are metrics that are served only with approvals that have to be verified, while a removal is refused or takes long, and
 // while a hold is in force.
 var onlyThen = []string{"fleetflow_temporal_names_senders", "fleetflow_member_removals_pending", "fleetflow_rollout_hold_created_timestamp_seconds"}
 
 // whileItRuns are metrics that are served only while a run is under way.
-var whileItRuns = []string{"fleetflow_gate_waiting_seconds", "fleetflow_clusters_in_flight"}
+var whileItRuns = []string{"fleetflow_update_run_task_begun_timestamp_seconds", "fleetflow_clusters_in_flight", "fleetflow_update_run_clusters_in_flight"}
 
 // dashboardsFindTheirMetrics asks the agents, after a rollout with all there is to it, for what dashboard and alerts use.
 func dashboardsFindTheirMetrics(s *spec) {

@@ -161,7 +161,7 @@ func (f *fleet) gatesWaiting() []string {
 	var series []string
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			if family.GetName() == "fleetflow_gate_waiting_seconds" {
+			if family.GetName() == "fleetflow_update_run_task_begun_timestamp_seconds" {
 				series = append(series, metric.GetLabel()[2].GetValue()+" "+metric.GetLabel()[3].GetValue())
 			}
 		}

@@ -34,17 +34,20 @@ var (
 		"When an eviction was over, or was made if it is not.",
 		[]string{"name", "isCompleted", "isValid"}, nil)
 	clustersInFlight = prometheus.NewDesc("fleetflow_clusters_in_flight",
-		"Clusters that an update run or a placement is changing now, or waits for to become available.",
-		[]string{"kind", "namespace", "name"}, nil)
-	gateWaiting = prometheus.NewDesc("fleetflow_gate_waiting_seconds",
-		"For how long an update run has been waiting for a task of a stage that it still waits for.",
-		[]string{"namespace", "name", "stage", "taskType"}, nil)
+		"Clusters of a placement that are being changed now, by it or by its update runs, or waited for to become available.",
+		[]string{"placement_namespace", "placement"}, nil)
+	runInFlight = prometheus.NewDesc("fleetflow_update_run_clusters_in_flight",
+		"Those of them that an update run is changing.",
+		[]string{"run_namespace", "run"}, nil)
+	taskBegun = prometheus.NewDesc("fleetflow_update_run_task_begun_timestamp_seconds",
+		"Since when an update run has been waiting for a task of a stage that it still waits for.",
+		[]string{"run_namespace", "run", "stage", "task_type"}, nil)
 	memberClusters = prometheus.NewDesc("fleetflow_member_clusters",
 		"Member clusters by the status of their conditions Joined and Healthy.",
 		[]string{"joined", "healthy"}, nil)
 	memberHeartbeat = prometheus.NewDesc("fleetflow_member_last_heartbeat_timestamp_seconds",
 		"When a member cluster's agent was last heard of.",
-		[]string{"name"}, nil)
+		[]string{"member"}, nil)
 )
 
 // Collector tells how the hub's objects stand, when it is asked. Of several replicas only the one that leads answers.
@@ -60,7 +63,7 @@ type Collector struct {
 // Describe names what is collected.
 func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		placementStatus, runStatus, evictionComplete, clustersInFlight, gateWaiting, memberClusters, memberHeartbeat,
+		placementStatus, runStatus, evictionComplete, clustersInFlight, runInFlight, taskBegun, memberClusters, memberHeartbeat,
 		rolloutHolds, holdCreated, rolloutWindows, heldClusters,
 	} {
 		descriptions <- d
@@ -128,12 +131,12 @@ func (c *Collector) collectRun(run placementv1beta1.UpdateRunObject, metrics cha
 	if placementv1beta1.IsRunOver(run) {
 		return
 	}
-	metrics <- newGauge(clustersInFlight, float64(updaterun.Read(run).InFlight), placementv1beta1.ScopeOf(run).UpdateRunKind().Kind, namespace, name)
+	metrics <- newGauge(runInFlight, float64(updaterun.Read(run).InFlight), namespace, name)
 	waited := map[[2]string]bool{}
 	for _, g := range gatesOf(run) {
 		if key := [2]string{g.stage, g.taskLabel()}; !g.Done() && !waited[key] {
 			waited[key] = true
-			metrics <- newGauge(gateWaiting, c.Clock.Now().Sub(g.Begun).Seconds(), namespace, name, g.stage, g.taskLabel())
+			metrics <- newGauge(taskBegun, unixSeconds(g.Begun), namespace, name, g.stage, g.taskLabel())
 		}
 	}
 }
@@ -165,7 +168,7 @@ func (c *Collector) collectBindings(ctx context.Context, metrics chan<- promethe
 			}
 		}
 		for placement, n := range count {
-			metrics <- newGauge(clustersInFlight, float64(n), scope.PlacementKind().Kind, placement.Namespace, placement.Name)
+			metrics <- newGauge(clustersInFlight, float64(n), placement.Namespace, placement.Name)
 		}
 	}
 	return nil

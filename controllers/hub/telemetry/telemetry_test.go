@@ -195,18 +195,18 @@ func TestARunTellsWhatItWaitsForAndWhatIsUnderWay(t *testing.T) {
 		stage           func(*placementv1beta1.StageUpdatingStatus)
 		gates, inFlight []string
 	}{
-		"before it begins": {func(*placementv1beta1.StageUpdatingStatus) {}, nil, []string{"kind=ClusterStagedUpdateRun name=r namespace= 0"}},
-		"while it waits to begin": {asked, []string{"name=r namespace= stage=canary taskType=beforeStageApproval 90"},
-			[]string{"kind=ClusterStagedUpdateRun name=r namespace= 0"}},
-		"while it updates": {updating, nil, []string{"kind=ClusterStagedUpdateRun name=r namespace= 1"}},
+		"before it begins": {func(*placementv1beta1.StageUpdatingStatus) {}, nil, []string{"run=r run_namespace= 0"}},
+		"while it waits to begin": {asked, []string{"run=r run_namespace= stage=canary task_type=beforeStageApproval 1010"},
+			[]string{"run=r run_namespace= 0"}},
+		"while it updates": {updating, nil, []string{"run=r run_namespace= 1"}},
 		"while it waits to end": {waiting, []string{
-			"name=r namespace= stage=canary taskType=afterStageApproval 20", "name=r namespace= stage=canary taskType=afterStageTimedWait 20",
-		}, []string{"kind=ClusterStagedUpdateRun name=r namespace= 0"}},
-		"when it is done": {done, nil, []string{"kind=ClusterStagedUpdateRun name=r namespace= 0"}},
+			"run=r run_namespace= stage=canary task_type=afterStageApproval 1080", "run=r run_namespace= stage=canary task_type=afterStageTimedWait 1080",
+		}, []string{"run=r run_namespace= 0"}},
+		"when it is done": {done, nil, []string{"run=r run_namespace= 0"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			assert.Equal(t, test.gates, collect(t, "fleetflow_gate_waiting_seconds", run(test.stage)))
-			assert.Equal(t, test.inFlight, collect(t, "fleetflow_clusters_in_flight", run(test.stage)))
+			assert.Equal(t, test.gates, collect(t, "fleetflow_update_run_task_begun_timestamp_seconds", run(test.stage)))
+			assert.Equal(t, test.inFlight, collect(t, "fleetflow_update_run_clusters_in_flight", run(test.stage)))
 		})
 	}
 }
@@ -244,8 +244,8 @@ func TestTheEndsOfARunsPartsAreObservedOnce(t *testing.T) {
 		w.runChanged(steps[i], steps[i+1])
 	}
 	assert.Equal(t, []string{
-		"stage=canary taskType=afterStageApproval 18", "stage=canary taskType=afterStageTimedWait 15", "stage=canary taskType=beforeStageApproval 60",
-	}, lines(t, "fleetflow_update_run_gate_wait_seconds", w.gates))
+		"stage=canary task_type=afterStageApproval 18", "stage=canary task_type=afterStageTimedWait 15", "stage=canary task_type=beforeStageApproval 60",
+	}, lines(t, "fleetflow_update_run_task_duration_seconds", w.gates))
 	assert.Equal(t, []string{"name=r namespace= taskType=afterStage 18", "name=r namespace= taskType=beforeStage 60"},
 		lines(t, "fleet_workload_update_run_approval_request_latency_seconds", w.approvals))
 	assert.Equal(t, []string{"name=r namespace= 8"},
@@ -298,7 +298,7 @@ func TestClustersOfPlacementsAreInFlightUntilTheyAreAvailable(t *testing.T) {
 		b.Spec.State, b.Status.Conditions = state, conditions
 		return b
 	}
-	assert.Equal(t, []string{"kind=ClusterResourcePlacement name=p namespace= 3"}, collect(t, "fleetflow_clusters_in_flight",
+	assert.Equal(t, []string{"placement=p placement_namespace= 3"}, collect(t, "fleetflow_clusters_in_flight",
 		binding("available", placementv1beta1.BindingStateBound, condition("Available", yes, "", 1, 2)),
 		binding("unavailable", placementv1beta1.BindingStateBound, condition("Available", no, "", 1, 2)),
 		binding("stale", placementv1beta1.BindingStateBound, condition("Available", yes, "", 1, 1)),
@@ -317,7 +317,7 @@ func TestMembersAreCountedAndTellWhenTheyWereHeardOf(t *testing.T) {
 	objects := []client.Object{member("a", yes, yes, 9), member("b", yes, yes, 8), member("c", yes, no, 7), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "d"}}}
 	assert.Equal(t, []string{"healthy=False joined=True 1", "healthy=True joined=True 2", "healthy=Unknown joined=Unknown 1"},
 		collect(t, "fleetflow_member_clusters", objects...))
-	assert.Equal(t, []string{"name=a 1009", "name=b 1008", "name=c 1007"}, collect(t, "fleetflow_member_last_heartbeat_timestamp_seconds", objects...))
+	assert.Equal(t, []string{"member=a 1009", "member=b 1008", "member=c 1007"}, collect(t, "fleetflow_member_last_heartbeat_timestamp_seconds", objects...))
 }
 
 func TestMembersThatJoinAndLeaveAreCounted(t *testing.T) {
@@ -382,6 +382,83 @@ func TestClustersThatAreHeldAreCountedByReason(t *testing.T) {
 	r.Status.StagesStatus = append(r.Status.StagesStatus, r.Status.StagesStatus[0])
 	assert.Equal(t, []string{"reason=HoldInForce 0", "reason=OutsideAllowedWindow 0", "reason=WindowClosed 2"}, collect(t, "fleetflow_held_clusters", r),
 		"only the stage it is in waits")
+}
+
+// TestHowManySeriesAHubHas measures what the guide says of 5,000 clusters and 1,000 placements. Of each, only so many make a difference.
+func TestHowManySeriesAHubHas(t *testing.T) {
+	const members, placements, runs = 50, 10, 4
+	var objects []client.Object
+	for i := range members {
+		m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i)}}
+		m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{LastReceivedHeartbeat: at(1)}}
+		objects = append(objects, m)
+	}
+	for i := range placements {
+		name := fmt.Sprintf("p%d", i)
+		objects = append(objects, &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		for j := range 3 {
+			b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("%s-%d", name, j), Labels: map[string]string{placementv1beta1.ParentPlacementLabel: name},
+			}}
+			b.Spec.State = placementv1beta1.BindingStateBound
+			objects = append(objects, b)
+		}
+	}
+	w := NewWatcher(nil)
+	for i := range runs {
+		name := fmt.Sprintf("r%d", i)
+		steps := []*placementv1beta1.ClusterStagedUpdateRun{run(asked), run(updating), run(waiting)}
+		for _, step := range steps {
+			step.Name = name
+		}
+		w.runChanged(steps[0], steps[1])
+		w.runChanged(steps[1], steps[2])
+		objects = append(objects, steps[2])
+	}
+	leading := make(chan struct{})
+	close(leading)
+	all := append(w.Collectors(), &Collector{
+		Cache:   fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(objects...).Build(),
+		Leading: leading, Clock: clocktesting.NewFakePassiveClock(at(100).Time), Log: logr.Discard(),
+	})
+	for name, want := range map[string]int{
+		"fleet_workload_placement_status_last_timestamp_seconds":            placements,
+		"fleetflow_clusters_in_flight":                                      placements, // however many clusters a placement has
+		"fleetflow_member_last_heartbeat_timestamp_seconds":                 members,
+		"fleet_workload_update_run_status_last_timestamp_seconds":           runs,
+		"fleetflow_update_run_clusters_in_flight":                           runs,
+		"fleetflow_update_run_task_begun_timestamp_seconds":                 2 * runs, // two tasks wait at the end of the stage
+		"fleet_workload_update_run_approval_request_latency_seconds":        12 * runs,
+		"fleet_workload_update_run_stage_cluster_updating_duration_seconds": 11 * runs,
+		"fleetflow_update_run_cluster_duration_seconds":                     16, // for each name of a stage
+		"fleetflow_update_run_task_duration_seconds":                        12,
+	} {
+		assert.Equal(t, want, seriesOf(t, name, all...), name)
+	}
+}
+
+// seriesOf is how many series Prometheus stores of a metric.
+func seriesOf(t *testing.T, name string, collectors ...prometheus.Collector) int {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	for _, c := range collectors {
+		registry.MustRegister(c)
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	count := 0
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			switch h := m.GetHistogram(); {
+			case family.GetName() != name:
+			case h != nil:
+				count += len(h.GetBucket()) + 3 // the last bucket, sum and count
+			default:
+				count++
+			}
+		}
+	}
+	return count
 }
 
 func TestAReplicaThatDoesNotLeadSaysNothing(t *testing.T) {

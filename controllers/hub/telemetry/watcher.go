@@ -57,10 +57,10 @@ func NewWatcher(objects cache.Cache) *Watcher {
 			Buckets: []float64{1, 5, 15, minute, 5 * minute, 15 * minute, 60 * minute, 4 * 60 * minute, 24 * 60 * minute, 7 * 24 * 60 * minute},
 		}, []string{"stage"}),
 		gates: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "fleetflow_update_run_gate_wait_seconds",
+			Name:    "fleetflow_update_run_task_duration_seconds",
 			Help:    "How long update runs waited for the tasks of their stages.",
 			Buckets: []float64{1, 15, minute, 5 * minute, 15 * minute, 60 * minute, 4 * 60 * minute, 24 * 60 * minute, 7 * 24 * 60 * minute},
-		}, []string{"stage", "taskType"}),
+		}, []string{"stage", "task_type"}),
 		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleetflow_evictions_total",
 			Help: "Evictions that are over, by how they ended: executed, blocked by a budget, or invalid.",

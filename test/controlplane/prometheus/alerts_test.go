@@ -61,6 +61,13 @@ func TestAlertsFireOnlyWhenSomebodyHasToAct(t *testing.T) {
 		"one that ends by itself": {
 			"FleetflowHoldForgotten", `fleetflow_rollout_hold_created_timestamp_seconds{job="hub",hold="incident",expires="true"} -100000x60`, "",
 		},
+		"a run that has waited for an approval for more than a day": {
+			"FleetflowApprovalWaits", `fleetflow_update_run_task_begun_timestamp_seconds{job="hub",run_namespace="web",run="r",stage="prod",task_type="afterStageApproval"} -100000x60`,
+			`{job="hub",run_namespace="web",run="r",stage="prod"} 103600`,
+		},
+		"a run that soaks for more than a day": {
+			"FleetflowApprovalWaits", `fleetflow_update_run_task_begun_timestamp_seconds{job="hub",run_namespace="web",run="r",stage="prod",task_type="afterStageTimedWait"} -100000x60`, "",
+		},
 		"a placement that does not get on": {
 			"FleetflowPlacementNotComplete", waits("RolloutNotStartedYet"),
 			`{job="hub",name="web",conditionType="ClusterResourcePlacementRolloutStarted",reason="RolloutNotStartedYet"} 3600`,
