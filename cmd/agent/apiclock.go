@@ -133,7 +133,7 @@ func (r *SkewReporter) Start(ctx context.Context) error {
 		switch tell := skew.Abs() > MaxSkew; {
 		case tell && !told:
 			message := SkewText(skew)
-			r.Log.Info("The clocks differ: " + message)
+			r.Log.Info("The clocks differ", "cause", message)
 			r.Events.Eventf(&r.Lease, nil, corev1.EventTypeWarning, "ClockSkew", "Observe", "%s", message)
 			told = true
 		case !tell && told:

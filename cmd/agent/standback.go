@@ -55,7 +55,7 @@ func (s *StandBack) Await(ctx context.Context) error {
 	}
 	message := fmt.Sprintf("%s (%s) runs here: this agent writes nothing until it has ended. Scale it to zero; its lease %s/%s ends then",
 		s.Lease.Agent, hold.Holder, s.Lease.Namespace, s.Lease.Name)
-	s.Log.Info("Standing back: " + message)
+	s.Log.Info("Standing back", "cause", message)
 	s.emitEvent(lease, "Warning", "StandingBack", message)
 	closeHealth, err := s.serveHealth(message)
 	if err != nil {

@@ -16,7 +16,10 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
 // flushTimeout is how long the last spans may take to be sent when an agent ends.
@@ -82,7 +85,7 @@ func (t *Traces) Start(ctx context.Context, service string, log logr.Logger, att
 			logLostSpans(log, err)
 		}
 	}
-	return provider.Tracer(instrumentation), stop, nil
+	return provider.Tracer(instrumentation, trace.WithInstrumentationVersion(version.Number()), trace.WithSchemaURL(semconv.SchemaURL)), stop, nil
 }
 
 func logLostSpans(log logr.Logger, err error) {
@@ -91,9 +94,9 @@ func logLostSpans(log logr.Logger, err error) {
 
 // describeService says whose spans they are.
 func describeService(service string, attributes []attribute.KeyValue) *resource.Resource {
-	all := append([]attribute.KeyValue{attribute.String("service.name", service)}, attributes...)
+	all := append([]attribute.KeyValue{semconv.ServiceName(service), semconv.ServiceVersion(version.Number())}, attributes...)
 	if host, err := os.Hostname(); err == nil {
-		all = append(all, attribute.String("service.instance.id", host))
+		all = append(all, semconv.ServiceInstanceID(host))
 	}
-	return resource.NewSchemaless(all...)
+	return resource.NewWithAttributes(semconv.SchemaURL, all...)
 }

@@ -11,8 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
+
+	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
 func tracesOf(t *testing.T, args ...string) *Traces {
@@ -83,7 +86,7 @@ func TestTheLastSpansAreSentWhenTheAgentEnds(t *testing.T) {
 	address, c := collect(t)
 	ctx, end := context.WithCancel(t.Context())
 	tracer, stop, err := tracesOf(t, "--otlp-endpoint="+address, "--otlp-insecure").
-		Start(ctx, "member-agent", logr.Discard(), attribute.String("fleet.cluster", "member-1"))
+		Start(ctx, "member-agent", logr.Discard(), attribute.String("k8s.cluster.name", "member-1"))
 	require.NoError(t, err)
 	_, span := tracer.Start(ctx, "apply Work")
 	span.End()
@@ -98,7 +101,10 @@ func TestTheLastSpansAreSentWhenTheAgentEnds(t *testing.T) {
 		described[a.GetKey()] = a.GetValue().GetStringValue()
 	}
 	assert.Equal(t, "member-agent", described["service.name"])
-	assert.Equal(t, "member-1", described["fleet.cluster"])
+	assert.Equal(t, "member-1", described["k8s.cluster.name"])
+	assert.Equal(t, version.Number(), described["service.version"])
+	assert.Equal(t, semconv.SchemaURL, sent[0].GetSchemaUrl())
+	assert.Equal(t, semconv.SchemaURL, sent[0].GetScopeSpans()[0].GetSchemaUrl())
 	assert.NotEmpty(t, described["service.instance.id"])
 }
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -68,7 +68,7 @@ func run(args []string) error {
 	measured, joins := work.NewMetrics(), joining.NewCounters()
 	metrics.Registry.MustRegister(append(measured.Collectors(), joins.Collectors()...)...)
 	metrics.Registry.MustRegister(agent.NewBuildInfo())
-	tracer, flush, err := o.Traces.Start(ctx, "member-agent", logger, attribute.String("fleet.cluster", o.cluster))
+	tracer, flush, err := o.Traces.Start(ctx, "member-agent", logger, semconv.K8SClusterName(o.cluster))
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func leftOutCondition(left snapshot.LeftOut, tooLarge string) metav1.Condition {
 // emitHeldEvents tells of removals and of changes that have begun to be held, and of dependencies that are missing.
 func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
-		log.FromContext(ctx).Info("Holding removals: " + note)
+		log.FromContext(ctx).Info("Holding removals", "cause", note)
 		r.events.Eventf(placement, nil, "Warning", "RemovalsHeld", "Schedule", "%s", workmodel.CutMessage(note, maxNote))
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeChangesHeld); note != "" {

@@ -82,7 +82,7 @@ func (r *Reconciler) projectHeldEnd(ctx context.Context, placement placementv1be
 		return err
 	}
 	if told := meta.FindStatusCondition(before, said.Type); told == nil || told.Message != said.Message {
-		log.FromContext(ctx).Info("Holding removals: " + said.Message)
+		log.FromContext(ctx).Info("Holding removals", "cause", said.Message)
 		namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: held.Namespace}}
 		r.events.Eventf(namespace, nil, "Warning", "RemovalsHeld", "Delete", "%s", workmodel.CutMessage(said.Message, maxNote))
 	}

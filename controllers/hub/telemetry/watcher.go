@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,6 +23,8 @@ const minute = 60.0
 type Watcher struct {
 	// Cache tells of changes.
 	Cache cache.Cache
+	// Log is told of the progress of runs. It is optional.
+	Log logr.Logger
 
 	approvals *prometheus.HistogramVec
 	updates   *prometheus.HistogramVec
@@ -135,6 +138,7 @@ func (w *Watcher) runChanged(before, after placementv1beta1.UpdateRunObject) {
 	if before.GetUID() != after.GetUID() {
 		return // a new one of the same name
 	}
+	logProgress(w.Log, before, after)
 	w.observeGates(before, after)
 	w.observeStages(before, after)
 	w.observeUpdates(before, after)

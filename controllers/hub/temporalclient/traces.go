@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/opentelemetry"
@@ -54,13 +55,17 @@ func (c *Client) startPokeSpan(ctx context.Context, ref wf.Ref, poke wf.Poke) (c
 	if c.tracer == nil {
 		return ctx, trace.SpanFromContext(context.Background()) // one that does nothing
 	}
-	return c.tracer.Start(ctx, "poke workflow", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
-		attribute.String("fleet.kind", string(ref.Kind)),
-		attribute.String("fleet.name", ref.Key()),
-		attribute.String("fleet.uid", poke.UID),
-		attribute.Int64("fleet.generation", poke.Generation),
-		attribute.String("fleet.cause", poke.Cause),
-	))
+	attributes := []attribute.KeyValue{
+		attribute.String("fleetflow.object.kind", string(ref.Kind)),
+		attribute.String("fleetflow.object.name", ref.Name),
+		attribute.String("fleetflow.object.uid", poke.UID),
+		attribute.Int64("fleetflow.object.generation", poke.Generation),
+		attribute.String("fleetflow.poke.cause", poke.Cause),
+	}
+	if ref.Namespace != "" {
+		attributes = append(attributes, semconv.K8SNamespaceName(ref.Namespace))
+	}
+	return c.tracer.Start(ctx, "poke workflow", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(attributes...))
 }
 
 func endPokeSpan(span trace.Span, err error) {

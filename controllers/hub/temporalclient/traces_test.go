@@ -129,8 +129,8 @@ func TestAPokeAndWhatComesOfItAreOneTrace(t *testing.T) {
 		"SignalWithStartWorkflow:" + wf.PlacementWorkflow, "poke workflow",
 	}, chain)
 	assert.ElementsMatch(t, []attribute.KeyValue{
-		attribute.String("fleet.kind", string(wf.KindClusterResourcePlacement)), attribute.String("fleet.name", "web"),
-		attribute.String("fleet.uid", "u1"), attribute.Int64("fleet.generation", 7), attribute.String("fleet.cause", wf.CauseSpec),
+		attribute.String("fleetflow.object.kind", string(wf.KindClusterResourcePlacement)), attribute.String("fleetflow.object.name", "web"),
+		attribute.String("fleetflow.object.uid", "u1"), attribute.Int64("fleetflow.object.generation", 7), attribute.String("fleetflow.poke.cause", wf.CauseSpec),
 	}, byName["poke workflow"].Attributes())
 }
 

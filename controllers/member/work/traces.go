@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,9 +22,9 @@ func (r *Reconciler) runTracedPass(ctx context.Context, work *placementv1beta1.W
 		return r.runPass(ctx, work, mem)
 	}
 	ctx, span := r.Tracer.Start(parent, "apply Work", trace.WithAttributes(
-		attribute.String("fleet.work.namespace", work.Namespace),
-		attribute.String("fleet.work.name", work.Name),
-		attribute.Int64("fleet.work.generation", work.Generation),
+		semconv.K8SNamespaceName(work.Namespace),
+		attribute.String("fleetflow.work.name", work.Name),
+		attribute.Int64("fleetflow.work.generation", work.Generation),
 	))
 	defer span.End()
 	err := r.runPass(ctx, work, mem)
@@ -69,19 +70,19 @@ func spanAttributes(work *placementv1beta1.Work, mem *memory) []attribute.KeyVal
 		}
 	}
 	attributes := []attribute.KeyValue{
-		attribute.Int("fleet.work.manifests", len(mem.outcomes)),
-		attribute.Int("fleet.work.failed", failed),
+		attribute.Int("fleetflow.work.manifests", len(mem.outcomes)),
+		attribute.Int("fleetflow.work.failed_manifests", failed),
 	}
 	if mem.status == nil {
 		return attributes
 	}
 	for of, key := range map[string]string{
-		placementv1beta1.ConditionTypeApplied:      "fleet.work.applied",
-		placementv1beta1.ConditionTypeAvailable:    "fleet.work.available",
-		placementv1beta1.ConditionTypeDiffReported: "fleet.work.diff-reported",
+		placementv1beta1.ConditionTypeApplied:      "fleetflow.work.applied",
+		placementv1beta1.ConditionTypeAvailable:    "fleetflow.work.available",
+		placementv1beta1.ConditionTypeDiffReported: "fleetflow.work.diff_reported",
 	} {
 		if c := meta.FindStatusCondition(mem.status.Conditions, of); c != nil && c.ObservedGeneration == work.Generation {
-			attributes = append(attributes, attribute.String(key, string(c.Status)), attribute.String(key+".reason", c.Reason))
+			attributes = append(attributes, attribute.String(key+".status", string(c.Status)), attribute.String(key+".reason", c.Reason))
 		}
 	}
 	return attributes

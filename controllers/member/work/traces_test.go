@@ -48,10 +48,10 @@ func TestAPassGoesOnWithTheTraceOfTheHub(t *testing.T) {
 	assert.Equal(t, hubSpan, ended[0].Parent().SpanID().String())
 	assert.True(t, ended[0].Parent().IsRemote())
 	assert.ElementsMatch(t, []attribute.KeyValue{
-		attribute.String("fleet.work.namespace", testNamespace), attribute.String("fleet.work.name", "w"),
-		attribute.Int64("fleet.work.generation", 1), attribute.Int("fleet.work.manifests", 2), attribute.Int("fleet.work.failed", 0),
-		attribute.String("fleet.work.applied", "True"), attribute.String("fleet.work.applied.reason", placementv1beta1.ReasonAllManifestsApplied),
-		attribute.String("fleet.work.available", "True"), attribute.String("fleet.work.available.reason", placementv1beta1.ReasonAllManifestsAvailable),
+		attribute.String("k8s.namespace.name", testNamespace), attribute.String("fleetflow.work.name", "w"),
+		attribute.Int64("fleetflow.work.generation", 1), attribute.Int("fleetflow.work.manifests", 2), attribute.Int("fleetflow.work.failed_manifests", 0),
+		attribute.String("fleetflow.work.applied.status", "True"), attribute.String("fleetflow.work.applied.reason", placementv1beta1.ReasonAllManifestsApplied),
+		attribute.String("fleetflow.work.available.status", "True"), attribute.String("fleetflow.work.available.reason", placementv1beta1.ReasonAllManifestsAvailable),
 	}, ended[0].Attributes())
 }
 
@@ -66,13 +66,13 @@ func TestATraceEndsWhenTheWorkIsThere(t *testing.T) {
 	}
 	a.mustReconcile(t, "w")
 	require.Len(t, spans.Ended(), 1)
-	assert.Contains(t, spans.Ended()[0].Attributes(), attribute.Int("fleet.work.failed", 1))
-	assert.Contains(t, spans.Ended()[0].Attributes(), attribute.String("fleet.work.applied", "False"))
+	assert.Contains(t, spans.Ended()[0].Attributes(), attribute.Int("fleetflow.work.failed_manifests", 1))
+	assert.Contains(t, spans.Ended()[0].Attributes(), attribute.String("fleetflow.work.applied.status", "False"))
 
 	a.fail = func(string) error { return nil }
 	a.afterRetryDelay().mustReconcile(t, "w")
 	require.Len(t, spans.Ended(), 2, "another try is of the same rollout")
-	assert.Contains(t, spans.Ended()[1].Attributes(), attribute.String("fleet.work.available", "True"))
+	assert.Contains(t, spans.Ended()[1].Attributes(), attribute.String("fleetflow.work.available.status", "True"))
 
 	a.clock.SetTime(a.clock.Now().Add(2 * resyncPeriod))
 	a.mustReconcile(t, "w")
