@@ -287,20 +287,38 @@ func (s *spec) runPairs(change func(*placementv1beta1.Work)) {
 		s.finish(c, 1)
 	}
 	for _, c := range all {
-		end := c.ends[1]
-		switch {
-		case end.keep, end.drop && c.objects[1]["kind"] == "PersistentVolumeClaim":
+		if c.staysAfterAll() {
 			s.awaitFinished(c, 1)
 			s.requireKept(c, 1, "")
-			continue
-		case c.local != nil:
+		} else if c.local != nil {
 			s.awaitHeld(c, 1, "/"+(&unstructured.Unstructured{Object: c.local}).GetName()+" of the cluster")
 			s.requireKept(c, 1, c.works[1].Name)
-			require.NoError(s, rig.Member.Delete(s.ctx, &unstructured.Unstructured{Object: c.local}), c.name)
+			s.remove(c, c.local, 1)
 		}
-		s.awaitRemoved(c, c.objects[1])
-		s.awaitFinished(c, 1)
 	}
+	for _, c := range all {
+		if !c.staysAfterAll() {
+			s.awaitRemoved(c, c.objects[1])
+			s.awaitFinished(c, 1)
+		}
+	}
+}
+
+// staysAfterAll tells whether a shared object is left to the cluster by the last that wanted it.
+func (c *contest) staysAfterAll() bool {
+	end := c.ends[1]
+	return end.keep || end.drop && c.objects[1]["kind"] == "PersistentVolumeClaim"
+}
+
+// remove deletes what the object of a Work waits for. It then touches that object, so that the agent looks at once and not only
+// within a minute.
+func (s *spec) remove(c *contest, object map[string]any, which int) {
+	s.Helper()
+	require.NoError(s, rig.Member.Delete(s.ctx, &unstructured.Unstructured{Object: object}), c.name)
+	s.awaitRemoved(c, object)
+	touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"example.com/touched":"true"}}}`))
+	held := (&unstructured.Unstructured{Object: c.objects[which]}).DeepCopy()
+	require.NoError(s, client.IgnoreNotFound(rig.Member.Patch(s.ctx, held, touch)), c.name)
 }
 
 // everyPairOfNestedEnds ends what holds an object of another, before and after that.
@@ -327,28 +345,35 @@ func everyPairOfNestedEnds(s *spec) {
 		for _, c := range all {
 			run.awaitNested(c)
 		}
+		for _, c := range all {
+			run.awaitHolder(c)
+		}
 	}
 }
 
-// awaitNested waits for what is right once both Works have ended.
+// awaitNested waits for what becomes of the object within, once both Works have ended.
 func (s *spec) awaitNested(c *contest) {
 	s.Helper()
-	holder, held := c.ends[0], c.ends[1]
-	if held.keep {
-		s.awaitFinished(c, 1)
-		s.requireKept(c, 1, "")
-	} else {
+	if !c.ends[1].keep {
 		s.awaitRemoved(c, c.objects[1])
+		return
 	}
-	switch {
-	case holder.keep:
+	s.awaitFinished(c, 1)
+	s.requireKept(c, 1, "")
+	if !c.ends[0].keep {
+		s.awaitHeld(c, 0, " of the cluster")
+		s.requireKept(c, 0, c.works[0].Name)
+		s.remove(c, c.objects[1], 0)
+	}
+}
+
+// awaitHolder waits for the end of what has held an object of another.
+func (s *spec) awaitHolder(c *contest) {
+	s.Helper()
+	if c.ends[0].keep {
 		s.awaitFinished(c, 0)
 		s.requireKept(c, 0, "")
 		return
-	case held.keep:
-		s.awaitHeld(c, 0, " of the cluster")
-		s.requireKept(c, 0, c.works[0].Name)
-		require.NoError(s, rig.Member.Delete(s.ctx, &unstructured.Unstructured{Object: c.objects[1]}), c.name)
 	}
 	s.awaitRemoved(c, c.objects[0])
 	s.awaitFinished(c, 0)
