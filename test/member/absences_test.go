@@ -225,3 +225,53 @@ func (s *spec) awaitNone(ctx context.Context) {
 		return len(left) == 0
 	}, patience, pollEvery, "still there: %v", left)
 }
+
+// restartOverUnchanged counts what the agent asks of the member for objects that are as they were applied: one read of each after a
+// restart and for each change of their Work, and no write. No other spec places objects of these kinds.
+func restartOverUnchanged(s *spec) {
+	const works = 10
+	kinds := []string{"limitranges", "networkpolicies"}
+	objects := func(i int) []map[string]any {
+		name := fmt.Sprintf("unchanged-%d", i)
+		return []map[string]any{
+			s.manifest("v1", "LimitRange", name, map[string]any{"spec": map[string]any{"limits": []any{
+				map[string]any{"type": "Container", "default": map[string]any{"cpu": "1000m"}},
+			}}}),
+			s.manifest("networking.k8s.io/v1", "NetworkPolicy", name, map[string]any{"spec": map[string]any{
+				"podSelector": map[string]any{}, "ingress": []any{map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}},
+			}}),
+		}
+	}
+	count := func() onemember.Calls {
+		calls, err := rig.Calls(s.ctx, onemember.Member)
+		require.NoError(s, err)
+		return calls.Of(kinds...)
+	}
+	var placed []*placementv1beta1.Work
+	for i := range works {
+		work := onemember.Work(fmt.Sprintf("%s-%d", s.name, i), objects(i)...)
+		require.NoError(s, rig.Hub.Create(s.ctx, work))
+		placed = append(placed, work)
+	}
+	for _, work := range placed {
+		s.awaitAvailable(work.Name)
+	}
+	s.do(control.Stop, onemember.Agent)
+	before := count()
+	s.do(control.Start, onemember.Agent)
+	reads := func() (all int) {
+		for _, kind := range kinds {
+			all += count().Since(before)[onemember.Call{Verb: "GET", Resource: kind}]
+		}
+		return all
+	}
+	require.Eventually(s, func() bool { return reads() >= works*len(kinds) }, patience, pollEvery)
+	for i, work := range placed {
+		s.replaceManifests(work, append(objects(i), s.configMap(work.Name, "v"))...)
+	}
+	for _, work := range placed {
+		s.awaitAvailable(work.Name)
+	}
+	assert.Equal(s, 2*works*len(kinds), reads(), "one read of each object after the restart, and one after the change of its Work")
+	assert.Empty(s, count().Since(before).Writes())
+}

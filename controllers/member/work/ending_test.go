@@ -206,6 +206,52 @@ func TestTheEndOfOnePlacementKeepsWhatAnotherHasInItsNamespace(t *testing.T) {
 	})
 }
 
+// A look at what is in a Namespace is a list of each kind: it is not made after each change of any Work.
+func TestAChangeOfAnotherWorkIsLookedAtOnlyByWhoWaitsForWorks(t *testing.T) {
+	other := manifestWork("two", "b")
+	for name, tc := range map[string]struct {
+		works []client.Object
+		has   []*metav1.PartialObjectMetadata
+		wakes []string
+	}{
+		"it waits for objects of the cluster":  {works: []client.Object{namespaceWork("one")}, has: []*metav1.PartialObjectMetadata{metadataOf("ConfigMap", "local")}},
+		"it waits for what another Work wants": {works: []client.Object{namespaceWork("one"), other}, wakes: []string{"one"}},
+		"it waits for what another fleet has": {works: []client.Object{namespaceWork("one")}, wakes: []string{"one"},
+			has: []*metav1.PartialObjectMetadata{metadataOf("ConfigMap", "c", func(o *metav1.PartialObjectMetadata) {
+				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: placementv1beta1.GroupVersion.String(), Kind: "AppliedWork", Name: "other", UID: "u"}}
+			})}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, tc.works, nil)
+			a.mustReconcile(t, "one")
+			a.has(tc.has...)
+			a.deleteAndWait(t, "one")
+			require.True(t, a.hasNamespace(t, &corev1.Namespace{}))
+			assert.Equal(t, tc.wakes, a.memories.holdingWorks("two"))
+		})
+	}
+}
+
+func TestTwoWorksThatWaitDoNotWakeEachOther(t *testing.T) {
+	other := manifestWork("other", "b")
+	a := newAgent(t, []client.Object{namespaceWork("one"), other, manifestWork("stuck", "c")}, nil)
+	for _, name := range []string{"one", "other", "stuck"} {
+		a.mustReconcile(t, name)
+	}
+	held := &corev1.ConfigMap{}
+	require.True(t, a.readMember(t, held, "c"))
+	held.Finalizers = []string{"example.com/hold"}
+	require.NoError(t, a.member.Update(t.Context(), held))
+	a.deleteAndWait(t, "one")
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "stuck")))
+	a.enqueuer.waiting = nil
+	a.mustReconcile(t, "stuck")
+	assert.Contains(t, a.enqueuer.waiting, "one", "the deletion of a Work may free what is waited for")
+	a.enqueuer.waiting = nil
+	a.mustReconcile(t, "stuck")
+	assert.NotContains(t, a.enqueuer.waiting, "one", "nothing has changed")
+}
+
 func TestARemovalThatIsRefusedIsTold(t *testing.T) {
 	refuse := func(write string) error {
 		if write == "member delete ConfigMap a" {

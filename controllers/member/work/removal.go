@@ -32,6 +32,7 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 	if mem.released || !slices.Contains(work.Finalizers, placementv1beta1.WorkFinalizer) {
 		return reconcile.Result{}, nil
 	}
+	deletedJustNow := mem.deletedWork == nil
 	mem.deletedWork = nil
 	if mode != ModeAbandon {
 		mem.deletedWork = &placementv1beta1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
@@ -39,7 +40,9 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 		if mode == ModeLeave {
 			why.end = endLeave
 		}
-		r.wakeHolding(work.Name)
+		if deletedJustNow { // two Works that wait would wake each other for ever
+			r.wakeHolding(work.Name)
+		}
 		left, done, err := r.cleanUpAppliedWork(ctx, why)
 		if err := errors.Join(err, r.reportRemnants(ctx, work, mem, left)); err != nil || !done {
 			return reconcile.Result{RequeueAfter: delayUntilNextLook(len(left), mem.told)}, err
