@@ -22,6 +22,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/onemember"
 )
 
 // manifest is an object in the namespace of the spec.
@@ -172,22 +173,44 @@ func gatheredRole(s *spec) {
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get"}}},
 	}
 	require.NoError(s, rig.Member.Create(s.ctx, part))
-	s.place(map[string]any{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": s.name + "-all"},
-		"aggregationRule": map[string]any{"clusterRoleSelectors": []any{map[string]any{"matchLabels": map[string]any{"gather.example.com/" + s.name: "true"}}}},
-		"rules":           []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get"}}},
-	})
-	s.awaitAvailable(s.name)
-	_, err := access.Await(s.ctx, rig.Member, client.ObjectKey{Name: s.name + "-all"}, func(role *rbacv1.ClusterRole) string {
-		if role == nil {
-			return "it is not there"
+	role := func(version, resource string) map[string]any {
+		return map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+			"metadata":        map[string]any{"name": s.name + "-all", "labels": map[string]any{"version": version}},
+			"aggregationRule": map[string]any{"clusterRoleSelectors": []any{map[string]any{"matchLabels": map[string]any{"gather.example.com/" + s.name: "true"}}}},
+			"rules":           []any{map[string]any{"apiGroups": []any{""}, "resources": []any{resource}, "verbs": []any{"get"}}},
 		}
-		if len(role.Rules) != 1 || role.Rules[0].Resources[0] != "services" {
-			return fmt.Sprintf("its rules are %v", role.Rules)
+	}
+	awaitRole := func(missing func(*rbacv1.ClusterRole) string) *rbacv1.ClusterRole {
+		found, err := access.Await(s.ctx, rig.Member, client.ObjectKey{Name: s.name + "-all"}, func(live *rbacv1.ClusterRole) string {
+			if live == nil {
+				return "it is not there"
+			}
+			return missing(live)
+		})
+		require.NoError(s, err)
+		return found
+	}
+	work := s.place(role("one", "configmaps"))
+	s.awaitAvailable(s.name)
+	gathered := awaitRole(func(live *rbacv1.ClusterRole) string {
+		if len(live.Rules) != 1 || live.Rules[0].Resources[0] != "services" {
+			return fmt.Sprintf("its rules are %v", live.Rules)
 		}
 		return ""
 	})
-	require.NoError(s, err)
+
+	// While nobody gathers, whoever writes the rules is the agent.
+	s.away(onemember.Controllers, func() {
+		s.replaceManifests(work, role("two", "pods"))
+		changed := awaitRole(func(live *rbacv1.ClusterRole) string {
+			if live.Labels["version"] != "two" {
+				return "it has not changed"
+			}
+			return ""
+		})
+		assert.Equal(s, gathered.Rules, changed.Rules)
+	})
 }
 
 // applied is the condition Applied of the only manifest of the spec's Work.
