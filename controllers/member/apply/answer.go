@@ -28,19 +28,39 @@ type Differences struct {
 
 // judgeAnswer compares what the API server has returned with the manifest, without a further request.
 func judgeAnswer(m Manifest, object *unstructured.Unstructured) Differences {
+	return judgeObject(m, object, "The API server took the manifest, and the object differs from it")
+}
+
+// judgeOverwritten compares an object that another client keeps overwriting with its manifest, before it is corrected.
+func judgeOverwritten(m Manifest, object *unstructured.Unstructured) Differences {
+	return judgeObject(m, object, "Another client of the member's API server keeps overwriting the object, so that it is corrected ever more "+
+		"seldom, at least once a minute; end one of the two, or leave the fields to that client and out of the manifest. When it was looked at last")
+}
+
+// judgeObject compares an object with its manifest and says why it may differ.
+func judgeObject(m Manifest, object *unstructured.Unstructured, why string) Differences {
 	report := compare.Unmet(m.Object, object)
 	if report.Empty() {
 		return Differences{}
 	}
 	var told []string
 	for _, detail := range report.Details[:min(maxTold, len(report.Details))] {
-		told = append(told, fmt.Sprintf("%s is %s and not %s, %s", detail.Path, cutValue(detail.ValueInMember), cutValue(detail.ValueInHub),
-			describeHolders(holdersOf(object, detail.Path))))
+		told = append(told, describeDetail(m, object, detail))
 	}
 	if more := len(report.Details) + report.Omitted - len(told); more > 0 {
 		told = append(told, fmt.Sprintf("and %d more fields", more))
 	}
-	return Differences{Report: report, Message: "The API server took the manifest, and the object differs from it: " + strings.Join(told, "; ")}
+	return Differences{Report: report, Message: why + ": " + strings.Join(told, "; ")}
+}
+
+// describeDetail tells of one field what it is, what it is to be, and who or what makes it so.
+func describeDetail(m Manifest, object *unstructured.Unstructured, detail placementv1beta1.PatchDetail) string {
+	if detail.ValueInHub == "" && compare.IsKept(m.Kind(), detail.Path) {
+		return fmt.Sprintf("%s stays %s although the manifest does not set it any more: it cannot be changed once the object exists; set it on the hub, "+
+			"or delete the object on the cluster to have it created anew", detail.Path, cutValue(detail.ValueInMember))
+	}
+	return fmt.Sprintf("%s is %s and not %s, %s", detail.Path, cutValue(detail.ValueInMember), cutValue(detail.ValueInHub),
+		describeHolders(holdersOf(object, detail.Path)))
 }
 
 // maxToldValue is how many bytes of a value a message has; the details have more.

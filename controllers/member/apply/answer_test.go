@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,6 +79,31 @@ func TestWhatTheClusterMakesOfAManifestIsSaidAndNotWrittenAgain(t *testing.T) {
 	}
 }
 
+func TestAWebhookThatChangesItsMindEachTimeIsNotWrittenAgainst(t *testing.T) {
+	e, writes := newEngine(nil)
+	said := 0
+	plain := e.Client.(client.WithWatch)
+	withMood := func() {
+		said++
+		e.Client = plain
+		withWebhook(e, "x", fmt.Sprintf("theirs-%d", said))
+	}
+	req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{})
+	withMood()
+	result, problem, err := e.Apply(t.Context(), req)
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	for range 3 { // as often as something happens to the object
+		withMood()
+		req.Answered = result.Answered
+		result, problem, err = e.Apply(t.Context(), req)
+		require.NoError(t, err)
+		require.Nil(t, problem)
+		assert.Equal(t, "/data/x", result.Differences.Details[0].Path)
+	}
+	assert.Equal(t, 2, *writes, "the object is made, and corrected once; from then on it is known that a write brings nothing")
+}
+
 func TestWhoHoldsAFieldIsTold(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"x": "2", "y": "1"}, "metadata": map[string]any{"labels": map[string]any{"example.com/a": "b"}},
@@ -90,4 +116,20 @@ func TestWhoHoldsAFieldIsTold(t *testing.T) {
 	assert.Equal(t, []string{"editor"}, holdersOf(object, "/metadata/labels/example.com~1a"))
 	assert.Empty(t, holdersOf(object, "/data/y"))
 	assert.Empty(t, holdersOf(object, "/data/z"))
+}
+
+func TestAServiceThatStaysHeadlessIsToldWithWhatToDo(t *testing.T) {
+	service := func(spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "s", "namespace": "ns"}, "spec": spec,
+		}}
+	}
+	m := Manifest{
+		Object:     service(map[string]any{"selector": map[string]any{"app": "a"}}),
+		Identifier: placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Service", Namespace: "ns", Name: "s"},
+	}
+	told := judgeAnswer(m, service(map[string]any{"selector": map[string]any{"app": "a"}, "clusterIP": "None"}))
+	assert.Equal(t, `The API server took the manifest, and the object differs from it: /spec/clusterIP stays "None" although the manifest does not set it any more: `+
+		"it cannot be changed once the object exists; set it on the hub, or delete the object on the cluster to have it created anew", told.Message)
+	assert.Empty(t, judgeAnswer(m, service(map[string]any{"selector": map[string]any{"app": "a"}, "clusterIP": "10.0.0.1"})).Message)
 }

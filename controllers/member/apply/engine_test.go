@@ -189,7 +189,9 @@ func TestAnObjectThatCannotBeReadNowIsNotApplied(t *testing.T) {
 		err    error
 		reason string
 	}{
-		"an API that is not available":   {apierrors.NewServiceUnavailable("later"), placementv1beta1.ReasonManifestApplyFailed},
+		"an API that is not available": {apierrors.NewServiceUnavailable("later"), placementv1beta1.ReasonManifestApplyFailed},
+		"a definition whose conversion webhook is away": {apierrors.NewInternalError(errors.New("conversion webhook for example.com/v1, Kind=Widget failed")),
+			placementv1beta1.ReasonFailedToFindObjInMemberCluster},
 		"an object that may not be read": {apierrors.NewForbidden(schema.GroupResource{}, "a", nil), placementv1beta1.ReasonFailedToFindObjInMemberCluster},
 	} {
 		t.Run(name, func(t *testing.T) {

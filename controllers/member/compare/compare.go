@@ -46,6 +46,7 @@ func Absent() Report {
 func Objects(manifest, wanted, member *unstructured.Unstructured) Report {
 	d := differ{secret: isSecret(manifest)}
 	d.compareMaps("", relevantFields(manifest, wanted), relevantFields(manifest, member))
+	d.addKept(manifest, member)
 	return d.report
 }
 

@@ -122,6 +122,14 @@ func TestObjects(t *testing.T) {
 				{Path: "/spec/ports/0/nodePort", ValueInHub: "30000", ValueInMember: "30001"},
 			},
 		},
+		"a Service that was headless and is not to be any more": {
+			kind("v1", "Service", "spec: {ports: [{port: 80}]}"), kind("v1", "Service", "spec: {clusterIP: None, clusterIPs: [None], ports: [{port: 80}]}"),
+			[]detail{{Path: "/spec/clusterIP", ValueInMember: "None"}},
+		},
+		"one that is an alias instead": {
+			kind("v1", "Service", "spec: {type: ExternalName, externalName: a}"),
+			kind("v1", "Service", "spec: {type: ExternalName, externalName: a, clusterIP: None}"), nil,
+		},
 		"the pods that a user of the cluster wants a CloneSet to be rid of are no difference": {
 			kind("apps.kruise.io/v1beta1", "CloneSet", "spec: {replicas: 3}"),
 			kind("apps.kruise.io/v1beta1", "CloneSet", "spec: {replicas: 3, scaleStrategy: {podsToDelete: [a-1]}}"), nil,

@@ -21,7 +21,7 @@ const maxMatched = 500
 var repacked = map[schema.GroupKind]bool{{Kind: "Endpoints"}: true}
 
 // Unmet judges the API server's answer to a write: it lists the fields that the manifest sets and that the object does not have
-// like that. Whatever the cluster adds is allowed, as defaults and admission do: fields, and items of lists among those of the
+// like that, and those that it does not set and that the API server keeps from before. Whatever the cluster adds is allowed, as defaults and admission do: fields, and items of lists among those of the
 // manifest. So is another way to write the same, such as a quantity, a time, or an empty field that is left out. It changes neither
 // object.
 func Unmet(manifest, object *unstructured.Unstructured) Report {
@@ -32,13 +32,15 @@ func Unmet(manifest, object *unstructured.Unstructured) Report {
 	typed, err := scheme.Scheme.New(manifest.GroupVersionKind())
 	j := judge{differ: differ{secret: isSecret(manifest)}, builtIn: err == nil}
 	if j.isMet(wanted, wanted, there) {
-		return Report{}
+		j.addKept(manifest, object)
+		return j.report
 	}
 	canonical := wanted
 	if j.builtIn {
 		canonical = canonicalForm(typed, wanted)
 	}
 	j.judgeMaps("", wanted, canonical, there)
+	j.addKept(manifest, object)
 	return j.report
 }
 

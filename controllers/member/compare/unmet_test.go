@@ -46,6 +46,13 @@ func TestUnmet(t *testing.T) {
 			kind("v1", "Service", "spec: {ports: [{name: tcp, port: 53, protocol: TCP}]}"),
 			[]detail{{Path: "/spec/ports/1", ValueInHub: `{"name":"udp","port":53,"protocol":"UDP"}`}},
 		},
+		"a Service that stays headless": {
+			kind("v1", "Service", "spec: {ports: [{port: 53}]}"), kind("v1", "Service", "spec: {clusterIP: None, ports: [{port: 53, protocol: TCP}]}"),
+			[]detail{{Path: "/spec/clusterIP", ValueInMember: "None"}},
+		},
+		"one that is headless by its manifest":  {kind("v1", "Service", "spec: {clusterIP: None}"), kind("v1", "Service", "spec: {clusterIP: None}"), nil},
+		"one that is headless by the new field": {kind("v1", "Service", "spec: {clusterIPs: [None]}"), kind("v1", "Service", "spec: {clusterIP: None, clusterIPs: [None]}"), nil},
+		"one that has got an address":           {kind("v1", "Service", "spec: {ports: []}"), kind("v1", "Service", "spec: {clusterIP: 10.0.0.1, ports: []}"), nil},
 		"another order": {
 			container("args: [a, b]"), container("args: [b, a]"), []detail{{Path: "/spec/template/spec/containers/0/args/1", ValueInHub: "b"}},
 		},
