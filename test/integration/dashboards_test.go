@@ -41,9 +41,12 @@ var afterFailures = []string{"temporal_workflow_task_execution_failed_total", "t
 // afterQuestions are metrics by metric source: they are served from the first question to one on.
 var afterQuestions = []string{"fleetflow_analysis_request_duration_seconds", "fleetflow_analysis_put_off_total"}
 
-// onlyThen are metrics that are served only with approvals that have to be verified, while a removal is refused or takes long, and
-// while a hold is in force.
-var onlyThen = []string{"fleetflow_temporal_names_senders", "fleetflow_member_removals_pending", "fleetflow_rollout_hold_created_timestamp_seconds"}
+// onlyThen are metrics that are served only with approvals that have to be verified, while a removal is refused or takes long, while a
+// hold is in force, once another client has kept overwriting an object, and while an override has no effect.
+var onlyThen = []string{
+	"fleetflow_temporal_names_senders", "fleetflow_member_removals_pending", "fleetflow_rollout_hold_created_timestamp_seconds",
+	"fleetflow_member_contested_repairs_total", "fleetflow_overrides_without_effect",
+}
 
 // whileItRuns are metrics that are served only while a run is under way.
 var whileItRuns = []string{"fleetflow_update_run_task_begun_timestamp_seconds", "fleetflow_clusters_in_flight", "fleetflow_update_run_clusters_in_flight"}

@@ -45,6 +45,9 @@ var (
 	memberClusters = prometheus.NewDesc("fleetflow_member_clusters",
 		"Member clusters by the status of their conditions Joined and Healthy.",
 		[]string{"joined", "healthy"}, nil)
+	idleOverrides = prometheus.NewDesc("fleetflow_overrides_without_effect",
+		"Overrides that the hub does not go by, by the reason of their condition Valid.",
+		[]string{"kind", "override_namespace", "reason"}, nil)
 	memberHeartbeat = prometheus.NewDesc("fleetflow_member_last_heartbeat_timestamp_seconds",
 		"When a member cluster's agent was last heard of.",
 		[]string{"member"}, nil)
@@ -64,7 +67,7 @@ type Collector struct {
 func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		placementStatus, runStatus, evictionComplete, clustersInFlight, runInFlight, taskBegun, memberClusters, memberHeartbeat,
-		rolloutHolds, holdCreated, rolloutWindows, heldClusters,
+		rolloutHolds, holdCreated, rolloutWindows, heldClusters, idleOverrides,
 	} {
 		descriptions <- d
 	}
@@ -81,7 +84,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
 		c.collectPlacements, c.collectRuns, c.collectEvictions, c.collectBindings, c.collectMembers,
-		c.collectHolds, c.collectWindows, c.collectHeld,
+		c.collectHolds, c.collectWindows, c.collectHeld, c.collectOverrides,
 	} {
 		if err := collect(ctx, metrics); err != nil {
 			c.Log.Info("Some metrics are missing", "cause", err.Error())
@@ -209,6 +212,27 @@ func (c *Collector) collectMembers(ctx context.Context, metrics chan<- prometheu
 	}
 	for k, n := range count {
 		metrics <- newGauge(memberClusters, float64(n), k.joined, k.healthy)
+	}
+	return nil
+}
+
+// collectOverrides counts the overrides without effect, such as those that refer to a placement that does not exist.
+func (c *Collector) collectOverrides(ctx context.Context, metrics chan<- prometheus.Metric) error {
+	for _, scope := range placementv1beta1.Scopes() {
+		overrides := scope.NewOverrideList()
+		if err := c.Cache.List(ctx, overrides, client.UnsafeDisableDeepCopy); err != nil {
+			return err
+		}
+		type why struct{ namespace, reason string }
+		count := map[why]int{}
+		for _, o := range overrides.Objects() {
+			if valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid); valid != nil && valid.Status == metav1.ConditionFalse {
+				count[why{o.GetNamespace(), valid.Reason}]++
+			}
+		}
+		for k, n := range count {
+			metrics <- newGauge(idleOverrides, float64(n), scope.OverrideKind().Kind, k.namespace, k.reason)
+		}
 	}
 	return nil
 }

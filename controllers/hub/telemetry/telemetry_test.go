@@ -461,6 +461,20 @@ func seriesOf(t *testing.T, name string, collectors ...prometheus.Collector) int
 	return count
 }
 
+func TestOverridesWithoutEffectAreCounted(t *testing.T) {
+	override := func(name string, status metav1.ConditionStatus, reason string) client.Object {
+		o := &placementv1beta1.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		o.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionTypeValid, status, reason, 0, 0)}
+		return o
+	}
+	assert.ElementsMatch(t, []string{
+		"kind=ResourceOverride override_namespace=team reason=OverrideConflict 1", "kind=ResourceOverride override_namespace=team reason=OverridePlacementNotFound 2",
+	}, collect(t, "fleetflow_overrides_without_effect",
+		override("a", no, placementv1beta1.ReasonOverridePlacementNotFound), override("b", no, placementv1beta1.ReasonOverridePlacementNotFound),
+		override("c", no, placementv1beta1.ReasonOverrideConflict), override("d", yes, placementv1beta1.ReasonOverrideValid),
+		&placementv1beta1.ClusterResourceOverride{ObjectMeta: metav1.ObjectMeta{Name: "e"}}))
+}
+
 func TestAReplicaThatDoesNotLeadSaysNothing(t *testing.T) {
 	c := &Collector{Leading: make(chan struct{})}
 	assert.Zero(t, testutil.CollectAndCount(c))
