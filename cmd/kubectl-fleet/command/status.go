@@ -45,9 +45,9 @@ one.
 With --watch the picture stays up to date, by one watch a kind, until the rollout is over. The command then exits with
 0 if it went well, with 1 if it failed, and with 124 if --timeout has passed before. A placement counts as failed if it
 will not get better before a user corrects something: invalid selectors, an override or manifest that cannot be applied,
-too few clusters that fit. It is not over while removals are held until a user accepts them, nor while its selectors name
-something that the hub does not have. Where the output is no terminal, a line is written for every change, and with
--o json the whole tree in a line.
+an object that is too large or a Job that has failed for good, too few clusters that fit. It is not over while removals
+are held until a user accepts them, nor while its selectors name something that the hub does not have. Where the output
+is no terminal, a line is written for every change, and with -o json the whole tree in a line.
 
 With --until the command watches a run until it waits for an approval, has a stage behind it, or is done, and exits with
 0 then. If the run cannot come there before a user acts, the command says so and exits: with 3 if the run waits for an

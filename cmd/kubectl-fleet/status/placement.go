@@ -122,11 +122,18 @@ func stateAt(p hub.Placement, c *metav1.Condition) updaterun.Phase {
 	switch step := hub.Plain(c.Type); {
 	case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden || step == placementv1beta1.ConditionTypeApplied):
 		return updaterun.PhaseFailed
+	case step == placementv1beta1.ConditionTypeAvailable && (c.Reason == placementv1beta1.ReasonObjectTooLarge || slices.ContainsFunc(p.Status.PlacementStatuses, hasFailedForGood)):
+		return updaterun.PhaseFailed
 	case step == placementv1beta1.ConditionTypeRolloutStarted && (p.External() || c.Reason == placementv1beta1.ReasonRolloutPaused || c.Reason == placementv1beta1.ReasonSuspended):
 		return updaterun.PhaseWaiting
 	default:
 		return updaterun.PhaseRunning
 	}
+}
+
+// hasFailedForGood tells whether an object on a cluster does not become available before its manifest changes.
+func hasFailedForGood(entry placementv1beta1.PerClusterPlacementStatus) bool {
+	return slices.ContainsFunc(entry.FailedPlacements, func(f placementv1beta1.FailedResourcePlacement) bool { return f.IsFinal() })
 }
 
 // stateAfter is the state of a placement of which every condition there is is true, last being the last of them.
@@ -282,7 +289,7 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 		node.State, node.Detail, node.Start = updaterun.PhaseWaiting, held.Message, held.LastTransitionTime.Time
 	case held.Type == placementv1beta1.ConditionTypeRolloutStarted:
 		node.State, node.Detail = updaterun.PhasePending, cmp.Or(held.Message, held.Reason)
-	case held.Status == metav1.ConditionFalse && held.Type != placementv1beta1.ConditionTypeAvailable && held.Type != placementv1beta1.ConditionTypeWorkSynchronized:
+	case hasFailed(held, entry):
 		node.State, node.Detail = updaterun.PhaseFailed, about(held)
 	default:
 		node.State, node.Detail, node.Start = updaterun.PhaseRunning, about(held), held.LastTransitionTime.Time
@@ -297,6 +304,18 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 		}
 	}
 	return node
+}
+
+// hasFailed tells whether a cluster that has come as far as a condition does not get on before a user corrects something.
+func hasFailed(held *metav1.Condition, entry placementv1beta1.PerClusterPlacementStatus) bool {
+	switch held.Type {
+	case placementv1beta1.ConditionTypeAvailable:
+		return hasFailedForGood(entry)
+	case placementv1beta1.ConditionTypeWorkSynchronized:
+		return false
+	default:
+		return held.Status == metav1.ConditionFalse
+	}
 }
 
 // heldBack says which snapshot the partition keeps on a cluster, or that the cluster is suspended; nothing if neither is so.

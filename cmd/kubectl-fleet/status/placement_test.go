@@ -42,6 +42,7 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 		"an override that fails":                 {conditions: []metav1.Condition{scheduled, started, says("Overridden", no, placementv1beta1.ReasonOverriddenFailed)}, clusters: 2, want: updaterun.PhaseFailed},
 		"a manifest that cannot be applied":      {conditions: []metav1.Condition{scheduled, started, says("Applied", no, placementv1beta1.ReasonApplyFailed)}, clusters: 2, want: updaterun.PhaseFailed},
 		"a workload that is not up yet":          {conditions: []metav1.Condition{scheduled, started, applied, says("Available", no, placementv1beta1.ReasonResourceNotAvailableYet)}, clusters: 2, want: updaterun.PhaseRunning},
+		"an object that is too large":            {conditions: []metav1.Condition{scheduled, started, applied, says("Available", no, placementv1beta1.ReasonObjectTooLarge)}, clusters: 2, want: updaterun.PhaseFailed},
 		"applied, and nothing said of the rest":  {conditions: []metav1.Condition{scheduled, started, applied}, clusters: 2, want: updaterun.PhaseRunning},
 		"all is well":                            {conditions: []metav1.Condition{scheduled, started, applied, available}, clusters: 2, want: updaterun.PhaseSucceeded},
 		"what is lost is held":                   {conditions: []metav1.Condition{scheduled, started, applied, available, held}, clusters: 2, want: updaterun.PhaseWaiting},
@@ -80,6 +81,30 @@ func TestThePictureNamesTheAffinityGroupThatClustersArePickedFrom(t *testing.T) 
 	}}
 	assert.Equal(t, "PickAll, affinity group cloud", Placement(p, facts, Options{}).Detail)
 	assert.Equal(t, "PickAll", Placement(p, Facts{}, Options{}).Detail)
+}
+
+func TestAJobThatHasFailedForGoodIsNotWaitedFor(t *testing.T) {
+	entry := placementv1beta1.PerClusterPlacementStatus{
+		ClusterName: "member-2", Conditions: []metav1.Condition{
+			{Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionTrue},
+			{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonNotAllWorkAreAvailable},
+		},
+		FailedPlacements: []placementv1beta1.FailedResourcePlacement{{Condition: metav1.Condition{
+			Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonManifestNotAvailableYet,
+		}}},
+	}
+	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}}
+	p.Status.Conditions = []metav1.Condition{
+		says("Scheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled"), says("Available", metav1.ConditionFalse, placementv1beta1.ReasonResourceNotAvailableYet),
+	}
+	states := func() []updaterun.Phase {
+		p.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{entry}
+		state, _ := PlacementState(hub.PlacementOf(p))
+		return []updaterun.Phase{state, clusterNode(entry).State}
+	}
+	assert.Equal(t, []updaterun.Phase{updaterun.PhaseRunning, updaterun.PhaseRunning}, states(), "it is not there yet")
+	entry.FailedPlacements[0].Condition.Reason = placementv1beta1.ReasonManifestFailed
+	assert.Equal(t, []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseFailed}, states())
 }
 
 func TestASilentClusterIsStuckAndNotFailed(t *testing.T) {

@@ -255,7 +255,7 @@ func newFailures(before, after []placementv1beta1.PerClusterPlacementStatus) []f
 
 func firstFailure(entry *placementv1beta1.PerClusterPlacementStatus) *placementv1beta1.FailedResourcePlacement {
 	for i := range entry.FailedPlacements {
-		if entry.FailedPlacements[i].Condition.Type != placementv1beta1.ConditionTypeAvailable {
+		if entry.FailedPlacements[i].IsFinal() {
 			return &entry.FailedPlacements[i]
 		}
 	}

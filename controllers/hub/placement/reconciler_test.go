@@ -348,7 +348,10 @@ func TestAFailedClusterIsToldOfOnce(t *testing.T) {
 	before := []placementv1beta1.PerClusterPlacementStatus{failing("old", placementv1beta1.ConditionTypeApplied)}
 	after := append(before,
 		failing("waiting", placementv1beta1.ConditionTypeAvailable), failing("new", placementv1beta1.ConditionTypeApplied))
-	failures := newFailures(before, after)
-	require.Len(t, failures, 1)
+	over := failing("over", placementv1beta1.ConditionTypeAvailable)
+	over.FailedPlacements[0].Condition.Reason = placementv1beta1.ReasonManifestFailed
+	failures := newFailures(before, append(after, over))
+	require.Len(t, failures, 2)
 	assert.Equal(t, "new", failures[0].cluster)
+	assert.Equal(t, "over", failures[1].cluster, "such as a Job that has failed for good")
 }
