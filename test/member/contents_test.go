@@ -297,3 +297,56 @@ func droppedField(s *spec) {
 	})
 	assert.Contains(s, applied(work).Message, `/fromTheFuture is not set and not "1"`)
 }
+
+// awaitDifference waits until the object of the spec's Work is reported as different, in words that contain all of these.
+func (s *spec) awaitDifference(words ...string) *placementv1beta1.Work {
+	s.Helper()
+	return s.awaitWork(s.name, func(w *placementv1beta1.Work) string {
+		c := applied(w)
+		for _, word := range words {
+			if c.Status != metav1.ConditionTrue || c.Reason != placementv1beta1.ReasonAppliedWithDifference || !strings.Contains(c.Message, word) {
+				return fmt.Sprintf("it says %+v", c)
+			}
+		}
+		return ""
+	})
+}
+
+func headlessService(s *spec) {
+	service := func(spec map[string]any) map[string]any {
+		spec["selector"], spec["ports"] = map[string]any{"app": "a"}, []any{map[string]any{"port": 80}}
+		return map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": s.name, "name": "a"}, "spec": spec}
+	}
+	s.place(service(map[string]any{"clusterIP": "None"}))
+	work := s.awaitAvailable(s.name)
+	s.replaceManifests(work, service(map[string]any{}))
+	work = s.awaitDifference(`/spec/clusterIP stays "None" although the manifest does not set it any more`, "delete the object on the cluster")
+	require.NoError(s, rig.Member.Delete(s.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "a"}}))
+	s.awaitWork(s.name, func(w *placementv1beta1.Work) string {
+		if c := applied(w); c.Reason != placementv1beta1.ReasonApplied {
+			return fmt.Sprintf("it says %+v", c)
+		}
+		return ""
+	})
+	s.replaceManifests(work, service(map[string]any{"clusterIP": "None"}))
+	s.awaitRefused(s.name, "a", "cannot be changed once the object exists", "delete the object on the cluster")
+}
+
+func contested(s *spec) {
+	s.place(s.configMap("a", "v"))
+	s.awaitAvailable(s.name)
+	overwrite := func() {
+		s.spoil("a", "theirs")
+		s.awaitValue("a", "v")
+	}
+	for range 8 {
+		overwrite()
+	}
+	told := s.awaitDifference("keeps overwriting the object", `/data/key is "theirs" and not "v", held by `)
+	require.NotNil(s, told.Status.ManifestConditions[0].DriftDetails)
+	overwrite()
+	overwrite()
+	fresh := &placementv1beta1.Work{}
+	require.NoError(s, rig.Hub.Get(s.ctx, onemember.Key(s.name), fresh))
+	assert.Equal(s, told.ResourceVersion, fresh.ResourceVersion, "a repair does not change the report")
+}

@@ -78,6 +78,8 @@ func TestMember(t *testing.T) {
 		{"a DaemonSet has not drifted, whatever the API server counts on it", countedDaemonSet},
 		{"a Job that its cluster removes runs once", jobRunsOnce},
 		{"what the cluster drops of a manifest is said", droppedField},
+		{"a Service that is to have an address and stays headless says so until it is deleted", headlessService},
+		{"an object that another client keeps overwriting is reported as contested, once, with who overwrites it", contested},
 		{"a server-side apply is judged even if somebody else creates the object at the same time", creationRace},
 		{"an object that two Works want stays with its UID until nobody wants it, whatever ends first", everyPairOfEnds},
 		{"so does one that two Works of a binding want", everyPairOfEndsInABinding},

@@ -64,6 +64,8 @@ type Request struct {
 	// KeepContent forbids to write the object's content: another client keeps overwriting it, and
 	// both would go on without end.
 	KeepContent bool
+	// Contested is whether it is to be told in what an object differs before it is corrected: it has been corrected often.
+	Contested bool
 	// Done is whether the cluster has had the object made of this manifest and removes such objects
 	// by itself: if it is gone, it is not created again.
 	Done bool
@@ -82,6 +84,8 @@ type Result struct {
 	Findings Findings
 	// Differences are what the object lacks of the manifest although it was applied.
 	Differences Differences
+	// Overwritten is in what the object differed when it was read, if the request is contested or its content was to be kept.
+	Overwritten Differences
 	// Answered is to be in the next request for the same manifest.
 	Answered string
 }
@@ -278,7 +282,7 @@ func (e *Engine) applyToExisting(ctx context.Context, req Request, live *unstruc
 // and judges what the API server made of it.
 func (e *Engine) writeContent(ctx context.Context, req Request, live *unstructured.Unstructured) (Result, error) {
 	if req.KeepContent {
-		return Result{Object: live}, nil
+		return Result{Object: live, Overwritten: judgeOverwritten(req.Manifest, live)}, nil
 	}
 	if req.isAnswered(live) {
 		return Result{Object: live, Differences: judgeAnswer(req.Manifest, live), Answered: req.Answered}, nil
@@ -288,6 +292,9 @@ func (e *Engine) writeContent(ctx context.Context, req Request, live *unstructur
 		return Result{Object: live}, err
 	}
 	result := Result{Object: object, Differences: judgeAnswer(req.Manifest, object)}
+	if req.Contested {
+		result.Overwritten = judgeOverwritten(req.Manifest, live)
+	}
 	if !foreseen {
 		result.Answered = answerTo(req, object)
 	}

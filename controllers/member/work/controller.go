@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -274,6 +275,9 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 		if firstPass {
 			mem.outcomes = nil // the new manifests may have overwritten some of these objects
 		}
+		if errors.Is(err, errReportWaits) {
+			return reconcile.Result{RequeueAfter: max(time.Millisecond, mem.unsent.nextReport().Sub(r.Clock.Now()))}, nil
+		}
 		return reconcile.Result{}, err
 	}
 	if firstPass {
@@ -304,8 +308,10 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	if mem.hasStaleObjects {
 		wait = min(wait, delayUntilNextLook(len(mem.remnants), mem.told))
 	}
-	if repair := earliestRepair(mem.outcomes); !repair.IsZero() {
-		wait = min(wait, max(time.Millisecond, repair.Sub(r.Clock.Now())))
+	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes)} {
+		if !next.IsZero() {
+			wait = min(wait, max(time.Millisecond, next.Sub(r.Clock.Now())))
+		}
 	}
 	return wait
 }
@@ -334,6 +340,9 @@ func (r *Reconciler) isCurrent(o outcome) bool {
 		return !o.retry
 	}
 	if o.repairHeld && !o.repairs.mustWait(r.Clock.Now()) {
+		return false
+	}
+	if o.isContestOver(r.Clock.Now()) {
 		return false
 	}
 	return !o.pods.mustLook(r.Clock.Now()) && r.watcher.CompareVersion(o.ref(), o.version) != versionChanged

@@ -29,6 +29,8 @@ type outcome struct {
 	repairs repairs
 	// repairHeld is whether the object was only read, because it is repaired too often.
 	repairHeld bool
+	// contest is what is told if another client keeps overwriting the object.
+	contest contest
 
 	// observed is whether the object was read, or found to be absent: the outcome holds as long as
 	// the object has this version.
@@ -83,6 +85,10 @@ type memory struct {
 	valueReports reportLimit
 	// pruning is how far the removal of objects that left that generation is.
 	pruning pruningProgress
+	// struggles are the repairs of this generation. They outlast a pass that fails: a hub that is away stops no counting.
+	struggles struggles
+	// unsent are the reports in a row that the hub did not take.
+	unsent unsent
 	// outcomes by ordinal.
 	outcomes []outcome
 	// status as last written; the cache may lag behind it.

@@ -18,6 +18,7 @@ type Metrics struct {
 	works     *prometheus.CounterVec
 	manifests *prometheus.CounterVec
 	pending   *prometheus.GaugeVec
+	contested *prometheus.CounterVec
 }
 
 // NewMetrics returns metrics that are not registered yet.
@@ -40,12 +41,23 @@ func NewMetrics() *Metrics {
 			Name: "fleetflow_member_removals_pending",
 			Help: "Objects that are not wanted any more and still there, as the Works say in RemovalPending, by reason.",
 		}, []string{"reason"}),
+		contested: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetflow_member_contested_repairs_total",
+			Help: "Repairs of objects that another client keeps overwriting, from the eighth one on.",
+		}, []string{"kind", "namespace", "name"}),
 	}
 }
 
 // Collectors are all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.applyTime, m.works, m.manifests, m.pending}
+	return []prometheus.Collector{m.applyTime, m.works, m.manifests, m.pending, m.contested}
+}
+
+// countContestedRepair counts a repair of an object that another client keeps overwriting.
+func (m *Metrics) countContestedRepair(id placementv1beta1.WorkResourceIdentifier) {
+	if m != nil {
+		m.contested.WithLabelValues(id.Kind, id.Namespace, id.Name).Inc()
+	}
 }
 
 // observeFirstApply observes the duration of the first pass at a generation.

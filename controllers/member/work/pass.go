@@ -32,6 +32,7 @@ func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, m
 	if !full {
 		last = mem.lastOutcomes(work.Generation, manifests)
 	}
+	mem.struggles.recall(work.Generation, manifests, last)
 	steps, err := r.planSteps(manifests, last, r.memories.takeChangedObjects(work.Name))
 	if err != nil {
 		return err
@@ -74,7 +75,9 @@ func (r *Reconciler) applyAndReport(
 	}
 	owner := apply.OwnerReference(mem.applied.Name, mem.applied.UID)
 	recallRuns(mem.applied.Status.AppliedResources, last, steps)
-	if err := r.applyManifests(ctx, steps, last, owner, strategy); err != nil {
+	err = r.applyManifests(ctx, steps, last, owner, strategy)
+	mem.struggles.keep(work.Generation, steps)
+	if err != nil {
 		return err
 	}
 	if err := r.recordRuns(ctx, mem, steps); err != nil {
@@ -242,10 +245,10 @@ func (r *Reconciler) applyManifest(
 		}
 	}
 	repairs := before.repairs
-	wait := repairs.mustWait(now)
+	wait, contested := repairs.mustWait(now), repairs.addRepair(now).isContested(now)
 	result, problem, err := r.engine.Apply(ctx, apply.Request{
-		Manifest: s.manifest, Owner: owner, Strategy: strategy, KeepContent: wait, Done: s.runBefore.isDone(s.manifest, now),
-		Answered: before.answered,
+		Manifest: s.manifest, Owner: owner, Strategy: strategy, KeepContent: wait, Contested: contested,
+		Done: s.runBefore.isDone(s.manifest, now), Answered: before.answered,
 	})
 	if err != nil {
 		return err
@@ -254,13 +257,18 @@ func (r *Reconciler) applyManifest(
 	s.outcome.findings, s.outcome.differences, s.outcome.answered = result.Findings, result.Differences, result.Answered
 	if problem != nil {
 		s.outcome.recordProblem(problem, result.Object)
+		s.outcome.contest = before.contest
 		return nil
 	}
 	if result.Wrote {
 		s.outcome.repairs = repairs.addRepair(now)
+		if contested {
+			r.Metrics.countContestedRepair(s.manifest.Identifier)
+		}
 	}
 	s.outcome.failedTries = failedTries{}
 	s.outcome.recordObserved(result.Object)
+	s.outcome.tellContest(before.contest, result.Overwritten, now)
 	s.outcome.run = runOf(result.Object, s.manifest, s.runBefore)
 	if result.Object == nil {
 		s.outcome.availability, s.outcome.failure = s.outcome.run.availabilityOfGone()
@@ -351,9 +359,12 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	status = placementv1beta1.StorableReport.Apply(status)
 	status = trimStatus(status, previous, limit, work.Generation, r.currentTime())
 	if equality.Semantic.DeepEqual(previous, status) {
-		mem.status = &status
+		mem.status, mem.unsent = &status, unsent{}
 		r.Metrics.countPass(work.Generation, &status)
 		return nil
+	}
+	if mem.unsent.mustWait(work.Generation, r.Clock.Now()) {
+		return errReportWaits
 	}
 	content := map[string]any{"conditions": status.Conditions, "manifestConditions": status.ManifestConditions}
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": work.UID}, "status": content})
@@ -363,8 +374,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	target := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
 	err = r.Hub.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
 	if client.IgnoreNotFound(err) != nil {
+		mem.unsent = mem.unsent.addFailure(work.Generation, r.Clock.Now())
 		return fmt.Errorf("writing the status of Work %s: %w", work.Name, err)
 	}
+	mem.unsent = unsent{}
 	log.FromContext(ctx).V(1).Info("Reported on the Work", "generation", work.Generation)
 	mem.status = &status
 	r.Metrics.countPass(work.Generation, &status)

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +40,34 @@ func (t failedTries) addFailure(now time.Time) failedTries {
 
 // nextRetry is when to try again.
 func (t failedTries) nextRetry() time.Time { return t.last.Add(retryDelay(t.failures)) }
+
+// errReportWaits says that the hub has not taken the last reports on a Work and is not asked again yet.
+var errReportWaits = errors.New("the report on the Work waits until the hub is asked again")
+
+// unsent counts the reports in a row on one generation of a Work that the hub did not take. While it is away, changes of the Work's
+// objects do not make the agent ask it more often.
+type unsent struct {
+	generation int64
+	tries      failedTries
+}
+
+func (u unsent) addFailure(generation int64, now time.Time) unsent {
+	if u.generation != generation {
+		u = unsent{generation: generation}
+	}
+	u.tries = u.tries.addFailure(now)
+	return u
+}
+
+// nextReport is when the hub is asked again.
+func (u unsent) nextReport() time.Time {
+	return u.tries.last.Add(min(retryDelay(u.tries.failures), maxReconnectDelay))
+}
+
+// mustWait tells whether the hub is not to be asked yet. A new generation comes from a hub that is back.
+func (u unsent) mustWait(generation int64, now time.Time) bool {
+	return u.generation == generation && u.tries.failures > 0 && now.Before(u.nextReport())
+}
 
 // earliestRetry is when the first manifest that failed is to be tried again; zero if none failed.
 func earliestRetry(outcomes []outcome) time.Time {

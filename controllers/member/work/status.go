@@ -77,7 +77,7 @@ func manifestConditions(o outcome) []metav1.Condition {
 		Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue,
 		Reason: placementv1beta1.ReasonApplied, Message: "Manifest has been applied successfully",
 	}, manifestAvailableCondition(o)}
-	if o.problem == nil && !o.differences.Empty() {
+	if o.problem == nil && o.differences.Message != "" {
 		conditions[0].Reason, conditions[0].Message = placementv1beta1.ReasonAppliedWithDifference, o.differences.Message
 	}
 	if o.problem != nil {
