@@ -93,3 +93,45 @@ func pointsToValue(value any, path string) bool {
 	}
 	return true
 }
+
+// FuzzUnmet judges any answer to any manifest. Whatever they contain, an object is what it says itself, neither is changed, what the
+// cluster adds is no difference, and no Secret is shown.
+func FuzzUnmet(f *testing.F) {
+	f.Add(`{"data":{"x":"1"}}`, `{"data":{"x":"2","y/z":"~"}}`, false)
+	f.Add(`{"data":{"x":"c2VjcmV0"}}`, `{"data":{"x":"b3RoZXI="},"type":null}`, true)
+	f.Add(`{"spec":{"ports":[{"port":80,"nodePort":1},{"port":80,"protocol":""}],"type":""}}`, `{"spec":{"ports":[{"port":0}],"type":"ClusterIP"}}`, false)
+	f.Add(`{"spec":{"list":[[1],{"a":[]},0,false,""]},"metadata":{"labels":{"c":null}}}`, `{"spec":{"list":[[1.0,2]]}}`, false)
+	f.Fuzz(func(t *testing.T, manifestText, answerText string, secret bool) {
+		manifest, answer := parseObject(manifestText, secret), parseObject(answerText, secret)
+		if manifest == nil || answer == nil {
+			return
+		}
+		before, answered := manifest.DeepCopy(), answer.DeepCopy()
+		if r := Unmet(manifest, manifest); !r.Empty() {
+			t.Fatalf("an object is not what it says itself: %v", r.Details)
+		}
+		for _, d := range Unmet(manifest, answer).Details {
+			if secret && isSecretValue(d.Path) && strings.ReplaceAll(d.ValueInHub+d.ValueInMember, Redacted, "") != "" {
+				t.Fatalf("%q is shown", d.Path)
+			}
+		}
+		if diff := cmp.Diff(before, manifest) + cmp.Diff(answered, answer); diff != "" {
+			t.Fatalf("an object was changed: %s", diff)
+		}
+		if spec, ok := manifest.Object["spec"].(map[string]any); ok || manifest.Object["spec"] == nil {
+			more := manifest.DeepCopy()
+			if !ok {
+				spec = map[string]any{}
+			}
+			more.Object["spec"] = map[string]any{"fromTheCluster": "1"}
+			for key, value := range spec {
+				more.Object["spec"].(map[string]any)[key] = value
+			}
+			if _, says := spec["fromTheCluster"]; !says {
+				if r := Unmet(manifest, more); !r.Empty() {
+					t.Fatalf("what the cluster adds is a difference: %v", r.Details)
+				}
+			}
+		}
+	})
+}

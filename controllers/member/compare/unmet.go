@@ -38,6 +38,7 @@ func Unmet(manifest, object *unstructured.Unstructured) Report {
 	canonical := wanted
 	if j.builtIn {
 		canonical = canonicalForm(typed, wanted)
+		wanted = withoutIdleZeros(wanted, canonical, canonicalForm(reflect.New(reflect.TypeOf(typed).Elem()).Interface().(runtime.Object), withoutZeros(wanted)))
 	}
 	j.judgeMaps("", wanted, canonical, there)
 	j.addKept(manifest, object)
@@ -55,6 +56,75 @@ func canonicalForm(typed runtime.Object, object map[string]any) map[string]any {
 		return object
 	}
 	return out
+}
+
+// withoutZeros returns a copy of an object without fields that are an empty text, zero or false.
+func withoutZeros(object map[string]any) map[string]any {
+	out := make(map[string]any, len(object))
+	for key, value := range object {
+		if !isZeroScalar(value) {
+			out[key] = eachMap(value, func(_ int, inner map[string]any) map[string]any { return withoutZeros(inner) })
+		}
+	}
+	return out
+}
+
+// withoutIdleZeros returns a copy of an object of a built-in kind without the zeros that mean the same as a missing field, so that
+// the cluster may fill them in: those that the type leaves out, and those that it writes for a missing field, too. Blank is the
+// canonical form of the object without zeros.
+func withoutIdleZeros(wanted, canonical, blank map[string]any) map[string]any {
+	out := make(map[string]any, len(wanted))
+	for key, value := range wanted {
+		if _, always := blank[key]; isZeroScalar(value) && (canonical[key] == nil || always) {
+			continue
+		}
+		out[key] = eachMap(value, func(i int, inner map[string]any) map[string]any {
+			return withoutIdleZeros(inner, mapAt(canonical[key], i), mapAt(blank[key], i))
+		})
+	}
+	return out
+}
+
+// eachMap returns a value with what a function makes of it, if it is a map, or of each map in it, if it is a list.
+func eachMap(value any, of func(i int, inner map[string]any) map[string]any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return of(-1, v)
+	case []any:
+		out := slices.Clone(v)
+		for i, item := range v {
+			if inner, ok := item.(map[string]any); ok {
+				out[i] = of(i, inner)
+			}
+		}
+		return out
+	default:
+		return value
+	}
+}
+
+// mapAt returns a map, or the item of a list that is one.
+func mapAt(value any, i int) map[string]any {
+	if list, ok := value.([]any); ok && i >= 0 && i < len(list) {
+		value = list[i]
+	}
+	found, _ := value.(map[string]any)
+	return found
+}
+
+func isZeroScalar(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return v == ""
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	case bool:
+		return !v
+	default:
+		return false
+	}
 }
 
 // judge walks the wanted value, its canonical form and the value that is there in parallel, and collects what is not as wanted.

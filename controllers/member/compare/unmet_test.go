@@ -26,6 +26,18 @@ func TestUnmet(t *testing.T) {
 			container("resources: {limits: {cpu: 1000m, memory: 1024Mi}}, env: [{name: e, value: ''}], tty: false, args: []"),
 			container("resources: {limits: {cpu: '1', memory: 1Gi}}, env: [{name: e}]"), nil,
 		},
+		"an empty field that the cluster fills in": {
+			kind("batch/v1", "CronJob", "spec: {concurrencyPolicy: ''}"), kind("batch/v1", "CronJob", "spec: {concurrencyPolicy: Allow}"), nil,
+		},
+		"an empty field that its type always writes, and that the cluster fills in": {
+			kind("rbac.authorization.k8s.io/v1", "RoleBinding", "roleRef: {kind: Role, name: r, apiGroup: ''}"),
+			kind("rbac.authorization.k8s.io/v1", "RoleBinding", "roleRef: {kind: Role, name: r, apiGroup: rbac.authorization.k8s.io}"), nil,
+		},
+		"an empty value of a free key": {configMap("data: {x: ''}"), configMap("data: {x: a}"), []detail{{Path: "/data/x", ValueInMember: "a"}}},
+		"a zero that counts": {
+			kind("apps/v1", "Deployment", "spec: {replicas: 0}"), kind("apps/v1", "Deployment", "spec: {replicas: 1}"),
+			[]detail{{Path: "/spec/replicas", ValueInHub: "0", ValueInMember: "1"}},
+		},
 		"a port without a protocol": {kind("v1", "Service", "spec: {ports: [{port: 53}]}"), kind("v1", "Service", "spec: {ports: [{port: 53, protocol: TCP, targetPort: 53}]}"), nil},
 		"a text that looks like a quantity is none": {
 			configMap("data: {x: 1000m}"), configMap("data: {x: '1'}"), []detail{{Path: "/data/x", ValueInHub: "1000m", ValueInMember: "1"}},
