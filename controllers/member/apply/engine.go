@@ -229,7 +229,7 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 		if err != nil {
 			return Result{Object: object, Wrote: true}, nil, err
 		}
-		return Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object)}, nil, nil
+		return Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object), Answered: answerTo(req, object)}, nil, nil
 	case err != nil:
 		return Result{}, &Problem{
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,

@@ -148,16 +148,17 @@ func jsonThreeWay(base map[string]any, live, desired *unstructured.Unstructured)
 
 // builtInThreeWay merges an object of a built-in kind as the API server's strategic merge patch does. Where the items of a list
 // cannot be told apart by its merge key, such a patch mixes them up, and the lists are merged here instead.
-func builtInThreeWay(typed runtime.Object, base map[string]any, live, desired *unstructured.Unstructured) (Patch, error) {
+func builtInThreeWay(typed runtime.Object, base map[string]any, live, wanted *unstructured.Unstructured) (Patch, error) {
 	lookup, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {
 		return Patch{}, err
 	}
-	if isAmbiguous(lookup, base) || isAmbiguous(lookup, live.Object) || isAmbiguous(lookup, desired.Object) {
-		return exactPatch(live, exactMerge{}.mergeMaps(lookup, base, live.Object, desired.Object))
+	if isAmbiguous(lookup, base) || isAmbiguous(lookup, live.Object) || isAmbiguous(lookup, wanted.Object) {
+		return exactPatch(live, exactMerge{}.mergeMaps(lookup, base, live.Object, wanted.Object))
 	}
+	base, desired := withoutIdleNulls(base, wanted.Object)
 	var documents [3][]byte
-	for i, content := range []map[string]any{base, desired.Object, live.Object} {
+	for i, content := range []map[string]any{base, desired, live.Object} {
 		if documents[i], err = json.Marshal(content); err != nil {
 			return Patch{}, err
 		}
@@ -172,6 +173,34 @@ func builtInThreeWay(typed runtime.Object, base map[string]any, live, desired *u
 		return Patch{}, err
 	}
 	return patch, patch.Result.UnmarshalJSON(result)
+}
+
+// withoutIdleNulls returns copies of the last and the wanted manifest of a built-in kind without the nulls of the wanted one that
+// remove nothing: such a null is as if the field were missing, as the API server reads it, and no patch is to take off what the API
+// server writes in its place.
+func withoutIdleNulls(base, desired map[string]any) (map[string]any, map[string]any) {
+	if !hasNull(desired) {
+		return base, desired
+	}
+	before, after := maps.Clone(base), maps.Clone(desired)
+	for key, want := range desired {
+		if want == nil && base[key] == nil {
+			delete(before, key)
+			delete(after, key)
+			continue
+		}
+		fields, isMap := want.(map[string]any)
+		if !isMap {
+			continue
+		}
+		earlier, wasMap := base[key].(map[string]any)
+		earlier, fields = withoutIdleNulls(earlier, fields)
+		after[key] = fields
+		if wasMap {
+			before[key] = earlier
+		}
+	}
+	return before, after
 }
 
 // atVersion binds the patch to the version of the live object that was read.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,7 +54,31 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	if mustForce(req.Strategy, live) {
 		options = append(options, client.ForceOwnership)
 	}
-	return object, e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
+	wanted := object.DeepCopy()
+	err = e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
+	if live != nil && apierrors.IsInvalid(err) {
+		return e.mergeInstead(ctx, live, wanted, err)
+	}
+	return object, err
+}
+
+// mergeInstead applies a manifest that is refused as a server-side apply by a patch, and returns the refusal if that is refused as
+// well: a map that has lost its last field server-side is null, which few definitions allow.
+func (e *Engine) mergeInstead(ctx context.Context, live, wanted *unstructured.Unstructured, refusal error) (*unstructured.Unstructured, error) {
+	wanted.SetOwnerReferences(live.GetOwnerReferences())
+	patch, err := ThreeWay(live, wanted)
+	if err != nil || patch.Empty() {
+		return live, refusal
+	}
+	data, err := patch.atVersion(live)
+	if err != nil {
+		return live, err
+	}
+	out := live.DeepCopy()
+	if err := e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), client.FieldOwner(FieldManager)); err != nil {
+		return live, refusal
+	}
+	return out, nil
 }
 
 // isUpToDateServerSide tells whether an object was applied server-side and has every field of the

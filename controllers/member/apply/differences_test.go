@@ -1,0 +1,125 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// What test/differential has found, made small.
+
+// TestDefaultsInAListThatIsReplacedAreWrittenOnce plays an API server that fills in what the item of a list lacks.
+func TestDefaultsInAListThatIsReplacedAreWrittenOnce(t *testing.T) {
+	for _, way := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
+		t.Run(string(way), func(t *testing.T) {
+			e, writes := newEngine(nil)
+			e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					fillIn(o)
+					return c.Create(ctx, o, opts...)
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+					err := c.Patch(ctx, o, p, opts...)
+					fillIn(o)
+					return err
+				},
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					err := c.Get(ctx, key, o, opts...)
+					fillIn(o)
+					return err
+				},
+			})
+			req := requestWith(`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a","namespace":"n"},"spec":{"limits":[{"type":"Container","max":{"cpu":"2"}}]}}`,
+				placementv1beta1.ApplyStrategy{Type: way})
+			result, problem, err := e.Apply(t.Context(), req)
+			require.NoError(t, err)
+			require.Nil(t, problem)
+			assert.True(t, result.Differences.Empty(), result.Differences.Message)
+
+			*writes, req.Answered = 0, result.Answered
+			_, problem, err = e.Apply(t.Context(), req)
+			require.NoError(t, err)
+			require.Nil(t, problem)
+			assert.Zero(t, *writes)
+		})
+	}
+}
+
+// fillIn gives the limits of a LimitRange a default.
+func fillIn(object client.Object) {
+	content, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	list, _, _ := unstructured.NestedSlice(content.Object, "spec", "limits")
+	for _, item := range list {
+		item.(map[string]any)["default"] = map[string]any{"cpu": "2"}
+	}
+	if len(list) > 0 {
+		_ = unstructured.SetNestedSlice(content.Object, list, "spec", "limits")
+	}
+}
+
+func TestANullThatTheAPIServerHasWrittenAsEmptyIsNoDifference(t *testing.T) {
+	manifest := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","labels":{"l":null}},"data":{"x":null,"y":"1"}}`
+	there := live(t, manifest, func(object map[string]any) {
+		object["data"] = map[string]any{"x": "", "y": "1"}
+		object["metadata"].(map[string]any)["labels"] = map[string]any{"l": ""}
+	})
+	patch, err := ThreeWay(there, desired(t, manifest))
+	require.NoError(t, err)
+	assert.True(t, patch.Empty(), "%s", patch.Data)
+
+	before := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"1"}}`
+	patch, err = ThreeWay(live(t, before, nil), desired(t, manifest))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"y": "1"}, patch.Result.Object["data"], "a value that becomes null is removed")
+}
+
+// TestAServerSideApplyThatIsInvalidIsMergedInstead plays an API server that makes a null of a map that loses its last field.
+func TestAServerSideApplyThatIsInvalidIsMergedInstead(t *testing.T) {
+	e, _ := newEngine(nil)
+	_, problem, err := e.Apply(t.Context(), requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide}))
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	refusal := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", nil)
+	alsoRefused := false
+	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if p.Type() == types.ApplyPatchType || alsoRefused {
+				return refusal
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	empty := requestWith(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{}}`, placementv1beta1.ApplyStrategy{Type: serverSide})
+	result, problem, err := e.Apply(t.Context(), empty)
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	assert.True(t, result.Wrote)
+	stored := &corev1.ConfigMap{}
+	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, stored))
+	assert.Empty(t, stored.Data)
+	assert.Equal(t, empty.Manifest.Hash, stored.Annotations[placementv1beta1.ManifestHashAnnotation])
+
+	alsoRefused = true
+	other := requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
+	_, problem, err = e.Apply(t.Context(), other)
+	require.NoError(t, err)
+	require.NotNil(t, problem, "what no way can write is refused")
+	data, err := json.Marshal(problem)
+	require.NoError(t, err)
+	assert.Contains(t, string(data), "invalid")
+}
