@@ -208,7 +208,7 @@ $(NEEDS:%=needs-%): needs-%:
 .PHONY: test
 test: needs test-unit compile-suites test-web ## All tests; the last lines count what was left out, if anything (about 40 min)
 	@log=$$(mktemp); guides=$$(mktemp); trap 'rm -f "$$log" "$$guides"' EXIT; failed=0; \
-	$(MAKE) test-crds test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security test-principals >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-crds test-charts test-gitops test-soak test-install test-admission test-member test-differential test-takeover test-security test-principals >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-documents >"$$guides" 2>&1 & reading=$$!; \
 	$(MAKE) test-integration || failed=$$?; wait "$$reading" || failed=$$?; cat "$$guides"; \
 	wait "$$beside" || failed=$$?; cat "$$log"; .ci/needs left-out $(NEEDS); exit "$$failed"
@@ -277,6 +277,19 @@ test-admission: ## What a real API server admits and refuses; needs no fleet. Ne
 test-member: ## What the member agent makes of a world that fails it, on a hub and a member; needs no fleet. Never from the test cache (about 2 min)
 	@echo '== the member agent on one hub and one member'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/member
+
+.PHONY: test-differential
+test-differential: ## 500 drawn pairs of manifests on a real API server, of a fixed seed; needs no fleet. Never from the test cache (about 1 min)
+	@echo '== objects are what their manifests say'
+	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/differential
+
+# How many pairs of manifests are drawn, and from which seed; without a seed, one is taken by chance and printed.
+PAIRS ?= 10000
+
+.PHONY: differential
+differential: ## PAIRS drawn pairs of manifests on a real API server, of SEED; without it of a seed by chance, which is printed (about 10 min)
+	@echo '== objects are what their manifests say'
+	@go test -v -count=1 -tags integration -timeout 3h $(TESTFLAGS) ./test/differential -pairs $(PAIRS) -seed $(or $(SEED),0)
 
 .PHONY: test-takeover
 test-takeover: ## What becomes of a hub and members that KubeFleet has run, as recorded. Never from the test cache (about 2 min)

@@ -1,0 +1,481 @@
+//go:build integration
+
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+)
+
+// step is one manifest and how it is applied.
+type step struct {
+	Changes []change
+	Way     placementv1beta1.ApplyStrategyType
+	When    placementv1beta1.WhenToApplyType
+}
+
+// trial is a series of manifests of one object. The first is the rich object of a kind with the changes of the first step, each
+// further one has the changes of the next step besides.
+type trial struct {
+	Kind  int
+	Prior string
+	Steps []step
+}
+
+// What creates the object before the agent comes, with the first manifest.
+const (
+	byNobody  = "nobody"
+	byKubectl = "kubectl apply"
+	byHelm    = "a plain create"
+	byFlux    = "server-side apply of another manager"
+)
+
+var priors = []string{byNobody, byNobody, byNobody, byNobody, byKubectl, byHelm, byFlux}
+
+var ways = []placementv1beta1.ApplyStrategyType{placementv1beta1.ApplyStrategyTypeClientSideApply, placementv1beta1.ApplyStrategyTypeServerSideApply}
+
+func (t trial) describe(kinds []map[string]any) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%v, created by %s", kinds[t.Kind]["kind"], t.Prior)
+	for i, s := range t.Steps {
+		fmt.Fprintf(&out, "\n  manifest %d by %s (%s): %v", i, s.Way, s.When, s.Changes)
+	}
+	return out.String()
+}
+
+// manifest is the manifest of a step.
+func (t trial) manifest(kinds []map[string]any, upTo int, namespace, name string) map[string]any {
+	rich := kinds[t.Kind]
+	out := runtime.DeepCopyJSON(rich)
+	for _, s := range t.Steps[:upTo+1] {
+		for _, c := range s.Changes {
+			c.applyTo(out, rich)
+		}
+	}
+	metadata, ok := out["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		out["metadata"] = metadata
+	}
+	metadata["name"] = name
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	return out
+}
+
+// recorder notes the writes that a client sends.
+type recorder struct {
+	next   http.RoundTripper
+	mu     sync.Mutex
+	writes []string
+}
+
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && request.URL.Query().Get("dryRun") == "" {
+		body := ""
+		if request.GetBody != nil {
+			if reader, err := request.GetBody(); err == nil {
+				data, _ := io.ReadAll(io.LimitReader(reader, 2000))
+				body = string(data)
+			}
+		}
+		r.mu.Lock()
+		r.writes = append(r.writes, fmt.Sprintf("%s %s %s %s", request.Method, request.Header.Get("Content-Type"), request.URL, body))
+		r.mu.Unlock()
+	}
+	return r.next.RoundTrip(request)
+}
+
+// since returns the writes since a number of them.
+func (r *recorder) since(n int) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.writes[n:]...)
+}
+
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.writes)
+}
+
+// worker makes one trial after another.
+type worker struct {
+	kinds  []map[string]any
+	client client.Client
+	writes *recorder
+	engine *apply.Engine
+	// tally counts what became of the steps.
+	tally map[string]int
+	names int
+	id    int
+}
+
+func newWorker(id int, config *rest.Config, kinds []map[string]any) (*worker, error) {
+	w := &worker{kinds: kinds, tally: map[string]int{}, id: id}
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		w.writes = &recorder{next: next}
+		return w.writes
+	})
+	var err error
+	if w.client, err = client.New(config, client.Options{}); err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	w.engine = &apply.Engine{Client: w.client, Mapper: w.client.RESTMapper(), Rivals: noRivals{}}
+	return w, nil
+}
+
+// noRivals knows no other placement.
+type noRivals struct{}
+
+func (noRivals) Find(context.Context, metav1.OwnerReference, apply.Key, []metav1.OwnerReference) ([]apply.Rival, error) {
+	return nil, nil
+}
+
+// clusterScoped are the kinds without a namespace.
+var clusterScoped = map[string]bool{
+	"Namespace": true, "IngressClass": true, "ClusterRole": true, "ClusterRoleBinding": true, "PersistentVolume": true, "StorageClass": true,
+	"CSIDriver": true, "PriorityClass": true, "RuntimeClass": true, "ValidatingWebhookConfiguration": true, "MutatingWebhookConfiguration": true,
+	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true, "FlowSchema": true, "DeviceClass": true, "CustomResourceDefinition": true,
+}
+
+// where returns a place for a new object of a kind.
+func (w *worker) where(kind string) (namespace, name string) {
+	w.names++
+	name = fmt.Sprintf("t-%d-%d", w.id, w.names)
+	switch {
+	case kind == "CustomResourceDefinition":
+		return "", "drawns.drawn.example.com"
+	case clusterScoped[kind]:
+		return "", name
+	case kind == "LimitRange" || kind == "ResourceQuota":
+		return limits, name
+	}
+	return trials, name
+}
+
+// draw draws a trial. Changes that no API server takes are drawn anew.
+func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
+	t := trial{Kind: w.drawKind(r), Prior: priors[r.IntN(len(priors))]}
+	kind := w.kinds[t.Kind]["kind"].(string)
+	namespace, name := w.where(kind)
+	for i := range 3 {
+		s := step{Way: ways[r.IntN(len(ways))], When: placementv1beta1.WhenToApplyTypeAlways}
+		if r.IntN(4) == 0 {
+			s.When = placementv1beta1.WhenToApplyTypeIfNotDrifted
+		}
+		t.Steps = append(t.Steps, s)
+		for attempt := 0; attempt < 4; attempt++ {
+			n := 1 + r.IntN(4)>>attempt
+			if i == 0 {
+				n = r.IntN(8) >> attempt
+			}
+			var drawn []change
+			for range n {
+				c := drawChange(r)
+				if i == 0 && r.IntN(2) == 0 {
+					c.What = "remove a field"
+				}
+				drawn = append(drawn, c)
+			}
+			t.Steps[i].Changes = drawn
+			right, err := w.fresh(ctx, t.manifest(w.kinds, i, namespace, name))
+			if err != nil {
+				return t, err
+			}
+			if right != nil {
+				break
+			}
+			w.tally["draws that no API server takes"]++
+			t.Steps[i].Changes = nil
+		}
+	}
+	return t, nil
+}
+
+// drawKind draws custom resources more often than others, and definitions of kinds seldom: each makes the API server work for long.
+func (w *worker) drawKind(r *rand.Rand) int {
+	for {
+		i := r.IntN(len(w.kinds) + 8)
+		if i >= len(w.kinds) {
+			i = len(w.kinds) - 1 // the custom resource
+		}
+		if w.kinds[i]["kind"] == "CustomResourceDefinition" && (w.id != 0 || r.IntN(4) > 0) {
+			continue
+		}
+		return i
+	}
+}
+
+// fresh is what a fresh manager makes of a manifest where there is no object.
+type fresh struct {
+	object *unstructured.Unstructured
+	// onlyCreated is whether the API server refuses a server-side apply and takes a plain create.
+	onlyCreated bool
+}
+
+// fresh asks what a fresh manager makes of a manifest; nil if the API server takes it in no way.
+func (w *worker) fresh(ctx context.Context, manifest map[string]any) (*fresh, error) {
+	out := decode(manifest)
+	if out == nil {
+		return nil, nil
+	}
+	data, err := json.Marshal(out.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a manifest: %w", err)
+	}
+	err = w.client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner("fresh"), client.ForceOwnership, client.DryRunAll)
+	if err == nil {
+		return &fresh{object: out}, nil
+	}
+	// A server-side apply refuses fields that the API server does not know, some nulls, and items of a list with the same keys.
+	out = decode(manifest)
+	created := w.client.Create(ctx, out, client.FieldOwner("fresh"), client.DryRunAll)
+	switch {
+	case created == nil:
+		return &fresh{object: out, onlyCreated: true}, nil
+	case apierrors.ReasonForError(created) == metav1.StatusReasonUnknown:
+		return nil, fmt.Errorf("asking the API server: %w", created)
+	default:
+		return nil, nil
+	}
+}
+
+// decode reads a manifest as the agent does.
+func decode(manifest map[string]any) *unstructured.Unstructured {
+	data, err := json.Marshal(manifest)
+	if err != nil {
+		return nil
+	}
+	m := apply.Decode([]placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: data}}})[0]
+	if m.Problem != nil {
+		return nil
+	}
+	return m.Object
+}
+
+// create makes the object as another tool does.
+func (w *worker) create(ctx context.Context, prior string, manifest map[string]any) error {
+	object := decode(manifest)
+	data, err := json.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("encoding a manifest: %w", err)
+	}
+	switch prior {
+	case byKubectl:
+		if len(data) < 100_000 {
+			annotations := object.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations["kubectl.kubernetes.io/last-applied-configuration"] = string(data)
+			object.SetAnnotations(annotations)
+		}
+		return w.client.Create(ctx, object, client.FieldOwner("kubectl-client-side-apply"))
+	case byHelm:
+		return w.client.Create(ctx, object, client.FieldOwner("helm"))
+	case byFlux:
+		err := w.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner("kustomize-controller"), client.ForceOwnership)
+		if err != nil { // it has what a server-side apply does not know
+			return w.client.Create(ctx, decode(manifest), client.FieldOwner("kustomize-controller"))
+		}
+	}
+	return nil
+}
+
+// owner is the AppliedWork of all trials.
+var owner = apply.OwnerReference("trial", "trial")
+
+// run makes a trial on a new object. It returns what is wrong, if anything.
+func (w *worker) run(ctx context.Context, t trial) (fault string, err error) {
+	kind := w.kinds[t.Kind]["kind"].(string)
+	namespace, name := w.where(kind)
+	var manifests []map[string]any
+	var rights []*fresh
+	for i := range t.Steps {
+		manifest := t.manifest(w.kinds, i, namespace, name)
+		right, err := w.fresh(ctx, manifest)
+		if err != nil {
+			return "", err
+		}
+		if right == nil {
+			return "", nil // nothing to compare with
+		}
+		manifests, rights = append(manifests, manifest), append(rights, right)
+	}
+	defer w.remove(ctx, rights[0].object)
+	var others *unstructured.Unstructured
+	if t.Prior != byNobody {
+		if err := w.create(ctx, t.Prior, manifests[0]); err != nil {
+			w.tally["not created by another tool"]++
+			return "", nil //nolint:nilerr // the API server takes it in one way and not in another
+		}
+		others = rights[0].object
+	}
+	clean, shared := true, false
+	for i, s := range t.Steps {
+		data, err := json.Marshal(manifests[i])
+		if err != nil {
+			return "", fmt.Errorf("encoding a manifest: %w", err)
+		}
+		req := apply.Request{
+			Manifest: apply.Decode([]placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: data}}})[0],
+			Owner:    owner,
+			Strategy: placementv1beta1.ApplyStrategy{
+				Type: s.Way, WhenToApply: s.When, WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways,
+				ComparisonOption:      placementv1beta1.ComparisonOptionTypePartialComparison,
+				AllowCoOwnership:      true,
+				ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
+			},
+		}
+		shared = shared || others != nil && s.Way == placementv1beta1.ApplyStrategyTypeServerSideApply
+		fault, ok, err := w.applyStep(ctx, req, rights[i], others, clean, shared)
+		if fault != "" || err != nil {
+			return at(i, fault), err
+		}
+		clean = ok
+	}
+	return "", nil
+}
+
+func at(i int, fault string) string {
+	if fault == "" {
+		return ""
+	}
+	return fmt.Sprintf("manifest %d: %s", i, fault)
+}
+
+// applyStep applies a manifest and judges the object. It returns whether the object is what the manifest says.
+func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh, others *unstructured.Unstructured, clean, shared bool) (string, bool, error) {
+	right, before := wanted.object, w.writes.count()
+	result, problem, err := w.engine.Apply(ctx, req)
+	if err != nil {
+		return "", false, fmt.Errorf("applying: %w", err)
+	}
+	if problem != nil && wanted.onlyCreated {
+		w.tally["refused, as a server-side apply by a fresh manager is"]++
+		return "", false, nil
+	}
+	if problem != nil && shared {
+		w.tally["refused together with what another manager holds"]++
+		w.note("OTHERS %s: %s", right.GetKind(), problem.Message)
+		return "", false, nil
+	}
+	if problem != nil {
+		fault, err := w.judgeRefusal(ctx, problem, right, clean)
+		return fault, false, err
+	}
+	live := right.DeepCopy()
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(right), live); err != nil {
+		return "", false, fmt.Errorf("reading the object: %w", err)
+	}
+	v := verdict{}
+	manifest := req.Manifest.Object
+	var theirs any
+	if others != nil {
+		theirs = plain(others, manifest)
+	}
+	v.compare("", map[string]any(manifest.Object), plain(right, manifest), plain(live, manifest), theirs)
+	told := !result.Differences.Empty()
+	switch {
+	case len(v.breaches) > 0 && !told:
+		return "the object is not what its manifest says, and Applied is True:\n    " + strings.Join(v.breaches, "\n    ") + "\n  writes: " + strings.Join(w.writes.since(before), "\n    "), false, nil
+	case len(v.breaches) > 0:
+		w.tally["applied with a difference that is told: "+manifest.GetKind()]++
+		w.note("TOLD %s: %s; found %v", manifest.GetKind(), result.Differences.Message, v.breaches)
+	case told:
+		w.tally["applied as by a fresh manager, with a difference that is told: "+manifest.GetKind()]++
+		w.note("ALSO %s: %s", manifest.GetKind(), result.Differences.Message)
+	default:
+		w.tally["applied"]++
+	}
+	before = w.writes.count()
+	req.Answered = result.Answered
+	again, problem, err := w.engine.Apply(ctx, req)
+	if err != nil {
+		return "", false, fmt.Errorf("applying again: %w", err)
+	}
+	if problem != nil {
+		if told {
+			return "", false, nil // a difference counts as a drift
+		}
+		return "what was applied is refused the next time: " + problem.Message + fmt.Sprint(again.Findings.Details), false, nil
+	}
+	if writes := w.writes.since(before); len(writes) > 0 || again.Wrote {
+		return fmt.Sprintf("the same manifest is written again: %v", writes), false, nil
+	}
+	if told {
+		return "", false, nil
+	}
+	req.Strategy.Type = placementv1beta1.ApplyStrategyTypeReportDiff
+	diff, problem, err := w.engine.Diff(ctx, req)
+	if err != nil {
+		return "", false, fmt.Errorf("comparing: %w", err)
+	}
+	if problem != nil {
+		w.tally["applied, and not compared, which is told"]++
+		w.note("NOT COMPARED %s: %s", manifest.GetKind(), problem.Message)
+	}
+	if !diff.Findings.Empty() && !diff.Findings.Degraded {
+		return fmt.Sprintf("a difference is reported that is none: %v", diff.Findings.Details), false, nil
+	}
+	return "", true, nil
+}
+
+// judgeRefusal tells whether the API server would have taken the right object.
+func (w *worker) judgeRefusal(ctx context.Context, problem *apply.Problem, right *unstructured.Unstructured, clean bool) (string, error) {
+	live := right.DeepCopy()
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(right), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "the object is refused, and a fresh manager may create it: " + problem.Message, nil
+		}
+		return "", fmt.Errorf("reading the object: %w", err)
+	}
+	if problem.Reason == placementv1beta1.ReasonFoundDrifts && !clean {
+		w.tally["not applied, as it differed before"]++
+		return "", nil
+	}
+	if strings.Contains(problem.Message, "dual-stack") { // the API server's own default of a headless Service without selector
+		w.tally["refused, as the API server does not take its own default"]++
+		return "", nil
+	}
+	wanted := right.DeepCopy()
+	wanted.SetResourceVersion(live.GetResourceVersion())
+	wanted.SetUID(live.GetUID())
+	wanted.SetManagedFields(nil)
+	if err := w.client.Update(ctx, wanted, client.DryRunAll, client.FieldOwner("fresh")); err == nil {
+		return fmt.Sprintf("the manifest is refused, and the API server takes the right object: %s: %s", problem.Reason, problem.Message), nil
+	}
+	w.tally["refused by the API server in any way"]++
+	return "", nil
+}
+
+func (w *worker) remove(ctx context.Context, object *unstructured.Unstructured) {
+	_ = w.client.Delete(context.WithoutCancel(ctx), object.DeepCopy())
+}
+
+// note prints what helps to understand a run, if it is asked for.
+func (w *worker) note(format string, args ...any) {
+	if *verbose {
+		fmt.Printf(format+"\n", args...)
+	}
+}
