@@ -53,6 +53,7 @@ var together = []promise{
 	{"a run reports differences only, if that is how the placement applies", runReportsDifferencesOnly},
 	{"a second placement of an object is refused until the first is gone", secondPlacementOfAnObjectIsRefused},
 	{"the end of a placement keeps what others have in its namespace", endOfOnePlacementKeepsWhatOthersHave},
+	{"an object that two placements want stays until neither does, however they end", everyPairOfEndsOfPlacements},
 	{"what controllers of the hub have made is not placed, and members keep their own", byProductsAreNotPlaced},
 	{"finalizers of the hub are not placed", finalizersOfTheHubStayThere},
 	{"a placement of which an object is too large is not available", largeObjectIsLeftOut},

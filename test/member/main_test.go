@@ -89,7 +89,7 @@ func TestMember(t *testing.T) {
 		{"a token that is rotated is read again without a restart", tokenRotated},
 		{"a token that ends is renewed by the agent, and the hub is told if it cannot be", tokenRenewed},
 		{"while the member is away nothing is said about its Works, and they are applied afterwards", memberAway},
-		{"an agent that starts anew reads each object that has not changed once, and writes none", restartOverUnchanged},
+		{"an agent that starts anew reads each object that has not changed, and writes none", restartOverUnchanged},
 		{"an agent that is killed while it applies picks up where it was", agentKilled},
 		{"a member that leaves loses what was placed on it, whatever has ended before, and nothing of its own", memberLeavesAfterEnds},
 		{"a member that leaves with what was placed on it keeps it, and joins again", memberLeavesAndKeeps},
