@@ -99,14 +99,14 @@ func TestAnApprovalByKubectlIsAcceptedAndStaysAccepted(t *testing.T) {
 	assert.Equal(t, "ApprovalAccepted=True ApprovalRequestApprovalAccepted: The approval request has been approved and cannot be reverted", conditionOf(request.Status.Conditions, "ApprovalAccepted"))
 	record := request.Status.Approval
 	require.NotNil(t, record)
-	assert.Equal(t, "unverified", record.Username)
+	assert.Empty(t, record.Username, "no name is made up")
 	assert.Equal(t, placementv1beta1.ApprovalChannelKubectl, record.Channel)
 	assert.Equal(t, "looks good", record.Comment)
 	assert.False(t, record.Verified)
 	assert.WithinDuration(t, begin.Add(time.Minute), record.At.Time, 0, "when it was given, not when it was found")
 	stage := h.run("example-run-2").Status.StagesStatus[1]
-	assert.Equal(t, "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved by unverified through kubectl at 2026-01-02T03:05:05Z", conditionOf(stage.AfterStageTaskStatus[0].Conditions, "ApprovalRequestApproved"))
-	assert.Contains(t, h.events, "Normal example-run-2-canary Approved: Stage canary of run example-run-2 was approved by unverified through kubectl")
+	assert.Equal(t, "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved through kubectl (not verified: this API server cannot say who) at 2026-01-02T03:05:05Z", conditionOf(stage.AfterStageTaskStatus[0].Conditions, "ApprovalRequestApproved"))
+	assert.Contains(t, h.events, "Normal example-run-2-canary Approved: Stage canary of run example-run-2 was approved through kubectl (not verified: this API server cannot say who)")
 }
 
 func TestAnApprovalCannotBeTakenBackOnceAccepted(t *testing.T) {
@@ -388,7 +388,7 @@ func TestTheStatusSaysWhoApproved(t *testing.T) {
 	h := soakAndApproval(t)
 	h.clock.Step(10 * time.Second)
 	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate})
-	const want = "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved by ada through a Temporal update at 2026-01-02T03:04:15Z"
+	const want = "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved by ada through a Temporal update (not verified) at 2026-01-02T03:04:15Z"
 	for _, step := range []time.Duration{0, time.Minute} {
 		h.clock.Step(step)
 		h.gates("canary", 1)
@@ -492,6 +492,37 @@ func TestTheCreatorOfARunCannotApproveItIfTheTaskSaysSo(t *testing.T) {
 	h.approvedBy("ada", true)
 	assert.True(t, h.gates("canary", 1).Open)
 	assert.Equal(t, "ada", h.request().Status.Approval.Username)
+}
+
+func TestAnApprovalWithoutANameDoesNotCountWhereTheTaskAsksForOne(t *testing.T) {
+	h := separated(t)
+	h.kubectlPatch(metav1.ConditionTrue)
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
+	const why = "the creator of run example-run-2 may not approve it, and the hub's API server does not vouch for who did: approve with kubectl fleet approve"
+	assert.Equal(t, "Approved=False ApproverNotAllowed: "+why, conditionOf(h.request().Status.Conditions, "Approved"))
+	assert.Equal(t, names("Normal example-run-2 ApproverNotAllowed: The approval of stage canary does not count: "+why), h.events)
+	task := func() []metav1.Condition {
+		return h.run("example-run-2").Status.StagesStatus[1].AfterStageTaskStatus[0].Conditions
+	}
+	assert.Equal(t, "ApprovalRequestApproved=False ApproverNotAllowed: "+why, conditionOf(task(), "ApprovalRequestApproved"))
+
+	h.approvedBy("ada", true)
+	assert.True(t, h.gates("canary", 1).Open)
+	assert.Contains(t, conditionOf(task(), "ApprovalRequestApproved"), "approved by ada through kubectl")
+}
+
+func TestWhatWasNotedOfAnApprovalGoesWithIt(t *testing.T) {
+	h := updated(t)
+	h.gates("canary", 1)
+	h.approvedBy("jane", true)
+	h.kubectlPatch(metav1.ConditionFalse) // leaves the record, as API servers do that note nothing
+	require.NotNil(t, h.request().Status.Approval)
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
+	assert.Nil(t, h.request().Status.Approval)
+
+	h.kubectlPatch(metav1.ConditionTrue)
+	assert.True(t, h.gates("canary", 1).Open)
+	assert.Empty(t, h.request().Status.Approval.Username, "jane has not given this one")
 }
 
 func TestWhereTheCreatorOfARunIsNotKnownNoApprovalIsTaken(t *testing.T) {

@@ -131,8 +131,8 @@ func TestARunLeavesTheBindingsAndEventsOfTheDocuments(t *testing.T) {
 		"Normal example-run-2 UpdateRunInitializedSuccessfully: Froze 3 clusters in 2 stages, resource snapshot index 0",
 		"Normal example-run-2 StageUpdatingSucceeded: Stage staging is complete",
 		"Normal example-run-2 ApprovalRequestCreated: Stage canary waits for an approval: approve example-run-2-canary with kubectl, or send approve to workflow updaterun/example-run-2",
-		"Normal example-run-2 Approved: Stage canary of run example-run-2 was approved by ada through a Temporal signal",
-		"Normal example-run-2-canary Approved: Stage canary of run example-run-2 was approved by ada through a Temporal signal",
+		"Normal example-run-2 Approved: Stage canary of run example-run-2 was approved by ada through a Temporal signal (not verified)",
+		"Normal example-run-2-canary Approved: Stage canary of run example-run-2 was approved by ada through a Temporal signal (not verified)",
 		"Normal example-run-2 StageUpdatingSucceeded: Stage canary is complete",
 		"Normal example-run-2 UpdateRunSucceeded: All stages are completed successfully",
 	}, h.events)

@@ -67,8 +67,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// start brings up a hub in a folder and returns what takes it down.
-func start(dir string) (fleet *state.Fleet, down func(), err error) {
+// start brings up a hub in a folder and returns what takes it down. Flags are given to its API server.
+func start(dir string, flags ...string) (fleet *state.Fleet, down func(), err error) {
 	down = func() {}
 	building, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
@@ -91,6 +91,11 @@ func start(dir string) (fleet *state.Fleet, down func(), err error) {
 	})
 	if err := encryptAtRest(fleet, specs); err != nil {
 		return nil, down, fmt.Errorf("configuring encryption at rest: %w", err)
+	}
+	for i := range specs {
+		if specs[i].Name == apiServer {
+			specs[i].Command = append(specs[i].Command, flags...)
+		}
 	}
 	owner, err := supervisor.New(0, specs)
 	if err != nil {

@@ -101,17 +101,20 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
 	}
 	if !isApproved(request) {
-		return Outcome{Conditions: []metav1.Condition{created}}, nil
+		return Outcome{Conditions: []metav1.Condition{created}}, c.forgetApproval(ctx, request)
 	}
 	if why := c.refuseApprover(request); why != "" {
-		return Outcome{Conditions: []metav1.Condition{created}}, c.voidApproval(ctx, request, why)
+		return Outcome{Conditions: []metav1.Condition{created, {
+			Type:   placementv1beta1.ConditionTypeApprovalRequestApproved,
+			Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonApproverNotAllowed, Message: why,
+		}}}, c.voidApproval(ctx, request, why)
 	}
 	if err := c.acceptApproval(ctx, request); err != nil {
 		return Outcome{}, err
 	}
 	message := "ApprovalRequest object is approved"
 	if by := request.GetApprovalRequestStatus().Approval; by != nil {
-		message += fmt.Sprintf(" by %s through %s at %s", by.Username, by.Channel.Text(), by.At.UTC().Format(time.RFC3339))
+		message += fmt.Sprintf(" %s at %s", by.How(), by.At.UTC().Format(time.RFC3339))
 	}
 	return Outcome{Conditions: []metav1.Condition{created, {
 		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reasonApproved, Message: message,
@@ -289,7 +292,7 @@ func (c approvalCheck) acceptApproval(ctx context.Context, request placementv1be
 		return fmt.Errorf("accepting approval request %s: %w", request.GetName(), err)
 	}
 	record := request.GetApprovalRequestStatus().Approval
-	note := fmt.Sprintf("Stage %s of run %s was approved by %s through %s", c.Stage.StageName, c.Run.GetName(), record.Username, record.Channel.Text())
+	note := fmt.Sprintf("Stage %s of run %s was approved %s", c.Stage.StageName, c.Run.GetName(), record.How())
 	c.Hub.Report(placementv1beta1.ConditionTypeApproved, note)
 	c.Hub.ReportOn(request, placementv1beta1.ConditionTypeApproved, "Approve", note)
 	return nil
@@ -335,25 +338,36 @@ func (c approvalCheck) voidApproval(ctx context.Context, request placementv1beta
 	return nil
 }
 
-// unknownApprover stands for the user who set the condition with kubectl, when the API server has not
-// stamped who it was.
-const unknownApprover = "unverified"
+// forgetApproval removes the record of an approval that was taken back. API servers that note no approvers leave it, and it
+// must not pass for the record of the next approval.
+func (c approvalCheck) forgetApproval(ctx context.Context, request placementv1beta1.ApprovalRequestObject) error {
+	status := request.GetApprovalRequestStatus()
+	if status.Approval == nil {
+		return nil
+	}
+	status.Approval = nil
+	if err := c.Hub.UpdateStatus(ctx, request); err != nil {
+		return fmt.Errorf("removing the record of the approval of request %s that was taken back: %w", request.GetName(), err)
+	}
+	return nil
+}
 
-// approvalByCondition is the record of an approval that came as a condition.
+// approvalByCondition is the record of an approval that came as a condition alone: it has no name, as the API server has not
+// noted who set the condition.
 func approvalByCondition(request placementv1beta1.ApprovalRequestObject) *placementv1beta1.ApprovalRecord {
-	record := &placementv1beta1.ApprovalRecord{Username: unknownApprover, Channel: placementv1beta1.ApprovalChannelKubectl}
+	record := &placementv1beta1.ApprovalRecord{Channel: placementv1beta1.ApprovalChannelKubectl}
 	if c := meta.FindStatusCondition(request.GetConditions(), placementv1beta1.ConditionTypeApproved); c != nil {
 		record.Comment, record.At = c.Message, c.LastTransitionTime
 	}
 	return record
 }
 
-// ApproverOf is who approved a request, as far as the hub has recorded it.
+// ApproverOf is who approved a request, as far as the hub has recorded it; empty if it is not known.
 func ApproverOf(request placementv1beta1.ApprovalRequestObject) string {
 	if approval := request.GetApprovalRequestStatus().Approval; approval != nil {
 		return approval.Username
 	}
-	return unknownApprover
+	return ""
 }
 
 // SetRequestCondition sets a condition of an approval request to True.

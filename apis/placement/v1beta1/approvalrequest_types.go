@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -93,7 +95,7 @@ func (c ApprovalChannel) Text() string {
 
 // ApprovalRecord says who approved a stage and how. It is an addition of fleetflow.
 type ApprovalRecord struct {
-	// Username is who approved, as far as known.
+	// Username is who approved, as far as known. It is empty where the API server cannot say who set the condition Approved.
 	Username string `json:"username,omitempty"`
 
 	// At is when it was approved.
@@ -111,6 +113,17 @@ type ApprovalRecord struct {
 
 	// Comment of the user who approved.
 	Comment string `json:"comment,omitempty"`
+}
+
+// How says by whom and through which channel an approval came, in words that follow "approved".
+func (r ApprovalRecord) How() string {
+	switch {
+	case r.Username == "":
+		return fmt.Sprintf("through %s (not verified: this API server cannot say who)", r.Channel.Text())
+	case !r.Verified:
+		return fmt.Sprintf("by %s through %s (not verified)", r.Username, r.Channel.Text())
+	}
+	return fmt.Sprintf("by %s through %s", r.Username, r.Channel.Text())
 }
 
 // ApprovalRequest asks for the approval of a stage of an update run in its namespace. Set the

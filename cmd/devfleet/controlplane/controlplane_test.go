@@ -201,10 +201,15 @@ func TestMembershipReadsConditionsAndTheNewestHeartbeat(t *testing.T) {
 	assert.Empty(t, cmp.Diff(want, membership("member-1", said)))
 }
 
+// everyVersion is an API server that serves everything that a chart asks for.
+type everyVersion struct{}
+
+func (everyVersion) Has(string) (bool, error) { return true, nil }
+
 func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 	for _, chart := range []string{"hub-agent", "member-agent"} {
 		t.Run(chart, func(t *testing.T) {
-			objects, err := accessRules("../../../deploy/charts/"+chart, "jane", keepValues)
+			objects, err := accessRules("../../../deploy/charts/"+chart, "jane", everyVersion{}, keepValues)
 			require.NoError(t, err)
 			kinds := map[string]int{}
 			for _, object := range objects {
@@ -224,7 +229,7 @@ func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 }
 
 func TestPoliciesOfTheHubChartKnowTheLocalHubAgent(t *testing.T) {
-	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, letAnalysesReachTheHub)
+	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, everyVersion{}, letAnalysesReachTheHub)
 	require.NoError(t, err)
 	policies, bindings := map[string]bool{}, map[string]bool{}
 	for _, object := range objects {
@@ -250,7 +255,7 @@ func TestPoliciesOfTheHubChartKnowTheLocalHubAgent(t *testing.T) {
 }
 
 func TestTheLocalHubAgentMayRunTheJobsOfAnalyses(t *testing.T) {
-	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, letAnalysesReachTheHub)
+	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, everyVersion{}, letAnalysesReachTheHub)
 	require.NoError(t, err)
 	var found []string
 	for _, object := range objects {
@@ -271,7 +276,7 @@ func TestARuleThatUsesAnUnknownFunctionNamesIt(t *testing.T) {
 	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
 	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
 	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ toYaml .Values }}"), 0o600))
-	_, err := accessRules(chart, "jane", keepValues)
+	_, err := accessRules(chart, "jane", everyVersion{}, keepValues)
 	assert.ErrorContains(t, err, "toYaml")
 }
 
@@ -297,7 +302,7 @@ func TestARuleIsRenderedLikeByHelm(t *testing.T) {
 			} {
 				require.NoError(t, os.WriteFile(chart+"/"+file, []byte(content), 0o600))
 			}
-			got, err := renderTemplate(chart, "rbac.yaml", keepValues)
+			got, err := renderTemplate(chart, "rbac.yaml", everyVersion{}, keepValues)
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, string(got))
 		})
@@ -309,6 +314,6 @@ func TestAValueThatDoesNotExistIsAnError(t *testing.T) {
 	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
 	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
 	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ .Values.a }}"), 0o600))
-	_, err := accessRules(chart, "jane", keepValues)
+	_, err := accessRules(chart, "jane", everyVersion{}, keepValues)
 	assert.ErrorContains(t, err, "no entry for key")
 }

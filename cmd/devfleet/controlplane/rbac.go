@@ -38,7 +38,7 @@ func keepValues(map[string]any) {}
 
 // grant is Grant for a chart of which some values are changed.
 func grant(ctx context.Context, c client.Client, chart, userName string, change func(values map[string]any)) error {
-	objects, err := accessRules(chart, userName, change)
+	objects, err := accessRules(chart, userName, served{c.RESTMapper()}, change)
 	if err != nil {
 		return fmt.Errorf("reading the access rules of %s: %w", filepath.Base(chart), err)
 	}
@@ -51,7 +51,7 @@ func grant(ctx context.Context, c client.Client, chart, userName string, change 
 }
 
 // accessRules returns the roles, bindings and policies of a chart, about a user instead of the chart's service account.
-func accessRules(chart, userName string, change func(values map[string]any)) ([]*unstructured.Unstructured, error) {
+func accessRules(chart, userName string, server versions, change func(values map[string]any)) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, pattern := range accessTemplates {
 		files, err := filepath.Glob(filepath.Join(chart, "templates", pattern))
@@ -59,7 +59,7 @@ func accessRules(chart, userName string, change func(values map[string]any)) ([]
 			return nil, fmt.Errorf("looking for templates: %w", err)
 		}
 		for _, file := range files {
-			content, err := renderTemplate(chart, filepath.Base(file), change)
+			content, err := renderTemplate(chart, filepath.Base(file), server, change)
 			if err != nil {
 				return nil, err
 			}

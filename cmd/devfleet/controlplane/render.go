@@ -12,12 +12,14 @@ import (
 	"text/template"
 
 	sprig "github.com/go-task/slim-sprig/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
-// renderTemplate renders one template of a chart with the chart's own values, of which change may change some. It knows the functions of Helm that
-// the charts use; another one is an error that names it.
-func renderTemplate(chart, name string, change func(values map[string]any)) ([]byte, error) {
+// renderTemplate renders one template of a chart with the chart's own values, of which change may change some, for an API server. It knows the
+// functions of Helm that the charts use; another one is an error that names it.
+func renderTemplate(chart, name string, server versions, change func(values map[string]any)) ([]byte, error) {
 	values, err := readValues(chart)
 	if err != nil {
 		return nil, err
@@ -34,11 +36,10 @@ func renderTemplate(chart, name string, change func(values map[string]any)) ([]b
 	}
 	var out bytes.Buffer
 	err = set.ExecuteTemplate(&out, name, map[string]any{
-		"Release": map[string]any{"Name": filepath.Base(chart), "Namespace": SystemNamespace, "Service": fieldManager, "IsInstall": true},
-		"Chart":   map[string]any{"AppVersion": "local"},
-		"Values":  values,
-		// The fleet's API server serves everything that a chart asks for.
-		"Capabilities": map[string]any{"APIVersions": everyVersion{}},
+		"Release":      map[string]any{"Name": filepath.Base(chart), "Namespace": SystemNamespace, "Service": fieldManager, "IsInstall": true},
+		"Chart":        map[string]any{"AppVersion": "local"},
+		"Values":       values,
+		"Capabilities": map[string]any{"APIVersions": server},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", name, err)
@@ -82,8 +83,27 @@ func functions(set *template.Template) template.FuncMap {
 	return all
 }
 
-// everyVersion answers a chart that asks which API versions there are.
-type everyVersion struct{}
+// versions answers a chart that asks which API versions there are.
+type versions interface {
+	// Has says whether there is one, such as "apps/v1/Deployment".
+	Has(version string) (bool, error)
+}
 
-// Has says that there is the one asked for.
-func (everyVersion) Has(string) bool { return true }
+// served are the versions that an API server serves.
+type served struct{ mapper meta.RESTMapper }
+
+// Has implements versions.
+func (s served) Has(version string) (bool, error) {
+	parts := strings.Split(version, "/")
+	if len(parts) != 3 {
+		return false, fmt.Errorf("asking for %s: want group/version/Kind", version)
+	}
+	_, err := s.mapper.RESTMapping(schema.GroupKind{Group: parts[0], Kind: parts[2]}, parts[1])
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking whether %s is served: %w", version, err)
+	}
+	return true, nil
+}

@@ -33,6 +33,9 @@ const (
 	establishTimeout = 30 * time.Second
 )
 
+// mutatingPolicies is what an API server serves that can note who creates and approves runs.
+const mutatingPolicies = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+
 // Scheme knows Kubernetes' own kinds and the fleet's.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
@@ -89,6 +92,9 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 		if err := apply(ctx, c, memberCluster(i+1)); err != nil {
 			return err
 		}
+	}
+	if notes, err := (served{c.RESTMapper()}).Has(mutatingPolicies); err != nil || !notes {
+		return err
 	}
 	return awaitCreatorNoted(ctx, c)
 }

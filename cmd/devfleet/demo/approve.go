@@ -25,8 +25,6 @@ const (
 	channelKubectl = placementv1beta1.ApprovalChannelKubectl
 
 	comment = "lgtm"
-	// unknownApprover is written where the approver is not known.
-	unknownApprover = "unverified"
 )
 
 // approve approves the canary stage of a run, or lets a person do so, and checks what is written down about it.
@@ -146,13 +144,11 @@ func (s *story) checkApproval(ctx context.Context, r rollout, request string, by
 		claim = "verified by the server it went through"
 	}
 	statement = fmt.Sprintf("it says who and how: by %s through %s (%s)", record.Username, record.Channel.Text(), claim)
-	if record.Username == unknownApprover {
+	if record.Username == "" {
 		statement = fmt.Sprintf("it says how: through %s, by a user whom this API server does not name", record.Channel.Text())
 	}
 	finding := ""
 	switch {
-	case record.Username == "":
-		finding = "it does not say by whom"
 	case byHand:
 	case record.Channel != r.channel:
 		finding = fmt.Sprintf("it names the channel %s", record.Channel)

@@ -175,7 +175,7 @@ func readRequest(ctx context.Context, c client.Reader, run hub.Run, name string)
 
 func approvedBy(request hub.Approval) string {
 	if record := request.Status.Approval; record != nil {
-		return fmt.Sprintf(", by %s at %s", record.Username, record.At.UTC().Format("15:04:05Z"))
+		return fmt.Sprintf(", %s at %s", record.How(), record.At.UTC().Format("15:04:05Z"))
 	}
 	return ""
 }

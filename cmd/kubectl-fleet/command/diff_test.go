@@ -107,6 +107,20 @@ func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
 	assert.EqualError(t, c.run("history", "web", "--only", "pods"), `--only "pods" is not known: use policy, snapshot, run, approval or eviction`)
 }
 
+func TestHistoryTellsOfAnApprovalThatItsAPIServerDoesNotKnowWhoGave(t *testing.T) {
+	run := soakingRun()
+	finish(run)
+	approval := &placementv1beta1.ClusterApprovalRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary", Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: "web-5"}},
+		Status:     placementv1beta1.ApprovalRequestStatus{Approval: &placementv1beta1.ApprovalRecord{At: ago(time.Minute), Channel: placementv1beta1.ApprovalChannelKubectl, Comment: "lgtm"}},
+	}
+	c := newConsole(t, append(release(), run, approval)...)
+	require.NoError(t, c.run("history", "web", "--only", "approval"))
+	assert.Contains(t, c.out.String(), "through kubectl (not verified: this API server cannot say who)")
+	require.NoError(t, c.run("status", "run/web-5"))
+	assert.Contains(t, c.out.String(), `through kubectl (not verified: this API server cannot say who): "lgtm"`)
+}
+
 func TestHistoryShowsTheReasonsThatUsersGive(t *testing.T) {
 	because := func(reason string) map[string]string {
 		return map[string]string{placementv1beta1.ReasonAnnotation: reason}

@@ -112,23 +112,11 @@ func (o *historyOptions) table(entries []history.Entry) error {
 	rows := make([][]string, 0, len(entries))
 	now := o.factory.Clock.Now()
 	for _, e := range entries {
-		by := e.By
-		if e.Channel != "" {
-			by = fmt.Sprintf("%s through %s", orUnknownSender(by), e.Channel.Text())
-			if !e.Verified {
-				by += " (not verified)"
-			}
-		} else if e.Comment != "" {
+		by := e.Sender()
+		if e.Channel == "" && e.Comment != "" {
 			by = fmt.Sprintf("%q", e.Comment)
 		}
 		rows = append(rows, []string{e.At.UTC().Format(time.RFC3339), tree.Elapsed(now.Sub(e.At)), e.What, e.Name, e.Text, by, e.Comment})
 	}
 	return o.PrintTable(o.streams.Out, columns, rows)
-}
-
-func orUnknownSender(name string) string {
-	if name == "" {
-		return "an unknown user"
-	}
-	return name
 }

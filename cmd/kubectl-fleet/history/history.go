@@ -46,6 +46,15 @@ type Entry struct {
 	Comment  string                           `json:"comment,omitempty"`
 }
 
+// Sender says who did it and how it came in, as far as the hub has recorded it.
+func (e Entry) Sender() string {
+	if e.Channel == "" {
+		return e.By
+	}
+	record := placementv1beta1.ApprovalRecord{Username: e.By, Channel: e.Channel, Verified: e.Verified}
+	return strings.TrimPrefix(record.How(), "by ")
+}
+
 // Make makes a history, the oldest first.
 func Make(facts Facts) []Entry {
 	entries := []Entry{{At: facts.Placement.Object.GetCreationTimestamp().Time, What: "placement", Name: facts.Placement.Name, Text: "created"}}

@@ -374,10 +374,7 @@ func (b builder) approvedBy(task stagetask.State) string {
 
 // Approved says who approved and through which channel.
 func Approved(record placementv1beta1.ApprovalRecord) string {
-	text := fmt.Sprintf("by %s through %s", cmp.Or(record.Username, "an unknown user"), record.Channel.Text())
-	if !record.Verified {
-		text += " (not verified)"
-	}
+	text := record.How()
 	if record.Comment != "" {
 		text += fmt.Sprintf(": %q", record.Comment)
 	}

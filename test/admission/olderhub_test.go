@@ -1,0 +1,135 @@
+//go:build integration
+
+package admission
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+)
+
+// olderHub is a hub whose API server behaves as one of Kubernetes 1.35, which has no MutatingAdmissionPolicies by default.
+type olderHub struct {
+	*testing.T
+	fleet *state.Fleet
+	admin *session
+}
+
+func startOlderHub(t *testing.T) *olderHub {
+	t.Helper()
+	fleet, down, err := start(t.TempDir(), "--emulated-version=1.35")
+	t.Cleanup(down)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	require.NoError(t, controlplane.SetUpHub(ctx, fleet, root))
+	config, err := controlplane.RESTConfig(fleet, state.Hub)
+	require.NoError(t, err)
+	admin, err := newSession(config)
+	require.NoError(t, err)
+	return &olderHub{T: t, fleet: fleet, admin: admin}
+}
+
+// ask makes an approval request as an agent does for a stage after which a run waits.
+func (h *olderHub) ask(run string) {
+	h.Helper()
+	request := &placementv1beta1.ClusterApprovalRequest{}
+	request.Name = run + "-canary"
+	request.Spec = placementv1beta1.ApprovalRequestSpec{ParentStageRollout: run, TargetStage: "canary"}
+	require.NoError(h, h.admin.Create(h.Context(), request))
+}
+
+// shell runs a command as a user types it.
+func (h *olderHub) shell(line string) (string, error) {
+	h.Helper()
+	command := exec.CommandContext(h.Context(), "bash", "-c", line)
+	command.Dir = h.TempDir()
+	command.Env = append(os.Environ(), "KUBECONFIG="+h.fleet.Kubeconfig(), "PATH="+filepath.Dir(h.fleet.Tools["kubectl"])+":"+os.Getenv("PATH"))
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	err := command.Run()
+	return out.String(), err
+}
+
+func (h *olderHub) types(line, answer string) {
+	h.Helper()
+	out, err := h.shell(line)
+	require.NoError(h, err, out)
+	assert.Contains(h, out, answer)
+}
+
+func (h *olderHub) request(run string) *placementv1beta1.ClusterApprovalRequest {
+	h.Helper()
+	found := &placementv1beta1.ClusterApprovalRequest{}
+	require.NoError(h, h.admin.Get(h.Context(), client.ObjectKey{Name: run + "-canary"}, found))
+	return found
+}
+
+// The ways to approve that KubeFleet's documentation prints.
+const (
+	printedPatch = `kubectl patch clusterapprovalrequests RUN-canary --type='merge' -p '{"status":{"conditions":[{"type":"Approved","status":"True","reason":"lgtm","message":"lgtm","lastTransitionTime":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'","observedGeneration":1}]}}' --subresource=status`
+	printedFile  = `cat << EOF > approval.json
+{"status": {"conditions": [{"lastTransitionTime": "$(date -u +%Y-%m-%dT%H:%M:%SZ)", "message": "lgtm", "observedGeneration": 1, "reason": "lgtm", "status": "True", "type": "Approved"}]}}
+EOF
+kubectl patch clusterapprovalrequests RUN-canary --type='merge' --subresource=status --patch-file approval.json`
+)
+
+func TestAHubThatCannotNoteWhoApprovesTakesTheWaysThatAreDocumented(t *testing.T) {
+	h := startOlderHub(t)
+	_, err := h.shell("kubectl get mutatingadmissionpolicies")
+	require.Error(t, err, "the API server is an older one")
+
+	for run, command := range map[string]string{"example-run": printedPatch, "guestbook-updaterun": printedFile} {
+		h.ask(run)
+		h.types("kubectl get clusterapprovalrequest", run+"-canary")
+		h.types(strings.ReplaceAll(command, "RUN", run), run+"-canary patched")
+		h.types("kubectl get clusterapprovalrequests "+run+"-canary --no-headers", "True")
+		request := h.request(run)
+		assert.True(t, meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved))
+		assert.Nil(t, request.Status.Approval, "nobody is named")
+	}
+
+	h.ask("named")
+	_, err = h.shell(`kubectl patch careq named-canary --type=merge --subresource=status -p '{"status":{"conditions":[` +
+		`{"type":"Approved","status":"True","reason":"lgtm","message":"lgtm","lastTransitionTime":"2026-01-01T00:00:00Z"}],` +
+		`"approval":{"username":"alice","at":"2026-01-01T00:00:00Z","channel":"Kubectl","verified":true}}}'`)
+	require.Error(t, err, "in the name of another")
+	assert.False(t, meta.IsStatusConditionTrue(h.request("named").Status.Conditions, placementv1beta1.ConditionTypeApproved))
+
+	h.deny()
+	h.ask("denied")
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		out, err := h.shell(strings.ReplaceAll(printedPatch, "RUN", "denied") + " --dry-run=server")
+		require.Error(c, err)
+		assert.Contains(c, out, "an approval has to say who gives it, and this API server cannot note that by itself")
+	}, time.Minute, 100*time.Millisecond)
+}
+
+// deny installs the policies with approvals.unverified Deny.
+func (h *olderHub) deny() {
+	h.Helper()
+	source, chart := filepath.Join(root, "deploy", "charts", "hub-agent"), filepath.Join(h.TempDir(), "hub-agent")
+	require.NoError(h, os.CopyFS(chart, os.DirFS(source)))
+	values, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	require.NoError(h, err)
+	denied := strings.Replace(string(values), "unverified: Allow", "unverified: Deny", 1)
+	require.NotEqual(h, string(values), denied)
+	require.NoError(h, os.WriteFile(filepath.Join(chart, "values.yaml"), []byte(denied), 0o600))
+	c, err := controlplane.Client(h.fleet, state.Hub)
+	require.NoError(h, err)
+	require.NoError(h, controlplane.Grant(h.Context(), c, chart, "fleet-hub-agent"))
+}
