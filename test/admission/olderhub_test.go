@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -117,19 +118,38 @@ func TestAHubThatCannotNoteWhoApprovesTakesTheWaysThatAreDocumented(t *testing.T
 		require.Error(c, err)
 		assert.Contains(c, out, "an approval has to say who gives it, and this API server cannot note that by itself")
 	}, time.Minute, 100*time.Millisecond)
+
+	h.initialize()
+	run := parse(t, statelessRun)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		_, err := h.admin.try(t.Context(), run, metav1.DryRunAll)
+		assert.ErrorContains(c, err, "spec.state is left out: on this hub such a run is to wait, and this API server cannot fill that in")
+	}, time.Minute, 100*time.Millisecond)
+}
+
+// initialize has runs without a state wait.
+func (h *olderHub) initialize() {
+	h.Helper()
+	grantWith(h.T, h.fleet, `defaultState: ""`, "defaultState: Initialize")
 }
 
 // deny installs the policies with approvals.unverified Deny.
 func (h *olderHub) deny() {
 	h.Helper()
-	source, chart := filepath.Join(root, "deploy", "charts", "hub-agent"), filepath.Join(h.TempDir(), "hub-agent")
-	require.NoError(h, os.CopyFS(chart, os.DirFS(source)))
+	grantWith(h.T, h.fleet, "unverified: Allow", "unverified: Deny")
+}
+
+// grantWith installs the policies of the hub agent's chart with a line of its values replaced.
+func grantWith(t *testing.T, fleet *state.Fleet, line, changed string) {
+	t.Helper()
+	source, chart := filepath.Join(root, "deploy", "charts", "hub-agent"), filepath.Join(t.TempDir(), "hub-agent")
+	require.NoError(t, os.CopyFS(chart, os.DirFS(source)))
 	values, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
-	require.NoError(h, err)
-	denied := strings.Replace(string(values), "unverified: Allow", "unverified: Deny", 1)
-	require.NotEqual(h, string(values), denied)
-	require.NoError(h, os.WriteFile(filepath.Join(chart, "values.yaml"), []byte(denied), 0o600))
-	c, err := controlplane.Client(h.fleet, state.Hub)
-	require.NoError(h, err)
-	require.NoError(h, controlplane.Grant(h.Context(), c, chart, "fleet-hub-agent"))
+	require.NoError(t, err)
+	replaced := strings.Replace(string(values), line, changed, 1)
+	require.NotEqual(t, string(values), replaced)
+	require.NoError(t, os.WriteFile(filepath.Join(chart, "values.yaml"), []byte(replaced), 0o600))
+	c, err := controlplane.Client(fleet, state.Hub)
+	require.NoError(t, err)
+	require.NoError(t, controlplane.Grant(t.Context(), c, chart, "fleet-hub-agent"))
 }

@@ -518,6 +518,8 @@ func TestMistakesInValuesAreNamed(t *testing.T) {
 		"a word that is misspelt":         {"hub-agent", values{"temporal": values{"adress": "x:1"}}, "adress"},
 		"an address that is a URL":        {"hub-agent", values{"temporal": values{"address": "https://temporal"}}, "/temporal/address"},
 		"a duration without a unit":       {"hub-agent", values{"forceDeleteWaitTime": "15"}, "/forceDeleteWaitTime"},
+		"approvals neither way":           {"hub-agent", values{"approvals": values{"unverified": "Maybe"}}, "/approvals/unverified"},
+		"a state that is no default":      {"hub-agent", values{"updateRuns": values{"defaultState": "Stop"}}, "/updateRuns/defaultState"},
 		"a role that does not exist":      {"hub-agent", values{"role": "leader"}, "/role"},
 		"a number that is a word":         {"member-agent", values{"replicaCount": "two"}, "/replicaCount"},
 		"a hub without a scheme":          {"member-agent", values{"config": values{"hubURL": "hub:6443"}}, "/config/hubURL"},

@@ -229,7 +229,7 @@ func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 }
 
 func TestPoliciesOfTheHubChartKnowTheLocalHubAgent(t *testing.T) {
-	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, everyVersion{}, letAnalysesReachTheHub)
+	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, everyVersion{}, localValues)
 	require.NoError(t, err)
 	policies, bindings := map[string]bool{}, map[string]bool{}
 	for _, object := range objects {
@@ -255,7 +255,7 @@ func TestPoliciesOfTheHubChartKnowTheLocalHubAgent(t *testing.T) {
 }
 
 func TestTheLocalHubAgentMayRunTheJobsOfAnalyses(t *testing.T) {
-	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, everyVersion{}, letAnalysesReachTheHub)
+	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, everyVersion{}, localValues)
 	require.NoError(t, err)
 	var found []string
 	for _, object := range objects {

@@ -99,11 +99,15 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	return awaitCreatorNoted(ctx, c)
 }
 
-// letAnalysesReachTheHub has the values of the hub agent's chart say what the flags of the local hub agent say: metrics run
-// Jobs in ChecksNamespace. What the chart gives an agent whose metrics read objects of the hub, it gives every agent.
-func letAnalysesReachTheHub(values map[string]any) {
+// localValues has the values of the hub agent's chart say what the flags of the local hub agent say: metrics run Jobs in
+// ChecksNamespace. What the chart gives an agent whose metrics read objects of the hub, it gives every agent. Runs without a state
+// roll out on purpose here, so nobody is warned of them.
+func localValues(values map[string]any) {
 	if analysis, is := values["analysis"].(map[string]any); is {
 		analysis["jobNamespaces"] = []any{ChecksNamespace}
+	}
+	if runs, is := values["updateRuns"].(map[string]any); is {
+		runs["defaultState"] = "Run"
 	}
 }
 
@@ -112,7 +116,7 @@ func GrantHub(ctx context.Context, c client.Client, root string) error {
 	if err := apply(ctx, c, namespaceNamed(ChecksNamespace)); err != nil {
 		return err
 	}
-	return grant(ctx, c, filepath.Join(root, "deploy", "charts", "hub-agent"), hubAgentUser, letAnalysesReachTheHub)
+	return grant(ctx, c, filepath.Join(root, "deploy", "charts", "hub-agent"), hubAgentUser, localValues)
 }
 
 // awaitCreatorNoted waits until the hub takes update runs. Its API server reads every five seconds which kinds its mutating

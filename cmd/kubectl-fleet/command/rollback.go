@@ -61,6 +61,7 @@ func (s *steering) rollback(ctx context.Context, c client.WithWatch, run hub.Run
 	}
 	spec := placementv1beta1.UpdateRunSpec{
 		PlacementName: run.Spec.PlacementName, StagedRolloutStrategyName: run.Spec.StagedRolloutStrategyName, RollbackOf: run.Name,
+		State: placementv1beta1.StateRun,
 	}
 	ref := hub.Ref{Kind: hub.KindRun, Namespace: run.Namespace, Name: name}
 	if err := s.createRun(ctx, c, ref, spec); err != nil {

@@ -293,7 +293,7 @@ func TestRollback(t *testing.T) {
 	require.NoError(t, c.run("rollback", "web-5"))
 	assert.Contains(t, c.err.String(), "run/web-5 has not ended and will be. Take 1 of 3 clusters")
 	back := get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5-rollback")
-	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", RollbackOf: "web-5"}, back.Spec)
+	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", RollbackOf: "web-5", State: placementv1beta1.StateRun}, back.Spec)
 
 	long := soakingRun()
 	long.Name = strings.Repeat("w", 63)
@@ -324,7 +324,7 @@ func TestRun(t *testing.T) {
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--index", "3"))
 	assert.Contains(t, c.err.String(), "Warning: run/web-5 of the same placement is not over")
 	assert.Equal(t, "run/web-6 created\n", c.out.String())
-	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", ResourceSnapshotIndex: "3"},
+	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", ResourceSnapshotIndex: "3", State: placementv1beta1.StateRun},
 		get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-6").Spec)
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--initialize", "--name", "later"))
 	assert.Equal(t, placementv1beta1.StateInitialize, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "later").Spec.State)

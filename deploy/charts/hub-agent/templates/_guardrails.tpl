@@ -98,3 +98,13 @@ again, without Temporal's no rollout would go on. */ -}}
 {{- define "hub-agent.approval-channel" -}}
 has(request.userInfo.extra) && "fleetflow.io/channel" in request.userInfo.extra && "Dashboard" in request.userInfo.extra["fleetflow.io/channel"] ? "Dashboard" : "Kubectl"
 {{- end }}
+
+{{- /* Matches the creation of runs, in every version. */ -}}
+{{- define "hub-agent.creates-runs" -}}
+matchPolicy: Equivalent
+resourceRules:
+  - apiGroups: [placement.kubernetes-fleet.io]
+    apiVersions: ["*"]
+    operations: [CREATE]
+    resources: [clusterstagedupdateruns, stagedupdateruns]
+{{- end }}
