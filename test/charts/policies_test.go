@@ -2,11 +2,18 @@ package charts
 
 import (
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -163,6 +170,37 @@ func TestTheOldestHubRefusesNewerExpressions(t *testing.T) {
 			}
 			require.NotEmpty(t, problems)
 			assert.Contains(t, problems[0], tc.refused)
+		})
+	}
+}
+
+func TestApprovalsWithoutANameAreTakenOnOlderHubsOnly(t *testing.T) {
+	older := common.DefaultCapabilities.Copy()
+	older.APIVersions = append(slices.Clone(older.APIVersions), "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy")
+	for sentence, test := range map[string]struct {
+		hub   *common.Capabilities
+		value string
+		taken bool
+	}{
+		"an older hub":                  {older, "Allow", true},
+		"an older hub that denies":      {older, "Deny", false},
+		"a hub that notes who approves": {everything(), "Allow", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			loaded, err := loader.Load(path.Join(root, "deploy", "charts", "hub-agent"))
+			require.NoError(t, err)
+			given := required()["hub-agent"]
+			given["approvals"] = map[string]any{"unverified": test.value}
+			all, err := util.ToRenderValues(loaded, given, common.ReleaseOptions{Name: release, Namespace: namespace, IsInstall: true, Revision: 1}, test.hub)
+			require.NoError(t, err)
+			strict := engine.Engine{Strict: true}
+			rendered, err := strict.Render(loaded, all)
+			require.NoError(t, err)
+			policy := named[*admissionv1.ValidatingAdmissionPolicy](t, objects(t, rendered), release+"-clusterapprovalrequests")
+			problems, _ := problemsOf(t, policy)
+			assert.Empty(t, problems)
+			last := policy.Spec.Validations[len(policy.Spec.Validations)-1]
+			assert.Equal(t, test.taken, strings.Contains(last.Expression, "variables.record.size() == 0 ||"))
 		})
 	}
 }

@@ -95,7 +95,8 @@ func (c ApprovalChannel) Text() string {
 
 // ApprovalRecord says who approved a stage and how. It is an addition of fleetflow.
 type ApprovalRecord struct {
-	// Username is who approved, as far as known. It is empty where the API server cannot say who set the condition Approved.
+	// Username is who approved, as far as known. It is empty where the API server
+	// cannot say who set the condition Approved.
 	Username string `json:"username,omitempty"`
 
 	// At is when it was approved.
