@@ -88,7 +88,7 @@ func promises() map[string]promise {
 		"RolloutWindow": {hub, own, apiextensionsv1.ClusterScoped, []string{"rwin"}, true,
 			[]string{"Type", "Scope", "Active", "Starts", "Next-Transition", "Clusters", "Accepted", "Age"}, []string{"Zone", "Message"}},
 		"RolloutExemption": {hub, own, apiextensionsv1.ClusterScoped, []string{"rex"}, true,
-			[]string{"Run", "Placement", "From", "By", "Effective", "Expires", "Age"}, []string{"Accepted", "Namespace", "Ticket", "Message"}},
+			[]string{"Kind", "Target", "Exempt-From", "Created-By", "Effective", "Expires", "Age"}, []string{"Accepted", "Namespace", "Ticket", "Message"}},
 		"MetricSource":     {hub, own, apiextensionsv1.ClusterScoped, []string{"msrc"}, true, []string{"Type", "Accepted", "Ready", "Age"}, []string{"URL"}},
 		"StageAnalysis":    {hub, own, apiextensionsv1.ClusterScoped, []string{"stan"}, true, []string{"Metrics", "Accepted", "Age"}, nil},
 		"StageAnalysisRun": {hub, own, apiextensionsv1.ClusterScoped, []string{"star"}, true, []string{"Run", "Stage", "Attempt", "State", "Age"}, []string{"Message"}},

@@ -93,7 +93,7 @@ func TestAPlacementThatIsExemptGoesInSpiteOfTheHold(t *testing.T) {
 	require.NoError(t, r.Create(t.Context(), &fleetflowv1alpha1.RolloutExemption{
 		ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-			Placement: "crp", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}},
+			TargetRef: fleetflowv1alpha1.ExemptPlacement("", "crp"), ExemptFrom: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}},
 			Message: "CVE", ExpirationTime: metav1.NewTime(r.clock.Now().Add(time.Hour)),
 		},
 	}))

@@ -120,7 +120,7 @@ func TestTheDeletionStageClearsNothingWhileAHoldIsInForce(t *testing.T) {
 func (h *hub) exempt(by string, from ...fleetflowv1alpha1.ExemptFrom) *fleetflowv1alpha1.RolloutExemption {
 	h.t.Helper()
 	exemption := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: "hotfix"}, Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-		Run: "example-run-2", From: from, Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: metav1.NewTime(h.clock.Now().Add(time.Hour)),
+		TargetRef: fleetflowv1alpha1.ExemptRun("", "example-run-2"), ExemptFrom: from, Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: metav1.NewTime(h.clock.Now().Add(time.Hour)),
 	}}
 	if by != "" {
 		exemption.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: by}

@@ -24,21 +24,21 @@ func ExemptionsOf(all []fleetflowv1alpha1.RolloutExemption, of Subject, onlyVeri
 
 // is says whether an exemption is for the subject. What a placement is exempt from, its update runs are not.
 func (s Subject) is(exemption *fleetflowv1alpha1.RolloutExemption) bool {
-	spec := &exemption.Spec
+	target := exemption.Spec.TargetRef
 	switch {
-	case !exemption.IsFor(s.UID, s.Created), spec.Namespace != s.Namespace:
+	case !exemption.IsFor(s.UID, s.Created), target.Namespace != s.Namespace:
 		return false
 	case s.Run != "":
-		return spec.Run == s.Run
+		return target.IsRun() && target.Name == s.Run
 	}
-	return spec.Placement != "" && spec.Placement == s.Placement
+	return target.IsPlacement() && target.Name == s.Placement
 }
 
 // From finds the exemption from a hold or window of that name, or from the analyses of a stage, that lasts longest; nil if there
 // is none. Whether it is over yet is for the caller to look at.
 func (e Exemptions) From(kind fleetflowv1alpha1.ExemptKind, name string) (last *fleetflowv1alpha1.RolloutExemption) {
 	for i := range e {
-		for _, from := range e[i].Spec.From {
+		for _, from := range e[i].Spec.ExemptFrom {
 			if from.Covers(kind, name) && (last == nil || last.Spec.ExpirationTime.Before(&e[i].Spec.ExpirationTime)) {
 				last = &e[i]
 			}

@@ -221,8 +221,8 @@ func exemption(name string, change func(*fleetflowv1alpha1.RolloutExemption)) fl
 	e := fleetflowv1alpha1.RolloutExemption{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-			Run: "web-17", Message: "CVE", ExpirationTime: metav1.NewTime(noon.Add(time.Hour)),
-			From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}},
+			TargetRef: fleetflowv1alpha1.ExemptRun("", "web-17"), Message: "CVE", ExpirationTime: metav1.NewTime(noon.Add(time.Hour)),
+			ExemptFrom: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}},
 		},
 	}
 	if change != nil {
@@ -245,23 +245,31 @@ func TestWhatAnExemptionLetsGo(t *testing.T) {
 		"and not from then on":                 {of: run, now: noon.Add(time.Hour)},
 		"another run waits":                    {of: startgate.Subject{Run: "web-18"}},
 		"the run of that name of a team waits": {of: startgate.Subject{Namespace: "team-a", Run: "web-17"}},
-		"unless it is meant": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Namespace = "team-a" },
+		"unless it is meant": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
+			e.Spec.TargetRef = fleetflowv1alpha1.ExemptRun("team-a", "web-17")
+		},
 			of: startgate.Subject{Namespace: "team-a", Run: "web-17"}, open: true},
 		"a rolling update of that name waits": {of: startgate.Subject{Placement: "web-17"}},
-		"a placement goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" },
+		"a placement goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
+			e.Spec.TargetRef = fleetflowv1alpha1.ExemptPlacement("", "web")
+		},
 			of: startgate.Subject{Placement: "web"}, open: true},
-		"its runs do not go with it":                        {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" }, of: run},
+		"its runs do not go with it": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
+			e.Spec.TargetRef = fleetflowv1alpha1.ExemptPlacement("", "web")
+		}, of: run},
 		"a run that got its name after the exemption waits": {of: startgate.Subject{Run: "web-17", Created: *at(noon.Add(time.Second))}},
 		"one that was there before goes":                    {of: startgate.Subject{Run: "web-17", Created: *at(noon.Add(-time.Hour))}, open: true},
-		"the run with its UID goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.UID = "mine" },
+		"the run with its UID goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.TargetRef.UID = "mine" },
 			of: startgate.Subject{Run: "web-17", UID: "mine", Created: *at(noon.Add(time.Second))}, open: true},
-		"the run of its name with another UID waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.UID = "mine" },
+		"the run of its name with another UID waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.TargetRef.UID = "mine" },
 			of: startgate.Subject{Run: "web-17", UID: "another", Created: *at(noon.Add(-time.Hour))}},
-		"a placement that got its name after the exemption waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.Run, e.Spec.Placement = "", "web" },
+		"a placement that got its name after the exemption waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
+			e.Spec.TargetRef = fleetflowv1alpha1.ExemptPlacement("", "web")
+		},
 			of: startgate.Subject{Placement: "web", Created: *at(noon.Add(time.Second))}},
-		"it is not from another hold": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.From[0].Name = "other" }, of: run},
+		"it is not from another hold": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.ExemptFrom[0].Name = "other" }, of: run},
 		"nor is one from all windows": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
-			e.Spec.From[0] = fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow}
+			e.Spec.ExemptFrom[0] = fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow}
 		}, of: run},
 		"one that is deleted lets nothing go":               {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.DeletionTimestamp = at(noon) }, of: run},
 		"nor does one of which it is not known who made it": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Annotations = nil }, of: run},

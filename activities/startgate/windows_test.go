@@ -209,7 +209,7 @@ func TestAWindowFromWhichARunIsExempt(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			of := startgate.Subject{Run: "web-17"}
-			e := exemption("e", func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.From = test.from })
+			e := exemption("e", func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.ExemptFrom = test.from })
 			of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{e}, of, true)
 			gate := startgate.New(startgate.Windows(windows, of))
 			closure, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon)

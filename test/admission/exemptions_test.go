@@ -16,7 +16,7 @@ import (
 // exemption is a manifest of one that ends after a while.
 func exemption(name, annotations string, lasts time.Duration) string {
 	return fmt.Sprintf(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {generateName: %s-, annotations: {%s}},
-  spec: {run: web-17, from: [{kind: Hold, name: incident}], message: CVE, expirationTime: "%s"}}`, name, annotations, time.Now().Add(lasts).UTC().Format(time.RFC3339))
+  spec: {targetRef: {kind: ClusterStagedUpdateRun, name: web-17}, exemptFrom: [{kind: RolloutHold, name: incident}], message: CVE, expirationTime: "%s"}}`, name, annotations, time.Now().Add(lasts).UTC().Format(time.RFC3339))
 }
 
 // createsExemption tries to make one.

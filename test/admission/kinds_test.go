@@ -76,7 +76,7 @@ var kinds = map[string]served{
 
 	"PropagatedType":   {versions: onlyAlpha, short: "pt", columns: "Propagation Accepted Placements", wide: "Reason"},
 	"RolloutWindow":    {versions: onlyAlpha, short: "rwin", columns: "Type Scope Active Starts Next-Transition Clusters Accepted", wide: "Zone Message"},
-	"RolloutExemption": {versions: onlyAlpha, short: "rex", columns: "Run Placement From By Effective Expires", wide: "Accepted Namespace Ticket Message"},
+	"RolloutExemption": {versions: onlyAlpha, short: "rex", columns: "Kind Target Exempt-From Created-By Effective Expires", wide: "Accepted Namespace Ticket Message"},
 	"MetricSource":     {versions: onlyAlpha, short: "msrc", columns: "Type Accepted Ready", wide: "URL"},
 	"StageAnalysis":    {versions: onlyAlpha, short: "stan", columns: "Metrics Accepted"},
 	"StageAnalysisRun": {versions: onlyAlpha, short: "star", columns: "Run Stage Attempt State", wide: "Message"},

@@ -153,7 +153,7 @@ func TestAnExemptionIsFromOneHoldForOnePlacement(t *testing.T) {
 	exemption := &fleetflowv1alpha1.RolloutExemption{
 		ObjectMeta: metav1.ObjectMeta{Name: "e", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-			Placement: "one", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}}, ExpirationTime: metav1.NewTime(start.Add(time.Minute)),
+			TargetRef: fleetflowv1alpha1.ExemptPlacement("", "one"), ExemptFrom: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "h"}}, ExpirationTime: metav1.NewTime(start.Add(time.Minute)),
 		},
 	}
 	require.NoError(t, f.Take(exemption, false))

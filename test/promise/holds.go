@@ -77,12 +77,12 @@ type storedExemption struct {
 // binding.
 func (c *Checker) isExempt(now *placementv1beta1.ClusterResourceBinding, hold string) bool {
 	for _, exemption := range c.exemptions {
-		if flaw, _ := exemption.Flaw(true); flaw != "" || exemption.Spec.Namespace != "" || !c.clock.IsZero() && c.clock.After(exemption.until) {
+		if flaw, _ := exemption.Flaw(true); flaw != "" || exemption.Spec.TargetRef.Namespace != "" || !c.clock.IsZero() && c.clock.After(exemption.until) {
 			continue
 		}
-		run := now.Annotations[placementv1beta1.UpdateRunAnnotation]
-		for _, from := range exemption.Spec.From {
-			if from.Covers(fleetflowv1alpha1.ExemptFromHold, hold) && (exemption.Spec.Placement == c.placement.Name || run != "" && exemption.Spec.Run == run) {
+		run, target := now.Annotations[placementv1beta1.UpdateRunAnnotation], exemption.Spec.TargetRef
+		for _, from := range exemption.Spec.ExemptFrom {
+			if from.Covers(fleetflowv1alpha1.ExemptFromHold, hold) && (target.IsPlacement() && target.Name == c.placement.Name || target.IsRun() && target.Name == run) {
 				return true
 			}
 		}

@@ -234,8 +234,8 @@ func exemptionStaysWithItsRun(s *spec) {
 	})
 	require.NoError(s, err)
 	s.createAs(runner.session(s), runOf("swapped", "swapped"))
-	s.create(fmt.Sprintf(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {name: swapped}, spec: {run: swapped, uid: %s,
-		from: [{kind: Hold, name: storm}], message: looked at, expirationTime: %q}}`, seen.UID, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+	s.create(fmt.Sprintf(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {name: swapped}, spec: {targetRef: {kind: ClusterStagedUpdateRun, name: swapped, uid: %s},
+		exemptFrom: [{kind: RolloutHold, name: storm}], message: looked at, expirationTime: %q}}`, seen.UID, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
 	_, err = access.Await(ctx, s.hub, key, func(e *fleetflowv1alpha1.RolloutExemption) string {
 		if e == nil || !meta.IsStatusConditionFalse(e.Status.Conditions, fleetflowv1alpha1.ConditionTypeEffective) {
 			return "the exemption does not say that it has no effect"

@@ -20,15 +20,15 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=rex,categories={fleet,fleet-placement}
-// +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.run`
-// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placement`
-// +kubebuilder:printcolumn:name="From",type=string,JSONPath=`.spec.from[*].kind`
-// +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.status.by`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.targetRef.kind`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRef.name`
+// +kubebuilder:printcolumn:name="Exempt-From",type=string,JSONPath=`.spec.exemptFrom[*].kind`
+// +kubebuilder:printcolumn:name="Created-By",type=string,JSONPath=`.status.createdBy.username`
 // +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Namespace",type=string,priority=1,JSONPath=`.spec.namespace`
+// +kubebuilder:printcolumn:name="Namespace",type=string,priority=1,JSONPath=`.spec.targetRef.namespace`
 // +kubebuilder:printcolumn:name="Ticket",type=string,priority=1,JSONPath=`.spec.ticket`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
 type RolloutExemption struct {
@@ -46,36 +46,19 @@ type RolloutExemption struct {
 
 // RolloutExemptionSpec says what is exempt from what, why and until when.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.run) != has(self.placement)",message="an exemption is for one run or for one placement: set exactly one of run and placement"
-// +kubebuilder:validation:XValidation:rule="has(self.run) || self.from.all(f, f.kind != 'Analysis')",message="an Analysis belongs to an update run: set run instead of placement"
+// +kubebuilder:validation:XValidation:rule="self.targetRef.kind in ['ClusterStagedUpdateRun', 'StagedUpdateRun'] || self.exemptFrom.all(f, f.kind != 'StageAnalysis')",message="a StageAnalysis belongs to an update run: name a ClusterStagedUpdateRun or a StagedUpdateRun in targetRef"
 type RolloutExemptionSpec struct {
-	// Run is the name of the ClusterStagedUpdateRun that is exempt, or, with namespace, of the StagedUpdateRun.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Run string `json:"run,omitempty"`
+	// TargetRef names the update run that is exempt, or the placement whose rolling updates and evictions are. The update runs of a
+	// placement are not: each of them takes an exemption of its own.
+	// +kubebuilder:validation:Required
+	TargetRef ExemptTarget `json:"targetRef"`
 
-	// Placement is the name of the ClusterResourcePlacement whose rolling updates and evictions are exempt, or, with namespace,
-	// of the ResourcePlacement. Its update runs are not: each of them takes an exemption of its own.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Placement string `json:"placement,omitempty"`
-
-	// Namespace of the run or placement, if it is in one.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace,omitempty"`
-
-	// UID is that of the run or placement, which kubectl fleet exempt fills in. The exemption is for that one only, and not for
-	// another that gets its name afterwards. Without it, the exemption is for what was there when it was made.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	UID string `json:"uid,omitempty"`
-
-	// From is what no longer holds it back.
+	// ExemptFrom is what no longer holds it back.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
-	From []ExemptFrom `json:"from"`
+	// +listType=atomic
+	ExemptFrom []ExemptFrom `json:"exemptFrom"`
 
 	// Message says to people why. It is repeated in events and in the record of the run.
 	// +kubebuilder:validation:Required
@@ -92,13 +75,68 @@ type RolloutExemptionSpec struct {
 	ExpirationTime metav1.Time `json:"expirationTime"`
 }
 
+// ExemptTarget names an update run or a placement.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == (self.kind in ['StagedUpdateRun', 'ResourcePlacement'])",message="namespace belongs to the kinds StagedUpdateRun and ResourcePlacement, which need it: add namespace, or name the kind that is in none"
+type ExemptTarget struct {
+	// Kind is ClusterStagedUpdateRun, StagedUpdateRun, ClusterResourcePlacement or ResourcePlacement.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=ClusterStagedUpdateRun;StagedUpdateRun;ClusterResourcePlacement;ResourcePlacement
+	Kind string `json:"kind"`
+
+	// Namespace of a StagedUpdateRun or ResourcePlacement.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the run or placement.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// UID of the run or placement, which kubectl fleet exempt fills in. The exemption is for that one only, and not for
+	// another that gets its name afterwards. Without it, the exemption is for what was there when it was made.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
+}
+
+// IsRun says whether it names an update run.
+func (t ExemptTarget) IsRun() bool {
+	return t.Kind == t.scope().UpdateRunKind().Kind
+}
+
+// IsPlacement says whether it names a placement.
+func (t ExemptTarget) IsPlacement() bool {
+	return t.Kind == t.scope().PlacementKind().Kind
+}
+
+func (t ExemptTarget) scope() placementv1beta1.Scope {
+	return placementv1beta1.Scope{Namespace: t.Namespace}
+}
+
+// ExemptRun names an update run.
+func ExemptRun(namespace, name string) ExemptTarget {
+	t := ExemptTarget{Namespace: namespace, Name: name}
+	t.Kind = t.scope().UpdateRunKind().Kind
+	return t
+}
+
+// ExemptPlacement names a placement.
+func ExemptPlacement(namespace, name string) ExemptTarget {
+	t := ExemptTarget{Namespace: namespace, Name: name}
+	t.Kind = t.scope().PlacementKind().Kind
+	return t
+}
+
 // ExemptFrom is one thing that no longer holds a run or placement back.
 //
-// +kubebuilder:validation:XValidation:rule="self.kind != 'Hold' || has(self.name)",message="name the hold: a line that is stopped later would not be"
-// +kubebuilder:validation:XValidation:rule="(self.kind == 'Analysis') == has(self.stage)",message="stage belongs to kind Analysis, which needs the name of the stage"
-// +kubebuilder:validation:XValidation:rule="self.kind != 'Analysis' || !has(self.name)",message="an Analysis is named by its stage, without name"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'RolloutHold' || has(self.name)",message="name the hold: a line that is stopped later would not be"
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'StageAnalysis') == has(self.stage)",message="stage belongs to kind StageAnalysis, which needs the name of the stage"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'StageAnalysis' || !has(self.name)",message="the analyses of a stage are named by the stage, without name"
 type ExemptFrom struct {
-	// Kind is Hold, Window or Analysis.
+	// Kind is RolloutHold, RolloutWindow or StageAnalysis.
 	// +kubebuilder:validation:Required
 	Kind ExemptKind `json:"kind"`
 
@@ -116,22 +154,22 @@ type ExemptFrom struct {
 
 // ExemptKind is a kind of things from which there are exemptions. Approvals are none: who may approve does.
 //
-// +kubebuilder:validation:Enum=Hold;Window;Analysis
+// +kubebuilder:validation:Enum=RolloutHold;RolloutWindow;StageAnalysis
 type ExemptKind string
 
 const (
 	// ExemptFromHold is exempt from a RolloutHold.
-	ExemptFromHold ExemptKind = "Hold"
+	ExemptFromHold ExemptKind = "RolloutHold"
 	// ExemptFromWindow is exempt from RolloutWindows.
-	ExemptFromWindow ExemptKind = "Window"
+	ExemptFromWindow ExemptKind = "RolloutWindow"
 	// ExemptFromAnalysis waives the analyses of a stage.
-	ExemptFromAnalysis ExemptKind = "Analysis"
+	ExemptFromAnalysis ExemptKind = "StageAnalysis"
 )
 
 // RolloutExemptionStatus says who has made an exemption, and whether it counts.
 type RolloutExemptionStatus struct {
-	// By is the user who has created the exemption, as the hub's API server knows the user; unverified if it has not said so.
-	By string `json:"by,omitempty"`
+	// CreatedBy is the user who has created the exemption.
+	CreatedBy *ExemptionCreator `json:"createdBy,omitempty"`
 
 	// Conditions: Accepted is False if the exemption can never count: who has made it is not verified, and has to be, or it lasts too
 	// long. Effective is True while the exemption counts, and says otherwise why it does not: it has expired, who has made
@@ -144,7 +182,17 @@ type RolloutExemptionStatus struct {
 // RolloutExemptions is what RolloutExemptions are in URLs.
 var RolloutExemptions = schema.GroupResource{Group: GroupName, Resource: "rolloutexemptions"}
 
-// Unverified is what status.by says if the hub's API server has not said who has made an exemption.
+// ExemptionCreator is a user who has created an exemption.
+type ExemptionCreator struct {
+	// Username is the name by which the hub's API server knows the user; empty if it has not said so.
+	// +kubebuilder:validation:MaxLength=1024
+	Username string `json:"username,omitempty"`
+
+	// Verified says whether the hub's API server vouches for the name.
+	Verified bool `json:"verified"`
+}
+
+// Unverified stands in texts for the name of a user whom the hub's API server has not named.
 const Unverified = "unverified"
 
 // MaxExemption is for how long an exemption may last.
@@ -188,8 +236,8 @@ func (e *RolloutExemption) Flaw(onlyVerified bool) (reason, message string) {
 // IsFor says whether the exemption is for a run or placement of its name, by the UID of that and by when it was created: one that
 // got the name after the exemption was made may be something else than what the maker has looked at.
 func (e *RolloutExemption) IsFor(uid types.UID, created metav1.Time) bool {
-	if e.Spec.UID != "" {
-		return e.Spec.UID == string(uid)
+	if e.Spec.TargetRef.UID != "" {
+		return e.Spec.TargetRef.UID == string(uid)
 	}
 	return e.CreationTimestamp.IsZero() || !e.CreationTimestamp.Before(&created)
 }
@@ -213,12 +261,12 @@ func (e *RolloutExemption) Record() string {
 
 // TargetText names what is exempt, such as run/web-17 or placement/team-a/web.
 func (s *RolloutExemptionSpec) TargetText() string {
-	kind, name := "run", s.Run
-	if s.Placement != "" {
-		kind, name = "placement", s.Placement
+	kind, name := "run", s.TargetRef.Name
+	if s.TargetRef.IsPlacement() {
+		kind = "placement"
 	}
-	if s.Namespace != "" {
-		name = s.Namespace + "/" + name
+	if s.TargetRef.Namespace != "" {
+		name = s.TargetRef.Namespace + "/" + name
 	}
 	return kind + "/" + name
 }
@@ -226,7 +274,7 @@ func (s *RolloutExemptionSpec) TargetText() string {
 // FromText says from what.
 func (s *RolloutExemptionSpec) FromText() string {
 	var all []string
-	for _, from := range s.From {
+	for _, from := range s.ExemptFrom {
 		all = append(all, from.Text())
 	}
 	return strings.Join(all, ", ")
@@ -234,7 +282,7 @@ func (s *RolloutExemptionSpec) FromText() string {
 
 // Text names it, such as hold/incident-4711, window or analysis/canary.
 func (f ExemptFrom) Text() string {
-	word := strings.ToLower(string(f.Kind))
+	word := map[ExemptKind]string{ExemptFromHold: "hold", ExemptFromWindow: "window", ExemptFromAnalysis: "analysis"}[f.Kind]
 	if name := f.Name + f.Stage; name != "" {
 		return word + "/" + name
 	}

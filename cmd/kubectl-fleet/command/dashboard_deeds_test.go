@@ -116,8 +116,8 @@ func TestAnExemptionNamesWhatItIsFrom(t *testing.T) {
 	exemptions.Items = slices.DeleteFunc(exemptions.Items, func(e fleetflowv1alpha1.RolloutExemption) bool { return e.Name == "hotfix" })
 	require.Len(t, exemptions.Items, 1)
 	spec := exemptions.Items[0].Spec
-	assert.Equal(t, "web-5", spec.Run)
-	assert.Equal(t, []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "canary"}}, spec.From)
+	assert.Equal(t, "web-5", spec.TargetRef.Name)
+	assert.Equal(t, []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "canary"}}, spec.ExemptFrom)
 	assert.True(t, now.Add(2*time.Hour).Equal(spec.ExpirationTime.Time))
 	for name, wrong := range map[string]url.Values{
 		"no reason": {"reason": {" "}}, "approvals": {"from": {"approval"}}, "a hold that is not there": {"from": {"hold/none"}}, "too long": {"for": {"48h"}}, "no duration": {"for": {"soon"}}, "another run": {"uid": {"other"}},

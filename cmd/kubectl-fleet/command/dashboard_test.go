@@ -147,7 +147,7 @@ func approvalFleet() []client.Object {
 		&fleetflowv1alpha1.RolloutExemption{
 			ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 			Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-				Run: "web-5", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}}, Message: "CVE " + script, ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
+				TargetRef: fleetflowv1alpha1.ExemptRun("", "web-5"), ExemptFrom: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}}, Message: "CVE " + script, ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
 			},
 		},
 	}

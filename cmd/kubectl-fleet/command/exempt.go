@@ -65,12 +65,12 @@ back in addition goes on to hold it back.`,
 // object is the exemption that was asked for.
 func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.RolloutExemption, error) {
 	exemption := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
-	exemption.Spec = fleetflowv1alpha1.RolloutExemptionSpec{Namespace: of.Namespace, Message: e.reason, Ticket: e.ticket}
+	exemption.Spec = fleetflowv1alpha1.RolloutExemptionSpec{TargetRef: fleetflowv1alpha1.ExemptRun(of.Namespace, of.Name), Message: e.reason, Ticket: e.ticket}
 	if e.name == "" {
 		exemption.Name = "exemption-" + rand.String(suffixLength)
 	}
-	if exemption.Spec.Run = of.Name; of.Kind == hub.KindPlacement {
-		exemption.Spec.Run, exemption.Spec.Placement = "", of.Name
+	if of.Kind == hub.KindPlacement {
+		exemption.Spec.TargetRef = fleetflowv1alpha1.ExemptPlacement(of.Namespace, of.Name)
 	}
 	switch {
 	case e.reason == "":
@@ -86,10 +86,10 @@ func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 		if err != nil {
 			return nil, err
 		}
-		if from.Kind == fleetflowv1alpha1.ExemptFromAnalysis && exemption.Spec.Run == "" {
+		if from.Kind == fleetflowv1alpha1.ExemptFromAnalysis && !exemption.Spec.TargetRef.IsRun() {
 			return nil, cli.Usagef("--from %s is about a stage of an update run: exempt run/NAME from it", text)
 		}
-		exemption.Spec.From = append(exemption.Spec.From, from)
+		exemption.Spec.ExemptFrom = append(exemption.Spec.ExemptFrom, from)
 	}
 	return exemption, nil
 }
@@ -124,7 +124,7 @@ func (e *exempting) letGo(ctx context.Context, c client.WithWatch, found hub.Fou
 	if err != nil {
 		return err
 	}
-	exemption.Spec.UID = string(uidOfTarget(found))
+	exemption.Spec.TargetRef.UID = string(uidOfTarget(found))
 	if err := e.checkFrom(ctx, c, exemption, found.Run); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func endOf(exemption *fleetflowv1alpha1.RolloutExemption) string {
 
 // checkFrom refuses names that do not exist: an exemption cannot be changed afterwards.
 func (e *exempting) checkFrom(ctx context.Context, c client.Reader, exemption *fleetflowv1alpha1.RolloutExemption, run *hub.Run) error {
-	for _, from := range exemption.Spec.From {
+	for _, from := range exemption.Spec.ExemptFrom {
 		var named client.Object
 		switch {
 		case from.Kind == fleetflowv1alpha1.ExemptFromHold:

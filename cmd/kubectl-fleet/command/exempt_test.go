@@ -29,7 +29,7 @@ func TestExemptMakesAnExemption(t *testing.T) {
 	end, uid := made.Spec.ExpirationTime, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").UID
 	require.NotEmpty(t, uid)
 	assert.Equal(t, fleetflowv1alpha1.RolloutExemptionSpec{
-		Run: "web-5", UID: string(uid), Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: end, From: []fleetflowv1alpha1.ExemptFrom{
+		TargetRef: fleetflowv1alpha1.ExemptTarget{Kind: "ClusterStagedUpdateRun", Name: "web-5", UID: string(uid)}, Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: end, ExemptFrom: []fleetflowv1alpha1.ExemptFrom{
 			{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromWindow}, {Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "canary"},
 		},
 	}, made.Spec)
@@ -67,7 +67,7 @@ func TestExemptRefusesWhatSaysNothing(t *testing.T) {
 func TestTheTableOfExemptionsTellsWhichCount(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	e := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: "hotfix"}, Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-		Placement: "web", Namespace: "team-a", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}},
+		TargetRef: fleetflowv1alpha1.ExemptPlacement("team-a", "web"), ExemptFrom: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}},
 		Message: "r", ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
 	}}
 	e.Status.Conditions = []metav1.Condition{{Type: "Effective", Status: metav1.ConditionFalse, Reason: fleetflowv1alpha1.ReasonExemptionUnverified}}

@@ -173,7 +173,7 @@ func TestWhyTellsWhichWindowAClusterWaitsForAndWhatLetsItGo(t *testing.T) {
 	exemption := &fleetflowv1alpha1.RolloutExemption{
 		ObjectMeta: metav1.ObjectMeta{Name: "hotfix", Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"}},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-			Placement: "web", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}}, Message: "CVE-2026-1", ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
+			TargetRef: fleetflowv1alpha1.ExemptPlacement("", "web"), ExemptFrom: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromWindow}}, Message: "CVE-2026-1", ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
 		},
 	}
 	c = newConsole(t, append(choosy(), window, exemption)...)

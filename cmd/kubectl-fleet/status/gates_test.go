@@ -30,7 +30,7 @@ func exemption(name, run string, from fleetflowv1alpha1.ExemptFrom, until time.D
 	e := fleetflowv1alpha1.RolloutExemption{ObjectMeta: named(name)}
 	e.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: "jane"}
 	e.Spec = fleetflowv1alpha1.RolloutExemptionSpec{
-		Run: run, From: []fleetflowv1alpha1.ExemptFrom{from}, Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: metav1.NewTime(monday.Add(until)),
+		TargetRef: fleetflowv1alpha1.ExemptRun("", run), ExemptFrom: []fleetflowv1alpha1.ExemptFrom{from}, Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: metav1.NewTime(monday.Add(until)),
 	}
 	return e
 }

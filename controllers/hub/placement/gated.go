@@ -186,10 +186,11 @@ func (r *Reconciler) requestOfNamespace(ctx context.Context, namespace client.Ob
 // requestExempt requests the placement that an exemption is for.
 func (r *Reconciler) requestExempt(_ context.Context, object client.Object) []reconcile.Request {
 	exemption, is := object.(*fleetflowv1alpha1.RolloutExemption)
-	if !is || exemption.Spec.Placement == "" || (exemption.Spec.Namespace != "") != r.scope.Namespaced() {
+	if !is || exemption.Spec.TargetRef.Kind != r.scope.PlacementKind().Kind {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: exemption.Spec.Namespace, Name: exemption.Spec.Placement}}}
+	target := exemption.Spec.TargetRef
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: target.Namespace, Name: target.Name}}}
 }
 
 // onGateChanged passes changes of what closes clusters, but not of its status.

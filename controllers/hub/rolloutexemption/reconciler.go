@@ -71,11 +71,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // exemptTarget is the run or placement that is exempt, by its name.
 func exemptTarget(spec *fleetflowv1alpha1.RolloutExemptionSpec) client.Object {
-	scope := placementv1beta1.Scope{Namespace: spec.Namespace}
-	if spec.Placement != "" {
-		return scope.NewPlacement(spec.Placement)
+	scope := placementv1beta1.Scope{Namespace: spec.TargetRef.Namespace}
+	if spec.TargetRef.IsPlacement() {
+		return scope.NewPlacement(spec.TargetRef.Name)
 	}
-	return scope.NewUpdateRun(spec.Run)
+	return scope.NewUpdateRun(spec.TargetRef.Name)
 }
 
 // tell makes events of what is new in a status: on the exemption, and on what it is for.
@@ -125,12 +125,8 @@ func (r *Reconciler) requestFor(ctx context.Context, object client.Object) []rec
 	_, placed := object.(placementv1beta1.PlacementObject)
 	var requests []reconcile.Request
 	for i := range all.Items {
-		spec := &all.Items[i].Spec
-		name := spec.Run
-		if placed {
-			name = spec.Placement
-		}
-		if spec.Namespace == object.GetNamespace() && name == object.GetName() {
+		target := &all.Items[i].Spec.TargetRef
+		if target.IsPlacement() == placed && target.Namespace == object.GetNamespace() && target.Name == object.GetName() {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: all.Items[i].Name}})
 		}
 	}

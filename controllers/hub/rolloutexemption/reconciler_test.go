@@ -39,7 +39,7 @@ func newLooker(t *testing.T, change func(*fleetflowv1alpha1.RolloutExemption)) *
 			Name: "hotfix", UID: "hotfix", Generation: 1, CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{placementv1beta1.CreatorAnnotation: "jane"},
 		},
 		Spec: fleetflowv1alpha1.RolloutExemptionSpec{
-			Run: "web-17", From: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromWindow}},
+			TargetRef: fleetflowv1alpha1.ExemptRun("", "web-17"), ExemptFrom: []fleetflowv1alpha1.ExemptFrom{{Kind: fleetflowv1alpha1.ExemptFromHold, Name: "incident"}, {Kind: fleetflowv1alpha1.ExemptFromWindow}},
 			Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: metav1.NewTime(noon.Add(2 * time.Hour)),
 		},
 	}
@@ -89,7 +89,7 @@ func TestAnExemptionSaysWhetherItCountsAndUntilWhen(t *testing.T) {
 	assert.Equal(t, "True ExemptionInForce", effective)
 	const record = "Warning RolloutExempted exemption hotfix: jane exempts run/web-17 from hold/incident, window until 2026-11-23T14:00:00Z: CVE-2026-1 (INC-9)"
 	assert.Equal(t, []string{record, record}, told, "on the exemption, and on the run")
-	assert.Equal(t, "jane", l.stored().Status.By)
+	assert.Equal(t, &fleetflowv1alpha1.ExemptionCreator{Username: "jane", Verified: true}, l.stored().Status.CreatedBy)
 	assert.True(t, meta.IsStatusConditionTrue(l.stored().Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted))
 	version := l.stored().ResourceVersion
 	_, told, _ = l.look()
@@ -110,7 +110,7 @@ func runAt(created time.Time, uid types.UID) *placementv1beta1.ClusterStagedUpda
 }
 
 func TestAnExemptionWithAUIDIsForThatRun(t *testing.T) {
-	l := newLooker(t, func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.UID = "mine" })
+	l := newLooker(t, func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.TargetRef.UID = "mine" })
 	other := runAt(noon.Add(-time.Minute), "another")
 	require.NoError(t, l.Create(t.Context(), other))
 	effective, _, _ := l.look()
@@ -126,7 +126,7 @@ func TestWhyAnExemptionDoesNotCount(t *testing.T) {
 	effective, told, _ := l.look()
 	assert.Equal(t, "False ExemptionUnverified", effective)
 	assert.Len(t, told, 1)
-	assert.Equal(t, "unverified", l.stored().Status.By)
+	assert.Equal(t, &fleetflowv1alpha1.ExemptionCreator{}, l.stored().Status.CreatedBy)
 	l.rule.Unverified = true
 	effective, _, _ = l.look()
 	assert.Equal(t, "False NoSuchTarget", effective, "it counts where the chart says that it may")

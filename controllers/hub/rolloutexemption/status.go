@@ -11,7 +11,10 @@ import (
 
 // describeMaker says who has made an exemption, and whether it counts. It is pure. What is exempt may not be there any more.
 func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bool, now metav1.Time) fleetflowv1alpha1.RolloutExemptionStatus {
-	by, _ := e.MadeBy()
+	creator := &fleetflowv1alpha1.ExemptionCreator{}
+	if by, verified := e.MadeBy(); verified {
+		creator.Username, creator.Verified = by, true
+	}
 	effective := metav1.Condition{
 		Type: fleetflowv1alpha1.ConditionTypeEffective, Status: metav1.ConditionFalse, ObservedGeneration: e.Generation,
 	}
@@ -36,6 +39,6 @@ func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bo
 		effective.Message = fmt.Sprintf("%s is exempt from %s", e.Spec.TargetText(), e.Spec.FromText())
 	}
 	return fleetflowv1alpha1.RolloutExemptionStatus{
-		By: by, Conditions: placementv1beta1.KeepTransitionTimes(e.Status.Conditions, []metav1.Condition{accepted, effective}, now),
+		CreatedBy: creator, Conditions: placementv1beta1.KeepTransitionTimes(e.Status.Conditions, []metav1.Condition{accepted, effective}, now),
 	}
 }

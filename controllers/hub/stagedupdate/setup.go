@@ -60,11 +60,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 // requestExempt requests the run that an exemption is for.
 func (r *Reconciler) requestExempt(ctx context.Context, object client.Object) []reconcile.Request {
 	exemption, is := object.(*fleetflowv1alpha1.RolloutExemption)
-	if !is || exemption.Spec.Run == "" || (exemption.Spec.Namespace != "") != r.scope.Namespaced() {
+	if !is || exemption.Spec.TargetRef.Kind != r.scope.UpdateRunKind().Kind {
 		return nil
 	}
-	run := r.scope.NewUpdateRun(exemption.Spec.Run)
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: exemption.Spec.Namespace, Name: exemption.Spec.Run}, run)
+	target := exemption.Spec.TargetRef
+	run := r.scope.NewUpdateRun(target.Name)
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: target.Namespace, Name: target.Name}, run)
 	if err != nil {
 		return nil // the run wakes its workflow itself once it is there
 	}
