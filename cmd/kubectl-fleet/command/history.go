@@ -29,7 +29,7 @@ func NewHistory(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 		Use:   "history placement/NAME",
 		Short: "Tell what has become of a placement: snapshots, runs, and who approved what",
 		Long: `Tell what has become of a placement, the oldest first: its policies, its resource snapshots and on how many clusters
-each is now, its staged update runs with their stages and how they ended, who approved which stage by which channel
+each is now, its staged update runs with their stages and how they ended, who approved which stage through what channel
 and when, and its evictions. Behind a rollback, a skipped cluster and an eviction is the reason, if the user has given one.
 
 It is told from what is on the hub: of runs and approval requests that were deleted nothing is left, and no more
