@@ -306,7 +306,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 		wait = min(wait, max(time.Millisecond, look.Sub(r.Clock.Now())))
 	}
 	if mem.hasStaleObjects {
-		wait = min(wait, delayUntilNextLook(len(mem.remnants), mem.told))
+		wait = min(wait, delayUntilNextLook(len(mem.remnants), mem.told, mem.remnants, r.Clock.Now()))
 	}
 	for _, next := range []time.Time{earliestRepair(mem.outcomes), earliestQuiet(mem.outcomes)} {
 		if !next.IsZero() {

@@ -252,6 +252,14 @@ func TestTwoWorksThatWaitDoNotWakeEachOther(t *testing.T) {
 	assert.NotContains(t, a.enqueuer.waiting, "one", "nothing has changed")
 }
 
+func TestWhatIsLeftIsLookedAtEverMoreSeldom(t *testing.T) {
+	now, told := time.Unix(1_000_000, 0), []remnant{{reason: placementv1beta1.ReasonInUse}}
+	for waited, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Minute: 15 * time.Second, time.Hour: time.Minute} {
+		assert.Equal(t, want, delayUntilNextLook(1, told, remnantsSince{{Name: "n"}: now.Add(-waited)}, now), "after %s", waited)
+	}
+	assert.Equal(t, removalPatience, delayUntilNextLook(2, told, nil, now), "until all is told")
+}
+
 func TestARemovalThatIsRefusedIsTold(t *testing.T) {
 	refuse := func(write string) error {
 		if write == "member delete ConfigMap a" {

@@ -174,10 +174,15 @@ func (r *Reconciler) reportRemnants(ctx context.Context, work *placementv1beta1.
 	return r.writeStatus(ctx, work, mem, status)
 }
 
-// delayUntilNextLook is how long to wait before what is left is looked at again.
-func delayUntilNextLook(left int, told []remnant) time.Duration {
+// delayUntilNextLook is how long to wait before what is left is looked at again: the longer it has been left, the longer, as no event
+// tells when others have nothing in it any more. It is pure.
+func delayUntilNextLook(left int, told []remnant, since remnantsSince, now time.Time) time.Duration {
 	if len(told) < left {
 		return removalPatience
 	}
-	return removalResync
+	wait := removalResync
+	for _, began := range since {
+		wait = min(wait, now.Sub(began)/4)
+	}
+	return max(removalPatience, wait)
 }

@@ -45,7 +45,7 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 		}
 		left, done, err := r.cleanUpAppliedWork(ctx, why)
 		if err := errors.Join(err, r.reportRemnants(ctx, work, mem, left)); err != nil || !done {
-			return reconcile.Result{RequeueAfter: delayUntilNextLook(len(left), mem.told)}, err
+			return reconcile.Result{RequeueAfter: delayUntilNextLook(len(left), mem.told, mem.remnants, r.Clock.Now())}, err
 		}
 	}
 	at := slices.Index(work.Finalizers, placementv1beta1.WorkFinalizer)
