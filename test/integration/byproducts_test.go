@@ -67,7 +67,7 @@ func byProductsAreNotPlaced(s *spec) {
 		ObjectMeta:  metav1.ObjectMeta{Namespace: s.name, Name: "made", Labels: map[string]string{discoveryv1.LabelManagedBy: "controller.example.com"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	})
-	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "made"}}
+	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "made"}, Data: map[string]string{"key": value1}}
 	require.NoError(s, s.hub.Create(s.Context(), made, client.FieldOwner("kube-controller-manager")))
 	isMade := func(c *corev1.PersistentVolumeClaim) error { return nil }
 	await(s, s.hub, s.claimOfDatabase(), "to be made by the hub's controller", isMade)

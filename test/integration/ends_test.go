@@ -16,16 +16,16 @@ import (
 
 // ending is how a user has a placement want an object no more.
 type ending struct {
-	name  string
-	leave bool
-	do    func(*rivalry, int)
+	name            string
+	leave, override bool
+	do              func(*rivalry, int)
 }
 
 var endings = []ending{
-	{"the placement is deleted", false, (*rivalry).deletePlacement},
-	{"the placement is deleted and leaves what it placed", true, (*rivalry).deletePlacement},
-	{"it is selected no more", false, (*rivalry).deselect},
-	{"an override takes it off the cluster", false, (*rivalry).overrideAway},
+	{name: "the placement is deleted", do: (*rivalry).deletePlacement},
+	{name: "the placement is deleted and leaves what it placed", leave: true, do: (*rivalry).deletePlacement},
+	{name: "it is selected no more", do: (*rivalry).deselect},
+	{name: "an override takes it off the cluster", override: true, do: (*rivalry).overrideAway},
 }
 
 // rivalry is about a ConfigMap that two placements select.
@@ -118,6 +118,9 @@ func everyPairOfEndsOfPlacements(s *spec) {
 	var all []*rivalry
 	for _, first := range endings {
 		for _, second := range endings {
+			if first.override && second.override {
+				continue // the hub admits one override for an object
+			}
 			all = append(all, &rivalry{spec: s, number: len(all), ends: [2]ending{first, second}})
 		}
 	}
