@@ -171,7 +171,7 @@ func TestAHistoryIsFilteredAndKept(t *testing.T) {
 	for _, row := range rows[1:] {
 		if row[1] == "approval" {
 			found = true
-			assert.Equal(t, []string{"'=HYPERLINK(1)", "kubectl", "true", "'@fine\n\"quoted\""}, row[4:], "a spreadsheet takes it for text")
+			assert.Equal(t, []string{"'=HYPERLINK(1)", "Kubectl", "true", "'@fine\n\"quoted\""}, row[4:], "a spreadsheet takes it for text")
 		}
 	}
 	assert.True(t, found)
