@@ -24,6 +24,9 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 		// One that stands still ends, too: it will not be asked again.
 		err = a.runs().failRun(ctx, run, refused.text)
 	}
+	if err == nil {
+		err = a.reviewRollback(ctx, run)
+	}
 	if err == nil && placementv1beta1.IsRunOver(run) { // whichever activity has recorded that, the workflow loads the run once more
 		err = a.runs().stopAnalyses(ctx, run)
 	}
@@ -38,6 +41,9 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 	}
 	if run == nil || !hasStage(run, in) {
 		return act.StagePlan{Gone: true}, nil
+	}
+	if err := a.reviewRollback(ctx, run); err != nil || placementv1beta1.IsRunOver(run) {
+		return act.StagePlan{Gone: true}, err
 	}
 	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.GetUpdateRunStatus().StagesStatus[in.Index].Clusters)); err != nil {
 		return act.StagePlan{Gone: true}, a.runs().failRun(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))

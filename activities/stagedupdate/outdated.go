@@ -47,6 +47,9 @@ func (a *Activities) checkPlanStillValid(ctx context.Context, run placementv1bet
 	if err := checkEnding(run); err != nil {
 		return err
 	}
+	if err := a.checkBegun(ctx, run); err != nil {
+		return err
+	}
 	err := outdated(run, f.placement, f.policy)
 	if err == nil && !frozen(run) && decided(f.placement, f.policy) {
 		if _, complete := decisions(f.policy); !complete {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -159,13 +160,18 @@ func checkRollback(run, of placementv1beta1.UpdateRunObject) error {
 	case of.GetUpdateRunSpec().StagedRolloutStrategyName != run.GetUpdateRunSpec().StagedRolloutStrategyName:
 		return refuse("clusterStagedUpdateRun `%s` to roll back uses clusterStagedUpdateStrategy `%s`: name that one in stagedRolloutStrategyName", of.GetName(), of.GetUpdateRunSpec().StagedRolloutStrategyName)
 	case of.GetUpdateRunSpec().RollbackOf != "":
-		// Its clusters would get what was taken from them, without the approvals and past the holds that a run forward waits for.
-		return refuse("clusterStagedUpdateRun `%s` to roll back is a rollback itself, of `%s`: create a run with the resourceSnapshotIndex that the clusters are to have",
-			of.GetName(), of.GetUpdateRunSpec().RollbackOf)
+		return refuse("%s", rollsRollbackBack(of))
 	case !meta.IsStatusConditionTrue(of.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized):
 		return refuse("clusterStagedUpdateRun `%s` to roll back has updated no cluster: it was not initialized", of.GetName())
 	}
 	return nil
+}
+
+// rollsRollbackBack says why a rollback is not rolled back: its clusters would get what was taken from them, without the approvals and past
+// the holds that a run forward waits for.
+func rollsRollbackBack(of placementv1beta1.UpdateRunObject) string {
+	return fmt.Sprintf("clusterStagedUpdateRun `%s` to roll back is a rollback itself, of `%s`: create a run with the resourceSnapshotIndex that the clusters are to have",
+		of.GetName(), of.GetUpdateRunSpec().RollbackOf)
 }
 
 // checkEnding ends a run when another rolls it back, or a later resource snapshot takes its place.
@@ -260,6 +266,58 @@ func restoresSucceeded(run placementv1beta1.UpdateRunObject, runs []placementv1b
 		}
 	}
 	return true
+}
+
+// endsBegun says why a rollback ends that was planned already, by a version that let rollbacks be rolled back; empty if it goes on. A run
+// that is younger than its rollback has taken the place of the one that it was made for, and says nothing of it; so does one that is
+// gone, which is nil. It is pure.
+func endsBegun(run, of placementv1beta1.UpdateRunObject) string {
+	if of == nil || of.GetUpdateRunSpec().RollbackOf == "" || !of.GetCreationTimestamp().Time.Before(run.GetCreationTimestamp().Time) {
+		return ""
+	}
+	return cannotContinue(rollsRollbackBack(of))
+}
+
+// isUnproved says that a rollback is under way of which is not noted that it restores what has succeeded: it does not, or a version has
+// planned it that did not ask.
+func isUnproved(run placementv1beta1.UpdateRunObject) bool {
+	status := run.GetUpdateRunStatus()
+	return run.GetUpdateRunSpec().RollbackOf != "" && !status.RestoresSucceeded && !placementv1beta1.IsRunOver(run) && !placementv1beta1.IsDeleting(run) &&
+		meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeInitialized)
+}
+
+// checkBegun ends a rollback of a rollback that an earlier version has begun.
+func (a *Activities) checkBegun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	if !isUnproved(run) {
+		return nil
+	}
+	of, err := liveread.Existing(ctx, a.Live, placementv1beta1.ScopeOf(run).NewUpdateRun(run.GetUpdateRunSpec().RollbackOf), "run")
+	if err != nil {
+		return err
+	}
+	if why := endsBegun(run, of); why != "" {
+		return refuse("%s", why)
+	}
+	return nil
+}
+
+// reviewRollback judges a rollback that an earlier version has begun: it ends, or holds and windows may exempt it as one of ours.
+func (a *Activities) reviewRollback(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	if !isUnproved(run) {
+		return nil
+	}
+	err := a.checkBegun(ctx, run)
+	if refused, is := errors.AsType[*userError](err); is {
+		return a.runs().failRun(ctx, run, refused.text)
+	}
+	f := facts{}
+	if err == nil {
+		err = a.planner(placementv1beta1.ScopeOf(run)).readOtherRuns(ctx, &f)
+	}
+	if err == nil && restoresSucceeded(run, f.runs) {
+		_, err = a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) { r.Run.GetUpdateRunStatus().RestoresSucceeded = true })
+	}
+	return err
 }
 
 // keepsApprovals says whether to roll a run back takes the approvals of its strategy. They protect clusters from a version

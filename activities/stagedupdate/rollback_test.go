@@ -123,16 +123,7 @@ func TestARollbackIsExemptIfItRestoresWhatHasSucceeded(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
 			require.True(t, h.late(names("member1"), nil).Ended)
-			before := runObject("example-run-1", "")
-			before.Status.ResourceSnapshotIndexUsed = "1"
-			before.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "all"}}
-			for _, cluster := range names("member1", "member2", "member3") {
-				before.Status.StagesStatus[0].Clusters = append(before.Status.StagesStatus[0].Clusters, placementv1beta1.ClusterUpdatingStatus{
-					ClusterName: cluster,
-					Conditions:  []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: "ClusterUpdatingSucceeded", LastTransitionTime: metav1.NewTime(begin)}},
-				})
-			}
-			before.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: "UpdateRunSucceeded", LastTransitionTime: metav1.NewTime(begin)}}
+			before := broughtBefore("member1", "member2", "member3")
 			if test.change != nil {
 				test.change(before)
 			}
@@ -152,6 +143,21 @@ func TestARollbackIsExemptIfItRestoresWhatHasSucceeded(t *testing.T) {
 			assert.Equal(t, test.exempt, placementv1beta1.RestoresWhatSucceeded(run))
 		})
 	}
+}
+
+// broughtBefore is a run that has succeeded, and has brought clusters what a rollback takes them back to.
+func broughtBefore(clusters ...string) *placementv1beta1.ClusterStagedUpdateRun {
+	before := runObject("example-run-1", "")
+	before.Status.ResourceSnapshotIndexUsed = "1"
+	before.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "all"}}
+	for _, cluster := range clusters {
+		before.Status.StagesStatus[0].Clusters = append(before.Status.StagesStatus[0].Clusters, placementv1beta1.ClusterUpdatingStatus{
+			ClusterName: cluster,
+			Conditions:  []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: "ClusterUpdatingSucceeded", LastTransitionTime: metav1.NewTime(begin)}},
+		})
+	}
+	before.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: "UpdateRunSucceeded", LastTransitionTime: metav1.NewTime(begin)}}
+	return before
 }
 
 func clustersOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int) (names []string) {
