@@ -54,6 +54,15 @@ var errNoEvents = errors.New("it has no events")
 const sendersUnnamed = "Temporal has not named this agent as the sender of its own request. --temporal-approvals=verified takes no approval " +
 	"through Temporal whose sender it does not name: set up its authorizer and frontend.enablePrincipalPropagation, or approve with kubectl fleet approve"
 
+// ApprovalsProblem says why no approval through Temporal is verified; empty if the server names senders.
+func (i *Identities) ApprovalsProblem(ctx context.Context) (string, error) {
+	named, err := i.NamesSenders(ctx)
+	if named || err != nil {
+		return "", err
+	}
+	return sendersUnnamed, nil
+}
+
 // reportSenders finds out whether Temporal names senders, and tells it. While it cannot be found out, it is said once, and tried
 // again.
 func (r *Runner) reportSenders(ctx context.Context, metrics *Metrics) {

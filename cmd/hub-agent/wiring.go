@@ -90,15 +90,24 @@ func addReporter(mgr ctrl.Manager, temporal *temporalclient.Client, o *options, 
 	if err != nil {
 		host = "hub-agent"
 	}
-	err = mgr.Add(&temporalclient.Reporter{
+	reporter := &temporalclient.Reporter{
 		Ask:  func(ctx context.Context) error { return worker.Reach(ctx, temporal.SDK, o.temporal.namespace) },
 		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Holder: host, Clock: o.clock, Log: log.WithName("temporal-report"),
 		Lease: types.NamespacedName{Namespace: o.LeaseReference(leaseName).Namespace, Name: clusterv1beta1.TemporalLease},
-	})
-	if err != nil {
+	}
+	if o.needsSenders() {
+		senders := worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace}
+		reporter.AskApprovals = senders.ApprovalsProblem
+	}
+	if err := mgr.Add(reporter); err != nil {
 		return fmt.Errorf("reporting whether Temporal can be reached: %w", err)
 	}
 	return nil
+}
+
+// needsSenders says that an approval through Temporal counts only if Temporal names its sender.
+func (o *options) needsSenders() bool {
+	return stagedupdate.ApprovalPolicy(o.temporal.approvals) == stagedupdate.ApprovalsVerified
 }
 
 // newTemporalClient connects to Temporal, lazily.
@@ -154,7 +163,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 	metrics.Registry.MustRegister(measured.Collectors()...)
 	runner := &worker.Runner{
 		Client: temporal.SDK, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
-		NeedsSenders: stagedupdate.ApprovalPolicy(o.temporal.approvals) == stagedupdate.ApprovalsVerified,
+		NeedsSenders: o.needsSenders(),
 	}
 	lease, recorder := o.LeaseReference(leaseName), mgr.GetEventRecorder("hub-agent")
 	runner.SendersUnnamed = func(message string) {

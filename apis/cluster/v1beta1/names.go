@@ -45,6 +45,9 @@ const (
 	// TemporalProblemAnnotation on that Lease has why the hub agent does not reach Temporal; it is there only then.
 	TemporalProblemAnnotation = OwnPrefix + "temporal-problem"
 
+	// ApprovalsProblemAnnotation on that Lease has why no approval through Temporal is taken; it is there only then.
+	ApprovalsProblemAnnotation = "fleetflow.io/approvals-problem"
+
 	// SystemNamespace is where the agents run and keep what concerns no single member.
 	SystemNamespace = "fleet-system"
 

@@ -147,6 +147,9 @@ func TestCheckOf(t *testing.T) {
 		"warnings, which do not count":                    {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind(), false, []string{"NoMembers"}, false},
 		"warnings, which count with --strict":             {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("")}, everyKind(), true, []string{"NoMembers"}, true},
 		"Temporal that is down, and nothing waits for it": {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote("connection refused"), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"EngineUnreachable"}, true},
+		"approvals that Temporal cannot verify":           {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote(""), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"ApprovalsNotVerified"}, false},
+		"approvals that it cannot verify, with --strict":  {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote(""), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"ApprovalsNotVerified"}, true},
+		"Temporal that is down, which could verify none":  {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote("connection refused"), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"EngineUnreachable"}, true},
 		"a member that does not report":                   {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote(""), reporting("member-1", "devel", time.Hour)}, everyKind(), false, []string{"Silent"}, true},
 		"an agent that says nothing of Temporal":          {[]client.Object{leaseOf(migration.HubAgentLease, ours), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"NotReported"}, true},
 		"an agent that said it long ago":                  {[]client.Object{leaseOf(migration.HubAgentLease, ours), staleNote(), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"NotReported"}, true},
@@ -189,6 +192,18 @@ func temporalNote(problem string) client.Object {
 	if problem != "" {
 		note.Annotations = map[string]string{clusterv1beta1.TemporalProblemAnnotation: problem}
 	}
+	return note
+}
+
+// unverifiedNote is its note that no approval through Temporal is taken, too.
+func unverifiedNote(problem string) client.Object {
+	note := temporalNote(problem)
+	annotations := note.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[clusterv1beta1.ApprovalsProblemAnnotation] = "it names no senders"
+	note.SetAnnotations(annotations)
 	return note
 }
 

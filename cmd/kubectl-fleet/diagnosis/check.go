@@ -253,6 +253,10 @@ func (c *checker) checkNoted(namespace string) {
 	}
 	note := &c.TemporalLeases[at]
 	problem, failed := note.Annotations[clusterv1beta1.TemporalProblemAnnotation]
+	if unverified, is := note.Annotations[clusterv1beta1.ApprovalsProblemAnnotation]; is && c.holds(note) && !failed {
+		c.find(partTemporal, Warning, "ApprovalsNotVerified", "no approval through Temporal is taken: "+unverified,
+			"approve with kubectl fleet approve, or set temporal.approvals of the chart to off, so that nobody expects more")
+	}
 	switch {
 	case !c.holds(note):
 		c.find(partTemporal, Unknown, "NotReported", fmt.Sprintf("whether Temporal can be reached is not known: the hub agent has said nothing of it for %s", c.age(note.Spec.RenewTime)), c.describeLogs())

@@ -28,10 +28,13 @@ const (
 )
 
 // Reporter notes on a Lease whether the hub agent reaches Temporal, whether or not anything waits for it. The Lease is renewed with each
-// note; that Temporal does not answer is in an annotation of it.
+// note; that Temporal does not answer is in an annotation of it, and likewise that it answers, but not so that approvals through it count.
 type Reporter struct {
 	// Ask asks Temporal for an answer; the error says why there is none.
 	Ask func(ctx context.Context) error
+	// AskApprovals, if set, finds out why no approval through Temporal is taken; empty if they are. It is asked until it knows, and again
+	// after Temporal was away.
+	AskApprovals func(ctx context.Context) (problem string, err error)
 	// Live reads past the cache, Writer writes.
 	Live   client.Reader
 	Writer client.Writer
@@ -40,6 +43,9 @@ type Reporter struct {
 	Holder string
 	Clock  clock.WithTicker
 	Log    logr.Logger
+
+	// approvals is what AskApprovals has found out; nil if nothing yet.
+	approvals *string
 }
 
 // NeedLeaderElection says that only the agent that leads reports: it is the one that decides.
@@ -68,6 +74,9 @@ func (r *Reporter) Report(ctx context.Context) error {
 	defer cancel()
 	if err := r.Ask(asked); err != nil {
 		problem = clusterv1beta1.CutText(err.Error(), maxReported)
+		r.approvals = nil // another Temporal may answer next
+	} else {
+		r.findOutApprovals(asked)
 	}
 	if ctx.Err() != nil {
 		return nil // the agent ends, which says nothing of Temporal
@@ -89,6 +98,30 @@ func (r *Reporter) Report(ctx context.Context) error {
 	return nil
 }
 
+// findOutApprovals asks whether approvals through Temporal are taken, unless that is known. An error is no news: it is asked again.
+func (r *Reporter) findOutApprovals(ctx context.Context) {
+	if r.AskApprovals == nil || r.approvals != nil {
+		return
+	}
+	problem, err := r.AskApprovals(ctx)
+	if err != nil {
+		r.Log.V(1).Info("Whether approvals through Temporal are taken is not known yet", "cause", err.Error())
+		return
+	}
+	problem = clusterv1beta1.CutText(problem, maxReported)
+	r.approvals = &problem
+}
+
+// noteApprovals writes what is known of approvals. While nothing is known, it is as it was.
+func (r *Reporter) noteApprovals(lease *coordinationv1.Lease) {
+	switch {
+	case r.AskApprovals == nil, r.approvals != nil && *r.approvals == "":
+		delete(lease.Annotations, clusterv1beta1.ApprovalsProblemAnnotation)
+	case r.approvals != nil:
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, clusterv1beta1.ApprovalsProblemAnnotation, *r.approvals)
+	}
+}
+
 // note writes an answer of Temporal, or what is wrong with it, into the lease. The time at which the lease was acquired is since when it is so.
 func (r *Reporter) note(lease *coordinationv1.Lease, problem string) {
 	now := metav1.NewMicroTime(r.Clock.Now())
@@ -102,6 +135,7 @@ func (r *Reporter) note(lease *coordinationv1.Lease, problem string) {
 	case problem != before:
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, clusterv1beta1.TemporalProblemAnnotation, problem)
 	}
+	r.noteApprovals(lease)
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &r.Holder, &now
 	lease.Spec.LeaseDurationSeconds = new(int32(reportHolds / time.Second))
 }

@@ -55,3 +55,39 @@ func TestWhetherTemporalIsReachedIsNotedThoughNothingWaitsForIt(t *testing.T) {
 	assert.NotContains(t, lease.Annotations, problem)
 	assert.True(t, lease.Spec.AcquireTime.Time.Equal(clk.Now()))
 }
+
+// The note is of Temporal as it answers now: one that was away may be another.
+func TestThatNoApprovalThroughTemporalIsTakenIsNoted(t *testing.T) {
+	hub, clk, key := fake.NewClientBuilder().Build(), clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)), types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.fleetflow.io"}
+	asked, down, problem, unknown := 0, error(nil), "it names no senders", errors.New("not yet")
+	reporter := &temporalclient.Reporter{
+		Ask: func(context.Context) error { return down }, Live: hub, Writer: hub, Lease: key, Holder: "hub-agent-7f", Clock: clk, Log: logr.Discard(),
+		AskApprovals: func(context.Context) (string, error) { asked++; return problem, unknown },
+	}
+	noted := func() map[string]string {
+		t.Helper()
+		require.NoError(t, reporter.Report(t.Context()))
+		lease := coordinationv1.Lease{}
+		require.NoError(t, hub.Get(t.Context(), key, &lease))
+		return lease.Annotations
+	}
+	const annotation = "fleetflow.io/approvals-problem"
+	assert.NotContains(t, noted(), annotation, "nothing is known yet")
+	unknown = nil
+	assert.Equal(t, "it names no senders", noted()[annotation])
+	assert.Equal(t, "it names no senders", noted()[annotation])
+	assert.Equal(t, 2, asked, "it is known")
+
+	down = errors.New("connection refused")
+	assert.Equal(t, "it names no senders", noted()[annotation], "as far as is known")
+	down, problem = nil, ""
+	assert.NotContains(t, noted(), annotation)
+	assert.Equal(t, 3, asked)
+
+	problem, down = "it names no senders", errors.New("connection refused")
+	noted()
+	down = nil
+	require.Contains(t, noted(), annotation)
+	reporter.AskApprovals = nil
+	assert.NotContains(t, noted(), annotation, "the agent takes others now, or none")
+}
