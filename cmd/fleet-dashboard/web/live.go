@@ -79,6 +79,10 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 			return
 		case <-changed:
 		case <-beats.C():
+			if s.Access.Visitor(r) == nil { // it has ended before its time
+				_ = s.sendNote(stream, sessionOver)
+				return
+			}
 			if stream.write(": still here\n\n") != nil {
 				return
 			}

@@ -43,6 +43,7 @@ type SignedIn struct {
 	Log func(format string, args ...any)
 
 	persons persons
+	endings endings
 }
 
 // Meant says whether a request names the dashboard as browsers know it.
@@ -66,7 +67,7 @@ func (s *SignedIn) FormTargets() []string {
 // Visitor is the user of a session that is not over.
 func (s *SignedIn) Visitor(r *http.Request) *Visitor {
 	user, is := s.Cookies.Session(r)
-	if !is || !s.Clock.Now().Before(user.Expires) {
+	if !is || !s.Clock.Now().Before(user.Expires) || s.isOver(r.Context(), user) {
 		return nil
 	}
 	person, err := s.persons.of(user, s.Clock.Now(), s.Act)
@@ -125,6 +126,9 @@ func (s *SignedIn) Open(of *Server, mux *http.ServeMux) {
 		s.show(of, w, http.StatusOK, r.URL.Query().Get("next"), "")
 	})
 	mux.HandleFunc("POST /logout", func(w http.ResponseWriter, r *http.Request) {
+		if user, is := s.Cookies.Session(r); is {
+			s.endings.end(user, s.Clock.Now())
+		}
 		s.Cookies.End(w)
 		http.Redirect(w, r, loginPath, http.StatusSeeOther)
 	})
