@@ -25,7 +25,7 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 		err = a.runs().failRun(ctx, run, refused.text)
 	}
 	if err == nil {
-		err = a.reviewRollback(ctx, run)
+		err = a.planner(placementv1beta1.ScopeOf(run)).reviewRollback(ctx, run)
 	}
 	if err == nil && placementv1beta1.IsRunOver(run) { // whichever activity has recorded that, the workflow loads the run once more
 		err = a.runs().stopAnalyses(ctx, run)
@@ -42,7 +42,7 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 	if run == nil || !hasStage(run, in) {
 		return act.StagePlan{Gone: true}, nil
 	}
-	if err := a.reviewRollback(ctx, run); err != nil || placementv1beta1.IsRunOver(run) {
+	if err := a.planner(placementv1beta1.ScopeOf(run)).reviewRollback(ctx, run); err != nil || placementv1beta1.IsRunOver(run) {
 		return act.StagePlan{Gone: true}, err
 	}
 	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.GetUpdateRunStatus().StagesStatus[in.Index].Clusters)); err != nil {

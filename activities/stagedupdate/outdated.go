@@ -47,7 +47,7 @@ func (a *Activities) checkPlanStillValid(ctx context.Context, run placementv1bet
 	if err := checkEnding(run); err != nil {
 		return err
 	}
-	if err := a.checkBegun(ctx, run); err != nil {
+	if err := a.planner(placementv1beta1.ScopeOf(run)).checkBegun(ctx, run); err != nil {
 		return err
 	}
 	err := outdated(run, f.placement, f.policy)

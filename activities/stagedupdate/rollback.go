@@ -287,11 +287,11 @@ func isUnproved(run placementv1beta1.UpdateRunObject) bool {
 }
 
 // checkBegun ends a rollback of a rollback that an earlier version has begun.
-func (a *Activities) checkBegun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+func (p *planner) checkBegun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	if !isUnproved(run) {
 		return nil
 	}
-	of, err := liveread.Existing(ctx, a.Live, placementv1beta1.ScopeOf(run).NewUpdateRun(run.GetUpdateRunSpec().RollbackOf), "run")
+	of, err := liveread.Existing(ctx, p.acts.Live, p.scope.NewUpdateRun(run.GetUpdateRunSpec().RollbackOf), "run")
 	if err != nil {
 		return err
 	}
@@ -302,20 +302,20 @@ func (a *Activities) checkBegun(ctx context.Context, run placementv1beta1.Update
 }
 
 // reviewRollback judges a rollback that an earlier version has begun: it ends, or holds and windows may exempt it as one of ours.
-func (a *Activities) reviewRollback(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+func (p *planner) reviewRollback(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	if !isUnproved(run) {
 		return nil
 	}
-	err := a.checkBegun(ctx, run)
+	err := p.checkBegun(ctx, run)
 	if refused, is := errors.AsType[*userError](err); is {
-		return a.runs().failRun(ctx, run, refused.text)
+		return p.acts.runs().failRun(ctx, run, refused.text)
 	}
 	f := facts{}
 	if err == nil {
-		err = a.planner(placementv1beta1.ScopeOf(run)).readOtherRuns(ctx, &f)
+		err = p.readOtherRuns(ctx, &f)
 	}
 	if err == nil && restoresSucceeded(run, f.runs) {
-		_, err = a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) { r.Run.GetUpdateRunStatus().RestoresSucceeded = true })
+		_, err = p.acts.runs().recordStatus(ctx, run, func(r updaterun.Recorder) { r.Run.GetUpdateRunStatus().RestoresSucceeded = true })
 	}
 	return err
 }

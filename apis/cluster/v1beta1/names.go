@@ -46,7 +46,7 @@ const (
 	TemporalProblemAnnotation = OwnPrefix + "temporal-problem"
 
 	// ApprovalsProblemAnnotation on that Lease has why no approval through Temporal is taken; it is there only then.
-	ApprovalsProblemAnnotation = "fleetflow.io/approvals-problem"
+	ApprovalsProblemAnnotation = OwnPrefix + "approvals-problem"
 
 	// SystemNamespace is where the agents run and keep what concerns no single member.
 	SystemNamespace = "fleet-system"
