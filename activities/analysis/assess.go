@@ -27,7 +27,7 @@ const manyMeasurements = math.MaxInt32
 // During is a metric as it counts while the clusters of its stage are updated: it is measured until all are, and then has passed
 // if it was measured at all. One that was not is measured at once.
 func During(metric fleetflowv1alpha1.AnalysisMetric, updated bool) fleetflowv1alpha1.AnalysisMetric {
-	metric.ConsecutiveSuccess, metric.Count = 0, manyMeasurements
+	metric.ConsecutiveSuccessLimit, metric.Count = 0, manyMeasurements
 	if updated {
 		metric.Count, metric.InitialDelay = 1, nil
 	}
@@ -52,15 +52,15 @@ func verdict(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.
 	enough := counted.Measured >= max(metric.Count, 1)
 	switch {
 	case counted.Failed > metric.FailureLimit,
-		metric.ConsecutiveFailureLimit > 0 && counted.ConsecutiveFailures >= metric.ConsecutiveFailureLimit:
+		metric.ConsecutiveFailureLimit != nil && counted.ConsecutiveFailures > *metric.ConsecutiveFailureLimit:
 		return fleetflowv1alpha1.AnalysisFailed
 	case counted.ConsecutiveErrors > errorLimitOf(metric):
 		return fleetflowv1alpha1.AnalysisError
 	case counted.Inconclusive > metric.InconclusiveLimit:
 		return fleetflowv1alpha1.AnalysisInconclusive
-	case metric.ConsecutiveSuccess > 0 && counted.ConsecutiveSuccesses >= metric.ConsecutiveSuccess:
+	case metric.ConsecutiveSuccessLimit > 0 && counted.ConsecutiveSuccesses >= metric.ConsecutiveSuccessLimit:
 		return fleetflowv1alpha1.AnalysisSucceeded
-	case enough && metric.ConsecutiveSuccess > 0:
+	case enough && metric.ConsecutiveSuccessLimit > 0:
 		return fleetflowv1alpha1.AnalysisInconclusive
 	case enough:
 		return fleetflowv1alpha1.AnalysisSucceeded
@@ -69,10 +69,10 @@ func verdict(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.
 }
 
 func errorLimitOf(metric fleetflowv1alpha1.AnalysisMetric) int32 {
-	if metric.ErrorLimit == nil {
+	if metric.ConsecutiveErrorLimit == nil {
 		return defaultErrorLimit
 	}
-	return *metric.ErrorLimit
+	return *metric.ConsecutiveErrorLimit
 }
 
 func nextMeasurement(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.AnalysisMetricStatus, startedAt time.Time) time.Time {

@@ -56,11 +56,11 @@ func TestAMetricEndsByTheFirstRuleThatHolds(t *testing.T) {
 		"A9.3: three errors, then answers":           {metric: fleetflowv1alpha1.AnalysisMetric{}, outcomes: outcomes{broken, broken, broken, good}, phase: "Succeeded", taken: 4, took: 70 * time.Second},
 		"A9.3: five errors":                          {metric: fleetflowv1alpha1.AnalysisMetric{}, outcomes: outcomes{broken, broken, broken, broken, broken}, phase: "Error", taken: 5, took: 130 * time.Second},
 		"errors are tried again within the interval": {metric: fleetflowv1alpha1.AnalysisMetric{Count: 2, Interval: every(5 * time.Second)}, outcomes: outcomes{broken, broken, good, good}, phase: "Succeeded", taken: 4, took: 15 * time.Second},
-		"errors in between are not in a row":         {metric: fleetflowv1alpha1.AnalysisMetric{Count: 3, ErrorLimit: new(int32(1)), Interval: every(time.Minute)}, outcomes: outcomes{broken, good, broken, good, broken, good}, phase: "Succeeded", taken: 6, took: 150 * time.Second},
+		"errors in between are not in a row":         {metric: fleetflowv1alpha1.AnalysisMetric{Count: 3, ConsecutiveErrorLimit: new(int32(1)), Interval: every(time.Minute)}, outcomes: outcomes{broken, good, broken, good, broken, good}, phase: "Succeeded", taken: 6, took: 150 * time.Second},
 		"A9.4: four inconclusive ones, three may be": {metric: fleetflowv1alpha1.AnalysisMetric{Count: 10, InconclusiveLimit: 3, Interval: every(time.Minute)}, outcomes: outcomes{neither, neither, neither, neither, good}, phase: "Inconclusive", taken: 4, took: 3 * time.Minute},
-		"failures in a row":                          {metric: fleetflowv1alpha1.AnalysisMetric{Count: 10, FailureLimit: 9, ConsecutiveFailureLimit: 2, Interval: every(time.Minute)}, outcomes: outcomes{bad, good, bad, bad}, phase: "Failed", taken: 4, took: 3 * time.Minute},
-		"successes in a row end it":                  {metric: fleetflowv1alpha1.AnalysisMetric{Count: 10, FailureLimit: 9, ConsecutiveSuccess: 2, Interval: every(time.Minute)}, outcomes: outcomes{good, bad, good, good, good}, phase: "Succeeded", taken: 4, took: 3 * time.Minute},
-		"successes in a row that never came":         {metric: fleetflowv1alpha1.AnalysisMetric{Count: 3, FailureLimit: 9, ConsecutiveSuccess: 2, Interval: every(time.Minute)}, outcomes: outcomes{good, bad, good}, phase: "Inconclusive", taken: 3, took: 2 * time.Minute},
+		"failures in a row":                          {metric: fleetflowv1alpha1.AnalysisMetric{Count: 10, FailureLimit: 9, ConsecutiveFailureLimit: new(int32(1)), Interval: every(time.Minute)}, outcomes: outcomes{bad, good, bad, bad}, phase: "Failed", taken: 4, took: 3 * time.Minute},
+		"successes in a row end it":                  {metric: fleetflowv1alpha1.AnalysisMetric{Count: 10, FailureLimit: 9, ConsecutiveSuccessLimit: 2, Interval: every(time.Minute)}, outcomes: outcomes{good, bad, good, good, good}, phase: "Succeeded", taken: 4, took: 3 * time.Minute},
+		"successes in a row that never came":         {metric: fleetflowv1alpha1.AnalysisMetric{Count: 3, FailureLimit: 9, ConsecutiveSuccessLimit: 2, Interval: every(time.Minute)}, outcomes: outcomes{good, bad, good}, phase: "Inconclusive", taken: 3, took: 2 * time.Minute},
 		"failure comes before inconclusive":          {metric: fleetflowv1alpha1.AnalysisMetric{Count: 3, InconclusiveLimit: 1, Interval: every(time.Minute)}, outcomes: outcomes{neither, bad}, phase: "Failed", taken: 2, took: time.Minute},
 		"the first may wait":                         {metric: fleetflowv1alpha1.AnalysisMetric{InitialDelay: every(2 * time.Minute)}, outcomes: outcomes{good}, phase: "Succeeded", taken: 1, took: 2 * time.Minute},
 	} {
@@ -118,7 +118,7 @@ func TestAnAnalysisIsAsGoodAsItsWorstMetric(t *testing.T) {
 }
 
 func TestAMetricDuringAStageEndsWithIt(t *testing.T) {
-	metric := fleetflowv1alpha1.AnalysisMetric{Count: 2, ConsecutiveSuccess: 1, FailureLimit: 1, Interval: every(10 * time.Second), InitialDelay: every(time.Hour)}
+	metric := fleetflowv1alpha1.AnalysisMetric{Count: 2, ConsecutiveSuccessLimit: 1, FailureLimit: 1, Interval: every(10 * time.Second), InitialDelay: every(time.Hour)}
 	during, atTheEnd := analysis.During(metric, false), analysis.During(metric, true)
 	type counted = fleetflowv1alpha1.AnalysisMetricStatus
 	for sentence, test := range map[string]struct {

@@ -34,14 +34,14 @@ func ExplainMetric(metric fleetflowv1alpha1.AnalysisRunMetric, counted fleetflow
 	if counted.Failed > 0 {
 		text += fmt.Sprintf(", %d bad (at most %d)", counted.Failed, metric.FailureLimit)
 	}
-	if limit := metric.ConsecutiveFailureLimit; limit > 0 && counted.ConsecutiveFailures >= limit {
-		text += fmt.Sprintf(", %d bad in a row", counted.ConsecutiveFailures)
+	if limit := metric.ConsecutiveFailureLimit; limit != nil && counted.ConsecutiveFailures > *limit {
+		text += fmt.Sprintf(", %d bad in a row (at most %d)", counted.ConsecutiveFailures, *limit)
 	}
 	if counted.Inconclusive > 0 {
 		text += fmt.Sprintf(", %d inconclusive (at most %d)", counted.Inconclusive, metric.InconclusiveLimit)
 	}
-	if counted.Phase == fleetflowv1alpha1.AnalysisInconclusive && metric.ConsecutiveSuccess > 0 {
-		text += fmt.Sprintf(", not %d good ones in a row", metric.ConsecutiveSuccess)
+	if counted.Phase == fleetflowv1alpha1.AnalysisInconclusive && metric.ConsecutiveSuccessLimit > 0 {
+		text += fmt.Sprintf(", not %d good ones in a row", metric.ConsecutiveSuccessLimit)
 	}
 	if counted.ConsecutiveErrors > 0 {
 		text += fmt.Sprintf(", %d errors in a row", counted.ConsecutiveErrors)

@@ -132,16 +132,16 @@ func TestATemplateIsChecked(t *testing.T) {
 		reason string
 		text   string
 	}{
-		"as it should be":               {metric: fleetflowv1alpha1.AnalysisMetric{Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: `up{app="$(args.app)",cluster=~"$(clusters)"}`}}},
-		"A9.10: no CEL":                 {fleetflowv1alpha1.AnalysisMetric{Success: "result <", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central"}}, "InvalidExpression", `metric m: the expression "result <" is no CEL`},
-		"no bool":                       {fleetflowv1alpha1.AnalysisMetric{Success: "result + 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central"}}, "InvalidExpression", "gives double, not bool"},
-		"a Secret":                      {fleetflowv1alpha1.AnalysisMetric{Success: `object.kind == "Secret"`, Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central"}}, "InvalidExpression", "undeclared reference to 'object'"},
-		"an argument that there is not": {fleetflowv1alpha1.AnalysisMetric{Success: "result < double(args.min)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central"}}, "UnknownArgument", "names args.min"},
-		"a variable that there is not":  {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "up{a=\"$(namespace)\"}"}}, "UnknownArgument", "there is no variable $(namespace)"},
-		"clusters in a path":            {fleetflowv1alpha1.AnalysisMetric{Webhook: &fleetflowv1alpha1.WebhookCall{Source: "smoke", Path: "/$(clusters)"}}, "UnknownArgument", "there is no variable $(clusters)"},
-		"a source that there is not":    {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "other"}}, "UnknownSource", "there is no MetricSource other"},
-		"a source of another type":      {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "smoke"}}, "UnknownSource", "is of type Webhook, not Prometheus"},
-		"a source for others":           {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "theirs"}}, "UnknownSource", "does not allow the template: see its allowedTemplates"},
+		"as it should be":               {metric: fleetflowv1alpha1.AnalysisMetric{Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: `up{app="$(args.app)",cluster=~"$(clusters)"}`}}},
+		"A9.10: no CEL":                 {fleetflowv1alpha1.AnalysisMetric{Success: "result <", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "InvalidExpression", `metric m: the expression "result <" is no CEL`},
+		"no bool":                       {fleetflowv1alpha1.AnalysisMetric{Success: "result + 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "InvalidExpression", "gives double, not bool"},
+		"a Secret":                      {fleetflowv1alpha1.AnalysisMetric{Success: `object.kind == "Secret"`, Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "InvalidExpression", "undeclared reference to 'object'"},
+		"an argument that there is not": {fleetflowv1alpha1.AnalysisMetric{Success: "result < double(args.min)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "UnknownArgument", "names args.min"},
+		"a variable that there is not":  {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: "up{a=\"$(namespace)\"}"}}, "UnknownArgument", "there is no variable $(namespace)"},
+		"clusters in a path":            {fleetflowv1alpha1.AnalysisMetric{Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "smoke"}, Path: "/$(clusters)"}}, "UnknownArgument", "there is no variable $(clusters)"},
+		"a source that there is not":    {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "other"}}}, "UnknownSource", "there is no MetricSource other"},
+		"a source of another type":      {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "smoke"}}}, "UnknownSource", "is of type Webhook, not Prometheus"},
+		"a source for others":           {fleetflowv1alpha1.AnalysisMetric{Success: "result < 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "theirs"}}}, "UnknownSource", "does not allow the template: see its allowedTemplates"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			test.metric.Name = "m"
@@ -170,9 +170,9 @@ func templateOf(name string, metrics ...fleetflowv1alpha1.AnalysisMetric) analys
 }
 
 func TestTemplatesAndArgumentsArePutTogether(t *testing.T) {
-	query := &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: `x{app="$(args.app)",run="$(run)",s="$(snapshot)",cluster=~"$(clusters)"}`}
+	query := &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: `x{app="$(args.app)",run="$(run)",s="$(snapshot)",cluster=~"$(clusters)"}`}
 	errors := fleetflowv1alpha1.AnalysisMetric{Name: "errors", Prometheus: query, Success: "result <= double(args.max)"}
-	hook := fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{Source: "smoke", Path: "/$(args.app)", Body: map[string]string{"stage": "$(stage)"}}}
+	hook := fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "smoke"}, Path: "/$(args.app)", Body: map[string]string{"stage": "$(stage)"}}}
 	of := analysis.Subject{Run: "web-17", Placement: "web", Stage: "canary", Position: "after", Snapshot: "4", Clusters: []string{"a.b", "c"}}
 
 	spec, problem := analysis.Resolve(of, []analysis.Template{templateOf("errors", errors, hook)}, map[string]string{"app": "shop"}, false)
@@ -230,7 +230,7 @@ func TestASentenceShowsValuesAgainstBounds(t *testing.T) {
 func TestAMeasurementIsComparedWithTheClustersThatHaveNotChanged(t *testing.T) {
 	metric := fleetflowv1alpha1.AnalysisMetric{
 		Name: "errors", Success: "result <= 1.5 * baseline",
-		Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "a", BaselineQuery: "b"},
+		Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: "a", BaselineQuery: "b"},
 	}
 	judge, problem := analysis.NewJudge(fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})
 	require.Empty(t, problem)
@@ -258,12 +258,12 @@ func TestAMeasurementIsComparedWithTheClustersThatHaveNotChanged(t *testing.T) {
 }
 
 func TestAnExpressionSeesOnlyWhatItsSourceAnswers(t *testing.T) {
-	query := &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "x"}
+	query := &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: "x"}
 	for success, metric := range map[string]fleetflowv1alpha1.AnalysisMetric{
 		"result <= baseline":     {Prometheus: query},
 		"response.ok":            {Prometheus: query},
 		`cluster == "a"`:         {Prometheus: query},
-		"result < 1.0":           {Webhook: &fleetflowv1alpha1.WebhookCall{Source: "smoke"}},
+		"result < 1.0":           {Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "smoke"}}},
 		`object.data["a"] == ""`: {Prometheus: query},
 	} {
 		metric.Success = success

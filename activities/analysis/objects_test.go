@@ -155,7 +155,7 @@ func TestAnObjectOfTheHubIsJudged(t *testing.T) {
 }
 
 func TestFewObservationsAreNoData(t *testing.T) {
-	query := &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "errors", SamplesQuery: "requests", MinSamples: 100}
+	query := &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: "errors", SamplesQuery: "requests", MinSamples: 100}
 	judge := judgeOf(t, fleetflowv1alpha1.AnalysisMetric{Prometheus: query, Success: "result <= 0.01"}, nil)
 	reading := values(0.5)
 	m := judge.Judge(t.Context(), reading, nil)

@@ -58,10 +58,10 @@ type Template struct {
 // SourceOf is the source that a metric names, and the type that it has to have.
 func SourceOf(metric fleetflowv1alpha1.AnalysisMetric) (name string, kind fleetflowv1alpha1.MetricSourceType) {
 	if metric.Webhook != nil {
-		return metric.Webhook.Source, fleetflowv1alpha1.MetricSourceWebhook
+		return metric.Webhook.SourceRef.Name, fleetflowv1alpha1.MetricSourceWebhook
 	}
 	if metric.Prometheus != nil {
-		return metric.Prometheus.Source, fleetflowv1alpha1.MetricSourcePrometheus
+		return metric.Prometheus.SourceRef.Name, fleetflowv1alpha1.MetricSourcePrometheus
 	}
 	return "", ""
 }

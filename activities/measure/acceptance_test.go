@@ -148,7 +148,7 @@ func TestASourceThatIsDeletedMidwayIsAnError(t *testing.T) {
 	require.NoError(t, f.Delete(t.Context(), source))
 	_, result, got := f.measure()
 	assert.Equal(t, "Error", result.Phase)
-	assert.EqualValues(t, 5, got.Status.Metrics[0].Errors, "A8: it counts to errorLimit")
+	assert.EqualValues(t, 5, got.Status.Metrics[0].Errors, "A8: it counts to consecutiveErrorLimit")
 	assert.Contains(t, got.Status.Metrics[0].Last[0].Message, "there is no MetricSource central")
 }
 

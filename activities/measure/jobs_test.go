@@ -55,7 +55,7 @@ func ended(kind batchv1.JobConditionType, reason string) batchv1.JobCondition {
 func runsJob(count int32) fleetflowv1alpha1.AnalysisMetric {
 	zero := int32(0)
 	return fleetflowv1alpha1.AnalysisMetric{
-		Name: "e2e", Count: count, Interval: &metav1.Duration{Duration: 5 * time.Second}, ErrorLimit: &zero,
+		Name: "e2e", Count: count, Interval: &metav1.Duration{Duration: 5 * time.Second}, ConsecutiveErrorLimit: &zero,
 		Job: &fleetflowv1alpha1.JobRun{Namespace: "jobs", FromCronJob: "e2e", Timeout: &metav1.Duration{Duration: 2 * time.Minute}},
 	}
 }

@@ -25,7 +25,7 @@ func looks(from fleetflowv1alpha1.ObjectsFrom, apiVersion, kind, success string)
 		metric.PerCluster = &fleetflowv1alpha1.PerCluster{Missing: fleetflowv1alpha1.OutcomeFailure}
 	}
 	zero := int32(0)
-	metric.ErrorLimit = &zero
+	metric.ConsecutiveErrorLimit = &zero
 	return metric
 }
 

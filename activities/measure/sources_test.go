@@ -201,7 +201,7 @@ var local = metricsource.Guard{AllowLoopback: true}
 
 func errors(count int32) fleetflowv1alpha1.AnalysisMetric {
 	return fleetflowv1alpha1.AnalysisMetric{
-		Name: "errors", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: `errors{cluster=~"$(clusters)"}`},
+		Name: "errors", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: `errors{cluster=~"$(clusters)"}`},
 		Success: "result <= 0.01", Count: count, Interval: &metav1.Duration{Duration: 5 * time.Second},
 	}
 }
@@ -335,7 +335,7 @@ func TestAWebhookDecides(t *testing.T) {
 	})
 	source := sourceAt(s.URL)
 	source.Spec.Type = fleetflowv1alpha1.MetricSourceWebhook
-	f := newFleet(t, local, source, fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{Source: "central", Path: "/check", Body: map[string]string{"suite": "canary"}}})
+	f := newFleet(t, local, source, fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Path: "/check", Body: map[string]string{"suite": "canary"}}})
 	_, result, got := f.measure()
 	assert.Equal(t, act.MeasureResult{Phase: "Failed", Measured: 1, Worst: "smoke"}, result)
 	assert.Equal(t, 7*time.Second, f.clock.Since(begin), "it asked to be left alone, which counts as nothing")
@@ -351,7 +351,7 @@ func TestASourceThatPutsMeasurementsOffIsCountedAndLeftAlone(t *testing.T) {
 	})
 	source := sourceAt(s.URL)
 	source.Spec.Type = fleetflowv1alpha1.MetricSourceWebhook
-	f := newFleet(t, local, source, fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{Source: "central"}})
+	f := newFleet(t, local, source, fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}})
 	_, result, got := f.measure()
 	assert.Equal(t, act.MeasureResult{Phase: "Running"}, result)
 	require.NotNil(t, got.Status.NextAt, "until then the gates do not ask to measure")

@@ -67,7 +67,7 @@ func TestWebhooksAreSigned(t *testing.T) {
 	s.Clock = clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
 	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthHMAC, Secret: in("keys")}
 	q := Question{Of: &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after", UID: "uid-2"}}, Sequence: 7}
-	q.Metric.Name, q.Metric.Webhook, q.Of.Spec.Attempt = "smoke", &fleetflowv1alpha1.WebhookCall{Source: "a"}, 2
+	q.Metric.Name, q.Metric.Webhook, q.Of.Spec.Attempt = "smoke", &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "a"}}, 2
 	reading, _, err := s.Ask(t.Context(), sourceOf(fleetflowv1alpha1.MetricSourceWebhook, server.URL, auth), q)
 	require.NoError(t, err)
 	assert.Equal(t, fleetflowv1alpha1.OutcomeSuccess, reading.Decided, reading.Problem)
@@ -114,7 +114,7 @@ func TestACertificateIsShown(t *testing.T) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	s := sourcesWith(t, server.URL, map[string][]byte{"tls.crt": certificate, "tls.key": key, "other.key": other, "ca.crt": ca})
 	q := Question{}
-	q.Metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{Source: "a", Query: "up"}
+	q.Metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "a"}, Query: "up"}
 	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthClientCert, Secret: in("tls.crt"), PrivateKey: in("tls.key")}
 	source := sourceOf(fleetflowv1alpha1.MetricSourcePrometheus, server.URL, auth)
 	source.Spec.TLS = &fleetflowv1alpha1.MetricSourceTLS{CASecret: in("ca.crt")}

@@ -24,7 +24,7 @@ func analysed(t *testing.T, config placementv1beta1.AnalysisConfig) *hub {
 	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "errors", Generation: 4}}
 	template.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "max"}}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{
-		Name: "ratio", Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: `errors{run="$(run)"}`},
+		Name: "ratio", Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: `errors{run="$(run)"}`},
 	}}
 	h := howTo(t, source, template)
 	if config.Templates == nil {
@@ -89,7 +89,7 @@ func TestARunIsNotInitializedIfItsAnalysisCannotBe(t *testing.T) {
 		"no such template":  {config: placementv1beta1.AnalysisConfig{Templates: []placementv1beta1.AnalysisTemplate{{Name: "none"}}}, want: "StageAnalysis `none` not found"},
 		"an argument more":  {config: placementv1beta1.AnalysisConfig{Args: []placementv1beta1.AnalysisArgument{{Name: "max", Value: "1"}, {Name: "min", Value: "1"}}}, want: "the analysis after stage `canary`: no template of the analysis takes an argument min"},
 		"A9.10: bad CEL":    {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Success = "result <" }, want: "StageAnalysis `errors` is not valid: metric ratio: the expression \"result <\" is no CEL"},
-		"no such source":    {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Prometheus.Source = "none" }, want: "there is no MetricSource none"},
+		"no such source":    {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Prometheus.SourceRef.Name = "none" }, want: "there is no MetricSource none"},
 		"it asks of Secret": {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Success = `secrets["a"] == ""` }, want: "undeclared reference to 'secrets'"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

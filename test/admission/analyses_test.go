@@ -53,6 +53,6 @@ func TestWhoWritesTemplatesReadsNoObjectsByThem(t *testing.T) {
 	assert.ErrorContains(t, err, "it takes the verb measure-objects")
 	err = changes(analysis, "", "allowed", `{spec: {args: [{name: a, default: b}]}}`)(t, author)
 	assert.ErrorContains(t, err, "it takes the verb measure-objects", "arguments say what is looked at, too")
-	err = changes(analysis, "", "allowed", `{spec: {metrics: [{name: up, prometheus: {source: central, query: up}, success: result > 0.0}]}}`)(t, author)
+	err = changes(analysis, "", "allowed", `{spec: {metrics: [{name: up, prometheus: {sourceRef: {name: central}, query: up}, success: result > 0.0}]}}`)(t, author)
 	assert.NoError(t, err, "what looks at no object is an author's")
 }

@@ -48,7 +48,7 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		disabledKind = `{apiVersion: fleetflow.io/v1alpha1, kind: PropagatedType, metadata: {name: podtemplates}, spec: {propagation: Disabled}}`
 		hold         = `{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {generateName: incident-}, spec: {message: payments down}}`
 		window       = `{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow, metadata: {generateName: freeze-}, spec: {type: Deny, scope: Fleet, timeZone: UTC, dates: [{start: "2020-12-18T00:00", end: "2021-01-05T00:00"}]}}`
-		template     = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: errors-}, spec: {metrics: [{name: up, prometheus: {source: central, query: up}, success: result > 0.0}]}}`
+		template     = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: errors-}, spec: {metrics: [{name: up, prometheus: {sourceRef: {name: central}, query: up}, success: result > 0.0}]}}`
 		looking      = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: ready-}, spec: {metrics: [{name: up, objects: {from: Hub, apiVersion: v1, kind: ConfigMap, namespace: a, name: a}, success: "true"}]}}`
 		source       = `{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {generateName: central-}, spec: {type: Prometheus, url: "https://prometheus.monitoring.svc:9090"}}`
 		newRun       = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: mine}, spec: {placementName: other, stagedRolloutStrategyName: gated}}`

@@ -1,6 +1,8 @@
 package crds
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,19 +10,19 @@ import (
 
 func TestRulesOfStageAnalyses(t *testing.T) {
 	k := loadKind(t, "StageAnalysis")
-	const query = `prometheus: {source: central, query: up}`
+	const query = `prometheus: {sourceRef: {name: central}, query: up}`
 	for name, tc := range map[string]struct{ spec, refusal string }{
 		"a query and a bound":  {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0}]}`},
-		"all of it":            {spec: `{args: [{name: app}, {name: max, default: "0.01"}], metrics: [{name: up, ` + query + `, perCluster: {label: cluster, minPassing: 95%, missing: Failure}, success: result > 0.0, failure: result < 0.0, noData: Success, initialDelay: 2m, interval: 1m, count: 10, failureLimit: 2, consecutiveFailureLimit: 2, inconclusiveLimit: 3, errorLimit: 4, consecutiveSuccess: 3, dryRun: true}, {name: smoke, webhook: {source: smoke, path: "/check/$(args.app)", body: {suite: canary}}}]}`},
-		"a comparison":         {spec: `{metrics: [{name: up, prometheus: {source: central, query: a, baselineQuery: b}, success: result <= baseline}]}`},
+		"all of it":            {spec: `{args: [{name: app}, {name: max, default: "0.01"}], metrics: [{name: up, ` + query + `, perCluster: {label: cluster, minPassing: 95%, missing: Failure}, success: result > 0.0, failure: result < 0.0, noData: Success, initialDelay: 2m, interval: 1m, count: 10, failureLimit: 2, consecutiveFailureLimit: 2, inconclusiveLimit: 3, consecutiveErrorLimit: 4, consecutiveSuccessLimit: 3, dryRun: true}, {name: smoke, webhook: {sourceRef: {name: smoke}, path: "/check/$(args.app)", body: {suite: canary}}}]}`},
+		"a comparison":         {spec: `{metrics: [{name: up, prometheus: {sourceRef: {name: central}, query: a, baselineQuery: b}, success: result <= baseline}]}`},
 		"no provider":          {spec: `{metrics: [{name: up, success: result > 0.0}]}`, refusal: "exactly one of prometheus, webhook, objects and job"},
-		"two providers":        {spec: `{metrics: [{name: up, ` + query + `, webhook: {source: a}, success: result > 0.0}]}`, refusal: "exactly one of prometheus, webhook, objects and job"},
+		"two providers":        {spec: `{metrics: [{name: up, ` + query + `, webhook: {sourceRef: {name: a}}, success: result > 0.0}]}`, refusal: "exactly one of prometheus, webhook, objects and job"},
 		"no bound":             {spec: `{metrics: [{name: up, ` + query + `}]}`, refusal: "needs success or failure"},
 		"no interval":          {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0, count: 2}]}`, refusal: "a count above 1 needs an interval"},
 		"a short interval":     {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0, count: 2, interval: 4s}]}`, refusal: "interval must be 5s to 30 days"},
 		"too long":             {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0, count: 721, interval: 1h}]}`, refusal: "30 days at most"},
 		"two of a name":        {spec: `{metrics: [{name: up, ` + query + `, success: result > 0.0}, {name: up, ` + query + `, success: result > 0.0}]}`, refusal: "Duplicate value"},
-		"a way out":            {spec: `{metrics: [{name: up, webhook: {source: a, path: /../admin}}]}`, refusal: "path must not have .. in it"},
+		"a way out":            {spec: `{metrics: [{name: up, webhook: {sourceRef: {name: a}, path: /../admin}}]}`, refusal: "path must not have .. in it"},
 		"an argument's value":  {spec: `{args: [{name: app, default: "a\"} or vector(0)"}], metrics: [{name: up, ` + query + `, success: result > 0.0}]}`, refusal: "default in body should match"},
 		"objects on clusters":  {spec: `{metrics: [{name: ready, objects: {from: Works, apiVersion: apps/v1, kind: Deployment, namespace: web, name: $(args.app)}, perCluster: {}, success: "object.spec.replicas > 0"}]}`},
 		"an object of a hub":   {spec: `{metrics: [{name: ready, objects: {from: Hub, apiVersion: v1, kind: Node, name: a}, success: "object.spec.unschedulable"}]}`},
@@ -30,12 +32,12 @@ func TestRulesOfStageAnalyses(t *testing.T) {
 		"no perCluster":        {spec: `{metrics: [{name: a, objects: {from: Works, apiVersion: v1, kind: Service, namespace: a, name: a}, success: "true"}]}`, refusal: "objects from Works need perCluster"},
 		"a needless one":       {spec: `{metrics: [{name: a, objects: {from: Hub, apiVersion: v1, kind: Service, namespace: a, name: a}, perCluster: {}, success: "true"}]}`, refusal: "perCluster needs prometheus"},
 		"a path for a name":    {spec: `{metrics: [{name: a, objects: {from: Hub, apiVersion: v1, kind: Service, namespace: a, name: a/b}, success: "true"}]}`, refusal: "name in body should match"},
-		"observations":         {spec: `{metrics: [{name: a, prometheus: {source: central, query: a, minSamples: 100, samplesQuery: b}, success: "result < 1.0"}]}`},
-		"observations of what": {spec: `{metrics: [{name: a, prometheus: {source: central, query: a, minSamples: 100}, success: "result < 1.0"}]}`, refusal: "minSamples and samplesQuery go together"},
+		"observations":         {spec: `{metrics: [{name: a, prometheus: {sourceRef: {name: central}, query: a, minSamples: 100, samplesQuery: b}, success: "result < 1.0"}]}`},
+		"observations of what": {spec: `{metrics: [{name: a, prometheus: {sourceRef: {name: central}, query: a, minSamples: 100}, success: "result < 1.0"}]}`, refusal: "minSamples and samplesQuery go together"},
 		"a job":                {spec: `{metrics: [{name: e2e, job: {namespace: jobs, fromCronJob: e2e, timeout: 15m}}]}`},
 		"a job with a bound":   {spec: `{metrics: [{name: e2e, job: {namespace: jobs, fromCronJob: e2e}, success: "true"}]}`, refusal: "the Job succeeds or fails itself"},
 		"an endless job":       {spec: `{metrics: [{name: e2e, job: {namespace: jobs, fromCronJob: e2e, timeout: 48h}}]}`, refusal: "timeout must be 1s to 24h"},
-		"clusters of a hook":   {spec: `{metrics: [{name: up, webhook: {source: a}, perCluster: {}}]}`, refusal: "perCluster needs prometheus"},
+		"clusters of a hook":   {spec: `{metrics: [{name: up, webhook: {sourceRef: {name: a}}, perCluster: {}}]}`, refusal: "perCluster needs prometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, errs := k.admit(t, "apiVersion: fleetflow.io/v1alpha1\nkind: StageAnalysis\nmetadata: {name: a}\nspec: "+tc.spec+"\n", "")
@@ -77,6 +79,16 @@ func TestRulesOfMetricSources(t *testing.T) {
 			assert.Contains(t, errs.ToAggregate().Error(), tc.refusal)
 		})
 	}
+}
+
+// A Secret for a source has its name as the value of a label.
+func TestTheNameOfASourceFitsIntoALabel(t *testing.T) {
+	const manifest = "apiVersion: fleetflow.io/v1alpha1\nkind: MetricSource\nmetadata: {name: %s}\nspec: {type: Prometheus, url: \"https://prometheus\"}\n"
+	k := loadKind(t, "MetricSource")
+	_, errs := k.admit(t, fmt.Sprintf(manifest, strings.Repeat("a", 63)), "")
+	assert.Empty(t, errs)
+	_, errs = k.admit(t, fmt.Sprintf(manifest, strings.Repeat("a", 64)), "")
+	assert.Contains(t, texts(errs), "metadata.name has more than 63 characters")
 }
 
 func TestRulesOfTasksThatAnalyse(t *testing.T) {

@@ -52,7 +52,7 @@ func labelsMakeNoTemplate(s *spec) {
 	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: reserved}, spec: {type: Prometheus, url: "https://prometheus.invalid",
 		allowedTemplates: {matchLabels: {fleetflow.io/template-name: canary}}}}`)
 	s.createAs(author.session(s), `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: mine, labels: {fleetflow.io/template-name: canary}},
-		spec: {metrics: [{name: up, success: "result > 0.0", prometheus: {source: reserved, query: up}}]}}`)
+		spec: {metrics: [{name: up, success: "result > 0.0", prometheus: {sourceRef: {name: reserved}, query: up}}]}}`)
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	_, err := access.Await(ctx, s.hub, client.ObjectKey{Name: "mine"}, func(a *fleetflowv1alpha1.StageAnalysis) string {

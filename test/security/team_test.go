@@ -262,7 +262,7 @@ func (s *spec) measureTwins(name, limits string) {
 	s.Helper()
 	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: silent}, spec: {type: Prometheus, url: "http://127.0.0.1:9", allowPlainText: true}}`)
 	s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: silent}, spec: {metrics: [{name: up, success: "result > 0.0",
-		interval: 5s, count: 2, prometheus: {source: silent, query: up}}]` + limits + `}}`)
+		interval: 5s, count: 2, prometheus: {sourceRef: {name: silent}, query: up}}]` + limits + `}}`)
 	const spec = `stages: [{name: staging, labelSelector: {matchLabels: {environment: staging}}, beforeStageTasks: [{type: Analysis, analysis: {templates: [{name: silent}]}}]}]`
 	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: measured}, spec: {` + spec + `}}`)
 	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + name + `}}`)

@@ -146,40 +146,50 @@ type AnalysisMetric struct {
 	// +kubebuilder:validation:Maximum=100000
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
-	// ConsecutiveFailureLimit is with how many bad measurements in a row the metric fails; 0, which is without it, is no limit.
+	// ConsecutiveFailureLimit is how many bad measurements in a row there may be: the metric fails with one more. Without it there is
+	// no such limit.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
-	ConsecutiveFailureLimit int32 `json:"consecutiveFailureLimit,omitempty"`
+	ConsecutiveFailureLimit *int32 `json:"consecutiveFailureLimit,omitempty"`
 
-	// InconclusiveLimit is how many inconclusive measurements there may be. 0 without it.
+	// InconclusiveLimit is how many inconclusive measurements there may be: with one more the metric is inconclusive. 0 without it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	InconclusiveLimit int32 `json:"inconclusiveLimit,omitempty"`
 
-	// ErrorLimit is how many times in a row measuring may not succeed, before the metric ends with an error; 4 without it.
+	// ConsecutiveErrorLimit is how many times in a row measuring may not succeed: with one more the metric ends with an error. 4
+	// without it.
+	// +kubebuilder:default=4
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
-	ErrorLimit *int32 `json:"errorLimit,omitempty"`
+	ConsecutiveErrorLimit *int32 `json:"consecutiveErrorLimit,omitempty"`
 
-	// ConsecutiveSuccess is with how many good measurements in a row the metric has passed at once; 0, which is without it,
+	// ConsecutiveSuccessLimit is with how many good measurements in a row the metric has passed at once; 0, which is without it,
 	// takes count measurements.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
-	ConsecutiveSuccess int32 `json:"consecutiveSuccess,omitempty"`
+	ConsecutiveSuccessLimit int32 `json:"consecutiveSuccessLimit,omitempty"`
 
 	// DryRun measures and shows the metric, which then decides nothing.
 	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// MetricSourceReference names a MetricSource.
+type MetricSourceReference struct {
+	// Name of the MetricSource.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
 }
 
 // PrometheusQuery is an instant query.
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.minSamples) == has(self.samplesQuery)`,message="minSamples and samplesQuery go together: samplesQuery counts what there have to be minSamples of, as in sum(increase(http_total[5m]))"
 type PrometheusQuery struct {
-	// Source is the name of a MetricSource of type Prometheus.
+	// SourceRef names a MetricSource of type Prometheus.
 	// +kubebuilder:validation:Required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Source string `json:"source"`
+	SourceRef MetricSourceReference `json:"sourceRef"`
 
 	// Query in PromQL. $(args.NAME), $(run), $(placement), $(stage), $(snapshot), $(clusters) and $(control) are replaced; the
 	// last two are alternations of the names of the stage's clusters, as for cluster=~"$(clusters)", and of those that the run
@@ -210,11 +220,9 @@ type PrometheusQuery struct {
 
 // WebhookCall is a POST to a source.
 type WebhookCall struct {
-	// Source is the name of a MetricSource of type Webhook.
+	// SourceRef names a MetricSource of type Webhook.
 	// +kubebuilder:validation:Required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Source string `json:"source"`
+	SourceRef MetricSourceReference `json:"sourceRef"`
 
 	// Path is added to the url of the source, with the variables of queries but $(clusters).
 	// +kubebuilder:validation:MaxLength=512

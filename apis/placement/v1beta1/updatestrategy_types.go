@@ -162,7 +162,7 @@ type StageConfig struct {
 
 	// DuringStageTasks are done while the clusters of the stage are updated, from the first to the last: one Analysis at
 	// most. It acts as soon as it fails. Its templates measure until the stage is updated, whatever their count and
-	// consecutiveSuccess are.
+	// consecutiveSuccessLimit are.
 	// An addition of fleetflow.
 	// +kubebuilder:validation:MaxItems=1
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type == 'Analysis')",message="duringStageTasks can have one task of type Analysis only: move the others to beforeStageTasks or afterStageTasks"

@@ -111,7 +111,7 @@ func analysisTemplate() *fleetflowv1alpha1.StageAnalysis {
 	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(analysisName)}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{
 		Name: "error-ratio", Success: "result <= " + maxErrorRatio,
-		Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: sourceName, Query: `sum(rate(errors{cluster=~"$(clusters)"}[1m]))`},
+		Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: sourceName}, Query: `sum(rate(errors{cluster=~"$(clusters)"}[1m]))`},
 	}}
 	return template
 }

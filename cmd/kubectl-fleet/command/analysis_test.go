@@ -28,7 +28,7 @@ func anAnalysis(namespace, position string) *fleetflowv1alpha1.StageAnalysisRun 
 	a := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.AnalysisRunName(namespace, "web-17", "canary", position)}}
 	metric := fleetflowv1alpha1.AnalysisRunMetric{Args: map[string]string{"max": "0.01"}}
 	metric.Name, metric.Success, metric.Count, metric.FailureLimit = "error-ratio", "result <= double(args.max)", 10, 2
-	metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "errors"}
+	metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: "errors"}
 	a.Spec = fleetflowv1alpha1.StageAnalysisRunSpec{Namespace: namespace, Run: "web-17", Stage: "canary", Position: position, Attempt: 2, Metrics: []fleetflowv1alpha1.AnalysisRunMetric{metric}}
 	a.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: 2, Phase: fleetflowv1alpha1.AnalysisFailed, Message: "error-ratio 0.034", Metrics: []fleetflowv1alpha1.AnalysisMetricStatus{{
 		Name: "error-ratio", Phase: fleetflowv1alpha1.AnalysisFailed, Measured: 4, Succeeded: 1, Failed: 3, Errors: 1,
@@ -80,18 +80,18 @@ func TestTemplatesAreLinted(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	const good = `{name: ratio, prometheus: {source: central, query: 'errors{cluster=~"$(clusters)"}'}, success: result <= double(args.max), initialDelay: 1m, interval: 1m, count: 10}`
+	const good = `{name: ratio, prometheus: {sourceRef: {name: central}, query: 'errors{cluster=~"$(clusters)"}'}, success: result <= double(args.max), initialDelay: 1m, interval: 1m, count: 10}`
 	require.NoError(t, c.run("analysis", "lint", "-f", file(good)))
 	assert.Equal(t, `TEMPLATE   METRIC   SOURCE    COUNT   EVERY   TAKES   WANTED
 errors     ratio    central   10      60s     10m     result <= double(args.max)
 `, c.out.String())
 	for metric, want := range map[string]string{
-		`{name: a, prometheus: {source: central, query: up}, success: result <}`:                     "InvalidExpression: metric a: the expression \"result <\" is no CEL",
-		`{name: a, prometheus: {source: central, query: up}, success: 'secrets.get("token") == ""'}`: "undeclared reference to 'secrets'",
-		`{name: a, prometheus: {source: central, query: up}, success: result > double(args.min)}`:    "UnknownArgument",
-		`{name: a, prometheus: {source: central, query: "$(cluster)"}, success: result > 0.0}`:       "there is no variable $(cluster)",
-		good + `, {name: a, webhook: {source: central}}`:                                             "MetricSource central is of type Prometheus, not Webhook",
-		`{name: a, prometheus: {source: central, query: up, basline: up}, success: result > 0.0}`:    `unknown field "spec.metrics[0].prometheus.basline"`,
+		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: result <}`:                     "InvalidExpression: metric a: the expression \"result <\" is no CEL",
+		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: 'secrets.get("token") == ""'}`: "undeclared reference to 'secrets'",
+		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: result > double(args.min)}`:    "UnknownArgument",
+		`{name: a, prometheus: {sourceRef: {name: central}, query: "$(cluster)"}, success: result > 0.0}`:       "there is no variable $(cluster)",
+		good + `, {name: a, webhook: {sourceRef: {name: central}}}`:                                             "MetricSource central is of type Prometheus, not Webhook",
+		`{name: a, prometheus: {sourceRef: {name: central}, query: up, basline: up}, success: result > 0.0}`:    `unknown field "spec.metrics[0].prometheus.basline"`,
 	} {
 		err := c.run("analysis", "lint", "-f", file(metric))
 		require.Error(t, err, metric)
@@ -112,8 +112,8 @@ func TestATemplateIsTriedBeforeARolloutDependsOnIt(t *testing.T) {
 	limit := "0.01"
 	template.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "max", Default: &limit}}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{
-		{Name: "ratio", Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: `errors{cluster=~"$(clusters)"}`}},
-		{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{Source: "smoke"}},
+		{Name: "ratio", Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: `errors{cluster=~"$(clusters)"}`}},
+		{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "smoke"}}},
 		{Name: "e2e", Job: &fleetflowv1alpha1.JobRun{Namespace: "jobs", FromCronJob: "e2e"}},
 	}
 	c := newConsole(t, append(smallFleet(), template)...)
@@ -150,7 +150,7 @@ func TestATrialSendsTheCredentialOfTheSource(t *testing.T) {
 		Annotations: map[string]string{fleetflowv1alpha1.MetricSourceURLAnnotation: prometheus.URL}}, Data: map[string][]byte{"token": []byte("s3cr3t-t0ken")}}
 	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "errors"}}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{
-		{Name: "ratio", Success: "result <= 0.01", Prometheus: &fleetflowv1alpha1.PrometheusQuery{Source: "central", Query: "errors"}},
+		{Name: "ratio", Success: "result <= 0.01", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: "errors"}},
 	}
 	source.Spec.TLS = &fleetflowv1alpha1.MetricSourceTLS{CASecret: &fleetflowv1alpha1.MetricSourceSecret{Name: "none", Key: "ca.crt"}}
 	c := newConsole(t, append(smallFleet(), template, source, secret)...)
@@ -183,7 +183,7 @@ func TestATrialIsAboutTheClustersThatARolloutWouldMeasure(t *testing.T) {
 	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "errors"}}
 	template.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "app", Default: new("shop")}}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{Name: "ratio", Success: "result <= 0.01", Prometheus: &fleetflowv1alpha1.PrometheusQuery{
-		Source: "central", Query: `$(args.app) $(placement) $(clusters) / $(control)`,
+		SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: `$(args.app) $(placement) $(clusters) / $(control)`,
 	}}}
 	run := &placementv1beta1.StagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web-17"}}
 	run.Spec.PlacementName = "web"
