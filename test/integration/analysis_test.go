@@ -52,7 +52,7 @@ func analysisDecides(s *spec) {
 	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
 	template.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "max"}}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{
-		Name: "error-ratio", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: s}.name, Query: `errors{cluster=~"$(clusters)"}`},
+		Name: "error-ratio", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: s.name}, Query: `errors{cluster=~"$(clusters)"}`},
 		Success: "result <= double(args.max)", Count: 3, Interval: &metav1.Duration{Duration: 5 * time.Second}, ConsecutiveErrorLimit: new(int32(0)),
 	}}
 	s.create(source)
