@@ -75,7 +75,9 @@ func hubRefuses(s *spec) {
 	again := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: binding.Namespace, Name: binding.Name}, Subjects: binding.Subjects, RoleRef: binding.RoleRef,
 	}
-	s.Cleanup(func() { assert.NoError(s, client.IgnoreAlreadyExists(rig.Hub.Create(context.Background(), again.DeepCopy()))) }) //nolint:usetesting // the spec's context has ended
+	s.Cleanup(func() {
+		assert.NoError(s, client.IgnoreAlreadyExists(rig.Hub.Create(context.Background(), again.DeepCopy())))
+	}) //nolint:usetesting // the spec's context has ended
 	s.away(onemember.HubServer, func() {}) // which ends the watches that were let in before
 	const refused = "does not let the agent in"
 	require.Eventually(s, func() bool { return strings.Contains(s.log()[len(logged):], refused) }, patience, pollEvery)
