@@ -112,7 +112,7 @@ func TestAServerSideApplyThatIsInvalidIsMergedInstead(t *testing.T) {
 	stored := &corev1.ConfigMap{}
 	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, stored))
 	assert.Empty(t, stored.Data)
-	assert.Equal(t, kubeFleetHash(empty.Manifest.Object), stored.Annotations[placementv1beta1.ManifestHashAnnotation])
+	assert.Equal(t, empty.Manifest.markOf(false), stored.Annotations[placementv1beta1.ManifestHashAnnotation])
 
 	alsoRefused = true
 	other := requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
