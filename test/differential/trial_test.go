@@ -408,8 +408,14 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 	default:
 		w.tally["applied"]++
 	}
-	before = w.writes.count()
 	req.Answered = result.Answered
+	if told { // it is tried once more
+		if result, _, err = w.engine.Apply(ctx, req); err != nil {
+			return "", false, fmt.Errorf("applying once more: %w", err)
+		}
+		req.Answered = result.Answered
+	}
+	before = w.writes.count()
 	again, problem, err := w.engine.Apply(ctx, req)
 	if err != nil {
 		return "", false, fmt.Errorf("applying again: %w", err)

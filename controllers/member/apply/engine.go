@@ -229,7 +229,11 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 		if err != nil {
 			return Result{Object: object, Wrote: true}, nil, err
 		}
-		return Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object), Answered: answerTo(req, object)}, nil, nil
+		result := Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object)}
+		if result.Differences.Empty() { // otherwise a write may yet bring about what the creation did not
+			result.Answered = answerTo(req, object)
+		}
+		return result, nil, nil
 	case err != nil:
 		return Result{}, &Problem{
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,
