@@ -289,7 +289,7 @@ PAIRS ?= 10000
 .PHONY: differential
 differential: ## PAIRS drawn pairs of manifests on a real API server, of SEED; without it of a seed by chance, which is printed (about 10 min)
 	@echo '== objects are what their manifests say'
-	@go test -v -count=1 -tags integration -timeout 3h $(TESTFLAGS) ./test/differential -pairs $(PAIRS) -seed $(or $(SEED),0)
+	@go test -v -count=1 -tags integration -timeout 3h $(TESTFLAGS) ./test/differential -args -pairs $(PAIRS) -seed $(or $(SEED),0)
 
 .PHONY: test-takeover
 test-takeover: ## What becomes of a hub and members that KubeFleet has run, as recorded. Never from the test cache (about 2 min)

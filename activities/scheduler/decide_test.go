@@ -344,7 +344,7 @@ func TestDecide(t *testing.T) {
 			clusters: []clusterv1beta1.MemberCluster{cluster("a", labelled("env", "prod")), cluster("b", property("3")), cluster("c", property("2")), cluster("d")},
 			want:     outcome{Create: []string{"a", "b"}, Unselected: map[string]string{"c": noMatch, "d": noMatch}, Satisfied: true},
 		},
-		"named clusters are picked in spite of taints, missing ones reported": {
+		"named clusters are picked despite taints, missing ones reported": {
 			policy:   pickFixed("a", "gone", "leaving", "silent"),
 			clusters: []clusterv1beta1.MemberCluster{cluster("a", tainted), cluster("leaving", leaving), cluster("silent", silent), cluster("other")},
 			want: outcome{Create: []string{"a"}, Unselected: map[string]string{
@@ -539,7 +539,7 @@ func TestWhatAUserMarksOrPricesGoesFirst(t *testing.T) {
 		"a marked cluster goes first when fewer are wanted, and is not replaced": {
 			pickN(4), clustersNamed("a", "b", "c", "d", "e", "f"), five(map[string]func(*scheduler.Binding){"e": marked}), nil, []string{"b-e"},
 		},
-		"then one that is not available, then the cheapest, then as ever": {
+		"then one that is not available, then the cheapest, then as usual": {
 			pickN(1), clustersNamed("a", "b", "c", "d", "e"),
 			five(map[string]func(*scheduler.Binding){"e": marked, "d": func(b *scheduler.Binding) { b.Available = false }, "c": costing(-5), "a": costing(1)}),
 			nil, []string{"b-b", "b-c", "b-d", "b-e"},

@@ -158,6 +158,9 @@ func problemsOfGoTest(call Call, words []string) (problems []string) {
 	for len(words) > 0 {
 		word := words[0]
 		words = words[1:]
+		if word == "-args" {
+			break // the rest is for the tests
+		}
 		flag, value, has := strings.Cut(word, "=")
 		switch {
 		case !strings.HasPrefix(word, "-"):

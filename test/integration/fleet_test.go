@@ -124,7 +124,7 @@ var together = []promise{
 	{"a run passes or ends by how a Job ends, and what it has not measured is stopped", analysisRunsAJob},
 	{"a stage waits for its window, and goes on when the clock says so", runWaitsForItsWindow},
 	{"a stage that skips closed clusters goes on with those that are open", stageGoesOnWithTheOpenClusters},
-	{"a rollback goes in spite of a freeze, waits for a hold, and goes by an exemption", rollbackPassesAFreeze},
+	{"a rollback goes despite a freeze, waits for a hold, and goes by an exemption", rollbackPassesAFreeze},
 	{"a run ends when the clusters of its placement change", changedPolicyEndsTheRun},
 	{"a strategy that is changed does not concern a run under way", changedStrategyDoesNotConcernARun},
 	{"a stage goes on without clusters that fail within its budget", stageGoesOnWithinItsBudget},

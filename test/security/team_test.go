@@ -26,7 +26,7 @@ const (
 	intruder = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: bank, name: intruder}}`
 )
 
-// exemption lets a run go in spite of what holds it.
+// exemption lets a run go despite what holds it.
 const exemption = `{apiVersion: fleetflow.io/v1alpha1, kind: RolloutExemption, metadata: {name: mine}, spec: {}}`
 
 // fleetflowObject names an object of a kind of ours.

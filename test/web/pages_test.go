@@ -48,7 +48,7 @@ var pages = map[string]string{
 	"/runs/checkout-7/delete":                      "Name of the run",
 	"/runs/checkout-7/exempt":                      "hold/incident",
 	"/placements/checkout/run":                     "Show the plan",
-	"/placements/checkout/exempt":                  "In spite of",
+	"/placements/checkout/exempt":                  "Despite",
 	"/placements/checkout/diff":                    "Compare",
 	"/placements/checkout/diff?from=6&to=7":        "registry.example/checkout:1.42.0",
 	"/placements/checkout/evict?cluster=canary-eu": "disruption budget",

@@ -35,7 +35,7 @@ type PropagatedType struct {
 type PropagatedTypeSpec struct {
 	// Propagation is Enabled, which is the default, or Disabled. While it is Disabled, placements
 	// keep the objects of the kind as their latest resource snapshot has them, and a placement
-	// without a snapshot gets none of them. All else is placed as ever. Once it is Enabled again,
+	// without a snapshot gets none of them. All else is placed as usual. Once it is Enabled again,
 	// the objects on the hub count, and members get them as the rollout strategy allows.
 	Propagation Propagation `json:"propagation,omitempty"`
 }

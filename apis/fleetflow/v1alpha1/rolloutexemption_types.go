@@ -12,7 +12,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// RolloutExemption lets one update run, or one placement, go in spite of single things that hold it back: a hold, a window, an
+// RolloutExemption lets one update run, or one placement, go despite single things that hold it back: a hold, a window, an
 // analysis. It says who has made it, why and until when. It never stands for an approval. Its spec does not change; an exemption
 // that is over is kept for the record.
 //

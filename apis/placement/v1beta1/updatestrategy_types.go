@@ -65,7 +65,7 @@ type UpdateStrategySpec struct {
 	// HeldClusters says what a stage does while a RolloutHold or a RolloutWindow keeps clusters
 	// from starting. Skip goes on with the next clusters in its order; those that were held have
 	// their turn once they may start. Wait keeps the order: clusters behind one that is held wait
-	// with it. A stage ends when all of its clusters are updated, as ever.
+	// with it. A stage ends when all of its clusters are updated, as usual.
 	// An addition of fleetflow; without it, Wait.
 	// +kubebuilder:validation:Enum=Skip;Wait
 	HeldClusters HeldClustersPolicy `json:"heldClusters,omitempty"`

@@ -29,7 +29,7 @@ type Fleet struct {
 	// Runs are sorted with the latest first, with their rows.
 	Runs  []Run
 	Holds []*fleetflowv1alpha1.RolloutHold
-	// Gates are what closes clusters for rollouts, and what lets rollouts go in spite of that.
+	// Gates are what closes clusters for rollouts, and what lets rollouts go despite that.
 	Gates     status.Gates
 	Evictions []*placementv1beta1.ClusterResourcePlacementEviction
 	// Denied are the kinds that the user may not list. Trouble is why what is shown may be old; empty if it is not.

@@ -113,7 +113,7 @@ func (s *Server) deleteForm() form {
 // exemptLasts is for how long something is exempt unless the user says otherwise.
 const exemptLasts = "2h"
 
-// exemptForm lets a run or a placement go in spite of what holds it back.
+// exemptForm lets a run or a placement go despite what holds it back.
 func (s *Server) exemptForm(kind hub.Kind) form {
 	return form{verb: "exempt", back: func(r *http.Request) string { return refOf(r, kind).Path() }, show: func(r *http.Request) (formView, error) {
 		ref, section, uid := refOf(r, kind), "runs", ""
@@ -143,10 +143,10 @@ func (s *Server) exemptForm(kind hub.Kind) form {
 		lasts := r.PostFormValue("for")
 		return formView{
 			Title: "Exempt " + ref.Name, Section: section, Button: "Exempt " + ref.Name, Refusal: s.refusal(r.Context(), exemptRight),
-			Lead:   "It goes on in spite of what you name, and only of that, until the exemption expires. Nothing stands for an approval. Your name is kept with it.",
+			Lead:   "It goes on despite what you name, and only of that, until the exemption expires. Nothing stands for an approval. Your name is kept with it.",
 			Hidden: map[string]string{"uid": uid},
 			Fields: []field{
-				{Name: "from", Label: "In spite of", Value: r.PostFormValue("from"), Required: true, Hint: hint},
+				{Name: "from", Label: "Despite", Value: r.PostFormValue("from"), Required: true, Hint: hint},
 				{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true},
 				{Name: "ticket", Label: "Ticket", Value: r.PostFormValue("ticket")},
 				{Name: "for", Label: "For how long", Value: cmp.Or(lasts, exemptLasts), Required: true, Hint: "At most 24h."},

@@ -35,8 +35,8 @@ func NewExempt(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 	e := &exempting{steering: steering{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "exempt run/NAME|placement/NAME --from WHAT --reason REASON --for DURATION",
-		Short: "Let one run or placement go in spite of a hold, a window or an analysis",
-		Long: `Let one update run, or the rolling updates and evictions of one placement, go in spite of single things that hold it back,
+		Short: "Let one run or placement go despite a hold, a window or an analysis",
+		Long: `Let one update run, or the rolling updates and evictions of one placement, go despite single things that hold it back,
 with a RolloutExemption. Your name, the reason and the end are kept with it, and told in an event. Nothing stands for an approval.
 
 What it is exempt from, by --from, once or more: hold/NAME, window/NAME, window for all windows, analysis/STAGE. What holds it
@@ -143,7 +143,7 @@ func (e *exempting) letGo(ctx context.Context, c client.WithWatch, found hub.Fou
 			return explainExemptions(err, "creating exemption/"+exemption.Name)
 		}
 	}
-	e.Done(e.streams, "exemption/%s lets %s go in spite of %s, until %s", exemption.Name, found.Ref(), exemption.Spec.FromText(), endOf(exemption))
+	e.Done(e.streams, "exemption/%s lets %s go despite %s, until %s", exemption.Name, found.Ref(), exemption.Spec.FromText(), endOf(exemption))
 	return nil
 }
 

@@ -23,7 +23,7 @@ func heldConsole(t *testing.T) *console {
 func TestExemptMakesAnExemption(t *testing.T) {
 	c := heldConsole(t)
 	require.NoError(t, c.run("exempt", "run/web-5", "--from", "hold/incident", "--from", "window,analysis/canary", "--reason", "CVE-2026-1", "--ticket", "INC-9", "--for", "2h", "--name", "hotfix", "--yes"))
-	assert.Contains(t, c.out.String(), "exemption/hotfix lets run/web-5 go in spite of hold/incident, window, analysis/canary, until ")
+	assert.Contains(t, c.out.String(), "exemption/hotfix lets run/web-5 go despite hold/incident, window, analysis/canary, until ")
 	made := get(c, &fleetflowv1alpha1.RolloutExemption{}, "hotfix")
 	assert.Equal(t, "jane", made.Annotations[placementv1beta1.CreatorAnnotation])
 	end, uid := made.Spec.ExpirationTime, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").UID

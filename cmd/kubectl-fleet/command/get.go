@@ -51,7 +51,7 @@ Approvals are the approval requests that runs wait for; kubectl fleet approve an
 Replicas are shown for placements that are named and divide them: for every workload and cluster, how many the cluster
 was assigned, how many the hub asks it for now, and how many are ready there.
 
-Holds are what has stopped the line, with what waits for them: see kubectl fleet hold. Exemptions are what goes in spite of that,
+Holds are what has stopped the line, with what waits for them: see kubectl fleet hold. Exemptions are what goes despite that,
 with who let it: see kubectl fleet exempt.
 
 -l, -L, --show-labels and --watch are for members, placements, runs and approvals; approvals are not watched. With

@@ -178,5 +178,5 @@ func TestWhyTellsWhichWindowAClusterWaitsForAndWhatLetsItGo(t *testing.T) {
 	}
 	c = newConsole(t, append(choosy(), window, exemption)...)
 	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
-	assert.Contains(t, c.out.String(), "Note: a change of what it has begins in spite of window nights: exemption hotfix: jane exempts placement/web from window until 2026-01-02T16:04:05Z: CVE-2026-1.\n")
+	assert.Contains(t, c.out.String(), "Note: a change of what it has begins despite window nights: exemption hotfix: jane exempts placement/web from window until 2026-01-02T16:04:05Z: CVE-2026-1.\n")
 }

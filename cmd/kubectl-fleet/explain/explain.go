@@ -258,7 +258,7 @@ func (a *Answer) noteState(facts Facts) {
 }
 
 // noteGates adds which holds and windows keep changes from beginning on the cluster, until when, and which exemptions let them
-// begin in spite of that.
+// begin despite that.
 func (a *Answer) noteGates(facts Facts) {
 	at := slices.IndexFunc(facts.Members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == a.Cluster })
 	if at < 0 {
@@ -289,7 +289,7 @@ func (a *Answer) noteGates(facts Facts) {
 	}
 	for i := range subject.Exemptions {
 		if exemption := &subject.Exemptions[i]; facts.Now.Before(exemption.Spec.ExpirationTime.Time) {
-			a.Notes = append(a.Notes, fmt.Sprintf("%s begins in spite of %s: %s", word, closure.Title(), exemption.Record()))
+			a.Notes = append(a.Notes, fmt.Sprintf("%s begins despite %s: %s", word, closure.Title(), exemption.Record()))
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
-// gateSources are what closes clusters, and what lets rollouts go in spite of that. Not everyone may read them, and not every
+// gateSources are what closes clusters, and what lets rollouts go despite that. Not everyone may read them, and not every
 // hub has them: what is shown without them is true, too.
 func gateSources() []Source {
 	return []Source{

@@ -17,7 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
-// Kinds of nodes about what closes clusters, and what lets a rollout go in spite of it.
+// Kinds of nodes about what closes clusters, and what lets a rollout go despite it.
 const (
 	KindHold      = "hold"
 	KindWindow    = "window"
@@ -211,7 +211,7 @@ func (g Gates) windowNode(w *startgate.Window, stages []string) tree.Node {
 
 func (g Gates) exemptionNode(exemption *fleetflowv1alpha1.RolloutExemption) tree.Node {
 	by, _ := exemption.MadeBy()
-	detail := fmt.Sprintf("in spite of %s until %s, by %s: %s", exemption.Spec.FromText(), g.instant(exemption.Spec.ExpirationTime.Time), by, exemption.Spec.Message)
+	detail := fmt.Sprintf("despite %s until %s, by %s: %s", exemption.Spec.FromText(), g.instant(exemption.Spec.ExpirationTime.Time), by, exemption.Spec.Message)
 	if exemption.Spec.Ticket != "" {
 		detail += " (" + exemption.Spec.Ticket + ")"
 	}

@@ -103,7 +103,7 @@ func TestARunTellsWhatItWaitsForAndWhatLetsItGo(t *testing.T) {
 		"window west Waiting: nothing starts until 2026-11-24T00:00:00Z (in 12h); for clusters region=west",
 		"window days : open until 2026-11-23T18:00:00Z (in 6h)",
 		"window sale : nothing starts from 2026-11-27T00:00:00Z (in 3d12h) on",
-		"exemption hotfix : in spite of hold/storm until 2026-11-23T13:00:00Z (in 60m), by jane: CVE-2026-1 (INC-9)",
+		"exemption hotfix : despite hold/storm until 2026-11-23T13:00:00Z (in 60m), by jane: CVE-2026-1 (INC-9)",
 	}, lines(gates))
 	assert.Len(t, root.Children, len(gates)+2, "and the stages after them")
 
