@@ -170,7 +170,7 @@ vet: ## go vet, integration tests included (half a minute)
 
 .PHONY: lint
 lint: ## golangci-lint with .golangci.yml, all of go vet included (about 2 min)
-	$(call step,golangci-lint (compiled the first time),$(TOOL) golangci-lint run --allow-parallel-runners)
+	$(call step,golangci-lint (compiled the first time),$(TOOL) golangci-lint-kube-api-linter run --allow-parallel-runners)
 
 .PHONY: boundaries
 boundaries: ## Who may import whom, and what the documents say about the tree (seconds)

@@ -184,7 +184,7 @@ func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
 			s.When = placementv1beta1.WhenToApplyTypeIfNotDrifted
 		}
 		t.Steps = append(t.Steps, s)
-		for attempt := 0; attempt < 4; attempt++ {
+		for attempt := range 4 {
 			n := 1 + r.IntN(4)>>attempt
 			if i == 0 {
 				n = r.IntN(8) >> attempt
@@ -327,7 +327,7 @@ func (w *worker) run(ctx context.Context, t trial) (fault string, err error) {
 	if t.Prior != byNobody {
 		if err := w.create(ctx, t.Prior, manifests[0]); err != nil {
 			w.tally["not created by another tool"]++
-			return "", nil //nolint:nilerr // the API server takes it in one way and not in another
+			return "", nil // the API server takes it in one way and not in another
 		}
 		others = rights[0].object
 	}

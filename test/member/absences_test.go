@@ -77,7 +77,7 @@ func hubRefuses(s *spec) {
 	}
 	s.Cleanup(func() {
 		assert.NoError(s, client.IgnoreAlreadyExists(rig.Hub.Create(context.Background(), again.DeepCopy())))
-	}) //nolint:usetesting // the spec's context has ended
+	})
 	s.away(onemember.HubServer, func() {}) // which ends the watches that were let in before
 	const refused = "does not let the agent in"
 	require.Eventually(s, func() bool { return strings.Contains(s.log()[len(logged):], refused) }, patience, pollEvery)

@@ -26,14 +26,16 @@ import (
 // +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=`.spec.url`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name has more than 63 characters, and a Secret for the source has it as the value of a label: choose a shorter name"
 type MetricSource struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says where the source is, and how to speak to it.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec MetricSourceSpec `json:"spec"`
 
 	// Status says whether the source can be used.
+	// +optional
 	Status MetricSourceStatus `json:"status,omitempty"`
 }
 
@@ -44,7 +46,7 @@ type MetricSource struct {
 // +kubebuilder:validation:XValidation:rule=`self.url.startsWith("https://") || (has(self.allowPlainText) && self.allowPlainText)`,message="url has to begin with https://: others on the way could read the credentials and choose the answers; allowPlainText: true accepts that"
 type MetricSourceSpec struct {
 	// Type is Prometheus, for servers with its HTTP API (Thanos, Mimir, VictoriaMetrics too), or Webhook.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:Enum=Prometheus;Webhook
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot be changed: create another source"
 	Type MetricSourceType `json:"type"`
@@ -52,33 +54,39 @@ type MetricSourceSpec struct {
 	// URL is where the source is, without a query and without credentials. It cannot be changed: create another source.
 	// Addresses of the hub agent's own machine, link-local ones and those of the hub's API server are refused when they
 	// are called, whatever name they have.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^https?://[^/?#@ ]+(/[^?#@ ]*)?$") && isURL(self)`,message="url must be like https://prometheus.monitoring.svc:9090, without a query, a fragment and credentials"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="url cannot be changed: create another source"
 	URL string `json:"url"`
 
 	// AllowPlainText accepts a url that begins with http://.
+	// +optional
 	AllowPlainText bool `json:"allowPlainText,omitempty"`
 
 	// Auth says how the hub agent says who it is; without it, it does not.
+	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.type == "None" ? !has(self.secret) : has(self.secret)`,message="auth of every type but None needs a secret, and type None has none"
 	// +kubebuilder:validation:XValidation:rule=`self.type == "ClientCert" ? has(self.privateKey) : !has(self.privateKey)`,message="auth of type ClientCert needs a privateKey, and no other has one"
 	Auth *MetricSourceAuth `json:"auth,omitempty"`
 
 	// TLS says by which authority the source is known, if not by those that the hub agent's image trusts.
+	// +optional
 	TLS *MetricSourceTLS `json:"tls,omitempty"`
 
 	// Limits bound what the source is asked, and what it answers.
+	// +optional
 	Limits *MetricSourceLimits `json:"limits,omitempty"`
 
 	// AllowedTemplates says which StageAnalyses may use the source, by their labels. Without it, all may. Who may write a template may
 	// change its labels, but not fleetflow.io/template-name, which every template has here.
+	// +optional
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	AllowedTemplates *metav1.LabelSelector `json:"allowedTemplates,omitempty"`
 
 	// AllowedNamespaces are the namespaces whose StagedUpdateRuns may be analysed with the source: the teams there choose the arguments. ClusterStagedUpdateRuns
 	// may anyhow. Without it, the runs of all namespaces may; if it is empty, those of none.
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
@@ -101,14 +109,16 @@ type MetricSourceAuth struct {
 	// Type is None, Bearer (the secret's value is a token), Basic (it is user:password), ClientCert (it is a certificate in PEM)
 	// or HMAC (it is one key or, while keys change, several with white space between them, with which webhooks are signed as
 	// Standard Webhooks are: whsec_ and the key in base64).
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:Enum=None;Bearer;Basic;ClientCert;HMAC
 	Type MetricSourceAuthType `json:"type"`
 
 	// Secret has the credential.
+	// +optional
 	Secret *MetricSourceSecret `json:"secret,omitempty"`
 
 	// PrivateKey is the key of a ClientCert, in PEM.
+	// +optional
 	PrivateKey *MetricSourceSecret `json:"privateKey,omitempty"`
 }
 
@@ -134,13 +144,13 @@ const (
 // of the name sends the credential elsewhere.
 type MetricSourceSecret struct {
 	// Name of the Secret.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
 	// Key of the value in it.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key"`
@@ -149,9 +159,11 @@ type MetricSourceSecret struct {
 // MetricSourceTLS says by which authority a source is known.
 type MetricSourceTLS struct {
 	// CASecret has the certificates, in PEM, of the authorities that may vouch for the source.
+	// +optional
 	CASecret *MetricSourceSecret `json:"caSecret,omitempty"`
 
 	// ServerName is the name that the source's certificate has to have, if not that in the url.
+	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServerName string `json:"serverName,omitempty"`
 }
@@ -159,22 +171,26 @@ type MetricSourceTLS struct {
 // MetricSourceLimits bound what a source is asked, by each process of the hub agent, and what it answers.
 type MetricSourceLimits struct {
 	// MaxConcurrent is how many requests may be under way; 4 without it.
+	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	MaxConcurrent int32 `json:"maxConcurrent,omitempty"`
 
 	// PerSecond is how many requests begin in a second at most; 5 without it.
+	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	PerSecond int32 `json:"perSecond,omitempty"`
 
 	// Timeout is how long an answer may take; 10s without it, 1m at most.
+	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m))+$") && duration(self) >= duration("100ms") && duration(self) <= duration("1m")`,message="timeout must be 100ms to 1m: write it like 10s"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// MaxResponseBytes is how long an answer may be: a longer one is an error; 1048576 without it.
+	// +optional
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=16777216
 	MaxResponseBytes int64 `json:"maxResponseBytes,omitempty"`
@@ -184,11 +200,13 @@ type MetricSourceLimits struct {
 type MetricSourceStatus struct {
 	// Conditions: Accepted is False if the source cannot be used, such as without its Secret. Ready is False then, too, and if the
 	// source has not answered when it was asked last. Either says why.
+	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// LastContactTime is when the source has answered, to the minute. It is asked by analyses alone.
+	// +optional
 	LastContactTime *metav1.Time `json:"lastContactTime,omitempty"`
 }
 

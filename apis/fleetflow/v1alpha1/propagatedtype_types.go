@@ -21,13 +21,16 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].reason`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.matches('(^|[.])(kubernetes-fleet|fleetflow)[.]io$')",message="metadata.name is a kind of the fleet itself, which is not placed as other kinds are: name a kind of another API group, as <plural>.<group>"
 type PropagatedType struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says whether the kind is propagated.
+	// +optional
 	Spec PropagatedTypeSpec `json:"spec,omitempty"`
 
 	// Status says whether the hub serves the kind, and how many placements it concerns.
+	// +optional
 	Status PropagatedTypeStatus `json:"status,omitempty"`
 }
 
@@ -37,6 +40,7 @@ type PropagatedTypeSpec struct {
 	// keep the objects of the kind as their latest resource snapshot has them, and a placement
 	// without a snapshot gets none of them. All else is placed as usual. Once it is Enabled again,
 	// the objects on the hub count, and members get them as the rollout strategy allows.
+	// +optional
 	Propagation Propagation `json:"propagation,omitempty"`
 }
 
@@ -57,11 +61,13 @@ type PropagatedTypeStatus struct {
 	// Conditions: Accepted is True once selections go by the spec, and False, with the reason
 	// KindNotServed, if the hub serves no such kind, or, with the reason KindNotPlaced, if objects
 	// of the kind are never placed.
+	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Placements is the number of placements whose selectors can select objects of the kind.
+	// +optional
 	Placements int32 `json:"placements"`
 }
 

@@ -32,15 +32,17 @@ import (
 // +kubebuilder:printcolumn:name="Ticket",type=string,priority=1,JSONPath=`.spec.ticket`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
 type RolloutExemption struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says what is exempt from what, why and until when. It is immutable.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an exemption does not change: delete it, and create another one"
 	Spec RolloutExemptionSpec `json:"spec"`
 
 	// Status says who has made the exemption, and whether it counts.
+	// +optional
 	Status RolloutExemptionStatus `json:"status,omitempty"`
 }
 
@@ -50,28 +52,29 @@ type RolloutExemption struct {
 type RolloutExemptionSpec struct {
 	// TargetRef names the update run that is exempt, or the placement whose rolling updates and evictions are. The update runs of a
 	// placement are not: each of them takes an exemption of its own.
-	// +kubebuilder:validation:Required
+	// +required
 	TargetRef ExemptTarget `json:"targetRef"`
 
 	// ExemptFrom is what no longer holds it back.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	ExemptFrom []ExemptFrom `json:"exemptFrom"`
 
 	// Message says to people why. It is repeated in events and in the record of the run.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message"`
 
 	// Ticket is where more is to be read, such as INC-9.
+	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Ticket string `json:"ticket,omitempty"`
 
 	// ExpirationTime is when the exemption ends: within 24 hours of its creation.
-	// +kubebuilder:validation:Required
+	// +required
 	ExpirationTime metav1.Time `json:"expirationTime"`
 }
 
@@ -80,23 +83,25 @@ type RolloutExemptionSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == (self.kind in ['StagedUpdateRun', 'ResourcePlacement'])",message="namespace belongs to the kinds StagedUpdateRun and ResourcePlacement, which need it: add namespace, or name the kind that is in none"
 type ExemptTarget struct {
 	// Kind is ClusterStagedUpdateRun, StagedUpdateRun, ClusterResourcePlacement or ResourcePlacement.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:Enum=ClusterStagedUpdateRun;StagedUpdateRun;ClusterResourcePlacement;ResourcePlacement
 	Kind string `json:"kind"`
 
 	// Namespace of a StagedUpdateRun or ResourcePlacement.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the run or placement.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
 	// UID of the run or placement, which kubectl fleet exempt fills in. The exemption is for that one only, and not for
 	// another that gets its name afterwards. Without it, the exemption is for what was there when it was made.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
@@ -137,16 +142,18 @@ func ExemptPlacement(namespace, name string) ExemptTarget {
 // +kubebuilder:validation:XValidation:rule="self.kind != 'StageAnalysis' || !has(self.name)",message="the analyses of a stage are named by the stage, without name"
 type ExemptFrom struct {
 	// Kind is RolloutHold, RolloutWindow or StageAnalysis.
-	// +kubebuilder:validation:Required
+	// +required
 	Kind ExemptKind `json:"kind"`
 
 	// Name of the RolloutHold, or of the RolloutWindow; without it, all windows. An Allow from which something is exempt counts
 	// for it as open, a Deny as not there.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
 	// Stage of the run whose analyses are waived.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Stage string `json:"stage,omitempty"`
@@ -169,11 +176,13 @@ const (
 // RolloutExemptionStatus says who has made an exemption, and whether it counts.
 type RolloutExemptionStatus struct {
 	// CreatedBy is the user who has created the exemption.
+	// +optional
 	CreatedBy *ExemptionCreator `json:"createdBy,omitempty"`
 
 	// Conditions: Accepted is False if the exemption can never count: who has made it is not verified, and has to be, or it lasts too
 	// long. Effective is True while the exemption counts, and says otherwise why it does not: it has expired, who has made
 	// it is not verified, it lasts too long, or there is no such run or placement.
+	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -185,10 +194,12 @@ var RolloutExemptions = schema.GroupResource{Group: GroupName, Resource: "rollou
 // ExemptionCreator is a user who has created an exemption.
 type ExemptionCreator struct {
 	// Username is the name by which the hub's API server knows the user; empty if it has not said so.
+	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Username string `json:"username,omitempty"`
 
 	// Verified says whether the hub's API server vouches for the name.
+	// +optional
 	Verified bool `json:"verified"`
 }
 

@@ -28,27 +28,30 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.spec.message`
 type RolloutHold struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says what is held, and why.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec RolloutHoldSpec `json:"spec"`
 
 	// Status says what waits for the hold to end, and what is still under way.
+	// +optional
 	Status RolloutHoldStatus `json:"status,omitempty"`
 }
 
 // RolloutHoldSpec says what is held, and why.
 type RolloutHoldSpec struct {
 	// Message tells people why nothing begins. It is repeated wherever something waits for the hold.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message"`
 
 	// ClusterSelector is matched against the labels of the MemberClusters: the hold covers those that match. Without it, and
 	// if it is empty, it covers every cluster.
+	// +optional
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
@@ -56,16 +59,19 @@ type RolloutHoldSpec struct {
 	// those that match, with their update runs. Without it, and if it is empty, it covers those of every Namespace. A
 	// ClusterResourcePlacement is in none, and counts as in one without labels. Who may write a placement cannot change these
 	// labels, and so cannot leave the hold.
+	// +optional
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// PlacementSelector is matched against the labels of placements: the hold covers those that match, with their update
 	// runs. Without it, and if it is empty, it covers every placement. Who may write a placement may change its labels, but not
 	// fleetflow.io/placement-name and fleetflow.io/placement-namespace, which every placement has here.
+	// +optional
 	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
 	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
 
 	// Starts are the kinds of starts that are held: Updates, FirstPlacements, Removals, Evictions. All of them, if it is left out.
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:default={Updates,FirstPlacements,Removals,Evictions}
@@ -74,28 +80,34 @@ type RolloutHoldSpec struct {
 
 	// Rollbacks is Gated, which is the default: update runs that roll another back wait, too. Exempt lets those
 	// go that take clusters back to nothing but what a run forward had brought that has succeeded.
+	// +optional
 	// +kubebuilder:default=Gated
 	Rollbacks Rollbacks `json:"rollbacks,omitempty"`
 
 	// ExpirationTime is when the hold ends by itself. It is kept for the record then, and holds nothing. Without it, the hold ends
 	// when it is deleted.
+	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
 // RolloutHoldStatus says what waits for a hold to end, and what is still under way.
 type RolloutHoldStatus struct {
 	// HeldRuns is the number of update runs that have clusters waiting for the hold to end.
+	// +optional
 	HeldRuns int32 `json:"heldRuns"`
 
 	// HeldPlacements is the number of placements that have clusters waiting for it, apart from those of update runs.
+	// +optional
 	HeldPlacements int32 `json:"heldPlacements"`
 
 	// InFlight is the number of clusters, counted for each placement, on which changes that began before are under way.
+	// +optional
 	InFlight int32 `json:"inFlight"`
 
 	// Conditions: Accepted is False if a selector cannot be read: the hold then covers everything that it could. Effective is True
 	// while the hold is in force, and False once it has expired. Quiet is True when nothing that it covers is under way any more,
 	// and False once it has expired.
+	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -19,27 +19,30 @@ import (
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type StageAnalysis struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says what is measured.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec StageAnalysisSpec `json:"spec"`
 
 	// Status says whether the template can be used.
+	// +optional
 	Status StageAnalysisStatus `json:"status,omitempty"`
 }
 
 // StageAnalysisSpec says what is measured.
 type StageAnalysisSpec struct {
 	// Args are the arguments that tasks give, for $(args.NAME) in queries, paths and bodies, and args.NAME in expressions.
+	// +optional
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=name
 	Args []AnalysisParameter `json:"args,omitempty"`
 
 	// Metrics are measured side by side. The analysis is as good as the worst of them.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
@@ -48,6 +51,7 @@ type StageAnalysisSpec struct {
 
 	// AllowedNamespaces are the namespaces whose StagedUpdateRuns may be analysed by the template: the teams there choose the arguments. ClusterStagedUpdateRuns
 	// may anyhow. Without it, the runs of all namespaces may; if it is empty, those of none.
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
@@ -63,12 +67,13 @@ func (a *StageAnalysis) AllowsNamespace(namespace string) bool {
 // AnalysisParameter is an argument that a template takes.
 type AnalysisParameter struct {
 	// Name of the argument.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[a-z]([a-zA-Z0-9_]*[a-zA-Z0-9])?$"
 	Name string `json:"name"`
 
 	// Default is its value where a task gives none. Without it, every task has to give one.
+	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern="^[A-Za-z0-9._:/@ -]*$"
 	Default *string `json:"default,omitempty"`
@@ -85,35 +90,42 @@ type AnalysisParameter struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.objects) || self.objects.from != "Works" || has(self.perCluster)`,message="objects from Works need perCluster: there is an object for each cluster"
 type AnalysisMetric struct {
 	// Name of the metric, unique over all templates of a task.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	Name string `json:"name"`
 
 	// Prometheus measures by an instant query.
+	// +optional
 	Prometheus *PrometheusQuery `json:"prometheus,omitempty"`
 
 	// Webhook measures by a POST, whose answer decides, or is judged by the expressions over response.
+	// +optional
 	Webhook *WebhookCall `json:"webhook,omitempty"`
 
 	// Objects measures by looking at an object of the hub, or at one that the run's placement has put on clusters.
+	// +optional
 	Objects *ObjectReading `json:"objects,omitempty"`
 
 	// Job measures by running a Job on the hub, which succeeds or fails.
+	// +optional
 	Job *JobRun `json:"job,omitempty"`
 
 	// PerCluster judges the samples of an answer, or objects from Works, cluster by cluster.
+	// +optional
 	PerCluster *PerCluster `json:"perCluster,omitempty"`
 
 	// Success is an expression in CEL that holds of a good measurement. Its variables are result (of an answer with one
 	// sample), samples, baseline (with baselineQuery), response (the JSON of a webhook), object (with objects), conditions (the
 	// status of each by its type, with objects from Works), args, and cluster (with perCluster).
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Success string `json:"success,omitempty"`
 
 	// Failure is an expression that holds of a bad one. With both, a measurement of which neither holds is inconclusive, and
 	// one of which both hold is bad.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Failure string `json:"failure,omitempty"`
@@ -121,44 +133,52 @@ type AnalysisMetric struct {
 	// NoData is what an answer without a sample counts as, one that is no number, and an object that is not there: Success, Failure, or
 	// Inconclusive, which it is without it. Of objects from Works it decides where no cluster has the object, if it is set: without it,
 	// missing of perCluster does.
+	// +optional
 	// +kubebuilder:validation:Enum=Inconclusive;Success;Failure
 	NoData AnalysisOutcome `json:"noData,omitempty"`
 
 	// InitialDelay is how long after the start the first measurement is taken; without it, at once.
+	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) <= duration("720h")`,message="initialDelay must be 30 days at most: write it like 90s, 10m or 1h"
 	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
 
 	// Interval is how long after one measurement the next is taken, 5s or more.
+	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("5s") && duration(self) <= duration("720h")`,message="interval must be 5s to 30 days: write it like 30s, 10m or 1h"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// Count is how many measurements are taken; 1 without it. Errors do not count.
+	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	Count int32 `json:"count,omitempty"`
 
 	// FailureLimit is how many bad measurements there may be: the metric fails with one more. 0 without it.
+	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
 	// ConsecutiveFailureLimit is how many bad measurements in a row there may be: the metric fails with one more. Without it there is
 	// no such limit.
+	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	ConsecutiveFailureLimit *int32 `json:"consecutiveFailureLimit,omitempty"`
 
 	// InconclusiveLimit is how many inconclusive measurements there may be: with one more the metric is inconclusive. 0 without it.
+	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	InconclusiveLimit int32 `json:"inconclusiveLimit,omitempty"`
 
 	// ConsecutiveErrorLimit is how many times in a row measuring may not succeed: with one more the metric ends with an error. 4
 	// without it.
+	// +optional
 	// +kubebuilder:default=4
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
@@ -166,18 +186,20 @@ type AnalysisMetric struct {
 
 	// ConsecutiveSuccessLimit is with how many good measurements in a row the metric has passed at once; 0, which is without it,
 	// takes count measurements.
+	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	ConsecutiveSuccessLimit int32 `json:"consecutiveSuccessLimit,omitempty"`
 
 	// DryRun measures and shows the metric, which then decides nothing.
+	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // MetricSourceReference names a MetricSource.
 type MetricSourceReference struct {
 	// Name of the MetricSource.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
@@ -188,13 +210,13 @@ type MetricSourceReference struct {
 // +kubebuilder:validation:XValidation:rule=`has(self.minSamples) == has(self.samplesQuery)`,message="minSamples and samplesQuery go together: samplesQuery counts what there have to be minSamples of, as in sum(increase(http_total[5m]))"
 type PrometheusQuery struct {
 	// SourceRef names a MetricSource of type Prometheus.
-	// +kubebuilder:validation:Required
+	// +required
 	SourceRef MetricSourceReference `json:"sourceRef"`
 
 	// Query in PromQL. $(args.NAME), $(run), $(placement), $(stage), $(snapshot), $(clusters) and $(control) are replaced; the
 	// last two are alternations of the names of the stage's clusters, as for cluster=~"$(clusters)", and of those that the run
 	// has not updated yet. During a stage, $(clusters) are those of it that are being updated or have been.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Query string `json:"query"`
@@ -202,17 +224,20 @@ type PrometheusQuery struct {
 	// BaselineQuery is a second query with the same variables, whose one number the expressions have as baseline: what the
 	// clusters are compared with that have not changed, as in cluster=~"$(control)", which are those of the run that are not
 	// updated yet. Where it has no number, such as in the last stage, the measurement is without data.
+	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	BaselineQuery string `json:"baselineQuery,omitempty"`
 
 	// MinSamples is how many observations there have to be behind the answer, such as requests behind a rate of errors: with
 	// fewer the measurement, or with perCluster the cluster, is without data.
+	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000
 	MinSamples int32 `json:"minSamples,omitempty"`
 
 	// SamplesQuery is a query with the same variables that counts the observations: by cluster with perCluster, else the sum of
 	// its samples counts.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	SamplesQuery string `json:"samplesQuery,omitempty"`
@@ -221,16 +246,18 @@ type PrometheusQuery struct {
 // WebhookCall is a POST to a source.
 type WebhookCall struct {
 	// SourceRef names a MetricSource of type Webhook.
-	// +kubebuilder:validation:Required
+	// +required
 	SourceRef MetricSourceReference `json:"sourceRef"`
 
 	// Path is added to the url of the source, with the variables of queries but $(clusters).
+	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern="^/[A-Za-z0-9._~/$()-]*$"
 	// +kubebuilder:validation:XValidation:rule=`!self.contains("..")`,message="path must not have .. in it"
 	Path string `json:"path,omitempty"`
 
 	// Body is sent as a JSON object, with the same variables in its values.
+	// +optional
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, size(k) <= 63 && size(self[k]) <= 256)`,message="the keys of body have 63 characters at most, and its values 256"
 	Body map[string]string `json:"body,omitempty"`
@@ -244,29 +271,30 @@ type WebhookCall struct {
 type ObjectReading struct {
 	// From is Works, for the object that the run's placement has put on each cluster of the stage, or Hub, for one of the
 	// hub, of a kind that the hub agent's operator allows.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:Enum=Works;Hub
 	From ObjectsFrom `json:"from"`
 
 	// APIVersion of the object, such as apps/v1.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$"
 	APIVersion string `json:"apiVersion"`
 
 	// Kind of the object.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[A-Z][A-Za-z0-9]*$"
 	Kind string `json:"kind"`
 
 	// Namespace of the object; empty if its kind has none. It may have the variables of a path.
+	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern="^[-a-zA-Z0-9_.$()]*$"
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the object, which may have the variables of a path.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern="^[-a-zA-Z0-9_.:$()]+$"
@@ -306,19 +334,20 @@ const placementGroup = "placement.kubernetes-fleet.io"
 // the author of the template.
 type JobRun struct {
 	// Namespace of the CronJob, one of those that the hub agent's operator allows.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	Namespace string `json:"namespace"`
 
 	// FromCronJob is the name of a CronJob whose spec.suspend is true, and that has the annotation fleetflow.io/analyses-may-run:
 	// "true", by which its owner lets templates run it.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 	FromCronJob string `json:"fromCronJob"`
 
 	// Timeout is how long the Job may take, before the measurement is an error; 15m without it.
+	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("24h")`,message="timeout must be 1s to 24h: write it like 15m"
@@ -343,18 +372,21 @@ func (j *JobRun) EffectiveTimeout() time.Duration {
 // PerCluster judges an answer cluster by cluster.
 type PerCluster struct {
 	// Label is that of the samples which has the name of the cluster; cluster without it.
+	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[a-zA-Z_][a-zA-Z0-9_]*$"
 	Label string `json:"label,omitempty"`
 
 	// MinPassing is how many clusters of the stage have to be good: a number, or a percentage rounded up; 100% without it. The
 	// measurement is bad as soon as that many cannot be good any more.
+	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[1-9]?[0-9])%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="minPassing must be at least 0"
 	MinPassing *intstr.IntOrString `json:"minPassing,omitempty"`
 
 	// Missing is what a cluster without a sample, or without the object as the Work has it now, counts as: Success, Failure, or Inconclusive, which it is without it.
+	// +optional
 	// +kubebuilder:validation:Enum=Inconclusive;Success;Failure
 	Missing AnalysisOutcome `json:"missing,omitempty"`
 }
@@ -376,6 +408,7 @@ const (
 // StageAnalysisStatus says whether a template can be used.
 type StageAnalysisStatus struct {
 	// Conditions: Accepted is False if the template cannot be used, and says why.
+	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -112,7 +112,7 @@ The API server refuses what the agents could not use, although the type of Kuber
 | Field | Type | |
 |---|---|---|
 {{- range .Members }}
-{{- $required := index .Markers "kubebuilder:validation:Required" }}{{ if not $ours }}{{ $required = not (index .Markers "optional") }}{{ end }}
+{{- $required := or (index .Markers "kubebuilder:validation:Required") (index .Markers "required") }}{{ if not $ours }}{{ $required = not (index .Markers "optional") }}{{ end }}
 | `{{ .Name }}` | {{ template "type" (dict "of" .Type "number" 0) }}
 {{- if .Default }}, default `{{ .Default }}`{{ else if $required }}, required{{ end }} | {{ template "prose" .Doc }}
 {{- template "limits" . }} |

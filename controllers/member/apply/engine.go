@@ -225,15 +225,8 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 	case apierrors.IsNotFound(err) && req.KeepContent:
 		return Result{}, applyFailedProblem("Another client of the member's API server keeps removing the object; it is created again in a while"), nil
 	case apierrors.IsNotFound(err):
-		object, err := e.createObject(ctx, req)
-		if err != nil {
-			return Result{Object: object, Wrote: true}, nil, err
-		}
-		result := Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object)}
-		if result.Differences.Empty() { // otherwise a write may yet bring about what the creation did not
-			result.Answered = answerTo(req, object)
-		}
-		return result, nil, nil
+		result, err := e.create(ctx, req)
+		return result, nil, err
 	case err != nil:
 		return Result{}, &Problem{
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,
@@ -245,6 +238,19 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 		return Result{}, applyFailedProblem("The object on the cluster is being deleted; it is created again once it is gone"), nil
 	}
 	return e.applyToExisting(ctx, req, live)
+}
+
+// create creates the object, and judges what the API server made of it.
+func (e *Engine) create(ctx context.Context, req Request) (Result, error) {
+	object, err := e.createObject(ctx, req)
+	if err != nil {
+		return Result{Object: object, Wrote: true}, err
+	}
+	result := Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object)}
+	if result.Differences.Empty() { // otherwise a write may yet bring about what the creation did not
+		result.Answered = answerTo(req, object)
+	}
+	return result, nil
 }
 
 // applyToExisting applies the manifest to an object that exists, if the strategy allows it.

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,10 +124,9 @@ func FuzzUnmet(f *testing.F) {
 			if !ok {
 				spec = map[string]any{}
 			}
-			more.Object["spec"] = map[string]any{"fromTheCluster": "1"}
-			for key, value := range spec {
-				more.Object["spec"].(map[string]any)[key] = value
-			}
+			added := map[string]any{"fromTheCluster": "1"}
+			maps.Copy(added, spec)
+			more.Object["spec"] = added
 			if _, says := spec["fromTheCluster"]; !says {
 				if r := Unmet(manifest, more); !r.Empty() {
 					t.Fatalf("what the cluster adds is a difference: %v", r.Details)
