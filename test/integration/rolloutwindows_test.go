@@ -203,7 +203,7 @@ func stageGoesOnWithTheOpenClusters(s *spec) {
 	s.awaitValue(value1, allMembers...)
 }
 
-// rollbackPassesAFreeze is acceptance B7.6: a rollback goes during a Deny, waits for a hold, and goes with an exemption from it,
+// rollbackPassesAFreeze is acceptance B7.6: a rollback goes during a Deny that exempts rollbacks, waits for a hold, and goes with an exemption from it,
 // of which the record has who, why and the ticket.
 func rollbackPassesAFreeze(s *spec) {
 	s.externalPlacement()
@@ -215,7 +215,9 @@ func rollbackPassesAFreeze(s *spec) {
 	s.changeTo(value2)
 	forward := s.startRun("run", "") // takes what there is by then
 	s.awaitSucceeded(forward)
-	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) { w.Spec.Type = fleetflowv1alpha1.WindowDeny })
+	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
+		w.Spec.Type, w.Spec.Rollbacks = fleetflowv1alpha1.WindowDeny, fleetflowv1alpha1.RollbacksExempt
+	})
 	s.stopTheLine(nil)
 	back := s.run("back", "")
 	back.Spec.RollbackOf = forward.Name
