@@ -238,7 +238,7 @@ func (o *getOptions) runExemptions(ctx context.Context, names []string) error {
 		cli.Printf(o.streams.ErrOut, "Nothing is exempt.\n")
 		return nil
 	}
-	columns := []cli.Column{{Name: "Name"}, {Name: "Lets Go"}, {Name: "In Spite Of"}, {Name: "By"}, {Name: "State"}, {Name: "Expires"}, {Name: "Message"}, {Name: "Ticket"}}
+	columns := []cli.Column{{Name: "Name"}, {Name: "Lets Go"}, {Name: "Despite"}, {Name: "By"}, {Name: "State"}, {Name: "Expires"}, {Name: "Message"}, {Name: "Ticket"}}
 	rows := make([][]string, 0, len(shown))
 	for i := range shown {
 		rows = append(rows, describeExemption(&shown[i], o.factory.Clock.Now()))
