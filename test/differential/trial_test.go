@@ -78,6 +78,11 @@ func (t trial) manifest(kinds []map[string]any, upTo int, namespace, name string
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
+	if _, group, _ := strings.Cut(name, "."); rich["kind"] == definition && group != "" {
+		if spec, ok := out["spec"].(map[string]any); ok && spec["group"] == rich["spec"].(map[string]any)["group"] {
+			spec["group"] = group
+		}
+	}
 	return out
 }
 
@@ -158,13 +163,16 @@ var clusterScoped = map[string]bool{
 	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true, "FlowSchema": true, "DeviceClass": true, "CustomResourceDefinition": true,
 }
 
+// definition is a kind whose objects have names after their content.
+const definition = "CustomResourceDefinition"
+
 // where returns a place for a new object of a kind.
 func (w *worker) where(kind string) (namespace, name string) {
 	w.names++
 	name = fmt.Sprintf("t-%d-%d", w.id, w.names)
 	switch {
-	case kind == "CustomResourceDefinition":
-		return "", "drawns.drawn.example.com"
+	case kind == definition:
+		return "", fmt.Sprintf("drawns.%s.example.com", name)
 	case clusterScoped[kind]:
 		return "", name
 	case kind == "LimitRange" || kind == "ResourceQuota":
@@ -219,7 +227,7 @@ func (w *worker) drawKind(r *rand.Rand) int {
 		if i >= len(w.kinds) {
 			i = len(w.kinds) - 1 // the custom resource
 		}
-		if w.kinds[i]["kind"] == "CustomResourceDefinition" && (w.id != 0 || r.IntN(4) > 0) {
+		if w.kinds[i]["kind"] == definition && r.IntN(16) > 0 {
 			continue
 		}
 		return i

@@ -36,7 +36,7 @@ func (m exactMerge) mergeMaps(lookup strategicpatch.LookupPatchMeta, base, live,
 		}
 	}
 	for key, want := range desired {
-		if want == nil && (lookup != nil || !m.keepNulls) {
+		if want == nil && !m.keepNulls {
 			if _, before := base[key]; before && base[key] != nil {
 				delete(out, key)
 			}

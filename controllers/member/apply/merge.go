@@ -56,9 +56,9 @@ func Desired(m Manifest, me metav1.OwnerReference, live *unstructured.Unstructur
 }
 
 // Marked returns the manifest's object with its hash, owned by the given AppliedWork, as it is applied without a base of the next
-// merge.
+// merge: server-side.
 func Marked(m Manifest, me metav1.OwnerReference) *unstructured.Unstructured {
-	return marked(m, me, m.markOf(false))
+	return withoutNulls(marked(m, me, m.markOf(false)))
 }
 
 func marked(m Manifest, me metav1.OwnerReference, hash string) *unstructured.Unstructured {
@@ -153,10 +153,13 @@ func builtInThreeWay(typed runtime.Object, base map[string]any, live, wanted *un
 	if err != nil {
 		return Patch{}, err
 	}
-	if isAmbiguous(lookup, base) || isAmbiguous(lookup, live.Object) || isAmbiguous(lookup, wanted.Object) {
-		return exactPatch(live, exactMerge{}.mergeMaps(lookup, base, live.Object, wanted.Object))
+	if hasNull(base) {
+		base, _ = removeNulls(base).(map[string]any)
 	}
-	base, desired := withoutIdleNulls(base, wanted.Object)
+	desired := withoutNulls(wanted).Object
+	if isAmbiguous(lookup, base) || isAmbiguous(lookup, live.Object) || isAmbiguous(lookup, desired) {
+		return exactPatch(live, exactMerge{}.mergeMaps(lookup, base, live.Object, desired))
+	}
 	var documents [3][]byte
 	for i, content := range []map[string]any{base, desired, live.Object} {
 		if documents[i], err = json.Marshal(content); err != nil {
@@ -175,32 +178,35 @@ func builtInThreeWay(typed runtime.Object, base map[string]any, live, wanted *un
 	return patch, patch.Result.UnmarshalJSON(result)
 }
 
-// withoutIdleNulls returns copies of the last and the wanted manifest of a built-in kind without the nulls of the wanted one that
-// remove nothing: such a null is as if the field were missing, as the API server reads it, and no patch is to take off what the API
-// server writes in its place.
-func withoutIdleNulls(base, desired map[string]any) (map[string]any, map[string]any) {
-	if !hasNull(desired) {
-		return base, desired
+// withoutNulls returns an object of a built-in kind without its nulls, also those in items of lists: to the API server such a null is
+// a missing field. A null that is sent would take off what the API server writes in its place, such as the protocol of a port.
+func withoutNulls(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if !scheme.Scheme.Recognizes(object.GroupVersionKind()) || !hasNull(object.Object) {
+		return object
 	}
-	before, after := maps.Clone(base), maps.Clone(desired)
-	for key, want := range desired {
-		if want == nil && base[key] == nil {
-			delete(before, key)
-			delete(after, key)
-			continue
+	return &unstructured.Unstructured{Object: removeNulls(object.Object).(map[string]any)}
+}
+
+// removeNulls returns a copy of a value without the fields that are null.
+func removeNulls(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, field := range v {
+			if field != nil {
+				out[key] = removeNulls(field)
+			}
 		}
-		fields, isMap := want.(map[string]any)
-		if !isMap {
-			continue
+		return out
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, item := range v {
+			out = append(out, removeNulls(item))
 		}
-		earlier, wasMap := base[key].(map[string]any)
-		earlier, fields = withoutIdleNulls(earlier, fields)
-		after[key] = fields
-		if wasMap {
-			before[key] = earlier
-		}
+		return out
+	default:
+		return value
 	}
-	return before, after
 }
 
 // atVersion binds the patch to the version of the live object that was read.

@@ -121,6 +121,28 @@ func TestThreeWay(t *testing.T) {
 	}
 }
 
+func TestANullOfABuiltInKindIsAMissingField(t *testing.T) {
+	const service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"externalIPs":null,"ports":[
+		{"name":"tcp","port":53,"protocol":null},{"name":"udp","port":53,"protocol":"UDP"}]}}`
+	const oneEach = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"name":"tcp","port":53,"protocol":null}]}}`
+	for name, manifest := range map[string]string{"a port listed twice": service, "each port once": oneEach} {
+		there := live(t, manifest, func(o map[string]any) {
+			ports, _, _ := unstructured.NestedSlice(o, "spec", "ports")
+			ports[0].(map[string]any)["protocol"] = "TCP"
+			_ = unstructured.SetNestedSlice(o, ports, "spec", "ports")
+			unstructured.RemoveNestedField(o, "spec", "externalIPs")
+		})
+		patch, err := ThreeWay(there, desired(t, manifest))
+		require.NoError(t, err, name)
+		assert.True(t, patch.Empty(), "%s: %s", name, patch.Data)
+		m := Decode(raw(manifest))[0]
+		assert.False(t, hasNull(Marked(m, me).Object), "%s: a server-side apply would take the null for a key of its own", name)
+		assert.True(t, hasNull(m.Object.Object), "%s: the manifest stays", name)
+	}
+	custom := Decode(raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":null}}`))[0]
+	assert.True(t, hasNull(Marked(custom, me).Object), "a custom resource may have one")
+}
+
 func TestDesiredKeepsItselfAsTheBaseOfTheNextMerge(t *testing.T) {
 	m := Decode(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`))[0]
 	object, fits, err := Desired(m, me, ownedBy(foreign, me))
