@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	recording "github.com/fleetflow/fleetflow/test/kubefleet"
 )
 
 // addedFields are the fields of specs that KubeFleet's kinds have not, the highest ones of those that stand in one another, by kind
@@ -25,24 +26,7 @@ func addedFields(t *testing.T) map[string][]string {
 			if !kubefleet.KnowsSpec(kind, version.Name) {
 				continue
 			}
-			spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
-			var fields []string
-			var walk func(path string, schema *apiextensionsv1.JSONSchemaProps)
-			walk = func(path string, schema *apiextensionsv1.JSONSchemaProps) {
-				for name, property := range schema.Properties {
-					if at := path + "." + name; kubefleet.HasField(kind, version.Name, at) {
-						walk(at, &property)
-					} else {
-						fields = append(fields, at)
-					}
-				}
-				if schema.Items != nil && schema.Items.Schema != nil {
-					walk(path+"[]", schema.Items.Schema)
-				}
-			}
-			walk("spec", &spec)
-			slices.Sort(fields)
-			added[kind+" "+version.Name] = fields
+			added[kind+" "+version.Name] = recording.AddedFields(definition, version)
 		}
 	}
 	return added
