@@ -118,6 +118,7 @@ var together = []promise{
 	{"a run whose workflow is terminated is started again", terminatedRunIsStartedAgain},
 	{"Temporal shows where a run stands", temporalShowsWhereARunStands},
 	{"an approval before a stage holds the stage", gateBeforeAStageHoldsIt},
+	{"a Go program places, rolls out, approves and waits for the end", sampleProgramRollsOut},
 	{"a stage passes, waits or is taken back by what is measured", analysisDecides},
 	{"a stage passes or is taken back by what its clusters report of an object", analysisLooksAtObjects},
 	{"a run passes or ends by what an object of the hub says, and no Secret is read", analysisReadsTheHub},
