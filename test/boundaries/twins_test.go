@@ -29,6 +29,7 @@ var mayNameTwins = map[string]string{
 	"cmd/kubectl-fleet/federation": "makes the placement that federates, which is cluster-scoped",
 	"cmd/kubectl-fleet/hub":        "reads cluster-scoped objects and those in namespaces by flags",
 	"cmd/kubectl-fleet/plan":       "not converted yet: changes of the strategy",
+	"deploy/samples/go-client":     "shows programs of others the types, of cluster-scoped objects",
 }
 
 func TestKindsThatExistTwiceAreSpokenToByTheirInterfaces(t *testing.T) {
