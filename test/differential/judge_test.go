@@ -115,24 +115,27 @@ func (v *verdict) compareMaps(path string, manifest, right, there, others map[st
 		at := path + "/" + key
 		want, wanted := right[key]
 		has, found := there[key]
+		other, set := others[key]
+		_, ours := manifest[key]
 		switch {
+		case !wanted && set && !ours && compare.Same(has, other): // also a null
 		case wanted && found:
-			v.compare(at, manifest[key], want, has, others[key])
+			v.compare(at, manifest[key], want, has, other)
 		case wanted && isOfNulls(manifest[key], want):
 		case wanted && want != nil:
 			v.add(at, "is missing, it is to be "+short(want))
 		case wanted:
 			v.add(at, "is missing, it is to be null")
-		case others[key] != nil && asMap(has) != nil:
-			v.compareMaps(at, asMap(manifest[key]), nil, asMap(has), asMap(others[key]))
-		case others[key] == nil || manifest[key] != nil:
+		case other != nil && asMap(has) != nil:
+			v.compareMaps(at, asMap(manifest[key]), nil, asMap(has), asMap(other))
+		case other == nil || manifest[key] != nil:
 			v.add(at, "is "+short(has)+" and not to be there")
 		}
 	}
 }
 
-// isOfNulls tells whether a value that is right is an empty text only because the manifest has a null in its place, or a map of such.
-// The API server makes an empty text of the null where there is no object; a patch takes the field off.
+// isOfNulls tells whether a value that is right is an empty text or the quantity zero only because the manifest has a null in its
+// place, or a map of such. The API server makes that of the null where a user chooses the keys; a patch takes the field off.
 func isOfNulls(manifest, right any) bool {
 	if texts, ok := right.(map[string]any); ok {
 		for key, value := range texts {
@@ -142,7 +145,7 @@ func isOfNulls(manifest, right any) bool {
 		}
 		return len(texts) > 0
 	}
-	return manifest == nil && right == ""
+	return manifest == nil && (right == "" || right == "0")
 }
 
 // compareLists compares lists item by item. With others, their items may be among them.

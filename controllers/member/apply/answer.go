@@ -39,7 +39,7 @@ func judgeOverwritten(m Manifest, object *unstructured.Unstructured) Differences
 
 // judgeObject compares an object with its manifest and says why it may differ.
 func judgeObject(m Manifest, object *unstructured.Unstructured, why string) Differences {
-	report := compare.Unmet(m.Object, object)
+	report := unmet(m.Object, object)
 	if report.Empty() {
 		return Differences{}
 	}
@@ -51,6 +51,11 @@ func judgeObject(m Manifest, object *unstructured.Unstructured, why string) Diff
 		told = append(told, fmt.Sprintf("and %d more fields", more))
 	}
 	return Differences{Report: report, Message: why + ": " + strings.Join(told, "; ")}
+}
+
+// unmet lists the fields in which an object is not what its manifest says, also lists that are to be empty and have items of others.
+func unmet(manifest, object *unstructured.Unstructured) compare.Report {
+	return compare.Unmet(manifest, object, func(path string) bool { return len(holdersOf(object, path)) > 0 })
 }
 
 // describeDetail tells of one field what it is, what it is to be, and who or what makes it so.

@@ -118,6 +118,18 @@ func TestWhoHoldsAFieldIsTold(t *testing.T) {
 	assert.Empty(t, holdersOf(object, "/data/z"))
 }
 
+func TestItemsOfOthersInAListThatIsToBeEmptyAreTold(t *testing.T) {
+	m := Decode(raw(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"n"},"spec":{"ports":[]}}`))[0]
+	there := m.Object.DeepCopy()
+	require.NoError(t, unstructured.SetNestedSlice(there.Object, []any{map[string]any{"port": int64(80)}}, "spec", "ports"))
+	there.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "editor", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`)},
+	})
+	assert.Equal(t, `The API server took the manifest, and the object differs from it: /spec/ports is "[{\"port\":80}]" and not "[]", held by editor`, judgeAnswer(m, there).Message)
+	there.SetManagedFields(nil)
+	assert.True(t, judgeAnswer(m, there).Empty(), "the cluster has added them")
+}
+
 func TestAServiceThatStaysHeadlessIsToldWithWhatToDo(t *testing.T) {
 	service := func(spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

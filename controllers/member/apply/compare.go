@@ -60,7 +60,7 @@ func (e *Engine) compareObject(ctx context.Context, req Request, live *unstructu
 	case err == nil:
 		report := compare.Objects(manifest, wanted, live)
 		if report.Empty() && req.Strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
-			report = compare.Unmet(manifest, live) // the API server would not do what the manifest says
+			report = unmet(manifest, live) // the API server would not do what the manifest says
 		}
 		return Findings{Report: report}, nil
 	case apierrors.IsInvalid(err):

@@ -108,10 +108,10 @@ func FuzzUnmet(f *testing.F) {
 			return
 		}
 		before, answered := manifest.DeepCopy(), answer.DeepCopy()
-		if r := Unmet(manifest, manifest); !r.Empty() {
+		if r := Unmet(manifest, manifest, nil); !r.Empty() {
 			t.Fatalf("an object is not what it says itself: %v", r.Details)
 		}
-		for _, d := range Unmet(manifest, answer).Details {
+		for _, d := range Unmet(manifest, answer, nil).Details {
 			if secret && isSecretValue(d.Path) && strings.ReplaceAll(d.ValueInHub+d.ValueInMember, Redacted, "") != "" {
 				t.Fatalf("%q is shown", d.Path)
 			}
@@ -128,7 +128,7 @@ func FuzzUnmet(f *testing.F) {
 			maps.Copy(added, spec)
 			more.Object["spec"] = added
 			if _, says := spec["fromTheCluster"]; !says {
-				if r := Unmet(manifest, more); !r.Empty() {
+				if r := Unmet(manifest, more, nil); !r.Empty() {
 					t.Fatalf("what the cluster adds is a difference: %v", r.Details)
 				}
 			}

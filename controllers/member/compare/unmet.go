@@ -21,17 +21,19 @@ const maxMatched = 500
 var repacked = map[schema.GroupKind]bool{{Kind: "Endpoints"}: true}
 
 // Unmet judges the API server's answer to a write: it lists the fields that the manifest sets and that the object does not have
-// like that, and those that it does not set and that the API server keeps from before. Whatever the cluster adds is allowed, as defaults and admission do: fields, and items of lists among those of the
-// manifest. So is another way to write the same, such as a quantity, a time, or an empty field that is left out. It changes neither
-// object.
-func Unmet(manifest, object *unstructured.Unstructured) Report {
+// like that, and those that it does not set and that the API server keeps from before. Whatever the cluster adds is allowed, as
+// defaults and admission do: fields, and items of lists among those of the manifest. So is another way to write the same, such as a
+// quantity, a time, or an empty field that is left out. A list that is to be empty has no items of other clients: isTheirs, which
+// may be nil, tells whether another client holds something of the list at a path. It changes neither object.
+func Unmet(manifest, object *unstructured.Unstructured, isTheirs func(path string) bool) Report {
 	if repacked[manifest.GroupVersionKind().GroupKind()] {
 		return Report{}
 	}
 	wanted, there := relevantFields(manifest, manifest), relevantFields(manifest, object)
 	typed, err := scheme.Scheme.New(manifest.GroupVersionKind())
-	j := judge{differ: differ{secret: isSecret(manifest)}, builtIn: err == nil}
-	if j.isMet(wanted, wanted, there) {
+	j := judge{differ: differ{secret: isSecret(manifest)}, builtIn: err == nil, isTheirs: isTheirs}
+	quick := j
+	if quick.judgeMaps("", wanted, wanted, there); quick.report.Empty() {
 		j.addKept(manifest, object)
 		return j.report
 	}
@@ -132,9 +134,11 @@ type judge struct {
 	differ
 	// builtIn is whether the kind is one of Kubernetes, of which the API server leaves empty fields out.
 	builtIn bool
+	// isTheirs tells whether another client holds something of the list at a path.
+	isTheirs func(path string) bool
 }
 
-// isMet tells whether a value is as wanted.
+// isMet tells whether a value is as wanted, wherever it is.
 func (j *judge) isMet(wanted, canonical, there any) bool {
 	probe := judge{builtIn: j.builtIn}
 	probe.judgeValues("", wanted, canonical, there)
@@ -181,6 +185,10 @@ func (j *judge) judgeLists(path string, wanted, canonical, there []any) {
 			return list[i]
 		}
 		return nil
+	}
+	if len(wanted) == 0 && len(there) > 0 && j.isTheirs != nil && j.isTheirs(path) {
+		j.addDetail(path, wanted, there)
+		return
 	}
 	next := 0
 	for i, want := range wanted {

@@ -90,7 +90,7 @@ func TestUnmet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest, answer := object(t, tc.manifest), object(t, tc.answer)
-			assert.Empty(t, cmp.Diff(tc.want, Unmet(manifest, answer).Details))
+			assert.Empty(t, cmp.Diff(tc.want, Unmet(manifest, answer, nil).Details))
 			assert.Empty(t, cmp.Diff(object(t, tc.manifest), manifest), "the objects are left as they are")
 			assert.Empty(t, cmp.Diff(object(t, tc.answer), answer))
 		})
@@ -105,6 +105,24 @@ func TestUnmetOfALongListEndsSoon(t *testing.T) {
 		}
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "spec": map[string]any{"list": items}}}
 	}
-	assert.Equal(t, 20_000-MaxDetails, Unmet(list("a"), list("b")).Omitted)
-	assert.True(t, Unmet(list("a"), list("a")).Empty())
+	assert.Equal(t, 20_000-MaxDetails, Unmet(list("a"), list("b"), nil).Omitted)
+	assert.True(t, Unmet(list("a"), list("a"), nil).Empty())
+}
+
+func TestAListThatIsToBeEmptyHasNoItemsOfOthers(t *testing.T) {
+	const text = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[]}}`
+	const stays = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"clusterIP":"10.0.0.1","ports":[{"port":80}]}}`
+	var asked []string
+	held := func(path string) bool {
+		asked = append(asked, path)
+		return true
+	}
+	told := Unmet(object(t, text), object(t, stays), held)
+	assert.Empty(t, cmp.Diff([]detail{{Path: "/spec/ports", ValueInHub: "[]", ValueInMember: `[{"port":80}]`}}, told.Details))
+	assert.Contains(t, asked, "/spec/ports")
+	ours := func(string) bool { return false }
+	assert.Empty(t, Unmet(object(t, text), object(t, stays), ours).Details, "the cluster has added them")
+	one := `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":81}]}}`
+	both := `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":80},{"port":81}]}}`
+	assert.Empty(t, Unmet(object(t, one), object(t, both), held).Details, "items of others beside ours")
 }
