@@ -388,6 +388,10 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 		w.note("OTHERS %s: %s", right.GetKind(), problem.Message)
 		return "", false, nil
 	}
+	if problem != nil && req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply && !w.takesServerSide(ctx, req.Manifest.Object) {
+		w.tally["refused, as a server-side apply to this object by a fresh manager is"]++
+		return "", false, nil
+	}
 	if problem != nil {
 		fault, err := w.judgeRefusal(ctx, problem, right, clean)
 		return fault, false, err
@@ -453,6 +457,16 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 		return fmt.Sprintf("a difference is reported that is none: %v", diff.Findings.Details), false, nil
 	}
 	return "", true, nil
+}
+
+// takesServerSide tells whether the API server takes a server-side apply of a manifest to the object that exists by a fresh manager. It
+// takes none to an object that it cannot read with such an apply, however it came to be: a ServiceAccount with a secret without a
+// name, which is refused until the object is made anew or its strategy is ClientSideApply.
+func (w *worker) takesServerSide(ctx context.Context, manifest *unstructured.Unstructured) bool {
+	object := manifest.DeepCopy()
+	data, err := json.Marshal(object.Object)
+	return err == nil &&
+		w.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner("fresh"), client.ForceOwnership, client.DryRunAll) == nil
 }
 
 // judgeRefusal tells whether the API server would have taken the right object.
