@@ -444,6 +444,13 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 	if told {
 		return "", false, nil
 	}
+	req.Answered = "" // the agent is restarted
+	if again, _, err = w.engine.Apply(ctx, req); err != nil {
+		return "", false, fmt.Errorf("applying after a restart: %w", err)
+	}
+	if writes := w.writes.since(before); len(writes) > 0 || again.Wrote {
+		return fmt.Sprintf("the same manifest is written again after a restart: %v", writes), false, nil
+	}
 	req.Strategy.Type = placementv1beta1.ApplyStrategyTypeReportDiff
 	diff, problem, err := w.engine.Diff(ctx, req)
 	if err != nil {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -179,4 +180,15 @@ func answerTo(req Request, answer *unstructured.Unstructured) string {
 		return ""
 	}
 	return contentSum(answer)
+}
+
+// bringsNothing tells whether to apply once more what was last applied would change nothing. The API server fills in what items of
+// lists lack, and what it answered is not known any more after a restart. It is asked by a dry run, and only if the object has all
+// that the manifest says. Without an answer, the write shows it.
+func (e *Engine) bringsNothing(ctx context.Context, req Request, desired, live *unstructured.Unstructured, patch Patch, serverSide bool) bool {
+	if !isLastAppliedTo(live, req.Manifest) || !unmet(req.Manifest.Object, live).Empty() {
+		return false
+	}
+	answer, err := e.dryRunPatch(ctx, desired, live, patch, serverSide)
+	return err == nil && compare.Same(contentOf(live), contentOf(answer))
 }

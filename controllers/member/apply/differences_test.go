@@ -53,6 +53,13 @@ func TestDefaultsInAListThatIsReplacedAreWrittenOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Nil(t, problem)
 			assert.Zero(t, *writes)
+
+			req.Answered = "" // the agent was restarted
+			result, problem, err = e.Apply(t.Context(), req)
+			require.NoError(t, err)
+			require.Nil(t, problem)
+			assert.Zero(t, *writes)
+			assert.NotEmpty(t, result.Answered, "the API server is asked once")
 		})
 	}
 }

@@ -444,6 +444,9 @@ func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructur
 	if err != nil || patch.Empty() {
 		return live, true, err
 	}
+	if e.bringsNothing(ctx, req, desired, live, patch, false) {
+		return live, false, nil
+	}
 	data := patch.Data
 	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted {
 		// A change by another client since the comparison must not be overwritten.

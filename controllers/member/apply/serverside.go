@@ -37,6 +37,9 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if isUpToDateServerSide(live, object) {
 			return live, nil
 		}
+		if slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
+			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
+		}
 		if err := e.adoptFields(ctx, live); err != nil {
 			return nil, err
 		}
