@@ -63,7 +63,7 @@ func TestTheSecondOfTwoPeopleIsToldWhoWasFirst(t *testing.T) {
 	jane.click(press)
 	jane.shows("stage canary of run/checkout-7 approved")
 	joe.click(press)
-	joe.shows("stage canary of run/checkout-7 is approved already, by jane at")
+	joe.shows("stage canary of run/checkout-7 is approved already, by jane through kubectl at ")
 	assertApproved(t, h, "jane", "Approved with kubectl fleet")
 }
 
