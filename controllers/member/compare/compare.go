@@ -138,9 +138,9 @@ func (d *differ) formatValue(path string, value any) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:MaxValue], ""), len(text))
 }
 
-// isSecretValue tells whether a path is inside the values of a Secret, or in its annotations, in which programs keep copies of them.
+// isSecretValue tells whether a path is inside the values of a Secret.
 func isSecretValue(path string) bool {
-	for _, field := range []string{"/data", "/stringData", "/metadata/annotations"} {
+	for _, field := range []string{"/data", "/stringData"} {
 		if path == field || strings.HasPrefix(path, field+"/") {
 			return true
 		}
