@@ -58,6 +58,7 @@ func (c *Cookies) Drop(w http.ResponseWriter, name string) { c.set(w, name, "", 
 // Start begins the session of a user; ErrTooLarge if no cookie can hold it. The cookie outlives the session, so that one that
 // is over can be told from none.
 func (c *Cookies) Start(w http.ResponseWriter, user Identity) error {
+	user.ID = random()
 	sealed, err := c.Sealer.Seal(sessionPurpose, user)
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import "time"
 
 // Identity is a user, as a cookie keeps it.
 type Identity struct {
+	// ID tells sessions of one user apart, which may end at the same time.
+	ID      string   `json:"id,omitempty"`
 	Issuer  string   `json:"iss,omitempty"`
 	Subject string   `json:"sub,omitempty"`
 	User    string   `json:"user"`

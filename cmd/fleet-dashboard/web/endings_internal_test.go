@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -58,4 +64,24 @@ func TestACopiedCookieIsNoGoodAfterTheLogout(t *testing.T) {
 	clk.Step(2 * time.Hour)
 	s.endings.end(other, clk.Now())
 	assert.Len(t, s.endings.over, 1, "what would have ended anyhow is forgotten")
+}
+
+// A provider may have all its ID tokens end with the session that the user has there.
+func TestALogoutEndsOneOfTwoSessionsThatWouldEndTogether(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "key"), []byte(strings.Repeat("k", 32)), 0o600))
+	s := &SignedIn{Clock: clk, Log: func(string, ...any) {}, Cookies: &session.Cookies{Sealer: &session.Sealer{Folder: folder, Clock: clk}}}
+	logIn := func() session.Identity {
+		answer, request := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		require.NoError(t, s.Cookies.Start(answer, session.Identity{Issuer: "https://id.example.com", Subject: "7", User: "alf", Expires: clk.Now().Add(time.Hour)}))
+		request.AddCookie(answer.Result().Cookies()[0])
+		user, is := s.Cookies.Session(request)
+		require.True(t, is)
+		return user
+	}
+	first, second := logIn(), logIn()
+	s.endings.end(first, clk.Now())
+	assert.True(t, s.isOver(t.Context(), first))
+	assert.False(t, s.isOver(t.Context(), second), "who logs out and in again is in")
 }
