@@ -255,7 +255,7 @@ func (c *checker) checkNoted(namespace string) {
 	problem, failed := note.Annotations[clusterv1beta1.TemporalProblemAnnotation]
 	if unverified, is := note.Annotations[clusterv1beta1.ApprovalsProblemAnnotation]; is && c.holds(note) && !failed {
 		c.find(partTemporal, Warning, "ApprovalsNotVerified", "no approval through Temporal is taken: "+unverified,
-			"approve with kubectl fleet approve, or set temporal.approvals of the chart to off, so that nobody expects more")
+			"approve with kubectl fleet approve, or set temporal.approvals of the chart to off, which says that Temporal approves nothing")
 	}
 	switch {
 	case !c.holds(note):
