@@ -242,5 +242,6 @@ func readWebhook(got *answer) analysis.Reading {
 	case len(got.body) > 0 && json.Unmarshal(got.body, &reading.Response) != nil:
 		return analysis.Reading{Problem: "the source does not answer with JSON"}
 	}
+	reading.Response = redactValue(reading.Response, got.credentials)
 	return reading
 }

@@ -287,7 +287,8 @@ func (s *Sources) addCredentials(ctx context.Context, source *fleetflowv1alpha1.
 	case fleetflowv1alpha1.MetricSourceAuthBasic:
 		user, password, _ := strings.Cut(credential, ":")
 		request.SetBasicAuth(user, password)
-		return []string{password}, "", nil
+		_, sent, _ := strings.Cut(request.Header.Get("Authorization"), " ")
+		return []string{sent, password}, "", nil
 	case fleetflowv1alpha1.MetricSourceAuthHMAC:
 		keys := strings.Fields(credential)
 		return keys, signRequest(request, body, keys, s.Clock.Now()), nil
@@ -404,4 +405,23 @@ func redactCredentials(text string, credentials []string) string {
 		}
 	}
 	return text
+}
+
+// redactValue takes credentials out of all texts of a value that was read from JSON: what an expression says about them tells what they are.
+func redactValue(value any, credentials []string) any {
+	switch value := value.(type) {
+	case string:
+		return redactCredentials(value, credentials)
+	case []any:
+		for i := range value {
+			value[i] = redactValue(value[i], credentials)
+		}
+	case map[string]any:
+		redacted := make(map[string]any, len(value))
+		for key, of := range value {
+			redacted[redactCredentials(key, credentials)] = redactValue(of, credentials)
+		}
+		return redacted
+	}
+	return value
 }

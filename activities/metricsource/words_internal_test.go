@@ -1,9 +1,14 @@
 package metricsource
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
 func TestWhatASourceSaysShowsNoCredentialsAndNoCommands(t *testing.T) {
@@ -18,4 +23,22 @@ func TestWhatASourceSaysShowsNoCredentialsAndNoCommands(t *testing.T) {
 	}
 	got := readWebhook(&answer{status: 200, body: []byte(`{"outcome":"tk-0123456789"}`), credentials: []string{secret}})
 	assert.NotContains(t, got.Problem, "tk-01")
+}
+
+func TestExpressionsSeeNoCredentialsOfARepeatedRequest(t *testing.T) {
+	const secret = "tk-0123456789"
+	got := readWebhook(&answer{status: 200, credentials: []string{secret}, body: []byte(`{"headers":[{"Authorization":"Bearer tk-0123456789"},"tk\u002d0123456789"],"tk-0123456789":1,"count":2}`)})
+	assert.Equal(t, map[string]any{
+		"headers": []any{map[string]any{"Authorization": "Bearer [redacted]"}, "[redacted]"}, "[redacted]": 1.0, "count": 2.0,
+	}, got.Response)
+}
+
+func TestBasicCredentialsAreTakenOutAsTheyAreSent(t *testing.T) {
+	s := sourcesWith(t, "https://a.example", map[string][]byte{"login": []byte("jane:open sesame")})
+	source := sourceOf(fleetflowv1alpha1.MetricSourceWebhook, "https://a.example", fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBasic, Secret: in("login")})
+	request := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+	credentials, problem, err := s.addCredentials(t.Context(), source, request, nil)
+	require.NoError(t, err)
+	require.Empty(t, problem)
+	assert.Equal(t, "Basic [redacted] is [redacted] of jane", redactCredentials(request.Header.Get("Authorization")+" is open sesame of jane", credentials))
 }

@@ -140,10 +140,17 @@ func sizeOfReport(manifest *placementv1beta1.ManifestCondition) int {
 	return size
 }
 
-// boundMailbox cuts what a member reports about itself. What does not fit is left out, in the
-// order of names, so that it is always the same.
+// boundMailbox cuts what a member reports about itself, and takes from its texts what terminals act on. What does not fit is left out,
+// in the order of names, so that it is always the same.
 func boundMailbox(status *clusterv1beta1.InternalMemberClusterStatus) {
 	status.Conditions = boundConditions(status.Conditions)
+	for name, property := range status.Properties {
+		property.Value = clusterv1beta1.Printable(property.Value)
+		status.Properties[name] = property
+	}
+	for name, owner := range status.Namespaces {
+		status.Namespaces[name] = clusterv1beta1.Printable(owner)
+	}
 	status.Properties = boundEntries(status.Properties, func(value clusterv1beta1.PropertyValue) int { return len(value.Value) })
 	status.Namespaces = boundEntries(status.Namespaces, func(owner string) int { return len(owner) })
 	for _, list := range []*corev1.ResourceList{&status.ResourceUsage.Capacity, &status.ResourceUsage.Allocatable, &status.ResourceUsage.Available} {

@@ -118,3 +118,19 @@ func TestAMemberDecidesNotHowMuchMemoryItsMailboxTakes(t *testing.T) {
 	boundMailbox(kept)
 	assert.Equal(t, honest, *kept)
 }
+
+func TestNoTerminalActsOnWhatAMemberReportsAboutItself(t *testing.T) {
+	const text, shown = "\x1b[2Jgone\u202e", `\x1b[2Jgone\u202e`
+	said := func() []metav1.Condition { return []metav1.Condition{{Type: "a", Message: text}} }
+	status := clusterv1beta1.InternalMemberClusterStatus{
+		Conditions: said(), AgentStatus: []clusterv1beta1.AgentStatus{{Conditions: said()}},
+		Properties: map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{"a": {Value: text}, "b": {Value: "two\nlines"}},
+		Namespaces: map[string]string{"a": text},
+	}
+	boundMailbox(&status)
+	assert.Equal(t, shown, status.Conditions[0].Message)
+	assert.Equal(t, shown, status.AgentStatus[0].Conditions[0].Message)
+	assert.Equal(t, shown, status.Properties["a"].Value)
+	assert.Equal(t, "two\nlines", status.Properties["b"].Value)
+	assert.Equal(t, shown, status.Namespaces["a"])
+}
