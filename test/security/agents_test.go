@@ -144,6 +144,14 @@ func mintsToken(namespace, name string) deed {
 	}
 }
 
+// mintsTokenFor asks for a token of an account of a member that holds for so long.
+func mintsTokenFor(account string, seconds int64) deed {
+	return func(ctx context.Context, c client.Client) (*unstructured.Unstructured, error) {
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+		return nil, c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: account}}, request)
+	}
+}
+
 // labelsABinding has a user who may patch bindings put a label on one and take it off again.
 func labelsABinding(key, value string) func(*spec) {
 	return func(s *spec) {

@@ -108,6 +108,8 @@ var (
 	author = &attacker{name: "author", clusterRoles: map[string]string{"": "hub-agent-analysis-author"}}
 	// watcher reads what holds rollouts back, and what measured them.
 	watcher = &attacker{name: "watcher", clusterRoles: map[string]string{"": "hub-agent-gates-viewer"}}
+	// viewer reads what there is of the fleet, and no content.
+	viewer = &attacker{name: "viewer", clusterRoles: map[string]string{"": "hub-agent-viewer"}}
 	// holder stops the line.
 	holder = &attacker{name: "holder", clusterRoles: map[string]string{"": "hub-agent-hold"}}
 	// settler places in a namespace in which the platform places with a priority.
@@ -122,6 +124,13 @@ var (
 	thief = &attacker{name: "thief", stolen: func() (string, error) {
 		token, err := os.ReadFile(target.HubTokenFile("member-1"))
 		return string(token), err
+	}}
+	// renewer has a token of the account that a member has after it has joined by the script.
+	renewer = &attacker{name: "renewer", stolen: func() (string, error) {
+		request := &authenticationv1.TokenRequest{}
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: memberAccount}}
+		err := target.hub.SubResource("token").Create(context.Background(), account, request)
+		return request.Status.Token, err
 	}}
 	// hubAgent and memberAgent have the tokens of our agents on their own clusters.
 	hubAgent    = &attacker{name: "hub-agent", stolen: func() (string, error) { return target.Tokens["hub/fleet-hub-agent"], nil }}

@@ -105,7 +105,7 @@ func prepareFleet(ctx context.Context, dir string) (*state.Fleet, error) {
 		return nil, err
 	}
 	shape := &state.Fleet{Dir: dir, Members: members, Tools: tools}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", shape.Path("bin")+string(filepath.Separator), "./cmd/hub-agent", "./cmd/member-agent")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", shape.Path("bin")+string(filepath.Separator), "./cmd/hub-agent", "./cmd/member-agent", "./cmd/fleet-dashboard")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the agents: %w\n%s", err, output)

@@ -138,9 +138,9 @@ func (d *differ) formatValue(path string, value any) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:MaxValue], ""), len(text))
 }
 
-// isSecretValue tells whether a path is inside the values of a Secret.
+// isSecretValue tells whether a path is inside the values of a Secret, or in its annotations, in which programs keep copies of them.
 func isSecretValue(path string) bool {
-	for _, field := range []string{"/data", "/stringData"} {
+	for _, field := range []string{"/data", "/stringData", "/metadata/annotations"} {
 		if path == field || strings.HasPrefix(path, field+"/") {
 			return true
 		}

@@ -153,6 +153,11 @@ func TestObjects(t *testing.T) {
 			kind("apps/v1", "Deployment", "metadata: {annotations: {fleetflow.io/retain-replicas: 'true'}}, spec: {replicas: 1}"),
 			kind("apps/v1", "Deployment", "metadata: {annotations: {fleetflow.io/retain-replicas: 'true'}}, spec: {replicas: 5}"), nil,
 		},
+		"copies in annotations of a Secret are never shown": {
+			kind("v1", "Secret", "metadata: {name: a, annotations: {a: secret}}"), kind("v1", "Secret", "metadata: {name: a, annotations: {a: other, b: secret}}"), []placementv1beta1.PatchDetail{
+				{Path: "/metadata/annotations/a", ValueInHub: Redacted, ValueInMember: Redacted}, {Path: "/metadata/annotations/b", ValueInMember: Redacted},
+			},
+		},
 		"what a Secret keeps is never shown": {
 			kind("v1", "Secret", "type: a, data: {k: c2VjcmV0, l: bW9yZQ==}"), kind("v1", "Secret", "type: b, data: {k: b3RoZXI=}, stringData: {m: clear}"),
 			[]detail{
