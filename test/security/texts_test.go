@@ -61,8 +61,10 @@ func textsThatCostHours(s *spec) {
 // overriddenQuantity has the placer put such a quantity into an object on its way to the members.
 func overriddenQuantity(s *spec) {
 	const quota = `{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: ` + placed + `, name: overridden}, spec: {hard: {pods: "5"}}}`
+	// An override that names its placement counts at once. One for all placements counts from the next rollout on, which the quota
+	// itself may be if the hub agent is quicker to select it than to take the override up.
 	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceOverride, metadata: {namespace: ` + placed + `, name: costly},
-		spec: {resourceSelectors: [{group: "", version: v1, kind: ResourceQuota, name: overridden}], policy: {overrideRules: [
+		spec: {placement: {name: ` + placed + `}, resourceSelectors: [{group: "", version: v1, kind: ResourceQuota, name: overridden}], policy: {overrideRules: [
 		{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: add, path: /spec/hard/pods, value: "` + hours + `"}]}]}}}`)
 	s.create(quota)
 	s.awaitFailure(placed, "field spec.hard.pods "+unread)
