@@ -285,8 +285,11 @@ func (s *spec) create(manifest string) {
 // createAs creates what a manifest says, which a user may, for the time of the spec.
 func (s *spec) createAs(c client.Client, manifest string) {
 	s.Helper()
-	object, err := creates(manifest)(s.Context(), c)
+	object, err := parse(manifest)
 	require.NoError(s, err)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, access.CreateWhenAdmitted(ctx, c, object))
 	s.Cleanup(func() {
 		require.NoError(s, client.IgnoreNotFound(s.hub.Delete(context.WithoutCancel(s.Context()), object)))
 	})
