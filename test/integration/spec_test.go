@@ -25,6 +25,7 @@ import (
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 )
 
 const (
@@ -69,7 +70,9 @@ func newSpec(t *testing.T) *spec {
 // create creates an object on the hub.
 func (s *spec) create(object client.Object) {
 	s.Helper()
-	require.NoError(s, s.hub.Create(s.Context(), object), "creating %T %s", object, object.GetName())
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, access.CreateWhenAdmitted(ctx, s.hub, object), "creating %T %s", object, object.GetName())
 }
 
 // updateBackoff has a change tried again for about as long as a spec waits for anything.
