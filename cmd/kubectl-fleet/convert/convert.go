@@ -29,7 +29,7 @@ type Input struct {
 	Object *unstructured.Unstructured
 }
 
-// name is the object as notes name it.
+// name returns the object as notes name it.
 func (in Input) name() string { return nameOf(in.Object) }
 
 func nameOf(object *unstructured.Unstructured) string {
@@ -60,7 +60,7 @@ type Note struct {
 	Text                  string
 }
 
-// String is FILE: kind/name: field: class: text.
+// String returns FILE: kind/name: field: class: text.
 func (n Note) String() string {
 	parts := []string{n.Source, n.Object, n.Field, string(n.Class), n.Text}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
@@ -98,7 +98,7 @@ type Result struct {
 	Steps []string
 }
 
-// HasUnsupported says that a field has no counterpart.
+// HasUnsupported reports whether a field of the input has no counterpart.
 func (r *Result) HasUnsupported() bool {
 	return slices.ContainsFunc(r.Notes, func(n Note) bool { return n.Class == Unsupported })
 }
@@ -180,7 +180,7 @@ func (c *conversion) noteRest(in Input, f fields) {
 	}
 }
 
-// memberName is the name that a cluster can join with.
+// memberName returns the name that a cluster can join with.
 func (c *conversion) memberName(in Input, field, name string) string {
 	member := strings.ReplaceAll(strings.ToLower(name), ".", "-")
 	if member != name {
@@ -228,7 +228,7 @@ func rankDocument(object *unstructured.Unstructured) int {
 	}
 }
 
-// strategy is how placements write, before what an input says of it.
+// strategy returns how placements write, before what an input says of it.
 func (c *conversion) strategy() *placementv1beta1.RolloutStrategy {
 	s := &placementv1beta1.RolloutStrategy{}
 	if !c.SafeRollout {

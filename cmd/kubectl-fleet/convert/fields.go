@@ -11,19 +11,31 @@ import (
 )
 
 // fields are the fields of an input that nothing has been made of yet. What is taken is gone from them, so that in the end the
-// rest can be told.
+// rest can be told. The first field of an input that cannot be read is kept as an error, and what is read after it is empty or
+// without meaning: whoever reads an input asks for the error once, at its end.
 type fields struct {
 	content map[string]any
 	path    string
+	failure *error
 }
 
-// fieldsOf are the fields of a manifest that its user has written.
+// fieldsOf returns the fields of a manifest that its user has written.
 func fieldsOf(object *unstructured.Unstructured) fields {
 	content := object.DeepCopy().Object
 	for _, name := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(content, name)
 	}
-	return fields{content: content}
+	return fields{content: content, failure: new(error)}
+}
+
+// err returns why a field of the input could not be read, or nil.
+func (f fields) err() error { return *f.failure }
+
+// fail keeps the error of a field, unless there was one before.
+func (f fields) fail(path string, err error) {
+	if *f.failure == nil {
+		*f.failure = fmt.Errorf("%s: %w", path, err)
+	}
 }
 
 func (f fields) pathOf(name string) string {
@@ -33,7 +45,7 @@ func (f fields) pathOf(name string) string {
 	return f.path + "." + name
 }
 
-// has says whether a field is there and not null.
+// has reports whether a field is there and not null.
 func (f fields) has(name string) bool { return f.content[name] != nil }
 
 // take takes a field.
@@ -43,70 +55,66 @@ func (f fields) take(name string) any {
 	return value
 }
 
-// text takes a string.
-func (f fields) text(name string) (text string, err error) {
-	_, err = f.decode(name, &text)
-	return text, err
-}
-
-// flag takes a boolean.
-func (f fields) flag(name string) (is bool, err error) {
-	_, err = f.decode(name, &is)
-	return is, err
-}
-
-// decode takes a field into a value of its own type, which has to know all that is in it.
-func (f fields) decode(name string, into any) (found bool, err error) {
+// takeAs takes a field as a value of a type, which has to know all that is in the field; the zero value if it is absent or null.
+func takeAs[T any](f fields, name string) T {
+	var zero, into T
 	value := f.take(name)
 	if value == nil {
-		return false, nil
+		return zero
 	}
 	data, err := json.Marshal(value)
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(&into)
+	}
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", f.pathOf(name), err)
+		f.fail(f.pathOf(name), err)
+		return zero
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return false, fmt.Errorf("%s: %w", f.pathOf(name), err)
-	}
-	return true, nil
+	return into
 }
 
-// sub are the fields below one of them.
-func (f fields) sub(name string) (fields, error) {
+// text takes a string.
+func (f fields) text(name string) string { return takeAs[string](f, name) }
+
+// flag takes a boolean.
+func (f fields) flag(name string) bool { return takeAs[bool](f, name) }
+
+// sub returns the fields below one of them.
+func (f fields) sub(name string) fields {
+	below := fields{path: f.pathOf(name), failure: f.failure}
 	switch value := f.content[name].(type) {
 	case nil:
-		return fields{path: f.pathOf(name)}, nil
 	case map[string]any:
-		return fields{content: value, path: f.pathOf(name)}, nil
+		below.content = value
 	default:
-		return fields{}, fmt.Errorf("%s: must be an object, not %T", f.pathOf(name), value)
+		f.fail(below.path, fmt.Errorf("must be an object, not %T", value))
 	}
+	return below
 }
 
-// list are the fields of the items of a list.
-func (f fields) list(name string) ([]fields, error) {
+// list returns the fields of the items of a list.
+func (f fields) list(name string) []fields {
 	if f.content[name] == nil {
-		return nil, nil
+		return nil
 	}
 	items, is := f.content[name].([]any)
 	if !is {
-		return nil, fmt.Errorf("%s: must be a list, not %T", f.pathOf(name), f.content[name])
+		f.fail(f.pathOf(name), fmt.Errorf("must be a list, not %T", f.content[name]))
 	}
 	var all []fields
 	for i, item := range items {
-		path := f.pathOf(name) + "[" + strconv.Itoa(i) + "]"
-		content, is := item.(map[string]any)
-		if !is {
-			return nil, fmt.Errorf("%s: must be an object, not %T", path, item)
+		below := fields{path: f.pathOf(name) + "[" + strconv.Itoa(i) + "]", failure: f.failure}
+		if below.content, is = item.(map[string]any); !is {
+			f.fail(below.path, fmt.Errorf("must be an object, not %T", item))
 		}
-		all = append(all, fields{content: content, path: path})
+		all = append(all, below)
 	}
-	return all, nil
+	return all
 }
 
-// rest are the paths of what is left, in order. Empty objects and lists count as nothing.
+// rest returns the paths of what is left, in order. Empty objects and lists count as nothing.
 func (f fields) rest() []string {
 	var paths []string
 	for name, value := range f.content {

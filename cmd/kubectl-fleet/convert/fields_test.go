@@ -21,17 +21,17 @@ type field struct {
 	with, without string
 }
 
-// policy is a ClusterPropagationPolicy with something in its spec.
+// policy returns a ClusterPropagationPolicy with something in its spec.
 func policy(spec string) string {
 	return `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: web}, spec: {` + spec + `}}`
 }
 
-// ofWeb is a policy for one Deployment with something else in its spec.
+// ofWeb returns a policy for one Deployment with something else in its spec.
 func ofWeb(spec string) string {
 	return policy("resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: web, name: web}], " + spec)
 }
 
-// affinityFields are those of a selection of clusters, which around puts where a policy has it.
+// affinityFields returns those of a selection of clusters, which around puts where a policy has it.
 func affinityFields(path string, around func(fields string) string) []field {
 	all := []field{
 		{path + ".clusterNames", "clusterNames: [member1]", ""},
@@ -45,7 +45,7 @@ func affinityFields(path string, around func(fields string) string) []field {
 	return all
 }
 
-// karmadaFields are all that the reference of ClusterPropagationPolicy lists, below spec.
+// karmadaFields returns all that the reference of ClusterPropagationPolicy lists, below spec.
 func karmadaFields() []field {
 	selecting := func(fields string) string { return policy("resourceSelectors: [{" + fields + "}]") }
 	application := func(fields string) string {
@@ -99,21 +99,21 @@ func karmadaFields() []field {
 	return append(all, affinityFields("placement.replicaScheduling.weightPreference.staticWeightList.targetCluster", target)...)
 }
 
-// federatedWeb is a FederatedDeployment with something in its metadata and its spec, and its namespace.
+// federatedWeb returns a FederatedDeployment with something in its metadata and its spec, and its namespace.
 func federatedWeb(metadata, spec string) string {
 	return `{apiVersion: types.kubefed.io/v1beta1, kind: FederatedNamespace, metadata: {name: web, namespace: web}, spec: {placement: {clusterSelector: {}}}}
 ---
 {apiVersion: types.kubefed.io/v1beta1, kind: FederatedDeployment, metadata: {name: web, namespace: web` + metadata + `}, spec: {template: {spec: {replicas: 3}}, ` + spec + `}}`
 }
 
-// preference is a ReplicaSchedulingPreference with something in its spec, and its workload.
+// preference returns a ReplicaSchedulingPreference with something in its spec, and its workload.
 func preference(spec string) string {
 	return federatedWeb("", "placement: {clusterSelector: {matchLabels: {a: b}}}") + `
 ---
 {apiVersion: scheduling.kubefed.io/v1alpha1, kind: ReplicaSchedulingPreference, metadata: {name: web, namespace: web}, spec: {` + spec + `}}`
 }
 
-// kubefedFields are those that the user guide of KubeFed describes, by the kind that has them.
+// kubefedFields returns those that the user guide of KubeFed describes, by the kind that has them.
 func kubefedFields() []field {
 	const even = "targetKind: FederatedDeployment, totalReplicas: 9"
 	all := "placement: {clusterSelector: {}}"
@@ -179,7 +179,7 @@ func TestEveryFieldOfTheReferencesIsConvertedOrSaidByName(t *testing.T) {
 
 var backticked = regexp.MustCompile("`[^`]+`")
 
-// rowsOf are the rows of the tables of a guide below a heading.
+// rowsOf returns the rows of the tables of a guide below a heading.
 func rowsOf(t *testing.T, guide, heading string) []string {
 	t.Helper()
 	content, err := os.ReadFile("../../../deploy/docs/" + guide)
@@ -196,7 +196,7 @@ func rowsOf(t *testing.T, guide, heading string) []string {
 	return rows
 }
 
-// namesField says that the first cell of a row names a field: by its path, or by its last word after one that shares the rest.
+// namesField reports whether the first cell of a row names a field: by its path, or by its last word after one that shares the rest.
 func namesField(row, path string) bool {
 	first := ""
 	for _, code := range backticked.FindAllString(strings.Split(row, "|")[1], -1) {

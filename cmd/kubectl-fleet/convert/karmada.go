@@ -2,11 +2,13 @@ package convert
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,32 +108,18 @@ func (p *propagation) convertOne(in Input) error {
 	case "WorkloadRebalancer":
 		return p.convertRebalancer(in)
 	default:
-		p.note(in, "", Unsupported, "%s", firstOf(karmadaWithout[kind], "there is no counterpart of this kind"))
+		p.note(in, "", Unsupported, "%s", cmp.Or(karmadaWithout[kind], "there is no counterpart of this kind"))
 		return nil
 	}
 }
 
 func (p *propagation) convertCluster(in Input) error {
 	all := fieldsOf(in.Object)
-	spec, err := all.sub("spec")
-	if err != nil {
-		return err
-	}
-	region, err := spec.text("region")
-	if err != nil {
-		return err
-	}
-	provider, err := spec.text("provider")
-	if err != nil {
-		return err
-	}
-	var zones []string
-	if _, err := spec.decode("zones", &zones); err != nil {
-		return err
-	}
-	if zone, err := spec.text("zone"); err != nil {
-		return err
-	} else if zone != "" && len(zones) == 0 {
+	spec := all.sub("spec")
+	region := spec.text("region")
+	provider := spec.text("provider")
+	zones := takeAs[[]string](spec, "zones")
+	if zone := spec.text("zone"); zone != "" && len(zones) == 0 {
 		zones = []string{zone}
 	}
 	labels := maps.Clone(in.Object.GetLabels())
@@ -140,14 +128,10 @@ func (p *propagation) convertCluster(in Input) error {
 	}
 	p.addJoin(p.memberName(in, "metadata.name", in.Object.GetName()), p.locationLabels(labels, region, provider, zones))
 	p.note(in, "", Changed, "the cluster joins with kubectl fleet join; secrets and addresses are not converted, as members come to the hub")
-	var taints []map[string]any
-	if _, err := spec.decode("taints", &taints); err != nil {
-		return err
-	}
-	if len(taints) > 0 {
+	if taints := takeAs[[]map[string]any](spec, "taints"); len(taints) > 0 {
 		p.note(in, "spec.taints", Unsupported, "set the taints on the MemberCluster once it has joined")
 	}
-	return nil
+	return all.err()
 }
 
 // selected are the selectors of a policy, by the namespace of what they select; cluster-scoped objects have none.
@@ -155,26 +139,17 @@ type selected map[string][]placedTerm
 
 func (p *propagation) convertPolicy(in Input) error {
 	all := fieldsOf(in.Object)
-	spec, err := all.sub("spec")
-	if err != nil {
-		return err
-	}
-	chosen, err := p.readSelectors(in, spec)
-	if err != nil {
-		return err
-	}
-	placing, err := p.readPolicy(in, spec)
-	if err != nil {
-		return err
-	}
-	dependencies, err := spec.flag("propagateDeps")
-	if err != nil {
-		return err
-	}
-	if err := p.readMinor(in, spec); err != nil {
-		return err
+	spec := all.sub("spec")
+	chosen := p.readSelectors(in, spec)
+	placing := p.readPolicy(in, spec)
+	dependencies := spec.flag("propagateDeps")
+	if spec.flag("association") {
+		p.note(in, "spec.association", Ignored, "Karmada never looked at it")
 	}
 	p.noteRest(in, all)
+	if err := all.err(); err != nil {
+		return err
+	}
 	for _, namespace := range slices.Sorted(maps.Keys(chosen)) {
 		terms := p.withoutOverlaps(in, namespace, chosen[namespace])
 		made := placementv1beta1.PlacementSpec{
@@ -201,17 +176,10 @@ func (p *propagation) convertPolicy(in Input) error {
 }
 
 // readSelectors reads what a policy places.
-func (p *propagation) readSelectors(in Input, spec fields) (selected, error) {
-	items, err := spec.list("resourceSelectors")
-	if err != nil {
-		return nil, err
-	}
+func (p *propagation) readSelectors(in Input, spec fields) selected {
 	chosen := selected{}
-	for _, item := range items {
-		s, err := readSelector(item)
-		if err != nil {
-			return nil, err
-		}
+	for _, item := range spec.list("resourceSelectors") {
+		s := readSelector(item)
 		namespace, places := p.placedIn(in, item, s)
 		if !places {
 			continue
@@ -225,16 +193,16 @@ func (p *propagation) readSelectors(in Input, spec fields) (selected, error) {
 		}
 		chosen[namespace] = append(chosen[namespace], placedTerm{ResourceSelectorTerm: s.ResourceSelectorTerm, path: item.path})
 	}
-	return chosen, nil
+	return chosen
 }
 
-// placedIn is the namespace of what a selector of a policy selects; empty if that is cluster-scoped. It is false if the selector
+// placedIn returns the namespace of what a selector of a policy selects; empty if that is cluster-scoped. It is false if the selector
 // places nothing here.
 func (p *propagation) placedIn(in Input, item fields, s karmadaSelector) (namespace string, places bool) {
 	if s.ignoredLabels {
 		p.note(in, item.pathOf("labelSelector"), Ignored, "Karmada looks at labels only if there is no name")
 	}
-	namespace = firstOf(in.Object.GetNamespace(), s.namespace)
+	namespace = cmp.Or(in.Object.GetNamespace(), s.namespace)
 	switch isClusterScoped := p.isClusterScoped(s.Kind); {
 	case isClusterScoped && in.Object.GetNamespace() == "":
 		return "", true
@@ -258,40 +226,27 @@ type karmadaSelector struct {
 	ignoredLabels bool
 }
 
-func readSelector(item fields) (s karmadaSelector, err error) {
-	version, err := item.text("apiVersion")
+func readSelector(item fields) (s karmadaSelector) {
+	gv, err := schema.ParseGroupVersion(item.text("apiVersion"))
 	if err != nil {
-		return s, err
-	}
-	gv, err := schema.ParseGroupVersion(version)
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", item.pathOf("apiVersion"), err)
+		item.fail(item.pathOf("apiVersion"), err)
 	}
 	s.Group, s.Version = gv.Group, gv.Version
-	if s.Kind, err = item.text("kind"); err != nil {
-		return s, err
+	if s.Kind = item.text("kind"); s.Kind == "" || s.Version == "" {
+		item.fail(item.path, errors.New("apiVersion and kind are required"))
 	}
-	if s.Kind == "" || s.Version == "" {
-		return s, fmt.Errorf("%s: apiVersion and kind are required", item.path)
-	}
-	if s.namespace, err = item.text("namespace"); err != nil {
-		return s, err
-	}
-	if s.Name, err = item.text("name"); err != nil {
-		return s, err
-	}
-	var labels metav1.LabelSelector
-	if there, err := item.decode("labelSelector", &labels); err != nil {
-		return s, err
-	} else if there && s.Name == "" {
-		s.LabelSelector = &labels
+	s.namespace = item.text("namespace")
+	s.Name = item.text("name")
+	labels := takeAs[*metav1.LabelSelector](item, "labelSelector")
+	if s.Name == "" {
+		s.LabelSelector = labels
 	} else {
-		s.ignoredLabels = there
+		s.ignoredLabels = labels != nil
 	}
-	return s, nil
+	return s
 }
 
-// isClusterScoped says that a kind is in no namespace.
+// isClusterScoped reports whether a kind is in no namespace.
 func (p *propagation) isClusterScoped(kind string) bool {
 	if slices.Contains(clusterScoped, kind) {
 		return true
@@ -337,47 +292,25 @@ type placing struct {
 }
 
 // readPolicy reads where and how a policy places.
-func (p *propagation) readPolicy(in Input, spec fields) (placing, error) {
+func (p *propagation) readPolicy(in Input, spec fields) placing {
 	made := placing{strategy: p.strategy()}
-	placement, err := spec.sub("placement")
-	if err != nil {
-		return made, err
-	}
-	if made.policy, err = p.readClusters(in, placement); err != nil {
-		return made, err
-	}
-	if err := p.readTolerations(in, placement, made.policy); err != nil {
-		return made, err
-	}
-	if err := p.readDivision(in, placement, made.policy); err != nil {
-		return made, err
-	}
-	if err := p.readFailover(in, spec, made); err != nil {
-		return made, err
-	}
-	if err := p.readPriority(in, spec, &made); err != nil {
-		return made, err
-	}
-	if err := p.readScheduling(in, spec, &made); err != nil {
-		return made, err
-	}
-	if made.required, err = p.readRequired(in, spec); err != nil {
-		return made, err
-	}
-	return made, p.readStrategy(in, spec, made.strategy)
+	placement := spec.sub("placement")
+	made.policy = p.readClusters(in, placement)
+	p.readTolerations(in, placement, made.policy)
+	p.readDivision(in, placement, made.policy)
+	p.readFailover(in, spec, made)
+	p.readPriority(in, spec, &made)
+	p.readScheduling(in, spec, &made)
+	made.required = p.readRequired(in, spec)
+	p.readStrategy(in, spec, made.strategy)
+	return made
 }
 
 // readPriority reads which policy has an object that several select. A placement gets a priority even if the policy has none: two
 // placements without one may both place an object.
-func (p *propagation) readPriority(in Input, spec fields, made *placing) error {
-	if _, err := spec.decode("priority", &made.priority); err != nil {
-		return err
-	}
-	preemption, err := spec.text("preemption")
-	if err != nil {
-		return err
-	}
-	switch made.preemption = placementv1beta1.Preemption(preemption); made.preemption {
+func (p *propagation) readPriority(in Input, spec fields, made *placing) {
+	made.priority = takeAs[int32](spec, "priority")
+	switch made.preemption = takeAs[placementv1beta1.Preemption](spec, "preemption"); made.preemption {
 	case placementv1beta1.PreemptionAlways, "":
 	case placementv1beta1.PreemptionNever:
 		made.preemption = "" // as if it were absent
@@ -385,46 +318,32 @@ func (p *propagation) readPriority(in Input, spec fields, made *placing) error {
 		p.note(in, "spec.preemption", Unsupported, "it is Never or Always")
 		made.preemption = ""
 	}
-	return nil
 }
 
 // readClusters reads which clusters a policy places on.
-func (p *propagation) readClusters(in Input, placement fields) (*placementv1beta1.PlacementPolicy, error) {
-	everywhere := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
-	if groups, err := placement.list("clusterAffinities"); err != nil {
-		return nil, err
-	} else if len(groups) > 0 {
+func (p *propagation) readClusters(in Input, placement fields) *placementv1beta1.PlacementPolicy {
+	if groups := placement.list("clusterAffinities"); len(groups) > 0 {
 		return p.readGroups(in, groups)
 	}
-	affinity, err := placement.sub("clusterAffinity")
-	if err != nil || len(affinity.content) == 0 {
-		return everywhere, err
+	if affinity := placement.sub("clusterAffinity"); len(affinity.content) > 0 {
+		return p.readAffinity(in, affinity)
 	}
-	return p.readAffinity(in, affinity)
+	return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 }
 
 // maxGroups is how many groups of clusters a policy can have.
 const maxGroups = 10
 
 // readGroups reads groups of clusters, of which the first is taken that has enough.
-func (p *propagation) readGroups(in Input, groups []fields) (*placementv1beta1.PlacementPolicy, error) {
+func (p *propagation) readGroups(in Input, groups []fields) *placementv1beta1.PlacementPolicy {
 	policy := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 	for i, group := range groups {
-		given, err := group.text("affinityName")
-		if err != nil {
-			return nil, err
-		}
-		terms, err := p.readTerms(in, group)
-		if err != nil {
-			return nil, err
-		}
+		given := group.text("affinityName")
+		terms := p.readTerms(in, group)
 		if i == maxGroups {
 			p.note(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
 		}
-		overflow, err := group.list("overflowAffinities")
-		if err != nil {
-			return nil, err
-		}
+		overflow := group.list("overflowAffinities")
 		group.take("overflowAffinities")
 		if len(overflow) > 0 && len(groups) > 1 {
 			p.note(in, group.path+".overflowAffinities", Unsupported, "one of several groups does not overflow: they are left out")
@@ -434,24 +353,16 @@ func (p *propagation) readGroups(in Input, groups []fields) (*placementv1beta1.P
 			continue
 		}
 		p.addGroup(in, group.pathOf("affinityName"), policy, given, terms)
-		if err := p.readOverflow(in, overflow, policy, given); err != nil {
-			return nil, err
-		}
+		p.readOverflow(in, overflow, policy, given)
 	}
-	return policy, nil
+	return policy
 }
 
 // readOverflow reads the groups that take what the group of a policy has no room for.
-func (p *propagation) readOverflow(in Input, groups []fields, policy *placementv1beta1.PlacementPolicy, first string) error {
+func (p *propagation) readOverflow(in Input, groups []fields, policy *placementv1beta1.PlacementPolicy, first string) {
 	for i, group := range groups {
-		given, err := group.text("affinityName")
-		if err != nil {
-			return err
-		}
-		terms, err := p.readTerms(in, group)
-		if err != nil {
-			return err
-		}
+		given := group.text("affinityName")
+		terms := p.readTerms(in, group)
 		p.noteRest(in, group)
 		if len(policy.AffinityGroups) == maxGroups {
 			p.note(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
@@ -460,7 +371,6 @@ func (p *propagation) readOverflow(in Input, groups []fields, policy *placementv
 		policy.AffinityGroupMode = placementv1beta1.AffinityGroupOverflow
 		p.addGroup(in, group.pathOf("affinityName"), policy, cmp.Or(given, fmt.Sprintf("%.20s-overflow-%d", first, i+1)), terms)
 	}
-	return nil
 }
 
 // addGroup adds a group of clusters to a policy.
@@ -477,18 +387,15 @@ func (p *propagation) addGroup(in Input, path string, policy *placementv1beta1.P
 	})
 }
 
-func (p *propagation) readAffinity(in Input, affinity fields) (*placementv1beta1.PlacementPolicy, error) {
-	terms, err := p.readTerms(in, affinity)
-	if err != nil {
-		return nil, err
-	}
+func (p *propagation) readAffinity(in Input, affinity fields) *placementv1beta1.PlacementPolicy {
+	terms := p.readTerms(in, affinity)
 	if names := namesIn(terms); p.PickFixed && len(names) > 0 {
-		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: names}, nil
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: names}
 	}
 	if len(terms) == 1 && terms[0].LabelSelector == nil {
-		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}, nil
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 	}
-	return requireTerms(terms), nil
+	return requireTerms(terms)
 }
 
 // namesIn returns the names of clusters if terms are one that says nothing but names.
@@ -503,18 +410,10 @@ func namesIn(terms []placementv1beta1.ClusterSelectorTerm) []string {
 }
 
 // readTerms reads the clusters that an affinity matches: usually one term, and one of each zone that it names.
-func (p *propagation) readTerms(in Input, affinity fields) ([]placementv1beta1.ClusterSelectorTerm, error) {
-	var labels metav1.LabelSelector
-	var named, excluded []string
-	if _, err := affinity.decode("labelSelector", &labels); err != nil {
-		return nil, err
-	}
-	if _, err := affinity.decode("clusterNames", &named); err != nil {
-		return nil, err
-	}
-	if _, err := affinity.decode("exclude", &excluded); err != nil {
-		return nil, err
-	}
+func (p *propagation) readTerms(in Input, affinity fields) []placementv1beta1.ClusterSelectorTerm {
+	labels := takeAs[metav1.LabelSelector](affinity, "labelSelector")
+	named := takeAs[[]string](affinity, "clusterNames")
+	excluded := takeAs[[]string](affinity, "exclude")
 	for _, names := range []*[]string{&named, &excluded} {
 		for i, name := range *names {
 			(*names)[i] = p.memberName(in, affinity.path, name)
@@ -532,16 +431,13 @@ func (p *propagation) readTerms(in Input, affinity fields) ([]placementv1beta1.C
 	if len(excluded) > 0 {
 		labels.MatchExpressions = append(labels.MatchExpressions, clusterv1beta1.SelectOtherNames(excluded...).MatchExpressions...)
 	}
-	zones, err := p.readFields(in, affinity, &labels)
-	if err != nil {
-		return nil, err
-	}
+	zones := p.readFields(in, affinity, &labels)
 	if len(zones) == 0 {
 		term := placementv1beta1.ClusterSelectorTerm{}
 		if len(labels.MatchLabels)+len(labels.MatchExpressions) > 0 {
 			term.LabelSelector = &labels
 		}
-		return []placementv1beta1.ClusterSelectorTerm{term}, nil
+		return []placementv1beta1.ClusterSelectorTerm{term}
 	}
 	if len(zones) > maxTerms {
 		p.note(in, affinity.path+".fieldSelector", Unsupported, "at most %d zones can be named: the rest is left out; use a label", maxTerms)
@@ -555,25 +451,14 @@ func (p *propagation) readTerms(in Input, affinity fields) ([]placementv1beta1.C
 		})
 		terms = append(terms, placementv1beta1.ClusterSelectorTerm{LabelSelector: selector})
 	}
-	return terms, nil
+	return terms
 }
 
 // readFields reads requirements on fields of clusters, which are labels here. It returns the zones of which a cluster has to be in
 // one.
-func (p *propagation) readFields(in Input, affinity fields, labels *metav1.LabelSelector) (zones []string, err error) {
-	selector, err := affinity.sub("fieldSelector")
-	if err != nil {
-		return nil, err
-	}
-	var requirements []struct {
-		Key      string                       `json:"key"`
-		Operator metav1.LabelSelectorOperator `json:"operator"`
-		Values   []string                     `json:"values"`
-	}
-	if _, err := selector.decode("matchExpressions", &requirements); err != nil {
-		return nil, err
-	}
-	for _, r := range requirements {
+func (p *propagation) readFields(in Input, affinity fields, labels *metav1.LabelSelector) (zones []string) {
+	selector := affinity.sub("fieldSelector")
+	for _, r := range takeAs[[]metav1.LabelSelectorRequirement](selector, "matchExpressions") {
 		label := map[string]string{"region": p.RegionLabel, "provider": p.ProviderLabel}[r.Key]
 		switch {
 		case r.Key == "zone" && r.Operator == metav1.LabelSelectorOpIn:
@@ -590,37 +475,18 @@ func (p *propagation) readFields(in Input, affinity fields, labels *metav1.Label
 			labels.MatchExpressions = append(labels.MatchExpressions, metav1.LabelSelectorRequirement{Key: label, Operator: r.Operator, Values: r.Values})
 		}
 	}
-	return zones, nil
+	return zones
 }
 
 // readTolerations reads tolerations.
-func (p *propagation) readTolerations(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) error {
-	items, err := placement.list("clusterTolerations")
-	if err != nil {
-		return err
-	}
-	for _, item := range items {
-		var seconds *int64
-		if _, err := item.decode("tolerationSeconds", &seconds); err != nil {
-			return err
-		}
-		operator, err := item.text("operator")
-		if err != nil {
-			return err
-		}
-		effect, err := item.text("effect")
-		if err != nil {
-			return err
-		}
-		made := placementv1beta1.Toleration{Operator: toleration(operator), Effect: taintEffect(effect), TolerationSeconds: seconds}
-		if made.Key, err = item.text("key"); err != nil {
-			return err
-		}
-		if made.Value, err = item.text("value"); err != nil {
-			return err
+func (p *propagation) readTolerations(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
+	for _, item := range placement.list("clusterTolerations") {
+		made := placementv1beta1.Toleration{
+			Key: item.text("key"), Operator: takeAs[corev1.TolerationOperator](item, "operator"), Value: item.text("value"),
+			Effect: takeAs[corev1.TaintEffect](item, "effect"), TolerationSeconds: takeAs[*int64](item, "tolerationSeconds"),
 		}
 		switch {
-		case operator != "" && operator != "Equal" && operator != "Exists":
+		case made.Operator != "" && made.Operator != corev1.TolerationOpEqual && made.Operator != corev1.TolerationOpExists:
 			p.note(in, item.path+".operator", Unsupported, "the toleration is left out: an operator is Equal or Exists")
 		case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
 			p.note(in, item.path, Ignored, "clusters that are named are placed on whatever their taints")
@@ -628,44 +494,23 @@ func (p *propagation) readTolerations(in Input, placement fields, policy *placem
 			policy.Tolerations = append(policy.Tolerations, made)
 		}
 	}
-	return nil
 }
 
 // readStrategy reads how a policy writes and removes.
-func (p *propagation) readStrategy(in Input, spec fields, s *placementv1beta1.RolloutStrategy) error {
-	resolution, err := spec.text("conflictResolution")
-	if err != nil {
-		return err
-	}
+func (p *propagation) readStrategy(in Input, spec fields, s *placementv1beta1.RolloutStrategy) {
 	apply := ptr.Deref(s.ApplyStrategy, placementv1beta1.ApplyStrategy{})
 	apply.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeNever
-	if resolution == "Overwrite" {
+	if spec.text("conflictResolution") == "Overwrite" {
 		apply.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeAlways
 	}
 	s.ApplyStrategy = &apply
-	preserve, err := spec.flag("preserveResourcesOnDeletion")
-	if err != nil {
-		return err
-	}
 	s.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: placementv1beta1.DeletePropagationPolicyAbandon}
-	if preserve {
+	if spec.flag("preserveResourcesOnDeletion") {
 		s.DeleteStrategy.RemovedResources = placementv1beta1.DeletePropagationPolicyAbandon
 	}
-	suspension, err := spec.sub("suspension")
-	if err != nil {
-		return err
-	}
-	made := placementv1beta1.Suspension{}
-	if made.All, err = suspension.flag("dispatching"); err != nil {
-		return err
-	}
-	clusters, err := suspension.sub("dispatchingOnClusters")
-	if err != nil {
-		return err
-	}
-	if _, err := clusters.decode("clusterNames", &made.ClusterNames); err != nil {
-		return err
-	}
+	suspension := spec.sub("suspension")
+	clusters := suspension.sub("dispatchingOnClusters")
+	made := placementv1beta1.Suspension{All: suspension.flag("dispatching"), ClusterNames: takeAs[[]string](clusters, "clusterNames")}
 	for i, name := range made.ClusterNames {
 		made.ClusterNames[i] = p.memberName(in, clusters.pathOf("clusterNames"), name)
 	}
@@ -673,27 +518,4 @@ func (p *propagation) readStrategy(in Input, spec fields, s *placementv1beta1.Ro
 		p.note(in, "spec.suspension", Changed, "removals wait, too; Karmada went on deleting")
 		s.Suspension = &made
 	}
-	return nil
-}
-
-// minor are fields that say nothing if they have their default, and have no counterpart otherwise.
-var minor = []struct {
-	field     string
-	silent    []any
-	class     Class
-	otherwise string
-}{
-	{"association", []any{false}, Ignored, "Karmada never looked at it"},
-}
-
-// readMinor notes fields without a counterpart that are not at their default.
-func (p *propagation) readMinor(in Input, spec fields) error {
-	for _, m := range minor {
-		value := spec.take(m.field)
-		if value == nil || slices.ContainsFunc(m.silent, func(silent any) bool { return silent == value }) {
-			continue
-		}
-		p.note(in, "spec."+m.field, m.class, "%s", m.otherwise)
-	}
-	return nil
 }

@@ -15,99 +15,74 @@ var purgeModes = map[string]placementv1beta1.PurgeMode{
 }
 
 // readFailover reads when a policy leaves a cluster.
-func (p *propagation) readFailover(in Input, spec fields, made placing) error {
+func (p *propagation) readFailover(in Input, spec fields, made placing) {
 	if !spec.has("failover") {
-		return nil
+		return
 	}
-	failover, err := spec.sub("failover")
-	if err != nil {
-		return err
-	}
+	failover := spec.sub("failover")
 	if preservesState(failover) {
 		pickOne(made.policy)
 	}
-	application, err := p.readApplicationFailover(in, spec, failover, made)
-	if err != nil {
-		return err
-	}
-	cluster, err := p.readClusterFailover(in, failover, made)
-	if err != nil {
-		return err
-	}
+	application := p.readApplicationFailover(in, spec, failover, made)
+	cluster := p.readClusterFailover(in, failover, made)
 	if onlyReplicasMove(made.policy) {
 		p.leaveReplicasTime(in, application, cluster)
 	}
 	if application != nil || cluster != nil {
 		made.strategy.Failover = &placementv1beta1.FailoverStrategy{Application: application, Cluster: cluster}
 	}
-	return nil
 }
 
 // readApplicationFailover reads when a policy leaves a cluster because a workload is ill there; nil if it does not, or cannot here.
-func (p *propagation) readApplicationFailover(in Input, spec, failover fields, made placing) (*placementv1beta1.ApplicationFailover, error) {
+func (p *propagation) readApplicationFailover(in Input, spec, failover fields, made placing) *placementv1beta1.ApplicationFailover {
 	if !failover.has("application") {
-		return nil, nil
+		return nil
 	}
-	application, err := failover.sub("application")
-	if err != nil {
-		return nil, err
+	application := failover.sub("application")
+	rule := &placementv1beta1.ApplicationFailover{
+		DecisionConditions: takeAs[*placementv1beta1.FailoverDecisionConditions](application, "decisionConditions"), GracePeriodSeconds: takeAs[*int32](application, "gracePeriodSeconds"),
 	}
-	rule := &placementv1beta1.ApplicationFailover{}
-	if _, err := application.decode("decisionConditions", &rule.DecisionConditions); err != nil {
-		return nil, err
-	}
-	if _, err := application.decode("gracePeriodSeconds", &rule.GracePeriodSeconds); err != nil {
-		return nil, err
-	}
-	mode, canGo, err := p.readPurge(in, application, "application", made)
-	if err != nil || !canGo {
-		return nil, err
+	mode, canGo := p.readPurge(in, application, "application", made)
+	if !canGo {
+		return nil
 	}
 	if mode == "Never" {
 		rule.PurgeMode = placementv1beta1.PurgeNever
 	} else {
 		rule.PurgeMode = p.readPurgeMode(in, "application", mode)
 	}
-	if rule.StatePreservation, err = p.readState(in, application, rule.PurgeMode, made); err != nil {
-		return nil, err
-	}
+	rule.StatePreservation = p.readState(in, application, rule.PurgeMode, made)
 	if dependencies, _ := spec.content["propagateDeps"].(bool); !dependencies {
 		p.note(in, "spec.failover.application", Changed, "Karmada ignored it without propagateDeps; here it acts")
 	}
-	return rule, nil
+	return rule
 }
 
 // readClusterFailover reads when a policy leaves a cluster that is ill; nil if it does not, or cannot here.
-func (p *propagation) readClusterFailover(in Input, failover fields, made placing) (*placementv1beta1.ClusterFailover, error) {
+func (p *propagation) readClusterFailover(in Input, failover fields, made placing) *placementv1beta1.ClusterFailover {
 	if !failover.has("cluster") {
-		return nil, nil
+		return nil
 	}
-	cluster, err := failover.sub("cluster")
-	if err != nil {
-		return nil, err
+	cluster := failover.sub("cluster")
+	mode, canGo := p.readPurge(in, cluster, "cluster", made)
+	if !canGo {
+		return nil
 	}
-	mode, canGo, err := p.readPurge(in, cluster, "cluster", made)
-	if err != nil || !canGo {
-		return nil, err
-	}
-	rule := &placementv1beta1.ClusterFailover{PurgeMode: p.readPurgeMode(in, "cluster", mode)}
-	rule.StatePreservation, err = p.readState(in, cluster, rule.PurgeMode, made)
-	return rule, err
+	purge := p.readPurgeMode(in, "cluster", mode)
+	return &placementv1beta1.ClusterFailover{PurgeMode: purge, StatePreservation: p.readState(in, cluster, purge, made)}
 }
 
 // readPurge reads what both kinds of failover have in common; canGo is false if there is no cluster to go to.
-func (p *propagation) readPurge(in Input, of fields, name string, made placing) (mode string, canGo bool, err error) {
-	if mode, err = of.text("purgeMode"); err != nil {
-		return "", false, err
-	}
+func (p *propagation) readPurge(in Input, of fields, name string, made placing) (mode string, canGo bool) {
+	mode = of.text("purgeMode")
 	if canGo = canFailOver(made.policy); !canGo {
 		of.take("statePreservation") // what is not left has nothing to go along
 		p.note(in, "spec.failover."+name, Unsupported, "every cluster that fits is placed on, so that there is none to go to: pick a number of clusters, use affinityGroups, or divide replicas")
 	}
-	return mode, canGo, nil
+	return mode, canGo
 }
 
-// preservesState says that state of what is left goes along in Karmada, if there is one cluster.
+// preservesState reports whether state of what is left goes along in Karmada, if there is one cluster.
 func preservesState(failover fields) bool {
 	for _, name := range []string{"application", "cluster"} {
 		of, _ := failover.content[name].(map[string]any)
@@ -130,22 +105,20 @@ func pickOne(policy *placementv1beta1.PlacementPolicy) {
 }
 
 // readState reads what of the status goes along; nil if nothing does, or can here.
-func (p *propagation) readState(in Input, of fields, mode placementv1beta1.PurgeMode, made placing) (*placementv1beta1.StatePreservation, error) {
+func (p *propagation) readState(in Input, of fields, mode placementv1beta1.PurgeMode, made placing) *placementv1beta1.StatePreservation {
 	if !of.has("statePreservation") {
-		return nil, nil
+		return nil
 	}
-	path, read := of.pathOf("statePreservation"), &placementv1beta1.StatePreservation{}
-	if _, err := of.decode("statePreservation", read); err != nil {
-		return nil, err
-	}
+	path := of.pathOf("statePreservation")
+	read := takeAs[placementv1beta1.StatePreservation](of, "statePreservation")
 	policy := made.policy
 	switch {
 	case mode != placementv1beta1.PurgeDirectly:
 		p.note(in, path, Ignored, "Karmada took it for purgeMode Directly only")
-		return nil, nil
+		return nil
 	case policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil || *policy.NumberOfClusters != 1:
 		p.note(in, path, Unsupported, "nothing of the status goes along unless exactly one cluster is picked: set placementType to PickN and numberOfClusters to 1 in the policy of a new placement")
-		return nil, nil
+		return nil
 	}
 	taken := &placementv1beta1.StatePreservation{}
 	for i, rule := range read.Rules {
@@ -160,12 +133,12 @@ func (p *propagation) readState(in Input, of fields, mode placementv1beta1.Purge
 		taken.Rules = append(taken.Rules, rule)
 	}
 	if len(taken.Rules) == 0 {
-		return nil, nil
+		return nil
 	}
-	return taken, nil
+	return taken
 }
 
-// readPurgeMode is Karmada's purge mode here.
+// readPurgeMode returns Karmada's purge mode here.
 func (p *propagation) readPurgeMode(in Input, of, mode string) placementv1beta1.PurgeMode {
 	purge, known := purgeModes[mode]
 	if !known {
@@ -194,17 +167,17 @@ func (p *propagation) leaveReplicasTime(in Input, application *placementv1beta1.
 	}
 }
 
-// canFailOver says that a policy has other clusters to go to.
+// canFailOver reports whether a policy has other clusters to go to.
 func canFailOver(policy *placementv1beta1.PlacementPolicy) bool {
 	return policy.PlacementType == placementv1beta1.PickNPlacementType || movesAsAGroup(policy) || onlyReplicasMove(policy)
 }
 
-// movesAsAGroup says that a policy goes to another group of clusters if one has none.
+// movesAsAGroup reports whether a policy goes to another group of clusters if one has none.
 func movesAsAGroup(policy *placementv1beta1.PlacementPolicy) bool {
 	return len(policy.AffinityGroups) > 0 && policy.AffinityGroupMode != placementv1beta1.AffinityGroupOverflow
 }
 
-// onlyReplicasMove says that what is placed stays on every cluster that fits, and only its replicas go to others.
+// onlyReplicasMove reports whether what is placed stays on every cluster that fits, and only its replicas go to others.
 func onlyReplicasMove(policy *placementv1beta1.PlacementPolicy) bool {
 	return policy.PlacementType == placementv1beta1.PickAllPlacementType && placementv1beta1.DividesReplicas(policy) && !movesAsAGroup(policy)
 }

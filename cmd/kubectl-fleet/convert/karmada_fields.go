@@ -31,11 +31,8 @@ type fieldOperation struct {
 }
 
 // readFieldOverrides reads what is done to documents within strings: the new string is worked out from the manifest.
-func (p *propagation) readFieldOverrides(in Input, overriders fields) ([]patchMaker, error) {
-	var overrides []fieldOverride
-	if _, err := overriders.decode("fieldOverrider", &overrides); err != nil {
-		return nil, err
-	}
+func (p *propagation) readFieldOverrides(in Input, overriders fields) []patchMaker {
+	overrides := takeAs[[]fieldOverride](overriders, "fieldOverrider")
 	field := overriders.path + ".fieldOverrider"
 	var all []patchMaker
 	for _, o := range overrides {
@@ -53,7 +50,7 @@ func (p *propagation) readFieldOverrides(in Input, overriders fields) ([]patchMa
 			return []placementv1beta1.JSONPatchOverride{{Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: o.FieldPath, Value: encoded(after)}}
 		})
 	}
-	return all, nil
+	return all
 }
 
 // apply applies the operations to a document. Errors do not show it: it may be secret.
@@ -94,7 +91,7 @@ func toPatch(operations []fieldOperation) []map[string]any {
 	return patch
 }
 
-// stringAt is the string at a JSON pointer.
+// stringAt returns the string at a JSON pointer.
 func stringAt(content any, pointer string) (string, bool) {
 	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,48 +23,29 @@ const maxOverrides = 100
 // convertOverrides adds the rules of an override policy to those of every object that it selects.
 func (p *propagation) convertOverrides(in Input) error {
 	all := fieldsOf(in.Object)
-	spec, err := all.sub("spec")
-	if err != nil {
-		return err
-	}
-	objects, err := p.readOverridden(in, spec)
-	if err != nil {
-		return err
-	}
+	spec := all.sub("spec")
+	objects := p.readOverridden(in, spec)
 	p.rulesOfPolicy[in.name()] = objects
-	rules, err := spec.list("overrideRules")
-	if err != nil {
-		return err
-	}
+	rules := spec.list("overrideRules")
 	if spec.has("overriders") { // as it was before there were rules
-		rules = append(rules, fields{content: map[string]any{"targetCluster": spec.content["targetCluster"], "overriders": spec.content["overriders"]}, path: spec.path})
+		rules = append(rules, fields{
+			content: map[string]any{"targetCluster": spec.take("targetCluster"), "overriders": spec.take("overriders")}, path: spec.path, failure: spec.failure,
+		})
 	}
 	for _, rule := range rules {
-		if err := p.readRule(in, rule, objects); err != nil {
-			return err
-		}
-	}
-	if spec.has("overriders") {
-		spec.take("targetCluster")
-		spec.take("overriders")
+		p.readRule(in, rule, objects)
 	}
 	p.noteRest(in, all)
-	return nil
+	return all.err()
 }
 
 // readOverridden finds the objects that an override policy selects.
-func (p *propagation) readOverridden(in Input, spec fields) ([]*objectRules, error) {
-	items, err := spec.list("resourceSelectors")
-	if err != nil {
-		return nil, err
-	}
+func (p *propagation) readOverridden(in Input, spec fields) []*objectRules {
+	items := spec.list("resourceSelectors")
 	var objects []*objectRules
 	for _, item := range items {
-		s, err := readSelector(item)
-		if err != nil {
-			return nil, err
-		}
-		namespace := firstOf(in.Object.GetNamespace(), s.namespace)
+		s := readSelector(item)
+		namespace := cmp.Or(in.Object.GetNamespace(), s.namespace)
 		if p.isClusterScoped(s.Kind) {
 			namespace = ""
 		}
@@ -89,7 +71,7 @@ func (p *propagation) readOverridden(in Input, spec fields) ([]*objectRules, err
 	if len(p.overrides) > maxOverrides {
 		p.note(in, "spec.resourceSelectors", Unsupported, "at most %d overrides can be in use, and these are %d", maxOverrides, len(p.overrides))
 	}
-	return objects, nil
+	return objects
 }
 
 // readAll finds the objects of a policy that is for all objects, or for all of its namespace.
@@ -125,7 +107,7 @@ func (p *propagation) findTemplates(s karmadaSelector, namespace string) []*unst
 	return found
 }
 
-// rulesOf are the rules of an object so far.
+// rulesOf returns the rules of an object so far.
 func (p *propagation) rulesOf(in Input, object *unstructured.Unstructured) *objectRules {
 	id := object.GetNamespace() + "/" + object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
 	if p.overrides[id] == nil {
@@ -147,29 +129,14 @@ func (p *propagation) addRules(o *objectRules) error {
 }
 
 // readRule adds a rule to each object.
-func (p *propagation) readRule(in Input, rule fields, objects []*objectRules) error {
+func (p *propagation) readRule(in Input, rule fields, objects []*objectRules) {
 	selector := placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}
 	if rule.has("targetCluster") {
-		target, err := rule.sub("targetCluster")
-		if err != nil {
-			return err
-		}
-		terms, err := p.readTerms(in, target)
-		if err != nil {
-			return err
-		}
-		if !matchesAll(terms) {
+		if terms := p.readTerms(in, rule.sub("targetCluster")); !matchesAll(terms) {
 			selector.ClusterSelectorTerms = terms
 		}
 	}
-	overriders, err := rule.sub("overriders")
-	if err != nil {
-		return err
-	}
-	made, err := p.readOverriders(in, overriders)
-	if err != nil {
-		return err
-	}
+	made := p.readOverriders(in, rule.sub("overriders"))
 	for _, o := range objects {
 		var patches []placementv1beta1.JSONPatchOverride
 		for _, make := range made {
@@ -177,57 +144,62 @@ func (p *propagation) readRule(in Input, rule fields, objects []*objectRules) er
 		}
 		o.rules = append(o.rules, patchRules(selector, patches)...)
 	}
-	return nil
 }
+
+// Operations of the overriders of Karmada, as its API has them.
+type (
+	plaintextOperation struct {
+		Path     string               `json:"path"`
+		Operator string               `json:"operator"`
+		Value    apiextensionsv1.JSON `json:"value"`
+	}
+	metadataOperation struct {
+		Operator string            `json:"operator"`
+		Value    map[string]string `json:"value"`
+	}
+	imageOperation struct {
+		Component string `json:"component"`
+		Operator  string `json:"operator"`
+		Value     string `json:"value"`
+		Predicate *struct {
+			Path string `json:"path"`
+		} `json:"predicate"`
+	}
+	commandOperation struct {
+		ContainerName string   `json:"containerName"`
+		Operator      string   `json:"operator"`
+		Value         []string `json:"value"`
+	}
+)
 
 // patchMaker makes the patches of one object.
 type patchMaker func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride
 
 // readOverriders reads the overriders of a rule in the order in which Karmada applies them.
-func (p *propagation) readOverriders(in Input, overriders fields) ([]patchMaker, error) {
-	var all []patchMaker
-	for _, read := range []func(Input, fields) ([]patchMaker, error){p.readImages, p.readCommands, p.readLabels, p.readFieldOverrides, p.readPlaintext} {
-		made, err := read(in, overriders)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, made...)
-	}
-	return all, nil
+func (p *propagation) readOverriders(in Input, overriders fields) []patchMaker {
+	return slices.Concat(
+		p.readImages(in, overriders), p.readCommands(in, overriders), p.readLabels(in, overriders),
+		p.readFieldOverrides(in, overriders), p.readPlaintext(in, overriders),
+	)
 }
 
 // readPlaintext reads JSON patches.
-func (p *propagation) readPlaintext(in Input, overriders fields) ([]patchMaker, error) {
-	var operations []struct {
-		Path     string               `json:"path"`
-		Operator string               `json:"operator"`
-		Value    apiextensionsv1.JSON `json:"value"`
-	}
-	if _, err := overriders.decode("plaintext", &operations); err != nil {
-		return nil, err
-	}
+func (p *propagation) readPlaintext(in Input, overriders fields) []patchMaker {
 	var patches []placementv1beta1.JSONPatchOverride
-	for _, o := range operations {
+	for _, o := range takeAs[[]plaintextOperation](overriders, "plaintext") {
 		if patch, is := p.readPatch(in, overriders.path+".plaintext", jsonPatch{Op: o.Operator, Path: o.Path, Value: o.Value}); is {
 			patches = append(patches, patch)
 		}
 	}
-	return []patchMaker{func(*unstructured.Unstructured) []placementv1beta1.JSONPatchOverride { return patches }}, nil
+	return []patchMaker{func(*unstructured.Unstructured) []placementv1beta1.JSONPatchOverride { return patches }}
 }
 
 // readLabels reads what is done to labels and annotations.
-func (p *propagation) readLabels(in Input, overriders fields) ([]patchMaker, error) {
+func (p *propagation) readLabels(in Input, overriders fields) []patchMaker {
 	var all []patchMaker
 	for _, kind := range []string{"labels", "annotations"} {
-		var operations []struct {
-			Operator string            `json:"operator"`
-			Value    map[string]string `json:"value"`
-		}
 		field := kind + "Overrider"
-		if _, err := overriders.decode(field, &operations); err != nil {
-			return nil, err
-		}
-		for _, o := range operations {
+		for _, o := range takeAs[[]metadataOperation](overriders, field) {
 			if o.Operator != "add" {
 				p.note(in, overriders.path+"."+field, Changed, "the operator %s needs the key to be there: an object without it is not placed", o.Operator)
 			}
@@ -236,7 +208,7 @@ func (p *propagation) readLabels(in Input, overriders fields) ([]patchMaker, err
 			})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // metadataPatches change labels or annotations, key by key.
@@ -273,7 +245,7 @@ type container struct {
 	content map[string]any
 }
 
-// containersOf are the containers of a workload's pods.
+// containersOf returns the containers of a workload's pods.
 func containersOf(object *unstructured.Unstructured) []container {
 	at := []string{"spec", "template", "spec", "containers"}
 	switch object.GetKind() {
@@ -298,17 +270,10 @@ func (p *propagation) noteMissing(in Input, field string, object *unstructured.U
 }
 
 // readImages reads what is done to images.
-func (p *propagation) readImages(in Input, overriders fields) ([]patchMaker, error) {
-	var operations []struct {
-		Component string `json:"component"`
-		Operator  string `json:"operator"`
-		Value     string `json:"value"`
-		Predicate *struct {
-			Path string `json:"path"`
-		} `json:"predicate"`
-	}
-	if _, err := overriders.decode("imageOverrider", &operations); err != nil || len(operations) == 0 {
-		return nil, err
+func (p *propagation) readImages(in Input, overriders fields) []patchMaker {
+	operations := takeAs[[]imageOperation](overriders, "imageOverrider")
+	if len(operations) == 0 {
+		return nil
 	}
 	field := overriders.path + ".imageOverrider"
 	return []patchMaker{func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride {
@@ -332,7 +297,7 @@ func (p *propagation) readImages(in Input, overriders fields) ([]patchMaker, err
 			}
 		}
 		return patches
-	}}, nil
+	}}
 }
 
 // image is a reference to an image in its parts.
@@ -350,7 +315,7 @@ func parseImage(text string) *image {
 	return i
 }
 
-// String is the reference.
+// String returns the reference.
 func (i *image) String() string {
 	if i.registry != "" {
 		return i.registry + "/" + i.repository + i.tag
@@ -385,18 +350,11 @@ func (i *image) change(component, operator, value string) {
 }
 
 // readCommands reads what is done to commands and arguments of containers.
-func (p *propagation) readCommands(in Input, overriders fields) ([]patchMaker, error) {
+func (p *propagation) readCommands(in Input, overriders fields) []patchMaker {
 	var all []patchMaker
 	for _, kind := range []string{"command", "args"} {
-		var operations []struct {
-			ContainerName string   `json:"containerName"`
-			Operator      string   `json:"operator"`
-			Value         []string `json:"value"`
-		}
 		field := overriders.path + "." + kind + "Overrider"
-		if _, err := overriders.decode(kind+"Overrider", &operations); err != nil {
-			return nil, err
-		}
+		operations := takeAs[[]commandOperation](overriders, kind+"Overrider")
 		if len(operations) == 0 {
 			continue
 		}
@@ -426,7 +384,7 @@ func (p *propagation) readCommands(in Input, overriders fields) ([]patchMaker, e
 			return patches
 		})
 	}
-	return all, nil
+	return all
 }
 
 // changeWords adds words to a command, or removes them.

@@ -4,28 +4,15 @@ import (
 	"cmp"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-func toleration(operator string) corev1.TolerationOperator {
-	return corev1.TolerationOperator(operator)
-}
-
-func taintEffect(effect string) corev1.TaintEffect { return corev1.TaintEffect(effect) }
-
 // readDivision reads how replicas are divided, and over how many clusters.
-func (p *propagation) readDivision(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) error {
+func (p *propagation) readDivision(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
 	divided, static := false, false
 	if placement.has("replicaScheduling") {
-		scheduling, err := placement.sub("replicaScheduling")
-		if err != nil {
-			return err
-		}
-		if divided, static, err = p.readReplicas(in, scheduling, policy); err != nil {
-			return err
-		}
+		scheduling := placement.sub("replicaScheduling")
+		divided, static = p.readReplicas(in, scheduling, policy)
 	}
 	if policy.AffinityGroupMode == placementv1beta1.AffinityGroupOverflow && (!divided || static) {
 		p.note(in, "spec.placement.clusterAffinities[0].overflowAffinities", Ignored, "groups overflow only where replicas are divided by dynamic weights or aggregated")
@@ -34,34 +21,25 @@ func (p *propagation) readDivision(in Input, placement fields, policy *placement
 	if divided && static && placement.take("spreadConstraints") != nil {
 		p.note(in, "spec.placement.spreadConstraints", Ignored, "Karmada ignored them beside static weights: they are left out")
 	}
-	if err := p.readSpread(in, placement, policy); err != nil {
-		return err
-	}
+	p.readSpread(in, placement, policy)
 	if divided && len(policy.SpreadConstraints) > 0 {
 		p.note(in, "spec.placement.spreadConstraints", Changed, "they choose clusters whether or not these have room for all replicas")
 	}
 	if placement.take("workloadAffinity") != nil {
 		p.note(in, "spec.placement.workloadAffinity", Unsupported, "workloads are placed by themselves")
 	}
-	return nil
 }
 
 // readSpread reads over how many groups clusters are spread.
-func (p *propagation) readSpread(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) error {
-	items, err := placement.list("spreadConstraints")
-	if err != nil {
-		return err
-	}
+func (p *propagation) readSpread(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
+	items := placement.list("spreadConstraints")
 	if len(items) > 0 && policy.PlacementType == placementv1beta1.PickFixedPlacementType {
 		p.note(in, "spec.placement.spreadConstraints", Changed, "clusters that are named are all picked: they are left out")
 		placement.take("spreadConstraints")
-		return nil
+		return
 	}
 	for _, item := range items {
-		made, err := p.readConstraint(in, item)
-		if err != nil {
-			return err
-		}
+		made := p.readConstraint(in, item)
 		p.noteRest(in, item)
 		if slices.ContainsFunc(policy.SpreadConstraints, func(c placementv1beta1.SpreadConstraint) bool { return c.SpreadBy == made.SpreadBy }) {
 			p.note(in, item.path, Unsupported, "the constraint is left out: there is one for clusters and one for a label, at most")
@@ -70,18 +48,12 @@ func (p *propagation) readSpread(in Input, placement fields, policy *placementv1
 		policy.SpreadConstraints = append(policy.SpreadConstraints, made)
 	}
 	placement.take("spreadConstraints")
-	return nil
 }
 
 // readConstraint reads one constraint. Karmada takes no minimum for 1, and no maximum for 0.
-func (p *propagation) readConstraint(in Input, item fields) (made placementv1beta1.SpreadConstraint, err error) {
-	field, err := item.text("spreadByField")
-	if err != nil {
-		return made, err
-	}
-	if made.LabelKey, err = item.text("spreadByLabel"); err != nil {
-		return made, err
-	}
+func (p *propagation) readConstraint(in Input, item fields) (made placementv1beta1.SpreadConstraint) {
+	field := item.text("spreadByField")
+	made.LabelKey = item.text("spreadByLabel")
 	made.SpreadBy = placementv1beta1.SpreadByLabel
 	switch {
 	case made.LabelKey != "":
@@ -95,46 +67,27 @@ func (p *propagation) readConstraint(in Input, item fields) (made placementv1bet
 	default:
 		made.SpreadBy = placementv1beta1.SpreadByCluster
 	}
-	var least, most int32
-	if _, err := item.decode("minGroups", &least); err != nil {
-		return made, err
-	}
-	if _, err := item.decode("maxGroups", &most); err != nil {
-		return made, err
-	}
-	made.MinGroups = new(max(least, 1))
-	if most > 0 {
+	made.MinGroups = new(max(takeAs[int32](item, "minGroups"), 1))
+	if most := takeAs[int32](item, "maxGroups"); most > 0 {
 		made.MaxGroups = &most
 	} else {
 		p.note(in, item.path+".maxGroups", Changed, "there is no limit; Karmada scheduled nothing without one")
 	}
-	return made, nil
+	return made
 }
 
 // readReplicas makes the rule of a division.
-func (p *propagation) readReplicas(in Input, scheduling fields, policy *placementv1beta1.PlacementPolicy) (divided, static bool, err error) {
-	kind, err := scheduling.text("replicaSchedulingType")
-	if err != nil {
-		return false, false, err
-	}
-	preference, err := scheduling.text("replicaDivisionPreference")
-	if err != nil {
-		return false, false, err
-	}
-	weights, err := scheduling.sub("weightPreference")
-	if err != nil {
-		return false, false, err
-	}
-	dynamic, err := weights.text("dynamicWeight")
-	if err != nil {
-		return false, false, err
-	}
+func (p *propagation) readReplicas(in Input, scheduling fields, policy *placementv1beta1.PlacementPolicy) (divided, static bool) {
+	kind := scheduling.text("replicaSchedulingType")
+	preference := scheduling.text("replicaDivisionPreference")
+	weights := scheduling.sub("weightPreference")
+	dynamic := weights.text("dynamicWeight")
 	if kind == "Duplicated" {
 		scheduling.take("weightPreference")
 		if preference != "" {
 			p.note(in, scheduling.path+".replicaDivisionPreference", Ignored, "replicas are not divided")
 		}
-		return false, false, nil
+		return false, false
 	}
 	rule := placementv1beta1.ReplicaSchedulingRule{
 		Type: placementv1beta1.ReplicasDivided, Rebalance: placementv1beta1.RebalanceAlways, EmptyClusters: placementv1beta1.EmptyClustersDrop,
@@ -146,36 +99,20 @@ func (p *propagation) readReplicas(in Input, scheduling fields, policy *placemen
 		rule.DynamicWeight, rule.Rebalance = placementv1beta1.DynamicWeightAvailableReplicas, placementv1beta1.RebalanceNever
 	default:
 		static = true
-		if rule.Clusters, err = p.readWeights(in, weights); err != nil {
-			return false, false, err
-		}
+		rule.Clusters = p.readWeights(in, weights)
 	}
 	weights.take("staticWeightList")
 	policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{rule}
-	return true, static, nil
+	return true, static
 }
 
 // readWeights reads static weights, the highest first: of those that match a cluster, the highest counts in Karmada, and the
 // first here.
-func (p *propagation) readWeights(in Input, weights fields) ([]placementv1beta1.ClusterReplicas, error) {
-	items, err := weights.list("staticWeightList")
-	if err != nil {
-		return nil, err
-	}
+func (p *propagation) readWeights(in Input, weights fields) []placementv1beta1.ClusterReplicas {
 	var clusters []placementv1beta1.ClusterReplicas
-	for _, item := range items {
-		var weight int64
-		if _, err := item.decode("weight", &weight); err != nil {
-			return nil, err
-		}
-		target, err := item.sub("targetCluster")
-		if err != nil {
-			return nil, err
-		}
-		terms, err := p.readTerms(in, target)
-		if err != nil {
-			return nil, err
-		}
+	for _, item := range weights.list("staticWeightList") {
+		weight := takeAs[int64](item, "weight")
+		terms := p.readTerms(in, item.sub("targetCluster"))
 		p.noteRest(in, item)
 		clusters = append(clusters, sharesFor(terms, placementv1beta1.ClusterReplicas{Weight: new(int32(min(max(weight, 0), maxWeight)))})...)
 	}
@@ -188,7 +125,7 @@ func (p *propagation) readWeights(in Input, weights fields) ([]placementv1beta1.
 	case all < 0 && len(clusters) > 0:
 		p.note(in, weights.path+".staticWeightList", Changed, "a cluster that no entry matches gets no replicas; if none matched any, Karmada divided evenly")
 	}
-	return clusters, nil
+	return clusters
 }
 
 func matchesAll(terms []placementv1beta1.ClusterSelectorTerm) bool {

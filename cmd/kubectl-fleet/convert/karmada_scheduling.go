@@ -10,13 +10,9 @@ import (
 )
 
 // readScheduling reads which scheduler picks clusters, when a changed policy acts, and which policy is worked on first.
-func (p *propagation) readScheduling(in Input, spec fields, made *placing) error {
+func (p *propagation) readScheduling(in Input, spec fields, made *placing) {
 	policy := made.policy
-	scheduler, err := spec.text("schedulerName")
-	if err != nil {
-		return err
-	}
-	if scheduler != "default-scheduler" {
+	if scheduler := spec.text("schedulerName"); scheduler != "default-scheduler" {
 		policy.SchedulerName = scheduler
 	}
 	if policy.SchedulerName != "" {
@@ -26,42 +22,32 @@ func (p *propagation) readScheduling(in Input, spec fields, made *placing) error
 			p.note(in, "spec.failover", Unsupported, "clusters are left by the other scheduler")
 		}
 	}
-	activation, err := spec.text("activationPreference")
-	switch {
-	case err != nil:
-		return err
-	case activation == string(placementv1beta1.ActivationLazy) && policy.SchedulerName != "":
+	switch activation := takeAs[placementv1beta1.Activation](spec, "activationPreference"); {
+	case activation == placementv1beta1.ActivationLazy && policy.SchedulerName != "":
 		p.note(in, "spec.activationPreference", Unsupported, "when a changed policy acts is up to the other scheduler")
-	case activation == string(placementv1beta1.ActivationLazy):
+	case activation == placementv1beta1.ActivationLazy:
 		policy.Activation = placementv1beta1.ActivationLazy
 		p.note(in, "spec.activationPreference", Changed, "the first policy of a placement acts at once")
 	case activation != "":
 		p.note(in, "spec.activationPreference", Unsupported, "it is Lazy or empty")
 	}
-	return p.readSchedulePriority(in, spec, policy)
+	p.readSchedulePriority(in, spec, policy)
 }
 
 // readSchedulePriority reads which policy is worked on first.
-func (p *propagation) readSchedulePriority(in Input, spec fields, policy *placementv1beta1.PlacementPolicy) error {
-	priority, err := spec.sub("schedulePriority")
-	if err != nil || len(priority.content) == 0 {
-		return err
+func (p *propagation) readSchedulePriority(in Input, spec fields, policy *placementv1beta1.PlacementPolicy) {
+	priority := spec.sub("schedulePriority")
+	if len(priority.content) == 0 {
+		return
 	}
-	source, err := priority.text("priorityClassSource")
-	if err != nil {
-		return err
-	}
-	name, err := priority.text("priorityClassName")
-	if err != nil {
-		return err
-	}
+	source := priority.text("priorityClassSource")
+	name := priority.text("priorityClassName")
 	if source != "" && source != "KubePriorityClass" {
 		p.note(in, "spec.schedulePriority", Unsupported, "Karmada knows no source but KubePriorityClass either")
-		return nil
+		return
 	}
 	policy.QueuePriorityClassName = name
 	p.note(in, "spec.schedulePriority", Changed, "the PriorityClass has to be on the hub, and its value counts as one of four steps")
-	return nil
 }
 
 // maxRequired is how many overrides a placement can require.
@@ -69,17 +55,13 @@ const maxRequired = 50
 
 // readRequired reads the overrides without which nothing is placed: those that are made of the override policies that a policy names,
 // which are of its namespace, or cluster-scoped as it is.
-func (p *propagation) readRequired(in Input, spec fields) ([]placementv1beta1.RequiredOverride, error) {
-	var names []string
-	if _, err := spec.decode("dependentOverrides", &names); err != nil {
-		return nil, err
-	}
+func (p *propagation) readRequired(in Input, spec fields) []placementv1beta1.RequiredOverride {
 	kind := "clusteroverridepolicy/"
 	if in.Object.GetNamespace() != "" {
 		kind = "overridepolicy/" + in.Object.GetNamespace() + "/"
 	}
 	var required []placementv1beta1.RequiredOverride
-	for _, name := range names {
+	for _, name := range takeAs[[]string](spec, "dependentOverrides") {
 		made := p.rulesOfPolicy[kind+name]
 		if len(made) == 0 {
 			p.note(in, "spec.dependentOverrides", Unsupported, "nothing is made of %s, which has to be in the input", kind+name)
@@ -95,7 +77,7 @@ func (p *propagation) readRequired(in Input, spec fields) ([]placementv1beta1.Re
 		p.note(in, "spec.dependentOverrides", Unsupported, "at most %d overrides can be required: the rest is left out", maxRequired)
 		required = required[:maxRequired]
 	}
-	return required, nil
+	return required
 }
 
 // rebalanced is a workload that a WorkloadRebalancer names.
@@ -110,14 +92,8 @@ type rebalanced struct {
 // that there is nothing to keep.
 func (p *propagation) convertRebalancer(in Input) error {
 	all := fieldsOf(in.Object)
-	spec, err := all.sub("spec")
-	if err != nil {
-		return err
-	}
-	var workloads []rebalanced
-	if _, err := spec.decode("workloads", &workloads); err != nil {
-		return err
-	}
+	spec := all.sub("spec")
+	workloads := takeAs[[]rebalanced](spec, "workloads")
 	if spec.take("ttlSecondsAfterFinished") != nil {
 		p.note(in, "spec.ttlSecondsAfterFinished", Ignored, "nothing stays of a command that could be removed")
 	}
@@ -128,7 +104,7 @@ func (p *propagation) convertRebalancer(in Input) error {
 	for _, w := range workloads {
 		p.note(in, "spec.workloads", Changed, "%s %s is scheduled afresh, once, by: kubectl fleet reschedule %s", w.Kind, strings.TrimPrefix(w.Namespace+"/"+w.Name, "/"), p.placementOf(w))
 	}
-	return nil
+	return all.err()
 }
 
 // placementOf names, for the command line, the placement of the output that places a workload by its name.

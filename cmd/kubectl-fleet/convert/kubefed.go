@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -119,7 +120,7 @@ func (f *federation) convert(inputs []Input) error {
 	return f.place(objects)
 }
 
-// addSteps says how to hand over from KubeFed.
+// addSteps adds the steps of handing over from KubeFed.
 func (f *federation) addSteps() {
 	f.step("1. kubectl annotate every federated object with kubefed.io/orphan=true, and wait until KubeFed has seen it")
 	f.step("2. kubectl -n kube-federation-system scale deployment kubefed-controller-manager --replicas 0")
@@ -162,37 +163,16 @@ type apiResource struct {
 
 func (f *federation) readType(in Input) error {
 	all := fieldsOf(in.Object)
-	spec, err := all.sub("spec")
-	if err != nil {
-		return err
-	}
-	var target, federatedType, status apiResource
-	if _, err := spec.decode("targetType", &target); err != nil {
-		return err
-	}
-	if _, err := spec.decode("federatedType", &federatedType); err != nil {
-		return err
-	}
-	if _, err := spec.decode("statusType", &status); err != nil {
-		return err
-	}
-	propagation, err := spec.text("propagation")
-	if err != nil {
-		return err
-	}
-	collection, err := spec.text("statusCollection")
-	if err != nil {
-		return err
-	}
-	kind := federatedType.Kind
-	if kind == "" {
-		kind = federatedPrefix + target.Kind
-	}
+	spec := all.sub("spec")
+	target := takeAs[apiResource](spec, "targetType")
+	kind := cmp.Or(takeAs[apiResource](spec, "federatedType").Kind, federatedPrefix+target.Kind)
+	takeAs[apiResource](spec, "statusType")
+	propagation := spec.text("propagation")
 	f.types[kind] = schema.GroupVersionKind{Group: target.Group, Version: target.Version, Kind: target.Kind}
-	f.reported[kind] = collection == enabled
+	f.reported[kind] = spec.text("statusCollection") == enabled
 	f.noteRest(in, all)
-	if propagation != disabledOption {
-		return nil
+	if all.err() != nil || propagation != disabledOption {
+		return all.err()
 	}
 	disabled := &fleetflowv1alpha1.PropagatedType{
 		ObjectMeta: metav1.ObjectMeta{Name: in.Object.GetName()},
@@ -226,7 +206,7 @@ func (f *federation) readCluster(in Input) error {
 	return nil
 }
 
-// locationLabels are labels of a MemberCluster with those of where it is.
+// locationLabels returns labels of a MemberCluster with those of where it is.
 func (c *conversion) locationLabels(labels map[string]string, region, provider string, zones []string) map[string]string {
 	if region != "" {
 		labels[c.RegionLabel] = region
@@ -261,86 +241,56 @@ func (c *conversion) addJoin(name string, labels map[string]string) {
 
 func (f *federation) readConfig(in Input) error {
 	all := fieldsOf(in.Object)
-	spec, err := all.sub("spec")
-	if err != nil {
-		return err
-	}
-	scope, err := spec.text("scope")
-	if err != nil {
-		return err
-	}
-	if scope == "Namespaced" {
+	spec := all.sub("spec")
+	if spec.text("scope") == "Namespaced" {
 		namespace := in.Object.GetNamespace()
 		f.note(in, "spec.scope", Changed, "install the hub agent with placeableNamespaces={%s}, and the member agents with scope=Namespaced and namespaces={%s}", namespace, namespace)
 	}
-	sync, err := spec.sub("syncController")
-	if err != nil {
-		return err
-	}
-	adopt, err := sync.text("adoptResources")
-	switch {
-	case err != nil:
-		return err
-	case adopt == disabledOption:
+	f.takeOver = placementv1beta1.WhenToTakeOverTypeAlways
+	if spec.sub("syncController").text("adoptResources") == disabledOption {
 		f.takeOver = placementv1beta1.WhenToTakeOverTypeNever
-	default:
-		f.takeOver = placementv1beta1.WhenToTakeOverTypeAlways
 	}
 	f.noteRest(in, all)
-	return nil
+	return all.err()
 }
 
 // readFederated reads one federated object. It returns nil if it cannot be placed, with a note.
 func (f *federation) readFederated(in Input) (*federated, error) {
 	all := fieldsOf(in.Object)
-	spec, err := all.sub("spec")
-	if err != nil {
-		return nil, err
-	}
+	spec := all.sub("spec")
 	x := &federated{in: in, report: f.reported[in.Object.GetKind()]}
-	if x.object, err = f.readTemplate(in, spec); err != nil || x.object == nil {
-		return nil, err
+	if x.object = f.readTemplate(in, spec); x.object == nil {
+		return nil, all.err()
 	}
 	f.readAnnotations(x)
-	if err := f.readPlacement(x, spec); err != nil {
-		return nil, err
-	}
-	if x.rules, err = f.readOverrides(in, spec); err != nil {
-		return nil, err
-	}
-	retain, err := spec.flag("retainReplicas")
-	if err != nil {
-		return nil, err
-	}
-	if retain {
+	f.readPlacement(x, spec)
+	x.rules = f.readOverrides(in, spec)
+	if spec.flag("retainReplicas") {
 		annotate(x.object, retainReplicas, "true")
 	}
 	f.usePreference(x)
 	f.noteRest(in, all)
-	return x, nil
+	return x, all.err()
 }
 
 // readTemplate reads the plain object.
-func (f *federation) readTemplate(in Input, spec fields) (*unstructured.Unstructured, error) {
-	template, err := spec.sub("template")
-	if err != nil {
-		return nil, err
-	}
+func (f *federation) readTemplate(in Input, spec fields) *unstructured.Unstructured {
+	template := spec.sub("template")
 	delete(spec.content, "template")
 	object := &unstructured.Unstructured{Object: template.content}
 	if object.Object == nil {
 		object.Object = map[string]any{}
 	}
 	if !f.identifyTemplate(in, object) {
-		return nil, nil
+		return nil
 	}
 	namespace, name := in.Object.GetNamespace(), in.Object.GetName()
 	if in.Object.GetKind() == federatedNamespaceKind {
 		namespace = ""
 	}
-	if reserved := firstOf(namespace, name); (namespace != "" || object.GetKind() == "Namespace") && snapshot.ReservedNamespace(reserved) {
+	if reserved := cmp.Or(namespace, name); (namespace != "" || object.GetKind() == "Namespace") && snapshot.ReservedNamespace(reserved) {
 		f.note(in, "metadata.namespace", Unsupported, "the object is left out: namespace %s is reserved, and nothing in it is ever placed", reserved)
-		return nil, nil
+		return nil
 	}
 	labels, annotations, finalizers := object.GetLabels(), object.GetAnnotations(), object.GetFinalizers()
 	delete(object.Object, "metadata")
@@ -352,7 +302,7 @@ func (f *federation) readTemplate(in Input, spec fields) (*unstructured.Unstruct
 		object.SetLabels(labels)
 	}
 	f.keepMetadata(in, object, annotations, finalizers)
-	return object, nil
+	return object
 }
 
 // identifyTemplate gives the object of a template its kind and version. It is false if the version cannot be told.
@@ -392,15 +342,6 @@ func (f *federation) keepMetadata(in Input, object *unstructured.Unstructured, a
 	}
 }
 
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
 func annotate(object *unstructured.Unstructured, key, value string) {
 	annotations := object.GetAnnotations()
 	if annotations == nil {
@@ -425,32 +366,19 @@ func (f *federation) readAnnotations(x *federated) {
 	}
 }
 
-func (f *federation) readPlacement(x *federated, spec fields) error {
-	placement, err := spec.sub("placement")
-	if err != nil {
-		return err
-	}
-	var clusters []struct {
-		Name string `json:"name"`
-	}
+func (f *federation) readPlacement(x *federated, spec fields) {
+	placement := spec.sub("placement")
 	named := placement.has("clusters")
-	if _, err := placement.decode("clusters", &clusters); err != nil {
-		return err
-	}
-	var selector metav1.LabelSelector
-	selects, err := placement.decode("clusterSelector", &selector)
-	if err != nil {
-		return err
-	}
-	if selects {
-		x.selector = &selector
-	}
+	clusters := takeAs[[]struct {
+		Name string `json:"name"`
+	}](placement, "clusters")
+	x.selector = takeAs[*metav1.LabelSelector](placement, "clusterSelector")
 	x.targets = nowhere
 	switch {
 	case named && len(clusters) == 0:
 		f.note(x.in, "spec.placement.clusters", Ignored, "the object is placed nowhere, as before: the list of clusters is empty, whatever clusterSelector says")
 	case named:
-		if selects {
+		if x.selector != nil {
 			f.note(x.in, "spec.placement.clusterSelector", Ignored, "clusters are named, so the selector had no effect")
 		}
 		x.targets = targets{byName: true}
@@ -459,13 +387,12 @@ func (f *federation) readPlacement(x *federated, spec fields) error {
 		}
 		slices.Sort(x.targets.names)
 		x.targets.names = slices.Compact(x.targets.names)
-	case selects:
-		x.targets = matching(selector)
+	case x.selector != nil:
+		x.targets = matching(*x.selector)
 	}
-	return nil
 }
 
-// matching are the clusters that a selector matches.
+// matching returns the clusters that a selector matches.
 func matching(selector metav1.LabelSelector) targets {
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return targets{}
@@ -481,24 +408,13 @@ type jsonPatch struct {
 }
 
 // readOverrides makes a rule of the clusters that get equal patches.
-func (f *federation) readOverrides(in Input, spec fields) ([]placementv1beta1.OverrideRule, error) {
-	overrides, err := spec.list("overrides")
-	if err != nil {
-		return nil, err
-	}
+func (f *federation) readOverrides(in Input, spec fields) []placementv1beta1.OverrideRule {
 	var order []string
 	clusters, patches := map[string][]string{}, map[string][]placementv1beta1.JSONPatchOverride{}
-	for _, override := range overrides {
-		cluster, err := override.text("clusterName")
-		if err != nil {
-			return nil, err
-		}
-		var operations []jsonPatch
-		if _, err := override.decode("clusterOverrides", &operations); err != nil {
-			return nil, err
-		}
+	for _, override := range spec.list("overrides") {
+		cluster := override.text("clusterName")
 		var kept []placementv1beta1.JSONPatchOverride
-		for _, operation := range operations {
+		for _, operation := range takeAs[[]jsonPatch](override, "clusterOverrides") {
 			if patch, is := f.readPatch(in, override.pathOf("clusterOverrides"), operation); is {
 				kept = append(kept, patch)
 			}
@@ -519,10 +435,10 @@ func (f *federation) readOverrides(in Input, spec fields) ([]placementv1beta1.Ov
 		f.note(in, "spec.overrides", Unsupported, "an override has at most %d rules, and this would need %d: the rest is left out; give clusters that differ a label, and use ${MEMBER-CLUSTER-LABEL-KEY-...} in one rule", maxRules, len(rules))
 		rules = rules[:maxRules]
 	}
-	return rules, nil
+	return rules
 }
 
-// patchRules are the rules of patches: one has at most maxPatches.
+// patchRules returns the rules of patches: one has at most maxPatches.
 func patchRules(selector placementv1beta1.ClusterSelector, patches []placementv1beta1.JSONPatchOverride) []placementv1beta1.OverrideRule {
 	var rules []placementv1beta1.OverrideRule
 	for some := range slices.Chunk(patches, maxPatches) {
@@ -535,7 +451,7 @@ func patchRules(selector placementv1beta1.ClusterSelector, patches []placementv1
 
 func (c *conversion) readPatch(in Input, field string, p jsonPatch) (placementv1beta1.JSONPatchOverride, bool) {
 	made := placementv1beta1.JSONPatchOverride{
-		Operator: placementv1beta1.JSONPatchOverrideOperator(firstOf(p.Op, string(placementv1beta1.JSONPatchOverrideOpReplace))),
+		Operator: placementv1beta1.JSONPatchOverrideOperator(cmp.Or(p.Op, string(placementv1beta1.JSONPatchOverrideOpReplace))),
 		Path:     p.Path, Value: p.Value,
 	}
 	if why := refusedPath(p.Path); why != "" {
@@ -551,7 +467,7 @@ func (c *conversion) readPatch(in Input, field string, p jsonPatch) (placementv1
 	return made, true
 }
 
-// refusedPath says why an override may not change a field.
+// refusedPath returns why an override may not change a field.
 func refusedPath(path string) string {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	second, _, _ := strings.Cut(rest, "/")

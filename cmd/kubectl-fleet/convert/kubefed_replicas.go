@@ -32,46 +32,28 @@ func preferenceID(namespace, federatedKind, name string) string {
 
 func (f *federation) readPreference(in Input) error {
 	all := fieldsOf(in.Object)
-	spec, err := all.sub("spec")
-	if err != nil {
-		return err
-	}
-	kind, err := spec.text("targetKind")
-	if err != nil {
-		return err
-	}
-	p := &preference{in: in, rule: placementv1beta1.ReplicaSchedulingRule{Type: placementv1beta1.ReplicasDivided}}
-	var total int32
-	if _, err := spec.decode("totalReplicas", &total); err != nil {
-		return err
-	}
-	p.rule.TotalReplicas = &total
-	rebalance, err := spec.flag("rebalance")
-	if err != nil {
-		return err
-	}
-	if rebalance {
+	spec := all.sub("spec")
+	kind := spec.text("targetKind")
+	p := &preference{in: in, rule: placementv1beta1.ReplicaSchedulingRule{
+		Type: placementv1beta1.ReplicasDivided, TotalReplicas: new(takeAs[int32](spec, "totalReplicas")),
+	}}
+	if spec.flag("rebalance") {
 		p.rule.Rebalance = placementv1beta1.RebalanceAlways
 	}
-	if p.intersects, err = spec.flag("intersectWithClusterSelector"); err != nil {
-		return err
-	}
-	var shares map[string]share
-	if _, err := spec.decode("clusters", &shares); err != nil {
-		return err
-	}
+	p.intersects = spec.flag("intersectWithClusterSelector")
+	shares := takeAs[map[string]share](spec, "clusters")
 	f.noteRest(in, all)
 	if kind != "FederatedDeployment" && kind != "FederatedReplicaSet" {
 		f.note(in, "spec.targetKind", Ignored, "KubeFed divides a FederatedDeployment or FederatedReplicaSet, not %q", kind)
-		return nil
+		return all.err()
 	}
 	if p.rule.Clusters = f.readShares(in, shares); len(p.rule.Clusters) > maxNames {
 		f.note(in, "spec.clusters", Unsupported, "a rule has weights of at most %d clusters, and this has %d: the workload is not divided", maxNames, len(p.rule.Clusters))
-		return nil
+		return all.err()
 	}
 	f.fitShares(in, &p.rule)
 	f.preferences[preferenceID(in.Object.GetNamespace(), kind, in.Object.GetName())] = p
-	return nil
+	return all.err()
 }
 
 // readShares reads the clusters in the order of their names; the star is for all others and comes last.
@@ -186,7 +168,7 @@ func (f *federation) usePreferredClusters(x *federated, p *preference) {
 	}
 }
 
-// withoutReplicas are the overrides of a divided workload without those of its replicas, which KubeFed has written itself.
+// withoutReplicas returns the overrides of a divided workload without those of its replicas, which KubeFed has written itself.
 func (f *federation) withoutReplicas(x *federated) []placementv1beta1.OverrideRule {
 	var kept []placementv1beta1.OverrideRule
 	noted := false

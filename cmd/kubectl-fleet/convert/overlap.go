@@ -60,7 +60,7 @@ func (c *conversion) includedIn(namespace string, terms []placedTerm, one int) i
 	return -1
 }
 
-// meet says what two selectors have in common.
+// meet returns what two selectors have in common.
 func (c *conversion) meet(namespace string, a, b *placedTerm) overlap {
 	switch {
 	case a.Group != b.Group || a.Kind != b.Kind || a.Name != "" && b.Name != "" && a.Name != b.Name:
@@ -79,12 +79,12 @@ func (c *conversion) meet(namespace string, a, b *placedTerm) overlap {
 	return overlapPossible
 }
 
-// selectsAll says that a selector selects all objects of its kind.
+// selectsAll reports whether a selector selects all objects of its kind.
 func selectsAll(term *placedTerm) bool {
 	return term.Name == "" && (term.LabelSelector == nil || len(term.LabelSelector.MatchLabels) == 0 && len(term.LabelSelector.MatchExpressions) == 0)
 }
 
-// matches says whether a selector by labels selects the object that another names, as far as the input has that object.
+// matches returns overlapWhole if a selector by labels selects the object that another names, overlapPossible if the input lacks it.
 func (c *conversion) matches(namespace string, byLabel, byName *placedTerm) overlap {
 	selector, err := metav1.LabelSelectorAsSelector(byLabel.LabelSelector)
 	object := c.template(byName, namespace)
@@ -108,7 +108,7 @@ func (c *conversion) template(term *placedTerm, namespace string) *unstructured.
 	return nil
 }
 
-// areDisjoint says that no object matches both selectors: they ask for different values of one label.
+// areDisjoint reports whether no object matches both selectors: they ask for different values of one label.
 func areDisjoint(a, b *metav1.LabelSelector) bool {
 	for key, value := range a.MatchLabels {
 		if other, also := b.MatchLabels[key]; also && other != value {

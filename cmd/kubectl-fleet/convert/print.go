@@ -62,7 +62,7 @@ func (r *Result) PrintJSON(out io.Writer) error {
 	return nil
 }
 
-// manifest is an object as a user would write it.
+// manifest returns an object as a user would write it.
 func manifest(object client.Object, kind string, apiVersion string) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

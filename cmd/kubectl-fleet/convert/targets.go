@@ -43,12 +43,12 @@ func (t targets) isNowhere() bool { return t.byName && len(t.names) == 0 }
 
 func (t targets) isEverywhere() bool { return !t.byName && len(t.selectors) == 0 }
 
-// equal says that both are the same clusters.
+// equal reports whether both are the same clusters.
 func (t targets) equal(other targets) bool {
 	return t.byName == other.byName && slices.Equal(t.names, other.names) && slices.EqualFunc(t.selectors, other.selectors, func(a, b metav1.LabelSelector) bool { return reflect.DeepEqual(a, b) })
 }
 
-// intersect are the clusters of both.
+// intersect returns the clusters of both.
 func (t targets) intersect(other targets) targets {
 	both := targets{byName: t.byName || other.byName}
 	switch {
@@ -105,7 +105,7 @@ func requireTerms(terms []placementv1beta1.ClusterSelectorTerm) *placementv1beta
 	}
 }
 
-// mergeSelectors is the selector of what all of them match. Labels of which two want different values become expressions.
+// mergeSelectors returns the selector of what all of them match. Labels of which two want different values become expressions.
 func mergeSelectors(selectors []metav1.LabelSelector) *metav1.LabelSelector {
 	merged := &metav1.LabelSelector{}
 	for _, selector := range selectors {
@@ -139,7 +139,7 @@ func namedClusters(names []string) placementv1beta1.ClusterSelector {
 // maxShareTerms is how many terms an entry of a division can have.
 const maxShareTerms = 2
 
-// sharesFor are the entries that give clusters a share: as many as their terms need.
+// sharesFor returns the entries that give clusters a share: as many as their terms need.
 func sharesFor(terms []placementv1beta1.ClusterSelectorTerm, share placementv1beta1.ClusterReplicas) []placementv1beta1.ClusterReplicas {
 	if len(terms) == 0 || matchesAll(terms) {
 		share.ClusterSelector.ClusterSelectorTerms = []placementv1beta1.ClusterLabelTerm{}
@@ -156,7 +156,7 @@ func sharesFor(terms []placementv1beta1.ClusterSelectorTerm, share placementv1be
 	return shares
 }
 
-// shareTerm is the term of an entry of a division, which has a field of its own for names.
+// shareTerm returns the term of an entry of a division, which has a field of its own for names.
 func shareTerm(term placementv1beta1.ClusterSelectorTerm) placementv1beta1.ClusterLabelTerm {
 	if names := namesIn([]placementv1beta1.ClusterSelectorTerm{term}); names != nil {
 		return placementv1beta1.ClusterLabelTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: names}}
