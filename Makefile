@@ -21,7 +21,7 @@ NEEDS := browser curl $(if $(filter file,$(origin RACE)),compiler)
 # How long `make fuzz` takes over each fuzz test.
 FUZZTIME ?= 60s
 # What `make generate` writes.
-GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path deploy/api-reference.md -o -path deploy/docs/cli-reference.md
+GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path "deploy/docs/api/*.md" -o -path "deploy/docs/cli/*.md"
 GOFILES := find . -name '*.go' -not -path './.*/*'
 
 # step prints what a step is, runs it and prints the time it took.

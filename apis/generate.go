@@ -9,4 +9,5 @@ package apis
 //go:generate mkdir -p ../deploy/charts/member-agent/crds
 //go:generate mv ../deploy/charts/hub-agent/crds/placement.kubernetes-fleet.io_appliedworks.yaml ../deploy/charts/member-agent/crds/
 //go:generate go run ./internal/servedversions ../deploy/charts/hub-agent/crds ../deploy/charts/member-agent/crds
-//go:generate go tool -modfile=../test/tools/go.mod crd-ref-docs --source-path=. --config=reference/config.yaml --templates-dir=reference/templates --renderer=markdown --max-depth=20 --log-level=ERROR --output-path=../deploy/api-reference.md
+//go:generate go tool -modfile=../test/tools/go.mod crd-ref-docs --source-path=. --config=reference/config.yaml --templates-dir=reference/templates --renderer=markdown --max-depth=20 --log-level=ERROR --output-path=../deploy/docs/api-reference.md
+//go:generate go run ./internal/referencepages ../deploy/docs/api-reference.md ../deploy/docs/api

@@ -1,8 +1,11 @@
 package apis_test
 
 import (
+	"cmp"
 	"html"
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,17 +16,24 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// readReference returns the reference of the API as a reader sees it.
-func readReference(t *testing.T) string {
+// readReference returns the pages of the reference of the API as a reader sees them, by name.
+func readReference(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../deploy/api-reference.md")
+	paths, err := filepath.Glob("../deploy/docs/api/*.md")
 	require.NoError(t, err)
-	return html.UnescapeString(strings.ReplaceAll(string(text), `\`, ""))
+	pages := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		pages[filepath.Base(path)] = html.UnescapeString(strings.ReplaceAll(string(text), `\`, ""))
+	}
+	return pages
 }
 
 // Every message that a rule may answer with has to be found by users who search the reference for it.
 func TestTheReferenceHasEveryKindAndRule(t *testing.T) {
-	reference, rules := readReference(t), 0
+	pages, rules := readReference(t), 0
+	reference := strings.Join(slices.Collect(maps.Values(pages)), "\n")
 	has := func(text string) { assert.True(t, strings.Contains(reference, text), text) }
 	var check func(schema *apiextensionsv1.JSONSchemaProps)
 	check = func(schema *apiextensionsv1.JSONSchemaProps) {
@@ -51,7 +61,7 @@ func TestTheReferenceHasEveryKindAndRule(t *testing.T) {
 		}
 	}
 	for _, crd := range readCRDs(t) {
-		has("\n### " + crd.Spec.Names.Kind + "\n")
+		assert.Contains(t, pages[strings.ToLower(crd.Spec.Names.Kind)+".md"], "# "+crd.Spec.Names.Kind+"\n")
 		has("`kubectl get`: `" + crd.Spec.Names.Plural + "`")
 		var versions []string
 		for _, version := range crd.Spec.Versions {
@@ -64,10 +74,14 @@ func TestTheReferenceHasEveryKindAndRule(t *testing.T) {
 }
 
 func TestLinksOfTheReferenceLead(t *testing.T) {
-	reference := readReference(t)
-	links := regexp.MustCompile(`\]\(#(.*?)\)`).FindAllStringSubmatch(reference, -1)
-	assert.NotEmpty(t, links)
-	for _, link := range links {
-		assert.Regexp(t, `(?i)\n#+ `+link[1]+`\n`, reference)
+	pages, found := readReference(t), 0
+	for name, page := range pages {
+		for _, link := range regexp.MustCompile(`\]\(([a-z]+\.md)?(?:#(.*?))?\)`).FindAllStringSubmatch(page, -1) {
+			found++
+			target := pages[cmp.Or(link[1], name)]
+			assert.NotEmpty(t, target, link[0])
+			assert.Regexp(t, `(?im)^#+ `+link[2], target, link[0])
+		}
 	}
+	assert.Greater(t, found, 100)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
 )
 
-//go:generate go run ./internal/clireference ../../deploy/docs/cli-reference.md
+//go:generate go run ./internal/clireference ../../deploy/docs/cli
 
 func main() {
 	ctx, done := cli.Interruptible()

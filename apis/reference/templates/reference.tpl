@@ -1,6 +1,6 @@
 {{- /* The tool starts with gvList: the whole reference, from the types of all groups. */ -}}
 {{- define "gvList" -}}
-# API reference
+# Kinds of the API
 
 Generated from the Go types in `apis` by `make generate`; the comments to change are theirs.
 
@@ -8,7 +8,7 @@ The kinds that KubeFleet has are in its API groups, those that it does not have 
 kind has the same fields, so it does not matter which one you read or write through; `v1beta1` is the stored one, and
 `v1alpha1` that of `fleetflow.io`. Fields are optional unless it says *required*. A *Rule* quotes what the API server answers to those who
 break it; … stands for something of the object. Every kind has `metadata` as well. What several kinds consist of is
-described with the first of them.
+described on the page of the first of them.
 
 {{- $types := dict }}
 {{- range . }}{{ range .SortedTypes }}{{ $_ := set $types .Name . }}{{ end }}{{ end }}
@@ -27,18 +27,18 @@ described with the first of them.
     "InternalMemberCluster" "ClusterSchedulingPolicySnapshot" "SchedulingPolicySnapshot" "ClusterResourceSnapshot"
     "ResourceSnapshot" "ClusterResourceOverrideSnapshot" "ResourceOverrideSnapshot" "ClusterResourceBinding"
     "ResourceBinding" "Work" "AppliedWork") }}
-
-| Kind | Short | Versions | Scope | |
-|---|---|---|---|---|
-{{- range $chapters }}{{ range slice . 2 }}{{ with get $types . }}{{ $resource := index .Markers "kubebuilder:resource" 0 }}
-| [{{ .Name }}](#{{ lower .Name }}) | {{ template "codes" $resource.ShortName }} | {{ template "versions" . }} | {{ lower $resource.Scope }} | {{ template "prose" (regexReplaceAll "(?s)\\.\\s.*" .Doc ".") }} |
-{{- end }}{{ end }}{{ end }}
 {{- $described := dict "Time" true "Duration" true "Quantity" true "IntOrString" true "JSON" true "RawExtension" true }}
 {{- range $chapters }}
 
 ## {{ index . 0 }}
 
 {{ index . 1 }}
+
+| Kind | Short | Versions | Scope | |
+|---|---|---|---|---|
+{{- range slice . 2 }}{{ with get $types . }}{{ $resource := index .Markers "kubebuilder:resource" 0 }}
+| [{{ .Name }}](#{{ lower .Name }}) | {{ template "codes" $resource.ShortName }} | {{ template "versions" . }} | {{ lower $resource.Scope }} | {{ template "prose" (regexReplaceAll "(?s)\\.\\s.*" .Doc ".") }} |
+{{- end }}{{ end }}
 {{- range slice . 2 }}
 {{- template "kind" (dict "kind" (get $types .) "described" $described) }}
 {{- end }}

@@ -1,14 +1,15 @@
-// Command clireference writes the reference of `kubectl fleet` from its commands, as Markdown. The argument is the file
-// it writes.
+// Command clireference writes the reference of `kubectl fleet` from its commands, as Markdown: a page for each verb, and README.md
+// with the list. The argument is the folder, of which it removes the pages of verbs that are gone.
 //
-// cobra/doc writes a page for each command: it repeats the flags of all commands on each of 25 pages, links them to
-// files, leaves out the groups that `kubectl fleet help` has, and needs two more modules (go-md2man, blackfriday).
+// cobra/doc repeats the flags of all commands on each page, leaves out the groups that `kubectl fleet help` has, and needs two more
+// modules (go-md2man, blackfriday).
 package main
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,27 +20,51 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
 )
 
-const introduction = `<!-- Written by go generate ./cmd/kubectl-fleet: change the commands, not this file. -->
-
-# kubectl fleet: reference
-
-What ` + "`kubectl fleet help`" + ` says of every command. [Steer a fleet with kubectl fleet](kubectl-fleet.md) shows them in use.
-
-`
+const (
+	generated    = "<!-- Written by go generate ./cmd/kubectl-fleet: change the commands, not this file. -->\n\n"
+	introduction = generated + "# Commands of kubectl fleet\n\n" +
+		"What `kubectl fleet help` says of every command. [See and steer a fleet with kubectl fleet](../kubectl-fleet.md) shows them in use.\n\n"
+	// list is the page that links to the others, and extension that of all pages.
+	list, extension = "README.md", ".md"
+)
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: clireference FILE")
+		fmt.Fprintln(os.Stderr, "usage: clireference FOLDER")
 		os.Exit(2)
 	}
-	if err := os.WriteFile(os.Args[1], []byte(reference()), 0o644); err != nil { //nolint:gosec // a document
+	if err := write(os.Args[1], pages()); err != nil {
 		fmt.Fprintln(os.Stderr, "clireference:", err)
 		os.Exit(1)
 	}
 }
 
-// reference is the whole document.
-func reference() string {
+// write makes the Markdown files of a folder these pages.
+func write(folder string, pages map[string]string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // documents
+		return fmt.Errorf("making the folder of the reference: %w", err)
+	}
+	present, err := filepath.Glob(filepath.Join(folder, "*"+extension))
+	if err != nil {
+		return fmt.Errorf("listing the pages of %s: %w", folder, err)
+	}
+	for _, path := range present {
+		if _, stays := pages[filepath.Base(path)]; !stays {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("removing the page of a command that is gone: %w", err)
+			}
+		}
+	}
+	for name, text := range pages {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil { //nolint:gosec // a document
+			return fmt.Errorf("writing a page of the reference: %w", err)
+		}
+	}
+	return nil
+}
+
+// pages returns the text of each page by its name.
+func pages() map[string]string {
 	root := command.NewRoot(cli.NewFactory(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
 	// The default would be where the one who generates has it.
 	root.PersistentFlags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache"
@@ -47,15 +72,23 @@ func reference() string {
 	out.WriteString(introduction)
 	paragraphs(out, root.Long)
 	index(out, root)
-	for _, group := range root.Groups() {
-		for _, cmd := range of(root, group.ID) {
-			describe(out, cmd)
-		}
-	}
 	out.WriteString("## Flags of all commands\n\n")
 	block(out, root.PersistentFlags().FlagUsages())
-	return strings.TrimRight(out.String(), "\n") + "\n"
+	found := map[string]string{list: ended(out)}
+	for _, group := range root.Groups() {
+		for _, cmd := range of(root, group.ID) {
+			page := &strings.Builder{}
+			page.WriteString(generated)
+			describe(page, cmd, "#")
+			page.WriteString("[Flags of all commands](" + list + "#flags-of-all-commands)\n")
+			found[cmd.Name()+extension] = ended(page)
+		}
+	}
+	return found
 }
+
+// ended returns a text that ends with one line break.
+func ended(out *strings.Builder) string { return strings.TrimRight(out.String(), "\n") + "\n" }
 
 // of are the commands of a group by name.
 func of(root *cobra.Command, group string) []*cobra.Command {
@@ -74,15 +107,15 @@ func index(out *strings.Builder, root *cobra.Command) {
 	for _, group := range root.Groups() {
 		fmt.Fprintf(out, "| **%s** | |\n", strings.TrimSuffix(group.Title, ":"))
 		for _, cmd := range of(root, group.ID) {
-			fmt.Fprintf(out, "| [%s](#%s) | %s |\n", cmd.Name(), anchor(cmd), escape(cmd.Short))
+			fmt.Fprintf(out, "| [%s](%s) | %s |\n", cmd.Name(), cmd.Name()+extension, escape(cmd.Short))
 		}
 	}
 	out.WriteString("\n")
 }
 
-// describe writes a command and those below it.
-func describe(out *strings.Builder, cmd *cobra.Command) {
-	fmt.Fprintf(out, "## %s\n\n", title(cmd))
+// describe writes a command under a heading of that level, and those below it.
+func describe(out *strings.Builder, cmd *cobra.Command, level string) {
+	fmt.Fprintf(out, "%s %s\n\n", level, cmd.CommandPath())
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short + "."
@@ -95,23 +128,14 @@ func describe(out *strings.Builder, cmd *cobra.Command) {
 		}
 		block(out, usage)
 	}
-	block(out, unindent(cmd.Example))
-	block(out, cmd.LocalFlags().FlagUsages())
+	titled(out, "Examples", unindent(cmd.Example))
+	titled(out, "Flags", cmd.LocalFlags().FlagUsages())
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() {
-			describe(out, below)
+			describe(out, below, level+"#")
 		}
 	}
 }
-
-func title(cmd *cobra.Command) string {
-	if cmd.Parent() == cmd.Root() {
-		return cmd.Name()
-	}
-	return title(cmd.Parent()) + " " + cmd.Name()
-}
-
-func anchor(cmd *cobra.Command) string { return strings.ReplaceAll(title(cmd), " ", "-") }
 
 func paragraphs(out *strings.Builder, text string) {
 	out.WriteString(escape(strings.TrimSpace(text)) + "\n\n")
@@ -120,6 +144,14 @@ func paragraphs(out *strings.Builder, text string) {
 // escape keeps what Markdown would take for its own.
 func escape(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "|", `\|`).Replace(text)
+}
+
+// titled writes text as it is under a title, if there is any.
+func titled(out *strings.Builder, title, text string) {
+	if strings.Trim(text, "\n") != "" {
+		out.WriteString("**" + title + "**\n\n")
+		block(out, text)
+	}
 }
 
 // block writes text as it is, if there is any.

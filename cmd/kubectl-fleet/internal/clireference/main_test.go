@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,22 +11,43 @@ import (
 )
 
 func TestTheReferenceIsCurrent(t *testing.T) {
-	written, err := os.ReadFile("../../../../deploy/docs/cli-reference.md")
+	written := map[string]string{}
+	paths, err := filepath.Glob("../../../../deploy/docs/cli/*.md")
 	require.NoError(t, err)
-	assert.Equal(t, reference(), string(written), "the commands have changed: run go generate ./cmd/kubectl-fleet")
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		written[filepath.Base(path)] = string(content)
+	}
+	assert.Equal(t, pages(), written, "the commands have changed: run go generate ./cmd/kubectl-fleet")
 }
 
 func TestTheReferenceIsTheSameWhereverItIsWritten(t *testing.T) {
-	here := reference()
+	here := pages()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", "elsewhere")
-	assert.Equal(t, here, reference())
-	assert.NotContains(t, here, "/root")
+	assert.Equal(t, here, pages())
+	for _, page := range here {
+		assert.NotContains(t, page, "/root")
+	}
 }
 
 func TestTheReferenceHasEveryCommand(t *testing.T) {
-	text := reference()
-	for _, heading := range []string{"## status", "## run", "## join", "## orphaning enable", "## Flags of all commands"} {
-		assert.Equal(t, 1, strings.Count(text, "\n"+heading+"\n"), heading)
+	text := pages()
+	for page, heading := range map[string]string{
+		"status.md": "# kubectl fleet status", "run.md": "# kubectl fleet run", "join.md": "# kubectl fleet join",
+		"orphaning.md": "## kubectl fleet orphaning enable", "README.md": "## Flags of all commands",
+	} {
+		assert.Equal(t, 1, strings.Count(text[page], "\n"+heading+"\n"), heading)
 	}
+}
+
+func TestPagesOfCommandsThatAreGoneAreRemoved(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "cli")
+	require.NoError(t, write(folder, map[string]string{"old.md": "1", "run.md": "1"}))
+	require.NoError(t, write(folder, map[string]string{"run.md": "2"}))
+	assert.NoFileExists(t, filepath.Join(folder, "old.md"))
+	content, err := os.ReadFile(filepath.Join(folder, "run.md"))
+	require.NoError(t, err)
+	assert.Equal(t, "2", string(content))
 }
