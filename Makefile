@@ -133,6 +133,13 @@ release-all: ## All of a release, as in VERSION=0.2.0, into bin/release: program
 generate: ## Write deep copies, CRDs, the API reference and that of kubectl fleet anew from the code (about 1 min)
 	go generate ./apis/... ./cmd/kubectl-fleet
 
+# The version that `make docs` builds the site of, as in DOCS_VERSION=v0.2.0.
+DOCS_VERSION ?= main
+
+.PHONY: docs
+docs: ## Build the site with the guides into bin/site/DOCS_VERSION (main); needs node and npm (half a minute)
+	@DOCS_VERSION='$(DOCS_VERSION)' .ci/site
+
 .PHONY: fmt
 fmt: ## Format the Go code (seconds)
 	@$(GOFILES) | xargs gofmt -w
@@ -267,6 +274,11 @@ test-gitops: ## What the samples tell Argo CD and Flux, with their engines (seco
 test-web: needs-browser ## The dashboard in headless Chromium; needs no fleet. Never from the test cache (about 1 min)
 	@echo '== the dashboard in a browser'
 	@if .ci/needs find browser >/dev/null 2>&1; then cd test/web && go test -count=1 -timeout 15m $(TESTFLAGS) ./...; else .ci/needs left-out browser; fi
+
+.PHONY: test-docs
+test-docs: needs-browser docs ## The site of `make docs` in headless Chromium: search, dark, versions, every link; no part of `make test` (about 1 min)
+	@echo '== the site in a browser'
+	@if .ci/needs find browser >/dev/null 2>&1; then cd test/web && go test -count=1 -tags site -timeout 15m -run 'Guides|LinksOfTheSite' $(TESTFLAGS) ./...; else .ci/needs left-out browser; fi
 
 .PHONY: test-admission
 test-admission: ## What a real API server admits and refuses; needs no fleet. Never from the test cache (about 1 min)
