@@ -115,7 +115,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}
-	auditor := &waker.Auditor{Temporal: options.Temporal, Log: mgr.GetLogger().WithName("audit")}
+	auditor := &waker.Auditor{
+		Temporal: options.Temporal, Log: mgr.GetLogger().WithName("audit"), Events: recorder("workflow-auditor"), Clock: clk,
+	}
 	for _, scope := range placementv1beta1.Scopes() {
 		placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource(scope)), clk)
 		placements.Vocabulary, placements.Gates.Exemptions = options.Vocabulary, options.Exemptions

@@ -131,6 +131,13 @@ func UpdateRunID(namespace, name string) string { return workflowID("updaterun",
 // StageID is the workflow ID of one stage of the run with the given ID.
 func StageID(runID, stage string) string { return boundID(runID + "/stage/" + stage) }
 
+// Stuck is an open execution whose workflow tasks fail again and again: it goes on only after it has been ended and started again.
+type Stuck struct {
+	ID, RunID, Type string
+	// Root is the workflow ID of the object that it works for: that of the run for a stage, else its own.
+	Root string
+}
+
 // Execution is the workflow of an object, or of a stage of a run: its type, and the ID by which there is
 // one at a time.
 type Execution struct{ Type, ID string }

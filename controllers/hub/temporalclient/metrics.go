@@ -17,6 +17,7 @@ type Metrics struct {
 	sdk       *sdkMetrics
 	connected prometheus.Collector
 	pokes     *prometheus.CounterVec
+	restarts  *prometheus.CounterVec
 	// open counts the connections that there are.
 	open atomic.Int64
 }
@@ -28,6 +29,10 @@ func NewMetrics() *Metrics {
 		pokes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fleetflow_temporal_pokes_total", Help: "Workflows woken for their objects, by whether Temporal took the signal.",
 		}, []string{"outcome"}),
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetflow_workflows_restarted_total",
+			Help: "Workflows that were ended because their workflow tasks failed again and again, and are started again from their objects.",
+		}, []string{"workflow_type"}),
 	}
 	m.connected = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "fleetflow_temporal_connected", Help: "1 while this process has a connection to Temporal, else 0.",
@@ -37,7 +42,7 @@ func NewMetrics() *Metrics {
 
 // Collectors are all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.sdk, m.connected, m.pokes}
+	return []prometheus.Collector{m.sdk, m.connected, m.pokes, m.restarts}
 }
 
 // SDK returns what the SDK reports to.
@@ -50,6 +55,13 @@ func (m *Metrics) countPoke(err error) {
 		outcome = "failed"
 	}
 	m.pokes.WithLabelValues(outcome).Inc()
+}
+
+// countRestart counts a workflow that was ended so that it is started again.
+func (m *Metrics) countRestart(workflowType string) {
+	if m != nil {
+		m.restarts.WithLabelValues(workflowType).Inc()
+	}
 }
 
 // sdkMetrics is what the SDK reports to. The SDK's own handler for OpenTelemetry would need

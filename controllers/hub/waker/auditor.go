@@ -4,11 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -18,6 +25,12 @@ const (
 	auditRetry       = 500 * time.Millisecond
 	auditPokesPerSec = 20
 )
+
+// restartInterval is how long the workflow of an object is left alone after it was restarted: its code may fail again at once.
+const restartInterval = 10 * time.Minute
+
+// ReasonWorkflowRestarted is the reason of the event on an object whose workflow was ended because its tasks failed again and again.
+const ReasonWorkflowRestarted = "WorkflowRestarted"
 
 // Source lists the objects of one kind that need a workflow now, from a cache.
 // After a reconnect, when workflows may have been lost, that includes those
@@ -31,10 +44,15 @@ type Auditor struct {
 	Temporal Temporal
 	Sources  []Source
 	Log      logr.Logger
+	Events   events.EventRecorder
+	Clock    clock.PassiveClock
 
 	// idle are the workflows of runs that the last audit found open although nothing needs
 	// them.
 	idle map[string]struct{}
+	// stuck are the runs of workflows that the last audit found stuck, restarted when a workflow was restarted last.
+	stuck     map[string]struct{}
+	restarted map[string]time.Time
 }
 
 // Temporal is what the audit needs of it.
@@ -44,6 +62,10 @@ type Temporal interface {
 	ListOpen(ctx context.Context) (map[string]string, error)
 	// PokeIfOpen pokes a workflow by its ID and starts none.
 	PokeIfOpen(ctx context.Context, id string, poke wf.Poke) error
+	// ListStuck returns the open workflows whose tasks fail again and again.
+	ListStuck(ctx context.Context) ([]wf.Stuck, error)
+	// EndStuck terminates one of them and returns why its tasks have failed.
+	EndStuck(ctx context.Context, stuck wf.Stuck) (failure string, err error)
 	// Connected tells of new connections.
 	Connected() <-chan struct{}
 }
@@ -91,6 +113,7 @@ func (a *Auditor) wakeMissing(ctx context.Context, reconnected bool) error {
 	}
 	limit := rate.NewLimiter(auditPokesPerSec, auditPokesPerSec)
 	failed := a.releaseIdle(ctx, limit, open, needing)
+	failed = errors.Join(failed, a.endStuck(ctx, limit, open, needing))
 	for _, ref := range needing {
 		if _, has := open[ref.ID()]; has {
 			continue
@@ -103,6 +126,58 @@ func (a *Auditor) wakeMissing(ctx context.Context, reconnected bool) error {
 		failed = errors.Join(failed, a.Temporal.Poke(ctx, ref, wf.Poke{UID: ref.UID, Cause: wf.CauseAudit}))
 	}
 	return failed
+}
+
+// endStuck ends the workflows whose tasks two audits in a row found failing, and takes them out of those that are open: they are
+// started again from their objects, as the parent of a stage starts that again. One that a build cannot replay, or that panics,
+// would stay as it is for ever otherwise, and looks open. A workflow is restarted once in a while only: if its code panics, it will
+// again.
+func (a *Auditor) endStuck(ctx context.Context, limit *rate.Limiter, open map[string]string, needing []wf.Ref) error {
+	all, err := a.Temporal.ListStuck(ctx)
+	if err != nil {
+		return err
+	}
+	before, now := a.stuck, a.Clock.Now()
+	a.stuck = map[string]struct{}{}
+	maps.DeleteFunc(a.restarted, func(_ string, at time.Time) bool { return now.Sub(at) >= restartInterval })
+	var failed error
+	for _, stuck := range all {
+		a.stuck[stuck.RunID] = struct{}{}
+		_, again := before[stuck.RunID]
+		_, lately := a.restarted[stuck.ID]
+		if !again || lately {
+			continue
+		}
+		if err := limit.Wait(ctx); err != nil {
+			return err
+		}
+		failure, err := a.Temporal.EndStuck(ctx, stuck)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		if a.restarted == nil {
+			a.restarted = map[string]time.Time{}
+		}
+		a.restarted[stuck.ID] = now
+		delete(open, stuck.ID)
+		a.Log.Info("Ended a workflow whose tasks fail; it is started again from its object", "workflow", stuck.ID, "cause", failure)
+		a.tellRestart(stuck, needing, failure)
+	}
+	return failed
+}
+
+// tellRestart tells of a restart on the object of the workflow, if it still needs one.
+func (a *Auditor) tellRestart(stuck wf.Stuck, needing []wf.Ref, failure string) {
+	at := slices.IndexFunc(needing, func(ref wf.Ref) bool { return ref.ID() == stuck.Root })
+	if at < 0 || a.Events == nil {
+		return
+	}
+	ref := needing[at]
+	a.Events.Eventf(&corev1.ObjectReference{
+		APIVersion: placementv1beta1.GroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: types.UID(ref.UID),
+	}, nil, corev1.EventTypeWarning, ReasonWorkflowRestarted, "RestartWorkflow",
+		"Workflow %s could not go on and is started again from this object: %s", stuck.ID, failure)
 }
 
 // releaseIdle wakes the workflows of runs that nothing has needed for two audits: a run may have been
