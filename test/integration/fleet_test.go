@@ -180,6 +180,7 @@ var alone = []promise{
 	{"a run whose workflow is reset with a cluster in flight repeats nothing", resetWithAClusterInFlightRepeatsNothing},
 	{"a run that is deleted is abandoned at once", deletedRunIsAbandonedAtOnce},
 	{"a later run takes over a cluster that an earlier one is under way with", laterRunTakesOver},
+	{"a run whose workflow this build cannot replay is started again, and told so", stuckRunIsStartedAgain},
 	{"a run survives the hub agent's death right after its creation", survives(killHubAgent, rightAfterCreation, kubectlChannel)},
 	{"a run survives the hub agent's death during the first stage", survives(killHubAgent, duringFirstStage, kubectlChannel)},
 	{"a run survives the hub agent's death during the soak", survives(killHubAgent, duringSoak, updateChannel)},

@@ -185,6 +185,7 @@ func temporal(fleet *state.Fleet) supervisor.Spec {
 			// The development server has one shard, and a shard dispatches 20 tasks a second unless told otherwise.
 			"--dynamic-config-value", "history.transferProcessorMaxPollRPS=2000",
 			"--dynamic-config-value", "history.timerProcessorMaxPollRPS=2000",
+			"--dynamic-config-value", "system.numConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute=2", // a stuck workflow is noted sooner
 			"--dynamic-config-value", "matching.numTaskqueueReadPartitions=1",
 			"--dynamic-config-value", "matching.numTaskqueueWritePartitions=1",
 			"--log-level", "warn",

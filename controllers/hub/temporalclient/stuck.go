@@ -14,8 +14,8 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// stuckQuery finds the open executions whose workflow tasks have failed, or run out of time, five times in a row: since version 1.30
-// a server notes that on the execution, and takes it back when a task succeeds.
+// stuckQuery finds the open executions whose workflow tasks have failed, or run out of time, five times in a row: newer
+// servers note that on the execution, and take it back when a task succeeds.
 const stuckQuery = "ExecutionStatus = 'Running' AND TaskQueue = '%s'" +
 	" AND TemporalReportedProblems IN ('category=WorkflowTaskFailed', 'category=WorkflowTaskTimedOut')"
 
