@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -59,10 +60,39 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	}
 	wanted := object.DeepCopy()
 	err = e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
-	if live != nil && apierrors.IsInvalid(err) {
+	switch {
+	case live != nil && apierrors.IsInvalid(err):
 		return e.mergeInstead(ctx, live, wanted, err)
+	case live != nil && err == nil && hasEmpty(wanted.Object) && !isUpToDateServerSide(object, wanted):
+		return e.applyOnceMore(ctx, wanted, object, options)
 	}
 	return object, err
+}
+
+// applyOnceMore applies a manifest again that has an empty map or list. A map that has lost its last field by a server-side apply is
+// taken off the object, although the manifest has it. The next apply finds nothing to remove and sets it.
+func (e *Engine) applyOnceMore(
+	ctx context.Context, wanted, answer *unstructured.Unstructured, options []client.PatchOption,
+) (*unstructured.Unstructured, error) {
+	object := wanted.DeepCopy()
+	object.SetResourceVersion(answer.GetResourceVersion())
+	data, err := json.Marshal(object.Object)
+	if err != nil {
+		return answer, fmt.Errorf("encoding the manifest: %w", err)
+	}
+	return object, e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
+}
+
+// hasEmpty tells whether a value has an empty map or list in it.
+func hasEmpty(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return len(v) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(v)), hasEmpty)
+	case []any:
+		return len(v) == 0 || slices.ContainsFunc(v, hasEmpty)
+	default:
+		return false
+	}
 }
 
 // mergeInstead applies a manifest that is refused as a server-side apply by a patch, and returns the refusal if that is refused as

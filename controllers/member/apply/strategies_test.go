@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -379,6 +380,30 @@ func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 			for range 2 {
 				assert.False(t, mustApply(t, e, requestWith(manifestX1, strategy)).Wrote)
 			}
+		})
+	}
+}
+
+func TestAMapThatLosesItsLastFieldServerSideStaysAnEmptyMap(t *testing.T) {
+	class := func(rest string) string {
+		return `{"apiVersion":"node.k8s.io/v1","kind":"RuntimeClass","metadata":{"name":"a"},"handler":"h"` + rest + `}`
+	}
+	strategy := placementv1beta1.ApplyStrategy{Type: serverSide}
+	for name, rest := range map[string]string{
+		"by an empty map": `,"overhead":{}`, "by a null": `,"overhead":{"podFixed":null}`, "by an empty map in it": `,"overhead":{"podFixed":{}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, writes := newEngine(nil)
+			mustApply(t, e, requestWith(class(`,"overhead":{"podFixed":{"cpu":"1"}}`), strategy))
+			result := mustApply(t, e, requestWith(class(rest), strategy))
+			assert.True(t, result.Differences.Empty())
+			live := &nodev1.RuntimeClass{}
+			require.NoError(t, e.Client.Get(t.Context(), client.ObjectKey{Name: "a"}, live))
+			require.NotNil(t, live.Overhead, "a RuntimeClass that is made of this manifest has it")
+			assert.Empty(t, live.Overhead.PodFixed)
+			*writes = 0
+			assert.False(t, mustApply(t, e, requestWith(class(rest), strategy)).Wrote)
+			assert.Zero(t, *writes)
 		})
 	}
 }
