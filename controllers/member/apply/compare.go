@@ -112,7 +112,7 @@ func (e *Engine) dryRunPatch(
 		}
 		return out, e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), options...)
 	}
-	object := withoutNulls(desired).DeepCopy()
+	object := asAppliedServerSide(desired.DeepCopy())
 	carryReplicas(live, object)
 	object.SetResourceVersion(live.GetResourceVersion())
 	data, err := json.Marshal(object.Object)

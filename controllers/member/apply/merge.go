@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,7 +59,39 @@ func Desired(m Manifest, me metav1.OwnerReference, live *unstructured.Unstructur
 // Marked returns the manifest's object with its hash, owned by the given AppliedWork, as it is applied without a base of the next
 // merge: server-side.
 func Marked(m Manifest, me metav1.OwnerReference) *unstructured.Unstructured {
-	return withoutNulls(marked(m, me, m.markOf(false)))
+	return asAppliedServerSide(marked(m, me, m.markOf(false)))
+}
+
+// asAppliedServerSide returns an object as it is sent server-side. It may change the object.
+func asAppliedServerSide(object *unstructured.Unstructured) *unstructured.Unstructured {
+	out := withoutNulls(object)
+	if gvk := out.GroupVersionKind(); scheme.Scheme.Recognizes(gvk) {
+		removeBlankProtocols(out.Object, gvk == serviceKind)
+	}
+	return out
+}
+
+var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
+
+// removeBlankProtocols takes empty protocols off the ports of containers, and of a Service. To the API server each is a missing one
+// that it fills in. A server-side apply tells ports apart by their protocol: an empty one would be another port than the one that
+// has been made of it.
+func removeBlankProtocols(value any, ofService bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		_, ofContainer := v["containerPort"]
+		_, hasPort := v["port"]
+		if v["protocol"] == "" && (ofContainer || ofService && hasPort) {
+			delete(v, "protocol")
+		}
+		for _, field := range v {
+			removeBlankProtocols(field, ofService)
+		}
+	case []any:
+		for _, item := range v {
+			removeBlankProtocols(item, ofService)
+		}
+	}
 }
 
 func marked(m Manifest, me metav1.OwnerReference, hash string) *unstructured.Unstructured {

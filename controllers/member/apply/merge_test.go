@@ -208,3 +208,34 @@ func TestOnlyOurs(t *testing.T) {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, onlyOurs(tc.fields)) })
 	}
 }
+
+func TestAnEmptyProtocolIsNotSentServerSideWhereItTellsPortsApart(t *testing.T) {
+	tests := map[string]struct{ manifest, want string }{
+		"a port of a Service": {
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":53,"protocol":"UDP"},{"port":80,"protocol":""}]}}`,
+			`{"ports":[{"port":53,"protocol":"UDP"},{"port":80}]}`,
+		},
+		"a port of a container": {
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"initContainers":[{"name":"c","ports":[{"containerPort":80,"protocol":""}]}]}}`,
+			`{"initContainers":[{"name":"c","ports":[{"containerPort":80}]}]}`,
+		},
+		"one of a policy, which the API server refuses": {
+			`{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"a"},"spec":{"ingress":[{"ports":[{"port":80,"protocol":""}]}]}}`,
+			`{"ingress":[{"ports":[{"port":80,"protocol":""}]}]}`,
+		},
+		"one of a custom resource": {
+			`{"apiVersion":"example.com/v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":80,"protocol":""}]}}`,
+			`{"ports":[{"port":80,"protocol":""}]}`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := Decode(raw(tc.manifest))[0]
+			before := m.Object.DeepCopy()
+			spec, err := json.Marshal(Marked(m, me).Object["spec"])
+			require.NoError(t, err)
+			assert.JSONEq(t, tc.want, string(spec))
+			assert.Equal(t, before, m.Object, "the manifest is left as it is")
+		})
+	}
+}
