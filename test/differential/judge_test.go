@@ -54,6 +54,8 @@ func plain(object, manifest *unstructured.Unstructured) map[string]any {
 		removeNodePorts(out)
 	case "ServiceAccount":
 		delete(out, "secrets") // they belong to the cluster
+	case "Job", "ReplicationController":
+		removeLabelsOfTemplate(out, manifest)
 	}
 	return out
 }
@@ -62,6 +64,24 @@ func plain(object, manifest *unstructured.Unstructured) map[string]any {
 // a manifest without them changes them.
 var derived = map[string][][]string{
 	"NetworkPolicy": {{"spec", "policyTypes"}},
+}
+
+// removeLabelsOfTemplate removes the labels that the API server takes from the template for an object without labels. It takes none as
+// long as the object has one of another tool.
+func removeLabelsOfTemplate(object map[string]any, manifest *unstructured.Unstructured) {
+	if len(manifest.GetLabels()) > 0 {
+		return
+	}
+	ofTemplate, _, _ := unstructured.NestedMap(object, "spec", "template", "metadata", "labels")
+	labels, _, _ := unstructured.NestedMap(object, "metadata", "labels")
+	for key, value := range ofTemplate {
+		if labels[key] == value {
+			unstructured.RemoveNestedField(object, "metadata", "labels", key)
+		}
+	}
+	if labels, found, _ := unstructured.NestedMap(object, "metadata", "labels"); found && len(labels) == 0 {
+		unstructured.RemoveNestedField(object, "metadata", "labels")
+	}
 }
 
 // removeNodePorts removes the ports that the API server takes by chance. No manifest sets any.
