@@ -92,7 +92,7 @@ func nextMeasurement(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv
 	return counted.LastAt.Add(wait)
 }
 
-func durationOf(d *metav1.Duration) time.Duration {
+func durationOf(d *fleetflowv1alpha1.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}

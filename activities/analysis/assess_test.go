@@ -20,7 +20,9 @@ const (
 	broken  = fleetflowv1alpha1.OutcomeError
 )
 
-func every(interval time.Duration) *metav1.Duration { return &metav1.Duration{Duration: interval} }
+func every(interval time.Duration) *fleetflowv1alpha1.Duration {
+	return &fleetflowv1alpha1.Duration{Duration: interval}
+}
 
 // simulate takes one measurement after the other, and returns how the metric ends, after how many, and when.
 func simulate(metric fleetflowv1alpha1.AnalysisMetric, outcomes ...fleetflowv1alpha1.AnalysisOutcome) (phase fleetflowv1alpha1.AnalysisPhase, taken int, took time.Duration) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/robfig/cron/v3"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
@@ -220,14 +219,14 @@ func randomSpec(random *rand.Rand) *fleetflowv1alpha1.RolloutWindowSpec {
 			expression := fmt.Sprintf("%s %s %s %s %s", pick(random, "0", "30", "*/20", "15,45", strconv.Itoa(random.IntN(60))), pick(random, "0", "1", "2", "1-3", "*", "22"),
 				pick(random, "*", "*", "1", "*/2", "28-31"), pick(random, "*", "*", "3", "10", "3-11/2"), pick(random, "*", "*", "0", "1-5", "SUN", "*/3"))
 			length := time.Duration(pick(random, 1, 20, 30, 60, 480, 1+random.IntN(7*24*60))) * time.Minute
-			spec.Cron = append(spec.Cron, fleetflowv1alpha1.CronOpening{Expression: expression, Duration: metav1.Duration{Duration: length}})
+			spec.Cron = append(spec.Cron, fleetflowv1alpha1.CronOpening{Expression: expression, Duration: fleetflowv1alpha1.Duration{Duration: length}})
 		}
 	}
 	for range random.IntN(4) {
 		spec.Except = append(spec.Except, fleetflowv1alpha1.Date(date()))
 	}
 	if spec.Type == fleetflowv1alpha1.WindowAllow && random.IntN(3) == 0 {
-		spec.LastStartBefore = &metav1.Duration{Duration: time.Duration(pick(random, 1, 30, 90)) * time.Minute}
+		spec.LastStartBefore = &fleetflowv1alpha1.Duration{Duration: time.Duration(pick(random, 1, 30, 90)) * time.Minute}
 	}
 	return spec
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -48,7 +47,7 @@ func TestADaysFiguresStaySmall(t *testing.T) {
 	var all []fleetflowv1alpha1.AnalysisMetric
 	for i := range metrics {
 		metric := errors(each)
-		metric.Name, metric.Interval = fmt.Sprintf("errors-%d", i), &metav1.Duration{Duration: 10 * time.Second}
+		metric.Name, metric.Interval = fmt.Sprintf("errors-%d", i), &fleetflowv1alpha1.Duration{Duration: 10 * time.Second}
 		all = append(all, metric)
 	}
 	f := newFleet(t, local, source, all...)
@@ -71,7 +70,7 @@ func TestADaysFiguresStaySmall(t *testing.T) {
 func TestAKillLosesTenSecondsOfMeasurements(t *testing.T) {
 	s := newServer(t, vector("0.002"))
 	metric := errors(10)
-	metric.Interval = &metav1.Duration{Duration: 10 * time.Second}
+	metric.Interval = &fleetflowv1alpha1.Duration{Duration: 10 * time.Second}
 	f := newFleet(t, local, sourceAt(s.URL), metric)
 	killed := fmt.Errorf("killed")
 	f.onStatus(func(write func() error) error {

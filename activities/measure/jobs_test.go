@@ -55,8 +55,8 @@ func ended(kind batchv1.JobConditionType, reason string) batchv1.JobCondition {
 func runsJob(count int32) fleetflowv1alpha1.AnalysisMetric {
 	zero := int32(0)
 	return fleetflowv1alpha1.AnalysisMetric{
-		Name: "e2e", Count: count, Interval: &metav1.Duration{Duration: 5 * time.Second}, ConsecutiveErrorLimit: &zero,
-		Job: &fleetflowv1alpha1.JobRun{Namespace: "jobs", FromCronJob: "e2e", Timeout: &metav1.Duration{Duration: 2 * time.Minute}},
+		Name: "e2e", Count: count, Interval: &fleetflowv1alpha1.Duration{Duration: 5 * time.Second}, ConsecutiveErrorLimit: &zero,
+		Job: &fleetflowv1alpha1.JobRun{Namespace: "jobs", FromCronJob: "e2e", Timeout: &fleetflowv1alpha1.Duration{Duration: 2 * time.Minute}},
 	}
 }
 
@@ -132,7 +132,7 @@ func TestTheTimeoutOfAJobIsTheOneThatEndsIt(t *testing.T) {
 
 func TestAJobThatRunsIsLookedAtLessAndLessAndWritesNothing(t *testing.T) {
 	metric := runsJob(1)
-	metric.Job.Timeout = &metav1.Duration{Duration: time.Hour}
+	metric.Job.Timeout = &fleetflowv1alpha1.Duration{Duration: time.Hour}
 	f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), metric)
 	require.NoError(t, f.Create(t.Context(), cronJob()))
 	hub := &ending{Client: f.Client, t: t}

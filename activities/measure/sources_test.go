@@ -202,7 +202,7 @@ var local = metricsource.Guard{AllowLoopback: true}
 func errors(count int32) fleetflowv1alpha1.AnalysisMetric {
 	return fleetflowv1alpha1.AnalysisMetric{
 		Name: "errors", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: `errors{cluster=~"$(clusters)"}`},
-		Success: "result <= 0.01", Count: count, Interval: &metav1.Duration{Duration: 5 * time.Second},
+		Success: "result <= 0.01", Count: count, Interval: &fleetflowv1alpha1.Duration{Duration: 5 * time.Second},
 	}
 }
 
@@ -259,7 +259,7 @@ func TestAnEndpointThatFailsIsAResult(t *testing.T) {
 		"it answers too much": {guard: local, packets: true, message: "longer than 1048576 bytes", answer: func(_ int, w http.ResponseWriter) {
 			fmt.Fprint(w, strings.Repeat("x", 2<<20))
 		}},
-		"it answers slowly": {guard: local, packets: true, limits: &fleetflowv1alpha1.MetricSourceLimits{Timeout: &metav1.Duration{Duration: 100 * time.Millisecond}, PerSecond: 100},
+		"it answers slowly": {guard: local, packets: true, limits: &fleetflowv1alpha1.MetricSourceLimits{Timeout: &fleetflowv1alpha1.Duration{Duration: 100 * time.Millisecond}, PerSecond: 100},
 			message: "has not answered within 100ms", answer: func(_ int, w http.ResponseWriter) {
 				<-time.After(300 * time.Millisecond)
 			}},

@@ -92,7 +92,7 @@ func (f *fleet) startSource(t *testing.T) *atomic.Int64 {
 	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: sourceName}}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{
 		Name: "error-ratio", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: sourceName}, Query: `errors{cluster=~"$(clusters)"}`},
-		Success: "result <= 0.01", Count: 1000, Interval: &metav1.Duration{Duration: measureEvery},
+		Success: "result <= 0.01", Count: 1000, Interval: &fleetflowv1alpha1.Duration{Duration: measureEvery},
 	}}
 	for _, object := range []client.Object{
 		&fleetflowv1alpha1.MetricSource{

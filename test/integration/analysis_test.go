@@ -53,7 +53,7 @@ func analysisDecides(s *spec) {
 	template.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "max"}}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{
 		Name: "error-ratio", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: s.name}, Query: `errors{cluster=~"$(clusters)"}`},
-		Success: "result <= double(args.max)", Count: 3, Interval: &metav1.Duration{Duration: 5 * time.Second}, ConsecutiveErrorLimit: new(int32(0)),
+		Success: "result <= double(args.max)", Count: 3, Interval: &fleetflowv1alpha1.Duration{Duration: 5 * time.Second}, ConsecutiveErrorLimit: new(int32(0)),
 	}}
 	s.create(source)
 	s.create(template)

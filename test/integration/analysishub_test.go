@@ -118,7 +118,7 @@ func analysisRunsAJob(s *spec) {
 	s.create(cron)
 	defer s.delete(s.hub, cron)
 	s.createValid(template(s.name, fleetflowv1alpha1.AnalysisMetric{
-		Name: "e2e", Job: &fleetflowv1alpha1.JobRun{Namespace: cron.Namespace, FromCronJob: cron.Name, Timeout: &metav1.Duration{Duration: 5 * time.Minute}},
+		Name: "e2e", Job: &fleetflowv1alpha1.JobRun{Namespace: cron.Namespace, FromCronJob: cron.Name, Timeout: &fleetflowv1alpha1.Duration{Duration: 5 * time.Minute}},
 	}))
 	s.externalPlacement()
 	s.strategy(staging(measuredBy(s.name)), canary(measuredBy(s.name)))

@@ -57,7 +57,7 @@ func runWaitsForItsWindow(s *spec) {
 	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
 		w.Spec.Type, w.Spec.Dates = fleetflowv1alpha1.WindowDeny, nil
 		w.Spec.Cron = []fleetflowv1alpha1.CronOpening{{
-			Expression: fmt.Sprintf("%d %d %d %d *", began.Minute(), began.Hour(), began.Day(), began.Month()), Duration: metav1.Duration{Duration: opens.Sub(began)},
+			Expression: fmt.Sprintf("%d %d %d %d *", began.Minute(), began.Hour(), began.Day(), began.Month()), Duration: fleetflowv1alpha1.Duration{Duration: opens.Sub(began)},
 		}}
 	})
 	s.awaitHeld(run, fleetflowv1alpha1.ReasonWindowClosed, "wait for window "+s.name+" (change 17): ends "+opens.Format(time.RFC3339))
@@ -160,7 +160,7 @@ func windowClosesOnARun(s *spec) {
 	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
 		w.Spec.Dates = nil
 		w.Spec.Cron = []fleetflowv1alpha1.CronOpening{{
-			Expression: fmt.Sprintf("%d %d %d %d *", began.Minute(), began.Hour(), began.Day(), began.Month()), Duration: metav1.Duration{Duration: opens.Sub(began)},
+			Expression: fmt.Sprintf("%d %d %d %d *", began.Minute(), began.Hour(), began.Day(), began.Month()), Duration: fleetflowv1alpha1.Duration{Duration: opens.Sub(began)},
 		}}
 	})
 	s.awaitHeld(run, fleetflowv1alpha1.ReasonWindowClosed, waits+opens.Format(time.RFC3339))

@@ -24,7 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=`.spec.url`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name has more than 63 characters, and a Secret for the source has it as the value of a label: choose a shorter name"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name has more than 63 characters, and a Secret for the source has it as the value of a label: choose a shorter name",reason=FieldValueInvalid,fieldPath=".metadata"
 type MetricSource struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -41,14 +41,14 @@ type MetricSource struct {
 
 // MetricSourceSpec says where a source is, and how to speak to it.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "HMAC" || self.type == "Webhook"`,message="auth of type HMAC signs webhooks: a source of type Prometheus has Bearer, Basic or ClientCert"
-// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "ClientCert" || self.url.startsWith("https://")`,message="auth of type ClientCert needs a url that begins with https://"
-// +kubebuilder:validation:XValidation:rule=`self.url.startsWith("https://") || (has(self.allowPlainText) && self.allowPlainText)`,message="url has to begin with https://: others on the way could read the credentials and choose the answers; allowPlainText: true accepts that"
+// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "HMAC" || self.type == "Webhook"`,message="auth of type HMAC signs webhooks: a source of type Prometheus has Bearer, Basic or ClientCert",reason=FieldValueInvalid,fieldPath=".auth.type"
+// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || self.auth.type != "ClientCert" || self.url.startsWith("https://")`,message="auth of type ClientCert needs a url that begins with https://",reason=FieldValueInvalid,fieldPath=".url"
+// +kubebuilder:validation:XValidation:rule=`self.url.startsWith("https://") || (has(self.allowPlainText) && self.allowPlainText)`,message="url has to begin with https://: others on the way could read the credentials and choose the answers; allowPlainText: true accepts that",reason=FieldValueInvalid,fieldPath=".url"
 type MetricSourceSpec struct {
 	// Type is Prometheus, for servers with its HTTP API (Thanos, Mimir, VictoriaMetrics too), or Webhook.
 	// +required
 	// +kubebuilder:validation:Enum=Prometheus;Webhook
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot be changed: create another source"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot be changed: create another source",reason=FieldValueInvalid
 	Type MetricSourceType `json:"type"`
 
 	// URL is where the source is, without a query and without credentials. It cannot be changed: create another source.
@@ -56,8 +56,8 @@ type MetricSourceSpec struct {
 	// are called, whatever name they have.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^https?://[^/?#@ ]+(/[^?#@ ]*)?$") && isURL(self)`,message="url must be like https://prometheus.monitoring.svc:9090, without a query, a fragment and credentials"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="url cannot be changed: create another source"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^https?://[^/?#@ ]+(/[^?#@ ]*)?$") && isURL(self)`,message="url must be like https://prometheus.monitoring.svc:9090, without a query, a fragment and credentials",reason=FieldValueInvalid
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="url cannot be changed: create another source",reason=FieldValueInvalid
 	URL string `json:"url"`
 
 	// AllowPlainText accepts a url that begins with http://.
@@ -66,8 +66,8 @@ type MetricSourceSpec struct {
 
 	// Auth says how the hub agent says who it is; without it, it does not.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.type == "None" ? !has(self.secret) : has(self.secret)`,message="auth of every type but None needs a secret, and type None has none"
-	// +kubebuilder:validation:XValidation:rule=`self.type == "ClientCert" ? has(self.privateKey) : !has(self.privateKey)`,message="auth of type ClientCert needs a privateKey, and no other has one"
+	// +kubebuilder:validation:XValidation:rule=`self.type == "None" ? !has(self.secret) : has(self.secret)`,message="auth of every type but None needs a secret, and type None has none",reason=FieldValueInvalid,fieldPath=".secret"
+	// +kubebuilder:validation:XValidation:rule=`self.type == "ClientCert" ? has(self.privateKey) : !has(self.privateKey)`,message="auth of type ClientCert needs a privateKey, and no other has one",reason=FieldValueInvalid,fieldPath=".privateKey"
 	Auth *MetricSourceAuth `json:"auth,omitempty"`
 
 	// TLS says by which authority the source is known, if not by those that the hub agent's image trusts.
@@ -76,12 +76,13 @@ type MetricSourceSpec struct {
 
 	// Limits bound what the source is asked, and what it answers.
 	// +optional
+	// +kubebuilder:default={}
 	Limits *MetricSourceLimits `json:"limits,omitempty"`
 
 	// AllowedTemplates says which StageAnalyses may use the source, by their labels. Without it, all may. Who may write a template may
 	// change its labels, but not fleetflow.io/template-name, which every template has here.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without",reason=FieldValueInvalid,fieldPath=".matchExpressions"
 	AllowedTemplates *metav1.LabelSelector `json:"allowedTemplates,omitempty"`
 
 	// AllowedNamespaces are the namespaces whose StagedUpdateRuns may be analysed with the source: the teams there choose the arguments. ClusterStagedUpdateRuns
@@ -170,27 +171,29 @@ type MetricSourceTLS struct {
 
 // MetricSourceLimits bound what a source is asked, by each process of the hub agent, and what it answers.
 type MetricSourceLimits struct {
-	// MaxConcurrent is how many requests may be under way; 4 without it.
+	// MaxConcurrent is how many requests may be under way.
 	// +optional
+	// +kubebuilder:default=4
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	MaxConcurrent int32 `json:"maxConcurrent,omitempty"`
 
-	// PerSecond is how many requests begin in a second at most; 5 without it.
+	// PerSecond is how many requests begin in a second at most.
 	// +optional
+	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	PerSecond int32 `json:"perSecond,omitempty"`
 
-	// Timeout is how long an answer may take; 10s without it, 1m at most.
+	// Timeout is how long an answer may take, 1m at most.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m))+$") && duration(self) >= duration("100ms") && duration(self) <= duration("1m")`,message="timeout must be 100ms to 1m: write it like 10s"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// +kubebuilder:default="10s"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,5}(h|m|s|ms)){1,4}$") && duration(self) >= duration("100ms") && duration(self) <= duration("1m")`,message="timeout must be 100ms to 1m: write it like 10s",reason=FieldValueInvalid
+	Timeout *Duration `json:"timeout,omitempty"`
 
-	// MaxResponseBytes is how long an answer may be: a longer one is an error; 1048576 without it.
+	// MaxResponseBytes is how long an answer may be: a longer one is an error.
 	// +optional
+	// +kubebuilder:default=1048576
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=16777216
 	MaxResponseBytes int64 `json:"maxResponseBytes,omitempty"`
@@ -251,7 +254,7 @@ func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
 	limits.PerSecond = cmp.Or(limits.PerSecond, defaultSourcePerSecond)
 	limits.MaxResponseBytes = cmp.Or(limits.MaxResponseBytes, defaultSourceBytes)
 	if limits.Timeout == nil {
-		limits.Timeout = &metav1.Duration{Duration: defaultSourceTimeout}
+		limits.Timeout = &Duration{Duration: defaultSourceTimeout}
 	}
 	return limits
 }

@@ -19,7 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Placements",type=integer,JSONPath=`.status.placements`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].reason`
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.matches('(^|[.])(kubernetes-fleet|fleetflow)[.]io$')",message="metadata.name is a kind of the fleet itself, which is not placed as other kinds are: name a kind of another API group, as <plural>.<group>"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.matches('(^|[.])(kubernetes-fleet|fleetflow)[.]io$')",message="metadata.name is a kind of the fleet itself, which is not placed as other kinds are: name a kind of another API group, as <plural>.<group>",reason=FieldValueInvalid,fieldPath=".metadata"
 type PropagatedType struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -27,6 +27,7 @@ type PropagatedType struct {
 
 	// Spec says whether the kind is propagated.
 	// +optional
+	// +kubebuilder:default={}
 	Spec PropagatedTypeSpec `json:"spec,omitempty"`
 
 	// Status says whether the hub serves the kind, and how many placements it concerns.
@@ -41,6 +42,7 @@ type PropagatedTypeSpec struct {
 	// without a snapshot gets none of them. All else is placed as usual. Once it is Enabled again,
 	// the objects on the hub count, and members get them as the rollout strategy allows.
 	// +optional
+	// +kubebuilder:default=Enabled
 	Propagation Propagation `json:"propagation,omitempty"`
 }
 

@@ -38,7 +38,7 @@ type RolloutExemption struct {
 
 	// Spec says what is exempt from what, why and until when. It is immutable.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an exemption does not change: delete it, and create another one"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an exemption does not change: delete it, and create another one",reason=FieldValueInvalid
 	Spec RolloutExemptionSpec `json:"spec"`
 
 	// Status says who has made the exemption, and whether it counts.
@@ -48,7 +48,7 @@ type RolloutExemption struct {
 
 // RolloutExemptionSpec says what is exempt from what, why and until when.
 //
-// +kubebuilder:validation:XValidation:rule="self.targetRef.kind in ['ClusterStagedUpdateRun', 'StagedUpdateRun'] || self.exemptFrom.all(f, f.kind != 'StageAnalysis')",message="a StageAnalysis belongs to an update run: name a ClusterStagedUpdateRun or a StagedUpdateRun in targetRef"
+// +kubebuilder:validation:XValidation:rule="self.targetRef.kind in ['ClusterStagedUpdateRun', 'StagedUpdateRun'] || self.exemptFrom.all(f, f.kind != 'StageAnalysis')",message="a StageAnalysis belongs to an update run: name a ClusterStagedUpdateRun or a StagedUpdateRun in targetRef",reason=FieldValueInvalid,fieldPath=".exemptFrom"
 type RolloutExemptionSpec struct {
 	// TargetRef names the update run that is exempt, or the placement whose rolling updates and evictions are. The update runs of a
 	// placement are not: each of them takes an exemption of its own.
@@ -80,7 +80,7 @@ type RolloutExemptionSpec struct {
 
 // ExemptTarget names an update run or a placement.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == (self.kind in ['StagedUpdateRun', 'ResourcePlacement'])",message="namespace belongs to the kinds StagedUpdateRun and ResourcePlacement, which need it: add namespace, or name the kind that is in none"
+// +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == (self.kind in ['StagedUpdateRun', 'ResourcePlacement'])",message="namespace belongs to the kinds StagedUpdateRun and ResourcePlacement, which need it: add namespace, or name the kind that is in none",reason=FieldValueInvalid,fieldPath=".namespace"
 type ExemptTarget struct {
 	// Kind is ClusterStagedUpdateRun, StagedUpdateRun, ClusterResourcePlacement or ResourcePlacement.
 	// +required
@@ -137,9 +137,9 @@ func ExemptPlacement(namespace, name string) ExemptTarget {
 
 // ExemptFrom is one thing that no longer holds a run or placement back.
 //
-// +kubebuilder:validation:XValidation:rule="self.kind != 'RolloutHold' || has(self.name)",message="name the hold: a line that is stopped later would not be"
-// +kubebuilder:validation:XValidation:rule="(self.kind == 'StageAnalysis') == has(self.stage)",message="stage belongs to kind StageAnalysis, which needs the name of the stage"
-// +kubebuilder:validation:XValidation:rule="self.kind != 'StageAnalysis' || !has(self.name)",message="the analyses of a stage are named by the stage, without name"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'RolloutHold' || has(self.name)",message="name the hold: a line that is stopped later would not be",reason=FieldValueRequired,fieldPath=".name"
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'StageAnalysis') == has(self.stage)",message="stage belongs to kind StageAnalysis, which needs the name of the stage",reason=FieldValueInvalid,fieldPath=".stage"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'StageAnalysis' || !has(self.name)",message="the analyses of a stage are named by the stage, without name",reason=FieldValueForbidden,fieldPath=".name"
 type ExemptFrom struct {
 	// Kind is RolloutHold, RolloutWindow or StageAnalysis.
 	// +required

@@ -38,13 +38,13 @@ type RolloutWindow struct {
 
 // RolloutWindowSpec says what a window is about, and when it opens.
 //
-// +kubebuilder:validation:XValidation:rule="self.scope == oldSelf.scope",message="scope does not change: create another window"
-// +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) == (self.scope == 'Cluster')",message="clusterSelector belongs to scope Cluster, which needs one: {} selects all clusters"
-// +kubebuilder:validation:XValidation:rule="self.scope == 'Placement' ? has(self.placementSelector) || has(self.namespaceSelector) : (self.scope == 'Stage' || !has(self.placementSelector) && !has(self.namespaceSelector))",message="placementSelector and namespaceSelector belong to the scopes Placement, which needs one of them, and Stage: {} selects all placements"
-// +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.scope == 'Stage'",message="stages belongs to scope Stage: remove stages, or create a window of that scope"
-// +kubebuilder:validation:XValidation:rule="self.scope != 'Stage' || has(self.stages) || !has(self.placementSelector) && !has(self.namespaceSelector)",message="a window of scope Stage without stages counts for the stages of strategies that name it in windows: add stages, or remove placementSelector and namespaceSelector"
-// +kubebuilder:validation:XValidation:rule="has(self.weekly) || has(self.monthly) || has(self.dates) || has(self.cron)",message="a window needs at least one entry in weekly, monthly, dates or cron"
-// +kubebuilder:validation:XValidation:rule="!has(self.lastStartBefore) || self.type == 'Allow'",message="lastStartBefore belongs to type Allow: nothing starts in an opening of a Deny anyway"
+// +kubebuilder:validation:XValidation:rule="self.scope == oldSelf.scope",message="scope does not change: create another window",reason=FieldValueInvalid,fieldPath=".scope"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) == (self.scope == 'Cluster')",message="clusterSelector belongs to scope Cluster, which needs one: {} selects all clusters",reason=FieldValueInvalid,fieldPath=".clusterSelector"
+// +kubebuilder:validation:XValidation:rule="self.scope == 'Placement' ? has(self.placementSelector) || has(self.namespaceSelector) : (self.scope == 'Stage' || !has(self.placementSelector) && !has(self.namespaceSelector))",message="placementSelector and namespaceSelector belong to the scopes Placement, which needs one of them, and Stage: {} selects all placements",reason=FieldValueInvalid,fieldPath=".placementSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.scope == 'Stage'",message="stages belongs to scope Stage: remove stages, or create a window of that scope",reason=FieldValueForbidden,fieldPath=".stages"
+// +kubebuilder:validation:XValidation:rule="self.scope != 'Stage' || has(self.stages) || !has(self.placementSelector) && !has(self.namespaceSelector)",message="a window of scope Stage without stages counts for the stages of strategies that name it in windows: add stages, or remove placementSelector and namespaceSelector",reason=FieldValueRequired,fieldPath=".stages"
+// +kubebuilder:validation:XValidation:rule="has(self.weekly) || has(self.monthly) || has(self.dates) || has(self.cron)",message="a window needs at least one entry in weekly, monthly, dates or cron",reason=FieldValueRequired,fieldPath=".weekly"
+// +kubebuilder:validation:XValidation:rule="!has(self.lastStartBefore) || self.type == 'Allow'",message="lastStartBefore belongs to type Allow: nothing starts in an opening of a Deny anyway",reason=FieldValueForbidden,fieldPath=".lastStartBefore"
 type RolloutWindowSpec struct {
 	// Type is Allow or Deny. In the openings of a Deny no cluster that it is about starts. Where there are Allows of a scope
 	// for a cluster, it starts only while one of that scope is open; each scope that has Allows has to be open.
@@ -58,21 +58,21 @@ type RolloutWindowSpec struct {
 
 	// ClusterSelector selects clusters by the labels of their MemberCluster; {} selects all.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without",reason=FieldValueInvalid,fieldPath=".matchExpressions"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
 	// NamespaceSelector selects placements by the labels of the Namespace that they are in; {} selects all. A
 	// ClusterResourcePlacement is in none, and counts as in one without labels. Who may write a placement cannot change these
 	// labels, and so cannot leave the window.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without",reason=FieldValueInvalid,fieldPath=".matchExpressions"
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// PlacementSelector selects ClusterResourcePlacements and ResourcePlacements by their labels; {} selects all. Who may write a
 	// placement may change its labels, but not fleetflow.io/placement-name and fleetflow.io/placement-namespace, which every
 	// placement has here.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without",reason=FieldValueInvalid,fieldPath=".matchExpressions"
 	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
 
 	// Stages are names of stages of update runs. A window of scope Stage without them counts for stages whose strategy names
@@ -90,7 +90,7 @@ type RolloutWindowSpec struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^(UTC|[A-Z][A-Za-z_]+(/[A-Za-z0-9_+-]+){1,2})$`
-	// +kubebuilder:validation:XValidation:rule=`timestamp("2026-01-01T00:00:00Z").getHours(self) >= 0`,message="timeZone must name a time zone of the IANA data base, such as Europe/Berlin"
+	// +kubebuilder:validation:XValidation:rule=`timestamp("2026-01-01T00:00:00Z").getHours(self) >= 0`,message="timeZone must name a time zone of the IANA data base, such as Europe/Berlin",reason=FieldValueInvalid
 	TimeZone string `json:"timeZone"`
 
 	// Weekly are openings on days of the week.
@@ -124,16 +124,14 @@ type RolloutWindowSpec struct {
 	// Except are dates, such as 2026-12-24. An opening that begins on one of them does not take place.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:XValidation:rule=`self.all(d, timestamp(d + "T00:00:00Z") > timestamp("1970-01-01T00:00:00Z"))`,message="except needs dates of the calendar, such as 2026-12-24"
+	// +kubebuilder:validation:XValidation:rule=`self.all(d, timestamp(d + "T00:00:00Z") > timestamp("1970-01-01T00:00:00Z"))`,message="except needs dates of the calendar, such as 2026-12-24",reason=FieldValueInvalid
 	// +listType=set
 	Except []Date `json:"except,omitempty"`
 
 	// LastStartBefore ends the starts of an Allow so long before each of its closings, such as 30m.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+(h|m|s))+$") && duration(self) >= duration("1m") && duration(self) <= duration("168h")`,message="lastStartBefore must be 1m to 168h: write it like 30m or 1h30m"
-	LastStartBefore *metav1.Duration `json:"lastStartBefore,omitempty"`
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,5}(h|m|s|ms)){1,4}$") && duration(self) >= duration("1m") && duration(self) <= duration("168h")`,message="lastStartBefore must be 1m to 168h: write it like 30m or 1h30m",reason=FieldValueInvalid
+	LastStartBefore *Duration `json:"lastStartBefore,omitempty"`
 
 	// Starts are the kinds of starts that the window holds back: Updates, FirstPlacements, Removals, Evictions. All of them, if it
 	// is left out.
@@ -186,7 +184,7 @@ const (
 
 // WeeklyOpening opens a window on days of the week.
 //
-// +kubebuilder:validation:XValidation:rule="self.start != self.end",message="start and end are the same time: a whole day is 00:00 to 24:00"
+// +kubebuilder:validation:XValidation:rule="self.start != self.end",message="start and end are the same time: a whole day is 00:00 to 24:00",reason=FieldValueInvalid,fieldPath=".end"
 type WeeklyOpening struct {
 	// Days are those on which it opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun.
 	// +required
@@ -200,7 +198,7 @@ type WeeklyOpening struct {
 
 // MonthlyOpening opens a window on one day of each month.
 //
-// +kubebuilder:validation:XValidation:rule="self.start != self.end",message="start and end are the same time: a whole day is 00:00 to 24:00"
+// +kubebuilder:validation:XValidation:rule="self.start != self.end",message="start and end are the same time: a whole day is 00:00 to 24:00",reason=FieldValueInvalid,fieldPath=".end"
 type MonthlyOpening struct {
 	// Week says which of the month's days of that name is meant: First, Second, Third, Fourth or Last.
 	// +required
@@ -212,6 +210,7 @@ type MonthlyOpening struct {
 
 	// OffsetDays moves the opening so many days on: Second, Tue and 1 are the day after the second Tuesday.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=6
 	OffsetDays int32 `json:"offsetDays,omitempty"`
@@ -246,7 +245,7 @@ type WeekOfMonth string
 
 // DatedOpening opens a window once.
 //
-// +kubebuilder:validation:XValidation:rule=`timestamp(self.start + ":00Z") < timestamp(self.end + ":00Z")`,message="start and end must be dates of the calendar, and start before end"
+// +kubebuilder:validation:XValidation:rule=`timestamp(self.start + ":00Z") < timestamp(self.end + ":00Z")`,message="start and end must be dates of the calendar, and start before end",reason=FieldValueInvalid,fieldPath=".end"
 type DatedOpening struct {
 	// Start is when it opens, such as 2026-12-18T00:00.
 	// +required
@@ -267,15 +266,13 @@ type CronOpening struct {
 	// 0 22 * * 1-5 is 22:00 from Monday to Friday.
 	// +required
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^ *[0-9A-Za-z*?,/-]+( +[0-9A-Za-z*?,/-]+){4} *$")`,message="expression needs the five fields minute, hour, day of the month, month and day of the week, such as 0 22 * * 1-5; time zones (TZ=, CRON_TZ=) belong in timeZone, and @every, @reboot and the like are not taken"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^ *[0-9A-Za-z*?,/-]+( +[0-9A-Za-z*?,/-]+){4} *$")`,message="expression needs the five fields minute, hour, day of the month, month and day of the week, such as 0 22 * * 1-5; time zones (TZ=, CRON_TZ=) belong in timeZone, and @every, @reboot and the like are not taken",reason=FieldValueInvalid
 	Expression string `json:"expression"`
 
 	// Duration is how long an opening takes, such as 8h, by the time that passes.
 	// +required
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+(h|m|s))+$") && duration(self) >= duration("1m") && duration(self) <= duration("168h")`,message="duration must be 1m to 168h: write it like 30m, 8h or 1h30m"
-	Duration metav1.Duration `json:"duration"`
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,5}(h|m|s|ms)){1,4}$") && duration(self) >= duration("1m") && duration(self) <= duration("168h")`,message="duration must be 1m to 168h: write it like 30m, 8h or 1h30m",reason=FieldValueInvalid
+	Duration Duration `json:"duration"`
 }
 
 // Date is a day of the calendar, such as 2026-12-24.

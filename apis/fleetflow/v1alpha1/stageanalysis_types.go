@@ -81,13 +81,13 @@ type AnalysisParameter struct {
 
 // AnalysisMetric is what is measured, and what has to hold of it.
 //
-// +kubebuilder:validation:XValidation:rule=`[has(self.prometheus), has(self.webhook), has(self.objects), has(self.job)].filter(is, is).size() == 1`,message="a metric has exactly one of prometheus, webhook, objects and job"
-// +kubebuilder:validation:XValidation:rule=`has(self.success) || has(self.failure) || has(self.webhook) || has(self.job)`,message="a metric of prometheus or objects needs success or failure: an expression such as result <= 0.01"
-// +kubebuilder:validation:XValidation:rule=`!has(self.count) || self.count == 1 || has(self.interval)`,message="a count above 1 needs an interval"
-// +kubebuilder:validation:XValidation:rule=`!has(self.count) || !has(self.interval) || duration(self.interval).getSeconds() * self.count <= 2592000`,message="count times interval must be 30 days at most"
-// +kubebuilder:validation:XValidation:rule=`!has(self.perCluster) || has(self.prometheus) || has(self.objects) && self.objects.from == "Works"`,message="perCluster needs prometheus, whose answer has a sample for each cluster, or objects from Works"
-// +kubebuilder:validation:XValidation:rule=`!has(self.job) || !has(self.success) && !has(self.failure) && !has(self.noData)`,message="a metric of job has no success, failure and noData: the Job succeeds or fails itself"
-// +kubebuilder:validation:XValidation:rule=`!has(self.objects) || self.objects.from != "Works" || has(self.perCluster)`,message="objects from Works need perCluster: there is an object for each cluster"
+// +kubebuilder:validation:XValidation:rule=`[has(self.prometheus), has(self.webhook), has(self.objects), has(self.job)].filter(is, is).size() == 1`,message="a metric has exactly one of prometheus, webhook, objects and job",reason=FieldValueInvalid
+// +kubebuilder:validation:XValidation:rule=`has(self.success) || has(self.failure) || has(self.webhook) || has(self.job)`,message="a metric of prometheus or objects needs success or failure: an expression such as result <= 0.01",reason=FieldValueRequired,fieldPath=".success"
+// +kubebuilder:validation:XValidation:rule=`!has(self.count) || self.count == 1 || has(self.interval)`,message="a count above 1 needs an interval",reason=FieldValueRequired,fieldPath=".interval"
+// +kubebuilder:validation:XValidation:rule=`!has(self.count) || !has(self.interval) || duration(self.interval).getSeconds() * self.count <= 2592000`,message="count times interval must be 30 days at most",reason=FieldValueInvalid,fieldPath=".count"
+// +kubebuilder:validation:XValidation:rule=`!has(self.perCluster) || has(self.prometheus) || has(self.objects) && self.objects.from == "Works"`,message="perCluster needs prometheus, whose answer has a sample for each cluster, or objects from Works",reason=FieldValueForbidden,fieldPath=".perCluster"
+// +kubebuilder:validation:XValidation:rule=`!has(self.job) || !has(self.success) && !has(self.failure) && !has(self.noData)`,message="a metric of job has no success, failure and noData: the Job succeeds or fails itself",reason=FieldValueInvalid,fieldPath=".job"
+// +kubebuilder:validation:XValidation:rule=`!has(self.objects) || self.objects.from != "Works" || has(self.perCluster)`,message="objects from Works need perCluster: there is an object for each cluster",reason=FieldValueRequired,fieldPath=".perCluster"
 type AnalysisMetric struct {
 	// Name of the metric, unique over all templates of a task.
 	// +required
@@ -139,26 +139,24 @@ type AnalysisMetric struct {
 
 	// InitialDelay is how long after the start the first measurement is taken; without it, at once.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) <= duration("720h")`,message="initialDelay must be 30 days at most: write it like 90s, 10m or 1h"
-	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,5}(h|m|s|ms)){1,4}$") && duration(self) <= duration("720h")`,message="initialDelay must be 30 days at most: write it like 90s, 10m or 1h",reason=FieldValueInvalid
+	InitialDelay *Duration `json:"initialDelay,omitempty"`
 
 	// Interval is how long after one measurement the next is taken, 5s or more.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("5s") && duration(self) <= duration("720h")`,message="interval must be 5s to 30 days: write it like 30s, 10m or 1h"
-	Interval *metav1.Duration `json:"interval,omitempty"`
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,5}(h|m|s|ms)){1,4}$") && duration(self) >= duration("5s") && duration(self) <= duration("720h")`,message="interval must be 5s to 30 days: write it like 30s, 10m or 1h",reason=FieldValueInvalid
+	Interval *Duration `json:"interval,omitempty"`
 
-	// Count is how many measurements are taken; 1 without it. Errors do not count.
+	// Count is how many measurements are taken. Errors do not count.
 	// +optional
+	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	Count int32 `json:"count,omitempty"`
 
-	// FailureLimit is how many bad measurements there may be: the metric fails with one more. 0 without it.
+	// FailureLimit is how many bad measurements there may be: the metric fails with one more.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	FailureLimit int32 `json:"failureLimit,omitempty"`
@@ -170,23 +168,24 @@ type AnalysisMetric struct {
 	// +kubebuilder:validation:Maximum=100000
 	ConsecutiveFailureLimit *int32 `json:"consecutiveFailureLimit,omitempty"`
 
-	// InconclusiveLimit is how many inconclusive measurements there may be: with one more the metric is inconclusive. 0 without it.
+	// InconclusiveLimit is how many inconclusive measurements there may be: with one more the metric is inconclusive.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	InconclusiveLimit int32 `json:"inconclusiveLimit,omitempty"`
 
-	// ConsecutiveErrorLimit is how many times in a row measuring may not succeed: with one more the metric ends with an error. 4
-	// without it.
+	// ConsecutiveErrorLimit is how many times in a row measuring may not succeed: with one more the metric ends with an error.
 	// +optional
 	// +kubebuilder:default=4
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	ConsecutiveErrorLimit *int32 `json:"consecutiveErrorLimit,omitempty"`
 
-	// ConsecutiveSuccessLimit is with how many good measurements in a row the metric has passed at once; 0, which is without it,
+	// ConsecutiveSuccessLimit is with how many good measurements in a row the metric has passed at once; 0
 	// takes count measurements.
 	// +optional
+	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	ConsecutiveSuccessLimit int32 `json:"consecutiveSuccessLimit,omitempty"`
@@ -207,7 +206,7 @@ type MetricSourceReference struct {
 
 // PrometheusQuery is an instant query.
 //
-// +kubebuilder:validation:XValidation:rule=`has(self.minSamples) == has(self.samplesQuery)`,message="minSamples and samplesQuery go together: samplesQuery counts what there have to be minSamples of, as in sum(increase(http_total[5m]))"
+// +kubebuilder:validation:XValidation:rule=`has(self.minSamples) == has(self.samplesQuery)`,message="minSamples and samplesQuery go together: samplesQuery counts what there have to be minSamples of, as in sum(increase(http_total[5m]))",reason=FieldValueInvalid,fieldPath=".minSamples"
 type PrometheusQuery struct {
 	// SourceRef names a MetricSource of type Prometheus.
 	// +required
@@ -253,21 +252,21 @@ type WebhookCall struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern="^/[A-Za-z0-9._~/$()-]*$"
-	// +kubebuilder:validation:XValidation:rule=`!self.contains("..")`,message="path must not have .. in it"
+	// +kubebuilder:validation:XValidation:rule=`!self.contains("..")`,message="path must not have .. in it",reason=FieldValueInvalid
 	Path string `json:"path,omitempty"`
 
 	// Body is sent as a JSON object, with the same variables in its values.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=20
-	// +kubebuilder:validation:XValidation:rule=`self.all(k, size(k) <= 63 && size(self[k]) <= 256)`,message="the keys of body have 63 characters at most, and its values 256"
+	// +kubebuilder:validation:XValidation:rule=`self.all(k, size(k) <= 63 && size(self[k]) <= 256)`,message="the keys of body have 63 characters at most, and its values 256",reason=FieldValueInvalid
 	Body map[string]string `json:"body,omitempty"`
 }
 
 // ObjectReading is an object that the expressions of a metric see. None sees Secrets, nor the kinds that hold copies of them; of an
 // object from Works none sees more than metadata, spec and status.
 //
-// +kubebuilder:validation:XValidation:rule=`self.kind != "Secret"`,message="no metric reads a Secret: what an expression says about one tells what is in it"
-// +kubebuilder:validation:XValidation:rule=`!self.apiVersion.startsWith("placement.kubernetes-fleet.io/") || !["Work", "ClusterResourceSnapshot", "ResourceSnapshot", "ClusterResourceEnvelope", "ResourceEnvelope"].exists(k, k == self.kind)`,message="no metric reads what holds copies of Secrets: Works, resource snapshots and envelopes"
+// +kubebuilder:validation:XValidation:rule=`self.kind != "Secret"`,message="no metric reads a Secret: what an expression says about one tells what is in it",reason=FieldValueForbidden,fieldPath=".kind"
+// +kubebuilder:validation:XValidation:rule=`!self.apiVersion.startsWith("placement.kubernetes-fleet.io/") || !["Work", "ClusterResourceSnapshot", "ResourceSnapshot", "ClusterResourceEnvelope", "ResourceEnvelope"].exists(k, k == self.kind)`,message="no metric reads what holds copies of Secrets: Works, resource snapshots and envelopes",reason=FieldValueForbidden,fieldPath=".kind"
 type ObjectReading struct {
 	// From is Works, for the object that the run's placement has put on each cluster of the stage, or Hub, for one of the
 	// hub, of a kind that the hub agent's operator allows.
@@ -346,12 +345,11 @@ type JobRun struct {
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 	FromCronJob string `json:"fromCronJob"`
 
-	// Timeout is how long the Job may take, before the measurement is an error; 15m without it.
+	// Timeout is how long the Job may take, before the measurement is an error.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s") && duration(self) <= duration("24h")`,message="timeout must be 1s to 24h: write it like 15m"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// +kubebuilder:default="15m"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]{1,5}(h|m|s|ms)){1,4}$") && duration(self) >= duration("1s") && duration(self) <= duration("24h")`,message="timeout must be 1s to 24h: write it like 15m",reason=FieldValueInvalid
+	Timeout *Duration `json:"timeout,omitempty"`
 }
 
 // AnalysesMayRunAnnotation lets metrics run the Job of a CronJob on which it is "true": the owner of the CronJob decides, as it runs with
@@ -371,22 +369,25 @@ func (j *JobRun) EffectiveTimeout() time.Duration {
 
 // PerCluster judges an answer cluster by cluster.
 type PerCluster struct {
-	// Label is that of the samples which has the name of the cluster; cluster without it.
+	// Label is that of the samples which has the name of the cluster.
 	// +optional
+	// +kubebuilder:default=cluster
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[a-zA-Z_][a-zA-Z0-9_]*$"
 	Label string `json:"label,omitempty"`
 
-	// MinPassing is how many clusters of the stage have to be good: a number, or a percentage rounded up; 100% without it. The
+	// MinPassing is how many clusters of the stage have to be good: a number, or a percentage rounded up. The
 	// measurement is bad as soon as that many cannot be good any more.
 	// +optional
+	// +kubebuilder:default="100%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[1-9]?[0-9])%$"
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="minPassing must be at least 0"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="minPassing must be at least 0",reason=FieldValueInvalid
 	MinPassing *intstr.IntOrString `json:"minPassing,omitempty"`
 
-	// Missing is what a cluster without a sample, or without the object as the Work has it now, counts as: Success, Failure, or Inconclusive, which it is without it.
+	// Missing is what a cluster without a sample, or without the object as the Work has it now, counts as: Success, Failure, or Inconclusive.
 	// +optional
+	// +kubebuilder:default=Inconclusive
 	// +kubebuilder:validation:Enum=Inconclusive;Success;Failure
 	Missing AnalysisOutcome `json:"missing,omitempty"`
 }

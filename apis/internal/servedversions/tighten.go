@@ -73,6 +73,7 @@ func tightenSelector(selector map[string]any) {
 	labels["x-kubernetes-validations"] = []any{map[string]any{
 		"rule":    "self.all(key, size(key) <= 317 && key.matches(r'" + labelKey + "'))",
 		"message": "a key of matchLabels must have the form of a label key, such as example.com/team",
+		"reason":  "FieldValueInvalid",
 	}}
 
 	expressions := selector["matchExpressions"].(map[string]any)
@@ -82,10 +83,12 @@ func tightenSelector(selector map[string]any) {
 		map[string]any{
 			"rule":    `!(self.operator in ["In", "NotIn"]) || (has(self.values) && size(self.values) > 0)`,
 			"message": "operators In and NotIn need at least one value: add values",
+			"reason":  "FieldValueRequired", "fieldPath": ".values",
 		},
 		map[string]any{
 			"rule":    `!(self.operator in ["Exists", "DoesNotExist"]) || !has(self.values) || size(self.values) == 0`,
 			"message": "operators Exists and DoesNotExist take no values: remove values",
+			"reason":  "FieldValueForbidden", "fieldPath": ".values",
 		},
 	}
 	fields := requirement["properties"].(map[string]any)
