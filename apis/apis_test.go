@@ -73,7 +73,9 @@ func TestEveryKindSurvivesTheWire(t *testing.T) {
 			},
 			func(value *apiextensionsv1.JSON, _ randfill.Continue) { value.Raw = []byte(`{"a":[1,null]}`) },
 			func(d *metav1.Duration, c randfill.Continue) { d.Duration = time.Duration(c.Intn(1e6)) * time.Second },
-			func(d *fleetflowv1alpha1.Duration, c randfill.Continue) { d.Duration = time.Duration(c.Intn(1e6)) * time.Millisecond },
+			func(d *fleetflowv1alpha1.Duration, c randfill.Continue) {
+				d.Duration = time.Duration(c.Intn(1e6)) * time.Millisecond
+			},
 		}
 	}
 	fill := fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, custom), rand.NewSource(1), codecs)

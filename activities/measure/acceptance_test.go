@@ -43,7 +43,7 @@ func TestADaysFiguresStaySmall(t *testing.T) {
 	const metrics, each, part = 5, 432, 20
 	s := newServer(t, vector("0.002"))
 	source := sourceAt(s.URL)
-	source.Spec.Limits = &fleetflowv1alpha1.MetricSourceLimits{PerSecond: 1000}
+	source.Spec.Limits = &fleetflowv1alpha1.MetricSourceLimits{RequestsPerSecond: 1000}
 	var all []fleetflowv1alpha1.AnalysisMetric
 	for i := range metrics {
 		metric := errors(each)

@@ -259,7 +259,7 @@ func TestAnEndpointThatFailsIsAResult(t *testing.T) {
 		"it answers too much": {guard: local, packets: true, message: "longer than 1048576 bytes", answer: func(_ int, w http.ResponseWriter) {
 			fmt.Fprint(w, strings.Repeat("x", 2<<20))
 		}},
-		"it answers slowly": {guard: local, packets: true, limits: &fleetflowv1alpha1.MetricSourceLimits{Timeout: &fleetflowv1alpha1.Duration{Duration: 100 * time.Millisecond}, PerSecond: 100},
+		"it answers slowly": {guard: local, packets: true, limits: &fleetflowv1alpha1.MetricSourceLimits{Timeout: &fleetflowv1alpha1.Duration{Duration: 100 * time.Millisecond}, RequestsPerSecond: 100},
 			message: "has not answered within 100ms", answer: func(_ int, w http.ResponseWriter) {
 				<-time.After(300 * time.Millisecond)
 			}},
@@ -314,7 +314,7 @@ func TestNoDataIsInconclusive(t *testing.T) {
 func TestADayOfMeasurementsStaysSmall(t *testing.T) {
 	s := newServer(t, vector("0.002"))
 	source := sourceAt(s.URL)
-	source.Spec.Limits = &fleetflowv1alpha1.MetricSourceLimits{PerSecond: 1000}
+	source.Spec.Limits = &fleetflowv1alpha1.MetricSourceLimits{RequestsPerSecond: 1000}
 	metric := errors(360)
 	metric.Interval.Duration = 10 * time.Second
 	f := newFleet(t, local, source, metric)

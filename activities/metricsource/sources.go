@@ -66,12 +66,12 @@ func (s *Sources) limitOf(source *fleetflowv1alpha1.MetricSource) *limit {
 	wanted := source.EffectiveLimits()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.limits[source.Name]; l != nil && l.of.MaxConcurrent == wanted.MaxConcurrent && l.of.PerSecond == wanted.PerSecond {
+	if l := s.limits[source.Name]; l != nil && l.of.MaxConcurrent == wanted.MaxConcurrent && l.of.RequestsPerSecond == wanted.RequestsPerSecond {
 		return l
 	}
 	l := &limit{
 		of: wanted, slots: make(chan struct{}, wanted.MaxConcurrent), common: s.all,
-		paced: rate.NewLimiter(rate.Limit(wanted.PerSecond), int(wanted.PerSecond)),
+		paced: rate.NewLimiter(rate.Limit(wanted.RequestsPerSecond), int(wanted.RequestsPerSecond)),
 	}
 	s.limits[source.Name] = l
 	return l

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -24,12 +23,12 @@ func withStrategy(t *testing.T, change func(*placementv1beta1.UpdateStrategySpec
 	return h
 }
 
-func minutes(n int) *metav1.Duration {
-	return &metav1.Duration{Duration: time.Duration(n) * time.Minute}
+func minutes(n int32) *int32 {
+	return new(60 * n)
 }
 
 func TestARunIsStuckAfterTheDeadlineOfItsStage(t *testing.T) {
-	h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) { s.Stages[1].ClusterDeadline = minutes(20) })
+	h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) { s.Stages[1].ClusterDeadlineSeconds = minutes(20) })
 	h.stuck["member3"] = true
 	delta := background(h, func() act.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))

@@ -76,7 +76,7 @@ func TestClustersInNoStage(t *testing.T) {
 		edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
 			s.Spec.UnassignedClusters = policy
 			s.Spec.Stages = s.Spec.Stages[:1] // there is a stage for member2 only
-			s.Spec.Stages[0].ClusterDeadline = minutes(7)
+			s.Spec.Stages[0].ClusterDeadlineSeconds = minutes(7)
 		})
 		return h, initialize(h, "example-run-2")
 	}
@@ -115,7 +115,7 @@ func TestClustersInNoStage(t *testing.T) {
 		assert.Equal(t, "unassigned", state.Stages[1].Name)
 		assert.Empty(t, state.Stages[1].TasksAfter, "without the tasks of the last stage")
 		run := h.run("example-run-2")
-		assert.Equal(t, minutes(7), run.Status.StagedUpdateStrategySnapshot.Stages[1].ClusterDeadline)
+		assert.Equal(t, minutes(7), run.Status.StagedUpdateStrategySnapshot.Stages[1].ClusterDeadlineSeconds)
 		assert.Empty(t, run.Status.StagedUpdateStrategySnapshot.UnassignedClusters)
 		d := &driver{hub: h, run: "example-run-2"}
 		d.stage("unassigned", 1)

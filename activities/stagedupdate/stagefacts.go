@@ -112,8 +112,8 @@ func actionsOf(requests updaterun.Requests) map[string]rollout.StageAction {
 
 // deadlineOf is how long a cluster of a stage may take.
 func deadlineOf(config placementv1beta1.StageConfig) time.Duration {
-	if d := config.ClusterDeadline; d != nil && d.Duration > 0 {
-		return d.Duration
+	if seconds := config.ClusterDeadlineSeconds; seconds != nil && *seconds > 0 {
+		return time.Duration(*seconds) * time.Second
 	}
 	return wf.StuckAfter
 }

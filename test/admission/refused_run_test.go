@@ -164,9 +164,9 @@ spec: {stages: [{name: canary}]}
 			edit: stage("maxConcurrency: 101%"), fine: stage("maxConcurrency: 100%"), message: concurrency},
 		"a number of clusters is in no quotes": {
 			edit: stage("maxConcurrency: '5'"), fine: stage("maxConcurrency: 5"), message: concurrency},
-		"a deadline has a unit": {
-			edit: stage("clusterDeadline: '10'"), fine: stage("clusterDeadline: 10s"),
-			message: "clusterDeadline must be at least 1s: write it like 90s, 10m or 1h"},
+		"a deadline is a second or more": {
+			edit: stage("clusterDeadlineSeconds: 0"), fine: stage("clusterDeadlineSeconds: 10"),
+			message: "clusterDeadlineSeconds in body should be greater than or equal to 1"},
 		"a budget is not negative": {
 			edit: stage("failureBudget: {maxFailures: -1}"), fine: stage("failureBudget: {maxFailures: 0}"),
 			message: "maxFailures must be at least 0"},

@@ -99,7 +99,7 @@ func (f *fleet) startSource(t *testing.T) *atomic.Int64 {
 			ObjectMeta: metav1.ObjectMeta{Name: sourceName},
 			Spec: fleetflowv1alpha1.MetricSourceSpec{
 				Type: fleetflowv1alpha1.MetricSourcePrometheus, URL: server.URL, AllowPlainText: true,
-				Limits: &fleetflowv1alpha1.MetricSourceLimits{PerSecond: 50}, // without them, 5
+				Limits: &fleetflowv1alpha1.MetricSourceLimits{RequestsPerSecond: 50}, // without them, 5
 			},
 		}, template,
 	} {

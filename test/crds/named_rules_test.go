@@ -93,7 +93,7 @@ func TestDefaultsOfOwnKindsAreStored(t *testing.T) {
 	for kindName, specs := range map[string][2]string{
 		"MetricSource": {
 			`{type: Prometheus, url: "https://p"}`,
-			`{type: Prometheus, url: "https://p", limits: {maxConcurrent: 4, perSecond: 5, timeout: 10s, maxResponseBytes: 1048576}}`,
+			`{type: Prometheus, url: "https://p", limits: {maxConcurrent: 4, requestsPerSecond: 5, timeout: 10s, maxResponseBytes: 1048576}}`,
 		},
 		"StageAnalysis": {
 			`{metrics: [{name: a, job: {namespace: jobs, fromCronJob: e2e}}, {name: b, success: "true", perCluster: {}, prometheus: {sourceRef: {name: p}, query: up}}]}`,

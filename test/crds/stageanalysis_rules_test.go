@@ -54,7 +54,7 @@ func TestRulesOfMetricSources(t *testing.T) {
 	k := loadKind(t, "MetricSource")
 	for name, tc := range map[string]struct{ spec, refusal string }{
 		"an address":         {spec: `{type: Prometheus, url: "https://prometheus.monitoring.svc:9090"}`},
-		"all of it":          {spec: `{type: Webhook, url: "http://smoke.test/hooks", allowPlainText: true, auth: {type: Basic, secret: {name: s, key: k}}, tls: {caSecret: {name: s, key: ca}, serverName: a}, limits: {maxConcurrent: 1, perSecond: 1, timeout: 30s, maxResponseBytes: 4096}, allowedTemplates: {matchLabels: {team: web}}}`},
+		"all of it":          {spec: `{type: Webhook, url: "http://smoke.test/hooks", allowPlainText: true, auth: {type: Basic, secret: {name: s, key: k}}, tls: {caSecret: {name: s, key: ca}, serverName: a}, limits: {maxConcurrent: 1, requestsPerSecond: 1, timeout: 30s, maxResponseBytes: 4096}, allowedTemplates: {matchLabels: {team: web}}}`},
 		"for no namespace":   {spec: `{type: Prometheus, url: "https://prometheus", allowedNamespaces: []}`},
 		"for an empty one":   {spec: `{type: Prometheus, url: "https://prometheus", allowedNamespaces: [""]}`, refusal: "allowedNamespaces[0] in body should be at least 1 chars long"},
 		"plain text":         {spec: `{type: Prometheus, url: "http://prometheus:9090"}`, refusal: "url has to begin with https://"},

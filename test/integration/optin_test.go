@@ -21,7 +21,7 @@ const shortDeadline = 10 * time.Second
 // budget lets a stage go on without clusters that miss the deadline.
 func budget(stage placementv1beta1.StageConfig, most int, beyond placementv1beta1.FailureBudgetAction) placementv1beta1.StageConfig {
 	failures := intstr.FromInt(most)
-	stage.ClusterDeadline = &metav1.Duration{Duration: shortDeadline}
+	stage.ClusterDeadlineSeconds = new(int32(shortDeadline / time.Second))
 	stage.FailureBudget = &placementv1beta1.FailureBudget{MaxFailures: &failures, OnExceeded: beyond}
 	return stage
 }
@@ -137,7 +137,7 @@ func pausedRunGoesOnOnceFailuresAreDealtWith(s *spec) {
 
 func clusterIsSkippedAndAnotherRolledBack(s *spec) {
 	stage := canary()
-	stage.ClusterDeadline = &metav1.Duration{Duration: shortDeadline}
+	stage.ClusterDeadlineSeconds = new(int32(shortDeadline / time.Second))
 	s.obstructed("member-3", staging(), stage)
 	run := s.startRun("second", "")
 	s.awaitProgressing(run, placementv1beta1.ReasonUpdateRunStuck)

@@ -3,7 +3,6 @@ package planning_test
 import (
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +20,7 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 	two, key := intstr.FromInt32(2), "order"
 	last := placementv1beta1.StageConfig{
 		Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, SortingLabelKey: &key,
-		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadline: &metav1.Duration{Duration: time.Hour}, FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
+		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadlineSeconds: new(int32(3600)), FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
 		Windows:          []string{"nights"},
 		BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 		DuringStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeAnalysis, Analysis: &placementv1beta1.AnalysisConfig{}}},

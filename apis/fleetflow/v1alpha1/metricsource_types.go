@@ -178,12 +178,12 @@ type MetricSourceLimits struct {
 	// +kubebuilder:validation:Maximum=32
 	MaxConcurrent int32 `json:"maxConcurrent,omitempty"`
 
-	// PerSecond is how many requests begin in a second at most.
+	// RequestsPerSecond is how many requests begin in a second at most.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
-	PerSecond int32 `json:"perSecond,omitempty"`
+	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
 
 	// Timeout is how long an answer may take, 1m at most.
 	// +optional
@@ -251,7 +251,7 @@ func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
 		limits = *s.Spec.Limits
 	}
 	limits.MaxConcurrent = cmp.Or(limits.MaxConcurrent, defaultSourceConcurrency)
-	limits.PerSecond = cmp.Or(limits.PerSecond, defaultSourcePerSecond)
+	limits.RequestsPerSecond = cmp.Or(limits.RequestsPerSecond, defaultSourcePerSecond)
 	limits.MaxResponseBytes = cmp.Or(limits.MaxResponseBytes, defaultSourceBytes)
 	if limits.Timeout == nil {
 		limits.Timeout = &Duration{Duration: defaultSourceTimeout}

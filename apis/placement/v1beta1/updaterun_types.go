@@ -120,7 +120,7 @@ type ClusterAction struct {
 	// Action is Skip to go on without the cluster: one that waits for its turn is left as it
 	// is, one that is being updated gives its place to another and keeps what was
 	// written to it. It is Retry to see that a cluster is told what it is to have, and to count
-	// its clusterDeadline from then; a failed or skipped one waits for a place in
+	// its clusterDeadlineSeconds from then; a failed or skipped one waits for a place in
 	// maxConcurrency first. Members try what fails again by themselves, at least every minute. A cluster that is updated already is left alone.
 	// +kubebuilder:validation:Enum=Skip;Retry
 	// +kubebuilder:validation:Required

@@ -48,7 +48,7 @@ type UpdateStrategySpec struct {
 	// UnassignedClusters says what to do with picked clusters that are in no stage. Fail
 	// refuses the run. Ignore leaves them as they are and names them in the condition
 	// Initialized. Last updates them after the last stage, in a stage called unassigned, with
-	// the maxConcurrency, clusterDeadline, failureBudget and windows of the last stage and without
+	// the maxConcurrency, clusterDeadlineSeconds, failureBudget and windows of the last stage and without
 	// tasks.
 	// An addition of fleetflow; without it, Fail, which is what KubeFleet does.
 	// +kubebuilder:validation:Enum=Fail;Ignore;Last
@@ -176,14 +176,13 @@ type StageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of beforeStageTasks names a type that no other task of the stage has: add that task, or remove the type"
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
 
-	// ClusterDeadline is how long a cluster may take from when its update starts until it is
-	// available, such as 90s, 10m or 1h. A run that waits longer is called stuck (reason
+	// ClusterDeadlineSeconds is how long a cluster may take from when its update starts until it is
+	// available. A run that waits longer is called stuck (reason
 	// UpdateRunStuck) and waits on; with a failureBudget, the cluster counts as failed.
-	// An addition of fleetflow; without it, 5m, which is KubeFleet's threshold.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s")`,message="clusterDeadline must be at least 1s: write it like 90s, 10m or 1h"
-	ClusterDeadline *metav1.Duration `json:"clusterDeadline,omitempty"`
+	// An addition of fleetflow; without it, 300, which is KubeFleet's threshold.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	ClusterDeadlineSeconds *int32 `json:"clusterDeadlineSeconds,omitempty"`
 
 	// FailureBudget lets the stage go on without some of its clusters, and says what to do
 	// when more fail than that.
@@ -204,7 +203,7 @@ type StageConfig struct {
 }
 
 // FailureBudget says without how many clusters a stage goes on, and what to do beyond that.
-// A cluster counts as failed when it is not available after the clusterDeadline of its stage.
+// A cluster counts as failed when it is not available after the clusterDeadlineSeconds of its stage.
 // Within the budget, a failed cluster no longer counts as being updated: another takes its
 // place in maxConcurrency. Its condition Succeeded is False, with the reason
 // ClusterUpdatingFailed, and turns True if it becomes available before the stage ends.

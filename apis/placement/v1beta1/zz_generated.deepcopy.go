@@ -3658,9 +3658,9 @@ func (in *StageConfig) DeepCopyInto(out *StageConfig) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
-	if in.ClusterDeadline != nil {
-		in, out := &in.ClusterDeadline, &out.ClusterDeadline
-		*out = new(v1.Duration)
+	if in.ClusterDeadlineSeconds != nil {
+		in, out := &in.ClusterDeadlineSeconds, &out.ClusterDeadlineSeconds
+		*out = new(int32)
 		**out = **in
 	}
 	if in.FailureBudget != nil {

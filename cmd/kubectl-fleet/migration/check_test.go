@@ -204,7 +204,7 @@ func TestFieldsThatKubeFleetDropsAreNamed(t *testing.T) {
 	state.Placements[0].GetPlacementSpec().Strategy = &placementv1beta1.RolloutStrategy{Suspension: &placementv1beta1.Suspension{All: true}}
 	state.Placements[0].GetPlacementSpec().Policy = &placementv1beta1.PlacementPolicy{SchedulerName: "theirs"}
 	state.Strategies = []placementv1beta1.UpdateStrategyObject{&placementv1beta1.ClusterStagedUpdateStrategy{Spec: placementv1beta1.UpdateStrategySpec{
-		OnMembershipChange: "Continue", Stages: []placementv1beta1.StageConfig{{Name: "all", LabelSelector: &metav1.LabelSelector{}, Windows: []string{"night"}, ClusterDeadline: &metav1.Duration{}}},
+		OnMembershipChange: "Continue", Stages: []placementv1beta1.StageConfig{{Name: "all", LabelSelector: &metav1.LabelSelector{}, Windows: []string{"night"}, ClusterDeadlineSeconds: new(int32(60))}},
 	}}}
 	state.Runs = []placementv1beta1.UpdateRunObject{&placementv1beta1.ClusterStagedUpdateRun{Spec: placementv1beta1.UpdateRunSpec{RollbackOf: "other", State: placementv1beta1.StateRun}}}
 	var said []string
@@ -215,7 +215,7 @@ func TestFieldsThatKubeFleetDropsAreNamed(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{
 		"KubeFleet's CRDs drop spec.policy.schedulerName, spec.strategy.suspension",
-		"KubeFleet's CRDs drop spec.onMembershipChange, spec.stages[].clusterDeadline, spec.stages[].windows",
+		"KubeFleet's CRDs drop spec.onMembershipChange, spec.stages[].clusterDeadlineSeconds, spec.stages[].windows",
 		"KubeFleet's CRDs drop spec.rollbackOf",
 	}, said)
 }
@@ -235,7 +235,7 @@ func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
 		}, []string{"InTheWay StageWithoutSelector"}},
 		"fields of ours": {func(s *migration.State) {
 			s.Strategies = []placementv1beta1.UpdateStrategyObject{&placementv1beta1.ClusterStagedUpdateStrategy{Spec: placementv1beta1.UpdateStrategySpec{
-				OnMembershipChange: "Continue", Stages: []placementv1beta1.StageConfig{{Name: "all", LabelSelector: &metav1.LabelSelector{}, ClusterDeadline: &metav1.Duration{}}},
+				OnMembershipChange: "Continue", Stages: []placementv1beta1.StageConfig{{Name: "all", LabelSelector: &metav1.LabelSelector{}, ClusterDeadlineSeconds: new(int32(60))}},
 			}}}
 		}, []string{"NoCounterpart FieldsDropped"}},
 		"no latest policy snapshot": {func(s *migration.State) { s.Policy[0].GetLabels()[placementv1beta1.IsLatestSnapshotLabel] = "false" }, []string{"InTheWay NotOneLatest"}},

@@ -133,8 +133,8 @@ func describeTask(task stagetask.State) string {
 // failures says in words what a stage does when clusters fail.
 func failures(config placementv1beta1.StageConfig) string {
 	var parts []string
-	if config.ClusterDeadline != nil {
-		parts = append(parts, "a cluster may take "+config.ClusterDeadline.Duration.String())
+	if seconds := config.ClusterDeadlineSeconds; seconds != nil {
+		parts = append(parts, "a cluster may take "+(time.Duration(*seconds)*time.Second).String())
 	}
 	if budget := config.FailureBudget; budget != nil {
 		most := "0"
