@@ -116,11 +116,11 @@ func TestMembersMayBeOld(t *testing.T) {
 	assert.NotEmpty(t, objects(t, rendered))
 }
 
-// TestTheProductionValuesRender takes the example as a user does, with a registry and a digest of its own.
+// TestTheProductionValuesRender takes the example as a user does, with a registry and a tag of its own.
 func TestTheProductionValuesRender(t *testing.T) {
 	content, err := os.ReadFile(path.Join(root, "deploy", "charts", "hub-agent", "examples", "values-production.yaml"))
 	require.NoError(t, err)
-	filled := strings.NewReplacer("<registry>", "registry.example.com", "<sha256:...>", "sha256:"+strings.Repeat("0", 64), "<platform-team>", "platform-team").Replace(string(content))
+	filled := strings.NewReplacer("<registry>", "registry.example.com", "<tag>", "v1", "<platform-team>", "platform-team").Replace(string(content))
 	assert.NotContains(t, filled, "<", "there is nothing else to fill in")
 	given := values{}
 	require.NoError(t, yaml.Unmarshal([]byte(filled), &given))

@@ -19,6 +19,7 @@ import (
 var foreign = []string{
 	"kubectl", "helm", "temporal", "temporal-sql-tool", "temporal-server", "cosign", "docker", "kind", "curl", "git", "jq", "sudo", "apt-get",
 	"[", "awk", "cat", "cd", "cut", "date", "echo", "false", "grep", "head", "kill", "mktemp", "rm", "sed", "sleep", "tail", "tr", "true", "uname", "wait",
+	"deploy/charts/hub-agent/examples/temporal-credentials.sh",
 	"deploy/join/join-member-cluster.sh", "deploy/join/leave-member-cluster.sh", "deploy/samples/lifecycle-hooks/drain.sh",
 }
 
