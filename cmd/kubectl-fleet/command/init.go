@@ -15,6 +15,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,7 +59,10 @@ func newInit(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.
 		Short: "Make a cluster the hub of a fleet, or upgrade the hub",
 		Long: `Make the cluster of the current context (or of --context) the hub of a fleet: applies the definitions of the fleet's kinds,
 installs the hub agent with helm into the namespace fleet-system, and waits until it leads. On a hub it upgrades both; values
-that were given before are kept, Temporal's address among them.
+that were given before are kept, Temporal's address among them. Before it changes anything, it looks whether the cluster can be a
+hub, whether you may make it one, and whether the chart refuses it.
+
+The namespace, if it is not there, is made so that only Pods which Pod Security calls restricted start there, as the agent is.
 
 Temporal has to be there, unless --trial starts a development server beside the agent, which authenticates no client and is
 for trials only. A cluster on which other Pods run is refused with the value that lets them go on.
@@ -122,7 +126,11 @@ func (o *initOptions) names(value string) bool {
 }
 
 func (o *initOptions) initHub(ctx context.Context) error {
-	steps := []step{{title: "looking at the cluster", looks: true, do: o.checkCluster}}
+	steps := []step{
+		{title: "looking at the cluster", looks: true, do: o.checkCluster},
+		{title: "asking helm what the chart makes of it", looks: true, do: o.tryInstall},
+		{title: "making namespace " + agentNamespace, do: func(ctx context.Context) error { return o.makeNamespace(ctx, o.hub) }},
+	}
 	if o.chart == "" {
 		steps = append(steps, step{title: "applying the definitions of the fleet's kinds", checked: true, do: o.applyDefinitions})
 	}
@@ -179,13 +187,15 @@ func (o *initOptions) checkRights(ctx context.Context) error {
 		{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
 		{Verb: "create", Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
 		{Verb: "create", Group: "apps", Resource: "deployments", Namespace: agentNamespace},
+		{Verb: "create", Resource: "secrets", Namespace: agentNamespace}, // what helm notes of its releases
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &need}}
 		if err := o.hub.Create(ctx, review); err != nil {
 			return fmt.Errorf("asking what you may do: %w", err)
 		}
 		if !review.Status.Allowed {
-			return fmt.Errorf("you may not %s %s.%s here: the hub agent is installed by an administrator of the cluster (%s)", need.Verb, need.Resource, need.Group, orNoReason(review.Status.Reason))
+			resource := schema.GroupResource{Group: need.Group, Resource: need.Resource}
+			return fmt.Errorf("you may not %s %s here: the hub agent is installed by an administrator of the cluster (%s)", need.Verb, resource, orNoReason(review.Status.Reason))
 		}
 	}
 	return nil
@@ -225,8 +235,19 @@ func (o *initOptions) applyDefinitions(ctx context.Context) error {
 	return nil
 }
 
+// tryInstall has helm render the chart with what it looks up on the cluster, so that what the chart refuses is refused before
+// anything is changed.
+func (o *initOptions) tryInstall(ctx context.Context) error {
+	if o.Dry() && !o.helm.there() {
+		return nil
+	}
+	return o.runHelm(ctx, "--dry-run=server")
+}
+
 // install has helm install the hub agent's chart, or upgrade it.
-func (o *initOptions) install(ctx context.Context) error {
+func (o *initOptions) install(ctx context.Context) error { return o.runHelm(ctx) }
+
+func (o *initOptions) runHelm(ctx context.Context, additional ...string) error {
 	work, err := os.MkdirTemp("", "kubectl-fleet-")
 	if err != nil {
 		return fmt.Errorf("making a folder for the chart: %w", err)
@@ -260,7 +281,7 @@ func (o *initOptions) install(ctx context.Context) error {
 	for _, value := range o.values {
 		args = append(args, "--set", value)
 	}
-	return o.helm.run(ctx, args...)
+	return o.helm.run(ctx, append(args, additional...)...)
 }
 
 // awaitLeader waits until a hub agent holds its lease; what keeps it from that is part of the error.

@@ -46,6 +46,30 @@ func TestInitMakesAHub(t *testing.T) {
 	assert.Equal(t, []string{"--namespace", "fleet-system", "--create-namespace", "--reset-then-reuse-values", "--set", "temporal.bundled.enabled=true", "--set", "image.tag=dev"}, helm.args[4:])
 	assert.True(t, slices.ContainsFunc(helm.chart, func(path string) bool { return strings.HasSuffix(path, "templates/_guardrails.tpl") }), "files whose names begin with _ belong to the chart")
 	assert.Contains(t, c.out.String(), "waiting until it leads")
+	made := &corev1.Namespace{}
+	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "fleet-system"}, made))
+	assert.Equal(t, "restricted", made.Labels["pod-security.kubernetes.io/enforce"])
+	assert.Empty(t, c.err.String())
+}
+
+func TestInitAsksTheChartBeforeItChangesAnything(t *testing.T) {
+	c, helm := newConsole(t), &recordedHelm{refuses: "--dry-run=server"}
+	definitions := becomesHub(c, true)
+	err := c.runWithHelm(helm, "init", "--trial", "--set", "image.tag=dev")
+	require.ErrorContains(t, err, "asking helm what the chart makes of it: pods run on this cluster")
+	assert.Empty(t, *definitions)
+	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "fleet-system"}, &corev1.Namespace{}), "nothing was changed")
+	assert.Equal(t, "--dry-run=server", helm.args[len(helm.args)-1], "and helm was asked once, without effect")
+}
+
+func TestInitLeavesTheLabelsOfANamespaceThatIsThere(t *testing.T) {
+	there := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet-system", Labels: map[string]string{"team": "platform"}}}
+	c := newConsole(t, there)
+	becomesHub(c, true)
+	require.NoError(t, c.runWithHelm(&recordedHelm{}, "init", "--trial", "--set", "image.tag=dev"))
+	assert.Contains(t, c.err.String(), "namespace fleet-system was there and lacks the label pod-security.kubernetes.io/enforce")
+	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(there), there))
+	assert.Equal(t, map[string]string{"team": "platform"}, there.Labels)
 }
 
 func TestInitUpgradesAHub(t *testing.T) {
@@ -108,6 +132,7 @@ func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 				"fleetflow's chart would delete them, with every object of these kinds and everything that is placed. Keep them first: " +
 				"kubectl annotate crd --overwrite works.placement.kubernetes-fleet.io helm.sh/resource-policy=keep"},
 		"a second release":            {objects: []client.Object{other}, want: "another release of the hub agent is installed: Deployment fleet/prod of release prod"},
+		"a user without releases":     {forbidden: "secrets", want: "you may not create secrets here"},
 		"a user who may not make one": {forbidden: "clusterroles", want: "you may not create clusterroles.rbac.authorization.k8s.io here"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -221,10 +221,10 @@ func (o *joinOptions) noteCluster(ctx context.Context, member *clusterv1beta1.Me
 
 // putToken writes the token for the hub to the cluster.
 func (o *joinOptions) putToken(ctx context.Context) error {
-	write := o.writer(o.cluster)
-	if err := ensure(ctx, write, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}); err != nil {
+	if err := o.makeNamespace(ctx, o.cluster); err != nil {
 		return err
 	}
+	write := o.writer(o.cluster)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: tokenSecret}}
 	_, err := controllerutil.CreateOrPatch(ctx, write, secret, func() error {
 		secret.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte(o.token)}

@@ -2,10 +2,12 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +36,8 @@ import (
 // recordedHelm keeps the arguments that Helm is run with.
 type recordedHelm struct {
 	missing bool
+	// refuses is an argument with which it fails.
+	refuses string
 	args    []string
 	// chart are the files of the chart it is given.
 	chart []string
@@ -42,6 +46,9 @@ type recordedHelm struct {
 func (r *recordedHelm) helm() helm {
 	return helm{there: func() bool { return !r.missing }, run: func(_ context.Context, args ...string) error {
 		r.args = args
+		if r.refuses != "" && slices.Contains(args, r.refuses) {
+			return errors.New("pods run on this cluster")
+		}
 		if args[0] == "uninstall" {
 			return nil
 		}
