@@ -67,8 +67,8 @@ func TestSwitchesOfTheGuardRails(t *testing.T) {
 		"denyModifyMemberClusterLabels: false", "denyModifyMemberClusterLabels: true",
 		"enablePdbs: true", "enablePdbs: false",
 		"workloadNamespaces: []", "workloadNamespaces: [kept]",
-		"whitelistedUsers: []", `whitelistedUsers: [lara, "o'hara@example.com"]`,
-		"whitelistedGroups: []", "whitelistedGroups: [platform]",
+		"allowedUsers: []", `allowedUsers: [lara, "o'hara@example.com"]`,
+		"allowedGroups: []", "allowedGroups: [platform]",
 	)
 	relabel := changes(memberCluster, "", "guarded", `{metadata: {labels: {environment: staging}}}`)
 	unlabel := changes(memberCluster, "", "guarded", `{metadata: {labels: null}}`)
@@ -76,9 +76,9 @@ func TestSwitchesOfTheGuardRails(t *testing.T) {
 	jane := as(t, "jane", "developers")
 	_ = awaitRefusal(t, func(context.Context) error { return relabel(t, jane) })
 	_ = awaitRefusal(t, func(context.Context) error { return creates(podBudget("default"))(t, jane) })
-	for _, whitelisted := range []*session{admin, as(t, "lara"), as(t, "o'hara@example.com"), as(t, "mary", "platform")} {
-		assert.NoError(t, relabel(t, whitelisted))
-		assert.NoError(t, unlabel(t, whitelisted))
+	for _, allowed := range []*session{admin, as(t, "lara"), as(t, "o'hara@example.com"), as(t, "mary", "platform")} {
+		assert.NoError(t, relabel(t, allowed))
+		assert.NoError(t, unlabel(t, allowed))
 	}
 	for _, do := range []func(*testing.T, *session) error{relabel, unlabel, label} {
 		assert.ErrorContains(t, do(t, jane), "the labels of a MemberCluster are not to be changed on this hub: leave them as they are, have "+

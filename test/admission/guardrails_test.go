@@ -271,8 +271,8 @@ func TestARefusalSaysWhoWantedWhatAndWhatToDo(t *testing.T) {
 	const who = "user: 'jane' in '[developers, tests:everybody, system:authenticated]' is not allowed to "
 	require.ErrorContains(t, err, who+"UPDATE resource placement.kubernetes-fleet.io/v1beta1, Kind=Work: fleet-member-guarded/web-work; "+
 		"objects of this kind are written by the agents of the fleet: change the placement, the override or the MemberCluster that this one "+
-		"comes from, or have an administrator of the hub add the user or one of its groups to guardRail.whitelistedUsers or "+
-		"guardRail.whitelistedGroups in the values of the hub agent's chart")
+		"comes from, or have an administrator of the hub add the user or one of its groups to guardRail.allowedUsers or "+
+		"guardRail.allowedGroups in the values of the hub agent's chart")
 	err = deletes("{apiVersion: v1, kind: Namespace}", "", "fleet-member-guarded")(t, jane)
 	require.ErrorContains(t, err, who+"DELETE resource v1, Kind=Namespace: fleet-member-guarded; namespaces that begin with fleet- or kube-")
 	err = changes(memberCluster, "", "unmanaged", `{status: {conditions: []}}`, "status")(t, jane)

@@ -85,7 +85,7 @@ func TestSwitchesChooseThePolicies(t *testing.T) {
 		"workloads":          {map[string]any{"enableWorkload": true}, sorted(guardRails, crossObject, kept)},
 		"no budgets of pods": {map[string]any{"enablePdbs": false}, sorted(guardRails, crossObject, workloads, []string{"pod-disruption-budgets"})},
 		"restricted labels":  {map[string]any{"denyModifyMemberClusterLabels": true}, sorted(guardRails, crossObject, workloads)},
-		"named users":        {map[string]any{"guardRail": map[string]any{"whitelistedUsers": []any{"o'hara", `a"b\c`}, "whitelistedGroups": []any{"<g>"}}}, sorted(guardRails, crossObject, workloads)},
+		"named users":        {map[string]any{"guardRail": map[string]any{"allowedUsers": []any{"o'hara", `a"b\c`}, "allowedGroups": []any{"<g>"}}}, sorted(guardRails, crossObject, workloads)},
 		"no cross-object checks": {
 			map[string]any{"crossObjectChecks": map[string]any{"overrides": false, "updateRuns": false, "placements": false}}, sorted(guardRails, workloads),
 		},
@@ -127,7 +127,7 @@ func condition(t *testing.T, policy *admissionv1.ValidatingAdmissionPolicy, name
 
 func TestNamedUsersAndGroupsPassTheGuardRails(t *testing.T) {
 	policies := policiesOf(t, map[string]any{"guardRail": map[string]any{
-		"whitelistedUsers": []any{"jane@example.com"}, "whitelistedGroups": []any{"platform"},
+		"allowedUsers": []any{"jane@example.com"}, "allowedGroups": []any{"platform"},
 	}})
 	for _, name := range guardRails {
 		if name == "member-identities" || name == "member-accounts" {

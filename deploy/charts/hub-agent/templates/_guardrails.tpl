@@ -3,12 +3,12 @@ parts of Kubernetes that have to do with objects of every kind, and the users an
 accounts of namespaces whose contents these policies guard may pass, because only those who pass can make use of one. */ -}}
 {{- define "hub-agent.passes" -}}
 request.userInfo.username == "system:serviceaccount:{{ include "hub-agent.namespace" . }}:{{ include "hub-agent.fullname" . }}" ||
-{{- range .Values.guardRail.whitelistedUsers }}
+{{- range .Values.guardRail.allowedUsers }}
 request.userInfo.username == {{ . | toJson }} ||
 {{- end }}
 request.userInfo.username in ["system:apiserver", "system:kube-controller-manager"] ||
 (has(request.userInfo.groups) && request.userInfo.groups.exists(g,
-{{- range .Values.guardRail.whitelistedGroups }}
+{{- range .Values.guardRail.allowedGroups }}
 g == {{ . | toJson }} ||
 {{- end }}
 {{- if include "hub-agent.is-reserved" (list $ (include "hub-agent.namespace" .)) }}
@@ -50,8 +50,8 @@ request.operation + " resource " + (request.kind.group == "" ? "" : request.kind
 {{- end }}
 
 {{- /* What else can be done about a refusal. */ -}}
-{{- define "hub-agent.whitelist" -}}
-or have an administrator of the hub add the user or one of its groups to guardRail.whitelistedUsers or guardRail.whitelistedGroups in the values of the hub agent's chart
+{{- define "hub-agent.or-allow" -}}
+or have an administrator of the hub add the user or one of its groups to guardRail.allowedUsers or guardRail.allowedGroups in the values of the hub agent's chart
 {{- end }}
 
 {{- /* What the names of reserved namespaces begin with. Those of members and of Kubernetes are reserved in any case: service
