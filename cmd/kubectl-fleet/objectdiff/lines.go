@@ -24,13 +24,37 @@ func unifiedDiff(before, after string, around int) []string {
 	}
 	signs := map[udiff.OpKind]string{udiff.Delete: "-", udiff.Insert: "+", udiff.Equal: " "}
 	var lines []string
+	grown := 0 // by so many lines is the other text longer up to here: the library's ToLine leaves out lines between two changes of a hunk
 	for _, hunk := range diff.Hunks {
-		lines = append(lines, fmt.Sprintf("@@ -%d +%d @@", hunk.FromLine, hunk.ToLine))
+		left, right := 0, 0
+		for _, line := range hunk.Lines {
+			if line.Kind != udiff.Insert {
+				left++
+			}
+			if line.Kind != udiff.Delete {
+				right++
+			}
+		}
+		lines = append(lines, fmt.Sprintf("@@ -%s +%s @@", span(hunk.FromLine, left), span(hunk.FromLine+grown, right)))
+		grown += right - left
 		for _, line := range hunk.Lines {
 			lines = append(lines, signs[line.Kind]+strings.TrimSuffix(line.Content, "\n"))
 		}
 	}
 	return lines
+}
+
+// span is a range of lines as GNU diff writes it: the number of lines is left out where it is one, and one without lines begins at the
+// line before it.
+func span(first, lines int) string {
+	switch lines {
+	case 0:
+		return fmt.Sprintf("%d,0", first-1)
+	case 1:
+		return fmt.Sprint(first)
+	default:
+		return fmt.Sprintf("%d,%d", first, lines)
+	}
 }
 
 // endLine ends the last line of a text.

@@ -3,6 +3,8 @@ package objectdiff
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,9 +17,51 @@ import (
 func TestLinesAreAUnifiedDiff(t *testing.T) {
 	before := "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"
 	after := "a\nb\nc\nd\nE\nf\ng\nh\ni\nj\nk\n"
-	assert.Equal(t, strings.Split("@@ -2 +2 @@, b, c, d,-e,+E, f, g, h, i, j,+k", ","), Lines(before, after))
+	assert.Equal(t, strings.Split("@@ -2,9 +2,10 @@; b; c; d;-e;+E; f; g; h; i; j;+k", ";"), Lines(before, after))
 	assert.Empty(t, Lines(before, before))
-	assert.Equal(t, []string{"@@ -1 +1 @@", "+a"}, Lines("", "a\n"))
+	assert.Equal(t, []string{"@@ -0,0 +1 @@", "+a"}, Lines("", "a\n"))
+}
+
+// header is what GNU patch reads of a hunk.
+var header = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@$`)
+
+func TestToolsFindTheLinesThatAHunkIsAbout(t *testing.T) {
+	chance := rand.New(rand.NewPCG(8, 8))
+	for range 2000 {
+		a, b := lines(chance), lines(chance)
+		diff := unifiedDiff(strings.Join(a, "\n"), strings.Join(b, "\n"), 1)
+		made, at := []string{}, 0
+		for i := 0; i < len(diff); {
+			spans := header.FindStringSubmatch(diff[i])
+			require.NotNil(t, spans, diff[i])
+			first, left, right := number(spans[1], 0), number(spans[2], 1), number(spans[4], 1)
+			if left > 0 {
+				first--
+			}
+			made = append(made, a[at:first]...)
+			at = first
+			require.Len(t, made, number(spans[3], 0)-min(right, 1), "the hunk begins elsewhere in what comes of it")
+			for i++; i < len(diff) && diff[i][0] != '@'; i++ {
+				if diff[i][0] != '+' {
+					require.Equal(t, a[at], diff[i][1:])
+					at, left = at+1, left-1
+				}
+				if diff[i][0] != '-' {
+					made, right = append(made, diff[i][1:]), right-1
+				}
+			}
+			require.Zero(t, left, diff)
+			require.Zero(t, right, diff)
+		}
+		require.Equal(t, strings.Join(b, "\n"), strings.Join(append(made, a[at:]...), "\n"), "%v", diff)
+	}
+}
+
+func number(text string, otherwise int) int {
+	if number, err := strconv.Atoi(text); err == nil {
+		return number
+	}
+	return otherwise
 }
 
 func TestEditsLeadFromOneTextToTheOther(t *testing.T) {
@@ -123,7 +167,7 @@ func TestSecretsAreMaskedWhereverTheyChange(t *testing.T) {
 	changes, err := Objects(objects(t, secretBefore), objects(t, secretAfter))
 	require.NoError(t, err)
 	assert.Equal(t, []string{
-		"@@ -1 +1 @@", " apiVersion: v1", " data:", "-  password: '*** (before)'", "+  password: '*** (after)'", "+  token: '***'", "   user: '***'", " kind: Secret", " metadata:",
+		"@@ -1,6 +1,7 @@", " apiVersion: v1", " data:", "-  password: '*** (before)'", "+  password: '*** (after)'", "+  token: '***'", "   user: '***'", " kind: Secret", " metadata:",
 	}, changes[0].Lines)
 }
 
