@@ -308,6 +308,14 @@ func TestRolesForPeopleComeWithTheChartAndGiveNothingAwayThatTheAgentsKeep(t *te
 			assert.False(t, reads && suffix != "administrator", "%s reads Secrets in clear: %v", suffix, rule)
 		}
 	}
+	for _, suffix := range []string{"team-placer", "team-runner", "team-approver"} {
+		role := named[*rbacv1.ClusterRole](t, objects(t, rendered), release+"-"+suffix)
+		for _, needed := range []string{"stagedupdateruns", "approvalrequests", "resourceplacements", "resourcebindings", "schedulingpolicysnapshots", "stagedupdatestrategies"} {
+			assert.True(t, slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.Verbs, "list") && slices.Contains(rule.Resources, needed)
+			}), "%s plans and reads histories, and may not read %s", suffix, needed)
+		}
+	}
 	values["clusterRoles"] = map[string]any{"enabled": false}
 	rendered, err = render(t, "hub-agent", values)
 	require.NoError(t, err)

@@ -223,6 +223,15 @@ type PlacementStatus struct {
 	// about. The snapshot carries it in the label kubernetes-fleet.io/resource-index.
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
 
+	// ResourceSnapshots are the resource snapshots of the placement that are complete, by
+	// index; the latest 100 of them. They name what a run can roll out, for those who may not
+	// read snapshots, which hold Secrets. An addition of fleetflow.
+	// +optional
+	// +listType=map
+	// +listMapKey=index
+	// +kubebuilder:validation:MaxItems=100
+	ResourceSnapshots []ResourceSnapshotSummary `json:"resourceSnapshots,omitempty"`
+
 	// PlacementStatuses has one entry per picked cluster, and one without a cluster name
 	// per cluster that was asked for and could not be found.
 	PlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
@@ -232,6 +241,25 @@ type PlacementStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ResourceSnapshotSummary says which resource snapshot there is, and nothing of what is in it. It
+// has no hash either: by that of a snapshot with a Secret, guesses at the Secret could be tried.
+// An addition of fleetflow.
+type ResourceSnapshotSummary struct {
+	// Index of the snapshot, as spec.resourceSnapshotIndex of a run names it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	Index string `json:"index"`
+
+	// Name of its first part.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+
+	// CreationTime is when it was taken.
+	// +required
+	CreationTime metav1.Time `json:"creationTime"`
 }
 
 // PerClusterPlacementStatus is how far a placement is on one cluster.

@@ -91,7 +91,7 @@ func readHistory(ctx context.Context, c client.Reader, facts *history.Facts) (er
 	if facts.Policies, err = reader.PolicySnapshots(ctx, ref); err != nil {
 		return err
 	}
-	if facts.Resources, err = reader.ResourceSnapshotIndexes(ctx, ref); err != nil {
+	if facts.Resources, err = reader.KnownSnapshots(ctx, facts.Placement); err != nil {
 		return err
 	}
 	if facts.Bindings, err = reader.BindingsOf(ctx, ref); err != nil {

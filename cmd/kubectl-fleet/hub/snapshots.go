@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,6 +118,27 @@ func (r Reader) ResourceSnapshotIndexes(ctx context.Context, placement Ref) ([]R
 		found = append(found, resourceSnapshot(&list.Items[i], nil))
 	}
 	sortSnapshots(found)
+	return found, nil
+}
+
+// KnownSnapshots returns the resource snapshots of a placement by index, without what is in them. Who may not read snapshots, which
+// hold Secrets, learns of them from the status of the placement.
+func (r Reader) KnownSnapshots(ctx context.Context, placement Placement) ([]ResourceSnapshot, error) {
+	found, err := r.ResourceSnapshotIndexes(ctx, placement.Ref)
+	told := placement.Status.ResourceSnapshots
+	if !apierrors.IsForbidden(err) || len(told) == 0 && placement.Status.ObservedResourceIndex != "" { // a hub agent before it told
+		return found, err
+	}
+	for i, summary := range told {
+		named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: placement.Namespace, Name: summary.Name, CreationTimestamp: summary.CreationTime,
+			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: summary.Index},
+		}}
+		if i == len(told)-1 {
+			named.Labels[placementv1beta1.IsLatestSnapshotLabel] = strconv.FormatBool(true)
+		}
+		found = append(found, resourceSnapshot(named, nil))
+	}
 	return found, nil
 }
 

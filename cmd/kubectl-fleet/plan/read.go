@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,11 +40,16 @@ type Wish struct {
 // Read reads the facts of a plan, and what could not be made sure of.
 func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wish) (facts Facts, notes []string, err error) {
 	reader := hub.Reader{Reader: c}
-	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Frozen: wish.Frozen, RollbackOf: wish.RollbackOf, Content: wish.Content, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overridesource.Snapshots{}}
+	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Frozen: wish.Frozen, RollbackOf: wish.RollbackOf, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overridesource.Snapshots{}}
 	if facts.Strategy, err = reader.Strategy(ctx, placement.Namespace, wish.Strategy); err != nil {
 		return facts, nil, err
 	}
-	if facts.Members, err = reader.Members(ctx); err != nil {
+	if facts.Members, err = reader.Members(ctx); apierrors.IsForbidden(err) {
+		if wish.Frozen == nil {
+			return facts, nil, fmt.Errorf("%w. By the labels of members the clusters come into stages: create the run with --initialize, and plan that, whose clusters the hub has put into stages", err)
+		}
+		notes, wish.Content = append(notes, "how the members are is not told here, and not what changes on them: you may not read members"), false
+	} else if err != nil {
 		return facts, nil, err
 	}
 	if facts.Bindings, err = reader.BindingsOf(ctx, placement.Ref); err != nil {
@@ -60,15 +66,18 @@ func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wi
 	if err := facts.readSnapshots(ctx, reader, wish); err != nil {
 		return facts, nil, err
 	}
-	if !wish.Content {
-		return facts, nil, nil
+	if wish.Content && !facts.Content {
+		notes = append(notes, "what changes on the clusters is not told here: you may not read resource snapshots, which hold Secrets in clear; an administrator of the hub can plan with it")
+	}
+	if !facts.Content {
+		return facts, notes, nil
 	}
 	unknown, err := facts.readEnvelopeRules(ctx, c, wish.Served)
 	if err != nil {
 		return facts, nil, err
 	}
-	notes, err = facts.readOverrides(ctx, c)
-	return facts, append(unknown, notes...), err
+	unsettled, err := facts.readOverrides(ctx, c)
+	return facts, slices.Concat(notes, unknown, unsettled), err
 }
 
 // Between reads what differs between two snapshots of a placement, before overrides.
@@ -100,7 +109,7 @@ func Between(ctx context.Context, c client.Reader, placement hub.Ref, from, to i
 
 // readSnapshots reads which snapshots there are, and what is in those that matter.
 func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish) error {
-	all, err := reader.ResourceSnapshotIndexes(ctx, f.Placement.Ref)
+	all, err := reader.KnownSnapshots(ctx, f.Placement)
 	if err != nil {
 		return err
 	}
@@ -123,13 +132,21 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 		if index < 0 {
 			continue
 		}
-		if !wish.Content {
-			f.Parts[index] = slices.DeleteFunc(slices.Clone(all), func(s hub.ResourceSnapshot) bool { return s.Index != index })
-			continue
+		f.Parts[index] = slices.DeleteFunc(slices.Clone(all), func(s hub.ResourceSnapshot) bool { return s.Index != index })
+	}
+	if f.Content = wish.Content; !f.Content {
+		return nil
+	}
+	for index := range f.Parts {
+		parts, err := reader.ResourceSnapshots(ctx, f.Placement.Ref, index)
+		if apierrors.IsForbidden(err) {
+			f.Content = false
+			return nil
 		}
-		if f.Parts[index], err = reader.ResourceSnapshots(ctx, f.Placement.Ref, index); err != nil {
+		if err != nil {
 			return err
 		}
+		f.Parts[index] = parts
 	}
 	return nil
 }

@@ -82,6 +82,7 @@ func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placemen
 func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1beta1.PlacementStatus {
 	status := placementv1beta1.PlacementStatus{
 		SelectedResources: facts.Placement.GetPlacementStatus().SelectedResources, ObservedResourceIndex: facts.Placement.GetPlacementStatus().ObservedResourceIndex,
+		ResourceSnapshots: facts.Placement.GetPlacementStatus().ResourceSnapshots,
 	}
 	var waiting, quiet []string
 	for _, binding := range facts.Bindings {

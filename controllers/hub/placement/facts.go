@@ -35,6 +35,8 @@ type Snapshot struct {
 	UID types.UID
 	// Parts it has, the master included.
 	Parts int
+	// Created is when it was taken.
+	Created metav1.Time
 	// TriggeredRun is the update run that the fleet has created for it, or found; empty if there is none.
 	TriggeredRun string
 }
@@ -283,7 +285,7 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 	})
 	all = map[string]Snapshot{}
 	for _, master := range masters {
-		found := Snapshot{Name: master.Name, Index: resourceIndexOf(master), UID: master.UID, TriggeredRun: master.Annotations[placementv1beta1.TriggeredRunAnnotation]}
+		found := Snapshot{Name: master.Name, Index: resourceIndexOf(master), UID: master.UID, Created: master.CreationTimestamp, TriggeredRun: master.Annotations[placementv1beta1.TriggeredRunAnnotation]}
 		count, err := strconv.Atoi(master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
 		if err != nil || parts[found.Index] < count {
 			continue

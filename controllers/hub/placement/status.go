@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +73,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	entries := describeClusters(facts, observed, view.Now)
 	status := placementv1beta1.PlacementStatus{
 		SelectedResources: view.Selected,
+		ResourceSnapshots: summarizeSnapshots(facts),
 		PlacementStatuses: slices.Concat(entries, describeUnfilled(facts, view.Now)),
 	}
 	if observed.Name != "" {
@@ -114,6 +117,20 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
 	return fitStatus(status)
+}
+
+// maxSnapshots is how many resource snapshots a status names.
+const maxSnapshots = 100
+
+// summarizeSnapshots names the latest snapshots, by index. Who may read the placement may not read what is in them.
+func summarizeSnapshots(facts *Facts) []placementv1beta1.ResourceSnapshotSummary {
+	byIndex := slices.SortedFunc(maps.Values(facts.Snapshots), func(a, b Snapshot) int { return cmp.Compare(a.Index, b.Index) })
+	byIndex = slices.CompactFunc(byIndex, func(a, b Snapshot) bool { return a.Index == b.Index })
+	var summaries []placementv1beta1.ResourceSnapshotSummary
+	for _, snapshot := range byIndex[max(0, len(byIndex)-maxSnapshots):] {
+		summaries = append(summaries, placementv1beta1.ResourceSnapshotSummary{Index: strconv.Itoa(snapshot.Index), Name: snapshot.Name, CreationTime: snapshot.Created})
+	}
+	return summaries
 }
 
 // withoutTooLarge lets no placement be available of which an object is too large: not all that is selected is.

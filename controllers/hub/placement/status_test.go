@@ -88,7 +88,7 @@ func (s situation) unfulfilled(want int, rejected ...placementv1beta1.ClusterDec
 }
 
 func (s situation) snapshot(index int) situation {
-	s.Latest = Snapshot{Name: placementv1beta1.ResourceSnapshotName("crp", index, 0), Index: index, UID: types.UID(fmt.Sprint(index)), Parts: 1}
+	s.Latest = Snapshot{Name: placementv1beta1.ResourceSnapshotName("crp", index, 0), Index: index, UID: types.UID(fmt.Sprint(index)), Parts: 1, Created: earlier}
 	s.Snapshots[s.Latest.Name] = s.Latest
 	return s
 }
@@ -275,6 +275,19 @@ func TestAStatusThatDoesNotChangeStaysTheSame(t *testing.T) {
 	s := newSituation("member1", "member2").bound(0, up, "member1", "member2").unfulfilled(3, placementv1beta1.ClusterDecision{ClusterName: "x", Reason: "y"})
 	s.Placement.Status = Project(s.Facts, View{Now: earlier})
 	assert.Empty(t, cmp.Diff(s.Placement.Status, Project(s.Facts, View{Now: now})))
+}
+
+func TestAStatusNamesTheSnapshotsForThoseWhoMayNotReadThem(t *testing.T) {
+	s := newSituation("member1")
+	for index := range 120 {
+		s.snapshot(index)
+	}
+	told := Project(s.Facts, View{Now: now}).ResourceSnapshots
+	require.Len(t, told, maxSnapshots)
+	assert.Equal(t, placementv1beta1.ResourceSnapshotSummary{Index: "20", Name: "crp-20-snapshot", CreationTime: earlier}, told[0])
+	assert.Equal(t, "119", told[maxSnapshots-1].Index)
+	s.Placement.Status.ResourceSnapshots = told
+	assert.Equal(t, told, Deleting(s.Facts, nil, now).ResourceSnapshots, "they are there while the deletion waits")
 }
 
 func TestWhatIsSelectedAndMissingIsToldOf(t *testing.T) {
