@@ -219,7 +219,7 @@ func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[str
 }
 
 // causeText says, as an addition to a sentence, what is known of why a cluster is not available: that
-// its binding cannot be written, that its member is silent, or what the binding reports.
+// its binding cannot be written, that nobody looks at its member, or what the binding reports.
 func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	if text := o.acts.refusals.causeText(o.run.GetUID(), cluster); text != "" {
 		return text
@@ -228,8 +228,8 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	if err != nil || binding == nil {
 		return ""
 	}
-	if silence := workmodel.FindSilence(binding.GetBindingStatus().Conditions); silence != nil && silence.ObservedGeneration == binding.GetGeneration() {
-		return ": " + silence.Message + ", and the change waits there"
+	if doubt := workmodel.FindDoubt(binding.GetBindingStatus().Conditions); doubt != nil && doubt.ObservedGeneration == binding.GetGeneration() {
+		return ": " + doubt.Message + ", and the change waits there"
 	}
 	for _, kind := range []string{
 		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,

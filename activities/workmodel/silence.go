@@ -1,8 +1,6 @@
 package workmodel
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -10,23 +8,22 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// MarkSilent says in the status of a binding that its member has not reported since a time: whether what is placed is available, or a change
-// has arrived, is not known. What was applied stays applied, and a failure that was reported stays with its objects.
-func MarkSilent(binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, since time.Time, now metav1.Time) {
-	text := clusterv1beta1.DescribeSilence(binding.GetBindingSpec().TargetCluster, since)
+// MarkDoubted says in the status of a binding that nobody looks at its member: whether what is placed is available, or a change has
+// arrived, is not known. What was applied stays applied, and a failure that was reported stays with its objects.
+func MarkDoubted(binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, doubt clusterv1beta1.Doubt, now metav1.Time) {
 	for i := range status.Conditions {
 		switch said := &status.Conditions[i]; {
 		case !restsOnReports(said):
 		case said.Status == metav1.ConditionFalse && len(status.FailedPlacements) > 0:
-			said.Message = CutMessage(text+"; before that: "+said.Message, maxMessage)
+			said.Message = CutMessage(doubt.Text+"; before that: "+said.Message, maxMessage)
 		default:
-			said.Status, said.Reason, said.Message = metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterHeartbeatMissed, CutMessage(text, maxMessage)
+			said.Status, said.Reason, said.Message = metav1.ConditionUnknown, doubt.Reason, CutMessage(doubt.Text, maxMessage)
 		}
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(binding.GetBindingStatus().Conditions, status.Conditions, now)
 }
 
-// restsOnReports says that a condition of a binding holds only as long as its member reports. That something was applied holds on.
+// restsOnReports says that a condition of a binding holds only as long as its member is looked at. That something was applied holds on.
 func restsOnReports(said *metav1.Condition) bool {
 	switch said.Type {
 	case placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported:
@@ -37,10 +34,10 @@ func restsOnReports(said *metav1.Condition) bool {
 	return false
 }
 
-// FindSilence returns the condition of a cluster that says that its member is silent; nil if none does.
-func FindSilence(conditions []metav1.Condition) *metav1.Condition {
+// FindDoubt returns the condition of a cluster that says that nobody looks at it; nil if none does.
+func FindDoubt(conditions []metav1.Condition) *metav1.Condition {
 	for _, step := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
-		if said := meta.FindStatusCondition(conditions, step); said != nil && said.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed {
+		if said := meta.FindStatusCondition(conditions, step); said != nil && clusterv1beta1.IsDoubt(said.Reason) {
 			return said
 		}
 	}

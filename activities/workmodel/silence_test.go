@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 func TestWhatASilentMemberReportedIsNotKnownToHold(t *testing.T) {
 	const text = "member-2 has not reported since 2026-03-01 10:00:00 UTC"
-	since, now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), metav1.NewTime(time.Date(2026, 3, 1, 10, 1, 0, 0, time.UTC))
+	now := metav1.NewTime(time.Date(2026, 3, 1, 10, 1, 0, 0, time.UTC))
 	yes, no, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
@@ -39,10 +40,10 @@ func TestWhatASilentMemberReportedIsNotKnownToHold(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			binding := &placementv1beta1.ClusterResourceBinding{Spec: placementv1beta1.ResourceBindingSpec{TargetCluster: "member-2"}}
 			status := &placementv1beta1.ResourceBindingStatus{Conditions: []metav1.Condition{tc.said}, FailedPlacements: tc.failed}
-			workmodel.MarkSilent(binding, status, since, now)
+			workmodel.MarkDoubted(binding, status, clusterv1beta1.Doubt{Reason: "MemberClusterHeartbeatMissed", Text: text}, now)
 			tc.want.LastTransitionTime = now
 			assert.Equal(t, []metav1.Condition{tc.want}, status.Conditions)
-			assert.Equal(t, tc.want.Reason == "MemberClusterHeartbeatMissed", workmodel.FindSilence(status.Conditions) != nil)
+			assert.Equal(t, tc.want.Reason == "MemberClusterHeartbeatMissed", workmodel.FindDoubt(status.Conditions) != nil)
 		})
 	}
 }

@@ -133,6 +133,33 @@ func TestASilentMemberIsNotCalledAvailable(t *testing.T) {
 	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
 }
 
+func TestWhatNobodyLooksAtIsNotCalledAvailable(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	finds := func(reason string) {
+		member := &clusterv1beta1.MemberCluster{}
+		require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "member1"}, member))
+		member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionFalse, Reason: reason}}
+		require.NoError(t, b.hub.Update(t.Context(), member))
+		b.reconcile(t)
+	}
+	finds("MemberClusterUnhealthy")
+	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status, "the API server of the member may start anew")
+	finds(clusterv1beta1.ReasonMemberClusterOutOfReach)
+	available := b.condition(t, placementv1beta1.ConditionTypeAvailable)
+	assert.Equal(t, metav1.ConditionUnknown, available.Status)
+	assert.Equal(t, clusterv1beta1.ReasonMemberClusterOutOfReach, available.Reason)
+	assert.Contains(t, available.Message, "member1 has not been healthy since ")
+
+	before, after := &clusterv1beta1.MemberCluster{}, &clusterv1beta1.MemberCluster{}
+	after.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonMemberClusterOutOfReach}}
+	assert.True(t, onDoubtChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	assert.True(t, onDoubtChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before}))
+	assert.False(t, onDoubtChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}))
+}
+
 func TestAChangeThatASilentMemberDoesNotTakeUpSaysSo(t *testing.T) {
 	b := newBench(t, fleet()...)
 	b.sync(t)

@@ -341,7 +341,7 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	if hookErr != nil {
 		return ctrl.Result{}, hookErr
 	}
-	silent, err := r.projectSilence(ctx, binding, &status, now)
+	silent, err := r.projectDoubt(ctx, binding, &status, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

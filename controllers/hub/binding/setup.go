@@ -112,7 +112,7 @@ func onHooksChanged() predicate.Predicate {
 // onMemberChanged drops heartbeats. Bindings depend on whether the member exists, whether it is silent, whether it
 // keeps what was placed on it, and on the labels that overrides select by.
 func onMemberChanged() predicate.Predicate {
-	return predicate.Or(onDeletionStarted(), onSilenceChanged(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	return predicate.Or(onDeletionStarted(), onDoubtChanged(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
 // onPlacementChanged passes the start and the end of the deletion of a placement: a binding whose deletion had

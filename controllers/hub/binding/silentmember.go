@@ -52,8 +52,8 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 	return 0, false, nil
 }
 
-// projectSilence says in the status of a binding that its member is silent, if it is.
-func (r *Reconciler) projectSilence(ctx context.Context, binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, now metav1.Time) (silent bool, err error) {
+// projectDoubt says in the status of a binding that nobody looks at its member, if that is so.
+func (r *Reconciler) projectDoubt(ctx context.Context, binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, now metav1.Time) (doubted bool, err error) {
 	member := &clusterv1beta1.MemberCluster{}
 	cluster := binding.GetBindingSpec().TargetCluster
 	if err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, member, client.UnsafeDisableDeepCopy); err != nil {
@@ -62,12 +62,12 @@ func (r *Reconciler) projectSilence(ctx context.Context, binding placementv1beta
 		}
 		return false, fmt.Errorf("reading member cluster %s: %w", cluster, err)
 	}
-	since, silent := clusterv1beta1.SilentSince(member)
-	if silent {
-		workmodel.MarkSilent(binding, status, since, now)
+	doubt, doubted := clusterv1beta1.DoubtOf(member)
+	if doubted {
+		workmodel.MarkDoubted(binding, status, doubt, now)
 		r.timers.stopTimer(keyOf(binding), outcomeTimer) // how long the member takes is not known
 	}
-	return silent, nil
+	return doubted, nil
 }
 
 // readPlacement reads the placement of a binding, not to be changed; nil if it is gone.
@@ -92,11 +92,16 @@ func (r *Reconciler) readPlacementNamed(ctx context.Context, binding placementv1
 	return placement, nil
 }
 
-// onSilenceChanged passes the update with which a member falls silent or is heard of again.
-func onSilenceChanged() predicate.Predicate {
+// onDoubtChanged passes the update from which on nobody looks at a member, or somebody does again.
+func onDoubtChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
 		after, is := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-		return ok && is && clusterv1beta1.IsSilent(before) != clusterv1beta1.IsSilent(after)
+		if !ok || !is {
+			return false
+		}
+		old, _ := clusterv1beta1.DoubtOf(before)
+		now, _ := clusterv1beta1.DoubtOf(after)
+		return old.Reason != now.Reason
 	}}
 }

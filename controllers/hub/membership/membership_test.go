@@ -229,6 +229,28 @@ func TestAHeartbeatCostsOneStatusWrite(t *testing.T) {
 	assert.Equal(t, "Member cluster is not healthy: readyz failed", b.condition(t, clusterv1beta1.ConditionTypeHealthy).Message)
 }
 
+func TestAMemberThatItsAgentDoesNotReachForLong(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	b.beat(t, 0, yes, notReady)
+	assert.Equal(t, time.Minute, b.reconcile(t).RequeueAfter.Round(time.Second))
+	assert.Equal(t, ReasonUnhealthy, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Reason, "an API server that starts anew is no reason to doubt")
+	b.later(30 * time.Second)
+	b.beat(t, 0, yes, notReady)
+	assert.LessOrEqual(t, b.reconcile(t).RequeueAfter, 30*time.Second)
+	b.later(30 * time.Second)
+	b.beat(t, 0, yes, notReady)
+	b.reconcile(t)
+	healthy := b.condition(t, clusterv1beta1.ConditionTypeHealthy)
+	assert.Equal(t, metav1.ConditionFalse, healthy.Status)
+	assert.Equal(t, clusterv1beta1.ReasonMemberClusterOutOfReach, healthy.Reason)
+	assert.Equal(t, "Member cluster is not healthy: readyz failed", healthy.Message)
+	assert.Contains(t, b.told(), clusterv1beta1.ReasonMemberClusterOutOfReach)
+	b.beat(t, 0, yes, yes)
+	b.reconcile(t)
+	assert.Equal(t, ReasonHealthy, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Reason)
+}
+
 func TestSinceWhenATaintIsThereIsNotedOnce(t *testing.T) {
 	b := newBench(t, member())
 	noted := func() string { return b.member(t).Annotations[clusterv1beta1.TaintsSinceAnnotation] }

@@ -4,6 +4,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -103,6 +104,10 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 	}
 	var wait time.Duration
 	report.Heard, report.HeartbeatsMissed, wait = r.checkHeartbeat(member, box)
+	var untilOutOfReach time.Duration
+	if report.OutOfReach, untilOutOfReach = r.checkReach(member, box); untilOutOfReach > 0 {
+		wait = min(cmp.Or(wait, untilOutOfReach), untilOutOfReach)
+	}
 	if statusErr := r.storeStatus(ctx, member, Project(member, report)); statusErr != nil {
 		return ctrl.Result{}, statusErr
 	}
@@ -165,6 +170,22 @@ func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster, box *c
 		return beat.heard, true, 0
 	}
 	return beat.heard, false, rest
+}
+
+// checkReach says whether the agent reports, and has not found its cluster healthy for too long, and if it only begins to, after how
+// long that is so.
+func (r *Reconciler) checkReach(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (outOfReach bool, wait time.Duration) {
+	said := agentCondition(box, clusterv1beta1.ConditionTypeHealthy)
+	if said == nil || said.Status != metav1.ConditionFalse {
+		return false, 0
+	}
+	after := r.unhealthyAfter(member)
+	noted := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+	if noted == nil || noted.Status != metav1.ConditionFalse {
+		return false, after
+	}
+	rest := after - r.clock.Since(noted.LastTransitionTime.Time)
+	return rest <= 0, max(rest, 0)
 }
 
 // countedFrom is from when on the silence of a member counts: its last report, or the end of an outage of the hub, during which it could

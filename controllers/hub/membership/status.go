@@ -31,6 +31,8 @@ type Report struct {
 	Heard metav1.Time
 	// HeartbeatsMissed says that reports have stayed away too long.
 	HeartbeatsMissed bool
+	// OutOfReach says that the agent has not found its cluster healthy for too long.
+	OutOfReach bool
 	// Now is the time given to conditions that changed.
 	Now metav1.Time
 }
@@ -129,6 +131,9 @@ func healthyCondition(report Report) metav1.Condition {
 	case said.Status == metav1.ConditionFalse:
 		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonUnhealthy
 		condition.Message = "Member cluster is not healthy: " + said.Message
+		if report.OutOfReach {
+			condition.Reason = clusterv1beta1.ReasonMemberClusterOutOfReach
+		}
 	}
 	return condition
 }

@@ -56,11 +56,11 @@ func (r *Reconciler) emitClusterEvents(placement placementv1beta1.PlacementObjec
 	}
 	if names := newlySilent(before, after); len(names) > 0 {
 		r.events.Eventf(placement, nil, "Warning", "PlacementClustersSilent", "Rollout", "%s", workmodel.CutMessage(
-			fmt.Sprintf("%d cluster(s) have not reported for too long, and how what is placed there fares is not known: %s", len(names), joinLimited(names)), maxNote))
+			fmt.Sprintf("%d cluster(s) have not reported or been healthy for too long, and how what is placed there fares is not known: %s", len(names), joinLimited(names)), maxNote))
 	}
 	if names := newlySilent(after, before); len(names) > 0 { // the other way round: they were silent before
 		r.events.Eventf(placement, nil, "Normal", "PlacementClustersReport", "Rollout", "%s", workmodel.CutMessage(
-			fmt.Sprintf("%d cluster(s) report again: %s", len(names), joinLimited(names)), maxNote))
+			fmt.Sprintf("%d cluster(s) report and are healthy again: %s", len(names), joinLimited(names)), maxNote))
 	}
 	if names := newlyLeft(bindings, before, after); len(names) > 0 {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOver", "Schedule", "The placement leaves %d cluster(s) for others: %s", len(names), joinLimited(names))

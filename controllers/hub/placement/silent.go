@@ -13,23 +13,27 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// namedSilent is how many silent clusters a message names with the time of their last report.
+// namedSilent is how many clusters that nobody looks at a message names with the time since when.
 const namedSilent = 3
 
-// saysSilent says of a condition of a cluster that the member has not reported for too long.
+// saysSilent says of a condition of a cluster that nobody looks at it: the member does not report, or its agent does not reach it.
 func saysSilent(said *metav1.Condition) bool {
-	return said != nil && said.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed
+	return said != nil && clusterv1beta1.IsDoubt(said.Reason)
 }
 
-// describeSilent names the clusters that a step is not known of because they do not report.
+// describeSilent names the clusters that a step is not known of because nobody looks at them.
 func describeSilent(step *stepTemplate, entries []placementv1beta1.PerClusterPlacementStatus) string {
 	var texts []string
+	what := "do not report"
 	for i := range entries {
 		if said := meta.FindStatusCondition(entries[i].Conditions, step.step); saysSilent(said) {
 			texts = append(texts, said.Message)
+			if said.Reason != clusterv1beta1.ReasonMemberClusterHeartbeatMissed {
+				what = "do not report or are not healthy"
+			}
 		}
 	}
-	text := fmt.Sprintf("%d of %d cluster(s) do not report: %s", len(texts), len(entries), strings.Join(texts[:min(len(texts), namedSilent)], ", "))
+	text := fmt.Sprintf("%d of %d cluster(s) %s: %s", len(texts), len(entries), what, strings.Join(texts[:min(len(texts), namedSilent)], ", "))
 	if more := len(texts) - namedSilent; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}
@@ -50,15 +54,15 @@ func describeSilentBeside(step *stepTemplate, status metav1.ConditionStatus, ent
 	return "; " + describeSilent(step, entries)
 }
 
-// newlySilent returns the names of the clusters that are silent now and were told of before as not silent. Brief entries tell neither.
+// newlySilent returns the names of the clusters that nobody looks at now and that were told of before as looked at. Brief entries tell neither.
 func newlySilent(before, after []placementv1beta1.PerClusterPlacementStatus) []string {
 	heard := map[string]bool{}
 	for i := range before {
-		heard[before[i].ClusterName] = len(before[i].Conditions) > 0 && workmodel.FindSilence(before[i].Conditions) == nil
+		heard[before[i].ClusterName] = len(before[i].Conditions) > 0 && workmodel.FindDoubt(before[i].Conditions) == nil
 	}
 	var names []string
 	for i := range after {
-		if heard[after[i].ClusterName] && workmodel.FindSilence(after[i].Conditions) != nil {
+		if heard[after[i].ClusterName] && workmodel.FindDoubt(after[i].Conditions) != nil {
 			names = append(names, after[i].ClusterName)
 		}
 	}
