@@ -121,6 +121,11 @@ func Read(run placementv1beta1.UpdateRunObject) State {
 	return state
 }
 
+// IsEngineAway says of the conditions of a placement or a run that it goes on only once the hub agent reaches Temporal.
+func IsEngineAway(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeEngineReachable)
+}
+
 // readPhase reads the phase of the run as a whole.
 func (s *State) readPhase(run placementv1beta1.UpdateRunObject) {
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(run.GetConditions(), kind) }

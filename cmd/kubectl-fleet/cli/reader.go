@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,7 +62,7 @@ func newFleetReader(config *rest.Config) (client.Reader, error) {
 // without rights on all kinds.
 func (r fleetReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	err := r.Reader.List(ctx, list, options...)
-	if apierrors.IsForbidden(err) {
+	if _, everywhere := list.(*coordinationv1.LeaseList); apierrors.IsForbidden(err) && !everywhere {
 		return r.discovering.List(ctx, list, options...)
 	}
 	return err
@@ -81,10 +82,11 @@ func (k knownKinds) RESTMapping(kind schema.GroupKind, versions ...string) (*met
 	return k.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// mapFleetKinds knows members, placements and runs, which `kubectl fleet get` shows.
+// mapFleetKinds knows members, placements and runs, which `kubectl fleet get` shows, and the leases of agents that keep them up to date.
 func mapFleetKinds() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(clusterv1beta1.GroupVersion.WithKind("MemberCluster"), meta.RESTScopeRoot)
+	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	for _, kindOf := range []func(placementv1beta1.Scope) schema.GroupVersionKind{placementv1beta1.Scope.PlacementKind, placementv1beta1.Scope.UpdateRunKind} {
 		mapper.Add(kindOf(placementv1beta1.Scope{}), meta.RESTScopeRoot)
 		mapper.Add(kindOf(placementv1beta1.AnyNamespace), meta.RESTScopeNamespace)

@@ -43,8 +43,9 @@ func NewGet(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Show the fleet at a glance: its members with the health of their agents, its placements with how many of their
 clusters have and run what is placed, and its staged update runs with what each waits for.
 
-A member whose agent has missed three heartbeats has a '!' behind the age of the last one. CPU and memory are what is
-available of what is allocatable. Namespaced placements and runs are shown for all namespaces, with -n for one.
+A member whose agent has missed three heartbeats has a '!' behind the age of the last one, and Healthy is Unknown. CPU
+and memory are what is available of what is allocatable. Namespaced placements and runs are shown for all namespaces, with
+-n for one. If no hub agent works, a warning says for how long: what is shown is what the hub knew then.
 
 Approvals are the approval requests that runs wait for; kubectl fleet approve and reject answer them.
 
@@ -172,6 +173,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	if o.Structured() {
 		return o.Encode(o.streams.Out, read.list(o.kinds))
 	}
+	o.sayStandstill(ctx, reader)
 	return o.print(o.streams.Out, o.tables(read, o.factory.Clock.Now()))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,6 +126,51 @@ func TestThatTheHubDoesNotKnowHowAMemberIsIsNotHiddenByWhatItSaidLast(t *testing
 	lines := strings.Split(c.out.String(), "\n")
 	assert.Equal(t, []string{"member-1", "True", "Unknown", "20m", "!"}, strings.Fields(lines[0])[:5])
 	assert.Equal(t, []string{"member-2", "True", "True"}, strings.Fields(lines[1])[:3])
+}
+
+func TestThatNobodyLooksAtAClusterIsNotCalledStartingUp(t *testing.T) {
+	for _, reason := range []string{clusterv1beta1.ReasonMemberClusterHeartbeatMissed, clusterv1beta1.ReasonMemberClusterOutOfReach} {
+		c := newConsole(t, &placementv1beta1.ClusterResourcePlacement{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
+			Status: placementv1beta1.PlacementStatus{
+				Conditions: []metav1.Condition{
+					ok("ClusterResourcePlacementScheduled"), ok("ClusterResourcePlacementApplied"),
+					{Type: "ClusterResourcePlacementAvailable", Status: metav1.ConditionUnknown, ObservedGeneration: 1},
+				},
+				PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{
+					{ClusterName: "member-1", Conditions: []metav1.Condition{ok("Applied"), condition("Available", metav1.ConditionUnknown, reason, time.Minute)}},
+				},
+			},
+		})
+		require.NoError(t, c.run("get", "placements", "--no-headers"))
+		assert.Regexp(t, `^web +PickAll +1 +1/1 +0/1 +not known`, c.out.String())
+	}
+}
+
+func TestGetSaysWhatWaitsForTemporal(t *testing.T) {
+	away := metav1.Condition{Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonTemporalUnreachable}
+	over := soakingRun()
+	over.Name = "web-4"
+	over.Status.Conditions = append(over.Status.Conditions, ok(placementv1beta1.ConditionTypeSucceeded), away)
+	c := newConsole(t, over,
+		&placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-6", CreationTimestamp: ago(time.Minute)}, Status: placementv1beta1.UpdateRunStatus{Conditions: []metav1.Condition{away}}},
+		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{away}}})
+	require.NoError(t, c.run("get", "runs,placements"))
+	assert.Regexp(t, `(?m)^web-6 .* Stuck .* Temporal, which the hub agent does not reach `, c.out.String())
+	assert.Regexp(t, `(?m)^web-4 .* Succeeded `, c.out.String())
+	assert.Regexp(t, `(?m)^shop .* waits for Temporal `, c.out.String())
+}
+
+func TestThatNoHubAgentWorksIsSaidBesideWhatIsShown(t *testing.T) {
+	died := metav1.NewMicroTime(ago(3 * time.Minute).Time)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent.fleetflow.io"}, Spec: coordinationv1.LeaseSpec{RenewTime: &died}}
+	c := newConsole(t, append(smallFleet(), soakingRun(), lease)...)
+	for _, command := range [][]string{{"get"}, {"get", "placements"}, {"status", "web-5"}, {"status", "crp/web"}} {
+		require.NoError(t, c.run(command...))
+		assert.Equal(t, "Warning: no hub agent has worked for 3m: this is what the hub knew then, and how it is now is not known; kubectl fleet check says more\n", c.err.String())
+	}
+	require.NoError(t, c.run("get", "-o", "json"))
+	assert.Empty(t, c.err.String(), "a program asks kubectl fleet check")
 }
 
 func TestGetSelectsByLabelsAndShowsThem(t *testing.T) {

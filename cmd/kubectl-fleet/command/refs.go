@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
@@ -27,6 +28,13 @@ func (v *viewing) findOne(ctx context.Context, arg string, kinds ...hub.Kind) (c
 	}
 	found, err := find(ctx, v.factory, c, arg, kinds...)
 	return c, found, err
+}
+
+// sayStandstill tells people, beside what they asked for, that no hub agent keeps it up to date.
+func (v *viewing) sayStandstill(ctx context.Context, c client.Reader) {
+	if said := diagnosis.ReadStandstill(ctx, c, v.factory.Clock.Now()); said != "" {
+		cli.Printf(v.streams.ErrOut, "Warning: %s\n", said)
+	}
 }
 
 // find reads the one object of some kinds that an argument names.

@@ -40,7 +40,7 @@ func NewStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 done what holds it up, down to the object that fails.
 
 Of a stage or placement with many clusters only those are shown that something is to be said of; --all shows every
-one.
+one. If no hub agent works, a warning says for how long: what is shown is what the hub knew then.
 
 With --watch the picture stays up to date, by one watch a kind, until the rollout is over. The command then exits with
 0 if it went well, with 1 if it failed, and with 124 if --timeout has passed before. A placement counts as failed if it
@@ -136,6 +136,7 @@ func (o *statusOptions) run(ctx context.Context, arg string) error {
 	if o.Structured() {
 		return o.Encode(o.streams.Out, picture.Root)
 	}
+	o.sayStandstill(ctx, c)
 	return o.print(picture.Root)
 }
 

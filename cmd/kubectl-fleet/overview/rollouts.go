@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -115,6 +116,9 @@ func leftOut(p hub.Placement) int {
 	return 0
 }
 
+// engine is what a run waits for that cannot go on without Temporal.
+const engine = "Temporal, which the hub agent does not reach"
+
 // steps are the conditions of a placement in their order, each with what is going on while it is unknown and false.
 var steps = []struct{ condition, unknown, failed string }{
 	{placementv1beta1.ConditionTypeScheduled, "scheduling", "not scheduled"},
@@ -135,6 +139,9 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 		view := updaterun.Read(run.Object)
 		return fmt.Sprintf("run %s: %s", run.Name, view.Phase), view.Why
 	}
+	if updaterun.IsEngineAway(p.Object.GetPlacementStatus().Conditions) {
+		return "waits for Temporal", p.Condition(placementv1beta1.ConditionTypeEngineReachable).Message
+	}
 	if p.Current(placementv1beta1.ConditionTypeScheduled) == nil {
 		return "scheduling", ""
 	}
@@ -152,19 +159,7 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 			unplaced = condition.Message // what found a place is rolled out
 			continue
 		}
-		if p.External() && step.condition == placementv1beta1.ConditionTypeRolloutStarted {
-			return "waits for a run", condition.Message
-		}
-		if condition.Reason == placementv1beta1.ReasonRolloutPaused {
-			return "paused", condition.Message
-		}
-		if condition.Reason == placementv1beta1.ReasonSuspended {
-			return "suspended", condition.Message
-		}
-		if condition.Status == metav1.ConditionFalse {
-			return step.failed, condition.Message
-		}
-		return step.unknown, condition.Message
+		return wordAt(p, step.condition, condition, step.unknown, step.failed), condition.Message
 	}
 	if unplaced != "" {
 		return "replicas unplaced", unplaced
@@ -173,6 +168,32 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 		return "no clusters", p.Condition(last).Message
 	}
 	return "done", ""
+}
+
+// wordAt says what is going on at a step that is not done.
+func wordAt(p hub.Placement, step string, condition *metav1.Condition, unknown, failed string) string {
+	switch {
+	case p.External() && step == placementv1beta1.ConditionTypeRolloutStarted:
+		return "waits for a run"
+	case condition.Reason == placementv1beta1.ReasonRolloutPaused:
+		return "paused"
+	case condition.Reason == placementv1beta1.ReasonSuspended:
+		return "suspended"
+	case condition.Status == metav1.ConditionFalse:
+		return failed
+	case isDoubted(p, step):
+		return "not known"
+	default:
+		return unknown
+	}
+}
+
+// isDoubted says of a step that nobody looks at a cluster of a placement, so that it is not known.
+func isDoubted(p hub.Placement, step string) bool {
+	return slices.ContainsFunc(p.Status.PlacementStatuses, func(entry placementv1beta1.PerClusterPlacementStatus) bool {
+		said := meta.FindStatusCondition(entry.Conditions, step)
+		return said != nil && clusterv1beta1.IsDoubt(said.Reason)
+	})
 }
 
 // runOf is the latest run of a placement that is not over.
@@ -229,8 +250,9 @@ func runRow(run hub.Run, now time.Time) Run {
 	if view.Phase == updaterun.PhaseFailed || view.Phase == updaterun.PhaseStuck {
 		row.Message = view.Why
 	}
-	if row.WaitingFor == "" {
-		row.WaitingFor = heldBy(run)
+	row.WaitingFor = cmp.Or(row.WaitingFor, heldBy(run))
+	if updaterun.IsEngineAway(run.Object.GetConditions()) && !view.Phase.Over() {
+		row.State, row.WaitingFor = string(updaterun.PhaseStuck), engine
 	}
 	if len(view.Stages) > 0 {
 		row.Progress = fraction(view.Done, view.Total)

@@ -150,8 +150,7 @@ func detailOf(run hub.Run, view updaterun.State) string {
 
 // waitsForTemporal says that a run goes on only once the hub agent reaches Temporal.
 func waitsForTemporal(run hub.Run, view updaterun.State) bool {
-	away := run.Condition(placementv1beta1.ConditionTypeEngineReachable)
-	return away != nil && away.Status == metav1.ConditionFalse && !view.Phase.Over()
+	return updaterun.IsEngineAway(run.Object.GetConditions()) && !view.Phase.Over()
 }
 
 type builder struct {
@@ -300,9 +299,9 @@ func about(c *metav1.Condition) string {
 	return c.Type + ": " + c.Message
 }
 
-// saysSilent says of a condition that the member has not reported for too long.
+// saysSilent says of a condition that nobody looks at the member: it does not report, or its agent does not reach it.
 func saysSilent(c *metav1.Condition) bool {
-	return c.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed
+	return clusterv1beta1.IsDoubt(c.Reason)
 }
 
 // objects are those that fail, in their order.

@@ -1,0 +1,42 @@
+package diagnosis
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+)
+
+// ReadStandstill says that no hub agent keeps what the hub stores up to date, so that it is as the last one left it. It says nothing if
+// one does, if the user may not read its lease, or if there never was one.
+func ReadStandstill(ctx context.Context, c client.Reader, now time.Time) string {
+	f := &Facts{}
+	for _, name := range []string{migration.HubAgentLease.Name, kubefleet.HubAgentLease.Name} {
+		list := &coordinationv1.LeaseList{}
+		if err := c.List(ctx, list, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)}); err != nil {
+			return "" // kubectl fleet check says what cannot be read
+		}
+		f.Leases = append(f.Leases, list.Items...)
+	}
+	return describeStandstill(f, now)
+}
+
+func describeStandstill(f *Facts, now time.Time) string {
+	c := &checker{Facts: f, now: now}
+	if len(f.Leases) == 0 || len(c.held()) > 0 {
+		return ""
+	}
+	var last *metav1.MicroTime
+	for i := range f.Leases {
+		if renewed := f.Leases[i].Spec.RenewTime; renewed != nil && (last == nil || last.Before(renewed)) {
+			last = renewed
+		}
+	}
+	return "no hub agent has worked for " + c.age(last) + ": this is what the hub knew then, and how it is now is not known; kubectl fleet check says more"
+}
