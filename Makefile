@@ -215,7 +215,7 @@ $(NEEDS:%=needs-%): needs-%:
 .PHONY: test
 test: needs test-unit compile-suites test-web ## All tests; the last lines count what was left out, if anything (about 40 min)
 	@log=$$(mktemp); guides=$$(mktemp); trap 'rm -f "$$log" "$$guides"' EXIT; failed=0; \
-	$(MAKE) test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security test-outages >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-documents test-crds test-differential test-principals >"$$guides" 2>&1 & reading=$$!; \
 	$(MAKE) test-integration || failed=$$?; wait "$$reading" || failed=$$?; cat "$$guides"; \
 	wait "$$beside" || failed=$$?; cat "$$log"; .ci/needs left-out $(NEEDS); exit "$$failed"
@@ -317,6 +317,11 @@ test-security: ## Attacks on a hub, two members and Temporal, each with the atta
 test-principals: ## Who counts as the sender of an approval, on Temporal's server for production with an authorizer. Never from the test cache (about 1 min)
 	@echo '== approvals on a Temporal that knows its users'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/principals
+
+.PHONY: test-outages
+test-outages: ## What everybody says of a fleet of which a process is down, each in turn. Never from the test cache (about 2 min)
+	@echo '== processes of a fleet go down'
+	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/outages
 
 .PHONY: bench-member
 bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_WORKS=300 for fewer); on a machine that does nothing else
