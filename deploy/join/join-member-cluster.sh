@@ -170,7 +170,10 @@ spec:
 END
 
 say "Installing the member agent on $MEMBER_CLUSTER_CONTEXT"
-member get namespace "$namespace" >/dev/null 2>&1 || member create namespace "$namespace"
+member get namespace "$namespace" >/dev/null 2>&1 || {
+  member create namespace "$namespace"
+  member label namespace "$namespace" pod-security.kubernetes.io/enforce=restricted
+}
 # By standard input, so that the token is in no list of processes.
 printf '%s' "$secret" |
   member create secret generic hub-kubeconfig-secret --namespace "$namespace" --from-file=token=/dev/stdin --dry-run=client -o yaml |

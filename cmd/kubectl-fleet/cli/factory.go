@@ -99,6 +99,15 @@ func (f *Factory) ClientOf(kubeContext string) (client.WithWatch, error) {
 	return c, nil
 }
 
+// ClientIn returns a client for a context of another kubeconfig.
+func (f *Factory) ClientIn(kubeconfig, kubeContext string) (client.WithWatch, error) {
+	other := *f
+	other.Flags = genericclioptions.NewConfigFlags(false)
+	other.Flags.KubeConfig, other.Flags.Timeout, other.Flags.CacheDir = &kubeconfig, f.Flags.Timeout, f.Flags.CacheDir
+	other.Configure = other.configure
+	return other.ClientOf(kubeContext)
+}
+
 // Namespace returns the namespace to look in, and whether the user named it.
 func (f *Factory) Namespace() (string, bool, error) {
 	if f.Flags.Namespace != nil && *f.Flags.Namespace != "" {

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // helmCleanUp is how long Helm may take to end when it is interrupted.
@@ -39,4 +41,31 @@ func installedHelm() helm {
 			return nil
 		},
 	}
+}
+
+// contextFlag is the context that the user named, empty if it is the current one.
+func (s *steering) contextFlag() string {
+	if named := s.factory.Flags.Context; named != nil {
+		return *named
+	}
+	return ""
+}
+
+// clientOfMember returns a client for a context of a kubeconfig, of the usual one if that has no name.
+func (s *steering) clientOfMember(kubeconfig, kubeContext string) (client.WithWatch, error) {
+	if kubeconfig == "" {
+		return s.factory.ClientOf(kubeContext)
+	}
+	return s.factory.ClientIn(kubeconfig, kubeContext)
+}
+
+// helmKubeconfig is how helm is told of a kubeconfig, or of the one that the user named.
+func (s *steering) helmKubeconfig(kubeconfig string) []string {
+	if usual := s.factory.Flags.KubeConfig; kubeconfig == "" && usual != nil {
+		kubeconfig = *usual
+	}
+	if kubeconfig == "" {
+		return nil
+	}
+	return []string{"--kubeconfig", kubeconfig}
 }

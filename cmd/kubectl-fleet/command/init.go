@@ -172,14 +172,6 @@ func (o *initOptions) checkCluster(ctx context.Context) error {
 	return o.checkRights(ctx)
 }
 
-// contextFlag is the context that the user named, empty if it is the current one.
-func (o *initOptions) contextFlag() string {
-	if named := o.factory.Flags.Context; named != nil {
-		return *named
-	}
-	return ""
-}
-
 // checkRights refuses a user who would get stuck half-way.
 func (o *initOptions) checkRights(ctx context.Context) error {
 	for _, need := range []authorizationv1.ResourceAttributes{

@@ -70,6 +70,11 @@ type joinOptions struct {
 	// members that this cluster was so far.
 	invited, move bool
 	movedFrom     []*clusterv1beta1.MemberCluster
+	// labels are those of the MemberCluster, kubeconfig is where the member's context is, the usual one if empty.
+	labels     map[string]string
+	kubeconfig string
+	// taken notes which clusters join at the same time, nil if this one joins alone.
+	taken *takenClusters
 }
 
 // NewJoin returns `kubectl fleet join`.
@@ -79,9 +84,10 @@ func NewJoin(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 
 func newJoin(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
 	o := &joinOptions{steering: steering{factory: f, streams: streams}, helm: h}
+	many := &joinMany{joinOptions: o}
 	cmd := &cobra.Command{
-		Use:   "join MEMBER --member-context CONTEXT",
-		Short: "Make a cluster a member of the fleet",
+		Use:   "join MEMBER --member-context CONTEXT | --from-file FILE",
+		Short: "Make a cluster, or all clusters of a file, members of the fleet",
 		Long: `Make a cluster a member of the fleet, from the kubeconfig's contexts of the hub (--context, or the current one) and of
 the cluster: gives it a service account on the hub, creates its MemberCluster, puts the account's token on the cluster,
 installs the member agent there with helm, and waits until it has joined.
@@ -93,7 +99,18 @@ nothing at once, and the rest stays as it is: the values of the agent's chart to
 One cluster is one member: a cluster that is a member under another name is refused, and so is a name that another cluster
 has. A cluster is told by the uid of its namespace kube-system. --move gives the name to this cluster nonetheless.
 
-The agent pulls from the hub, so the cluster has to reach the hub's address, and nothing has to reach the cluster.`,
+The agent pulls from the hub, so the cluster has to reach the hub's address, and nothing has to reach the cluster.
+
+With --from-file all clusters of a file join, several at a time. One that fails holds none of the others up: it is named in the end,
+and the command exits with 1. Run again, it leaves those alone that have joined, unless --all is given, as for new tokens or a new
+address. The file, in which all but the name may be left out:
+
+  clusters:
+    - name: member-4
+      context: kind-member-4       # of the kubeconfig; else the name
+      kubeconfig: member-4.yaml    # where the context is; else the usual kubeconfig
+      labels: {region: west}       # of the MemberCluster
+      set: [logVerbosity=1]        # values of the agent's chart, after those of --set`,
 		Example: `  # The hub is the current context
   kubectl fleet join member-4 --member-context kind-member-4
 
@@ -101,14 +118,28 @@ The agent pulls from the hub, so the cluster has to reach the hub's address, and
   kubectl fleet join member-4 --member-context kind-member-4 --hub-address https://hub.example.com:6443 --token-duration 1440h
 
   # An image of your own; the agent's chart has more values
-  kubectl fleet join member-4 --member-context kind-member-4 --set image.repository=registry.example.com/member-agent`,
-		Args: exactlyOne("the member", "kubectl fleet join member-4 --member-context kind-member-4"),
+  kubectl fleet join member-4 --member-context kind-member-4 --set image.repository=registry.example.com/member-agent
+
+  # All clusters of a file
+  kubectl fleet join --from-file clusters.yaml --hub-address https://hub.example.com:6443`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if many.file != "" {
+				return many.checkArguments(args)
+			}
+			return exactlyOne("the member", "kubectl fleet join member-4 --member-context kind-member-4")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if many.file != "" {
+				return many.join(cmd.Context())
+			}
+			if many.all {
+				return cli.Usagef("--all is for the clusters of a file: give --from-file, too")
+			}
 			o.member = args[0]
 			if err := o.complete(); err != nil {
 				return err
 			}
-			return o.join(cmd.Context())
+			return o.joinCluster(cmd.Context())
 		},
 	}
 	o.AddFlags(cmd)
@@ -124,6 +155,7 @@ The agent pulls from the hub, so the cluster has to reach the hub's address, and
 	flags.StringArrayVar(&o.values, "set", nil, "A value of the agent's chart, as for helm; may be given several times.")
 	flags.BoolVar(&o.move, "move", false, "Give the name to this cluster, though another cluster has it, or this one has another name.")
 	flags.DurationVar(&o.timeout, "timeout", joinTimeout, "How long to wait until the cluster has joined.")
+	many.addFlags(flags)
 	return cmd
 }
 
@@ -133,8 +165,6 @@ func (o *joinOptions) checkFlags() error {
 		return err
 	}
 	switch {
-	case o.memberContext == "":
-		return cli.Usagef("--member-context is missing: name the context of the cluster that joins; kubectl config get-contexts lists what there is")
 	case o.tokenDuration < minTokenDuration:
 		return cli.Usagef("--token-duration %s is too short: an API server gives no token for less than %s", o.tokenDuration, minTokenDuration)
 	case o.agent != agentByHelm && o.agent != agentByNone:
@@ -147,6 +177,18 @@ func (o *joinOptions) checkFlags() error {
 }
 
 func (o *joinOptions) complete() (err error) {
+	if o.memberContext == "" {
+		return cli.Usagef("--member-context is missing: name the context of the cluster that joins; kubectl config get-contexts lists what there is")
+	}
+	if err := o.completeHub(); err != nil {
+		return err
+	}
+	o.cluster, err = o.factory.ClientOf(o.memberContext)
+	return err
+}
+
+// completeHub makes what all clusters that join need.
+func (o *joinOptions) completeHub() (err error) {
 	if err := o.checkFlags(); err != nil {
 		return err
 	}
@@ -162,10 +204,7 @@ func (o *joinOptions) complete() (err error) {
 	if at, err := url.Parse(o.address); err != nil || at.Scheme != "https" || at.Host == "" {
 		return cli.Usagef("--hub-address %q is not an address such as https://hub.example.com:6443", o.address)
 	}
-	if o.hub, err = o.factory.Client(); err != nil {
-		return err
-	}
-	o.cluster, err = o.factory.ClientOf(o.memberContext)
+	o.hub, err = o.factory.Client()
 	return err
 }
 
@@ -182,7 +221,7 @@ func (o *joinOptions) warnOfLoopback() {
 
 func (o *joinOptions) account() string { return o.member + "-hub-cluster-access" }
 
-func (o *joinOptions) join(ctx context.Context) error {
+func (o *joinOptions) joinCluster(ctx context.Context) error {
 	steps := []step{
 		{title: "looking at the hub", looks: true, do: o.checkHub},
 		{title: "looking at " + o.memberContext, looks: true, do: o.checkMember},
@@ -221,9 +260,7 @@ func (o *joinOptions) install(ctx context.Context) error {
 	}
 	// Also without one: that of an earlier hub does not stay.
 	args = append(args, "--set-string", "config.hubCA="+authority)
-	if file := o.factory.Flags.KubeConfig; file != nil && *file != "" {
-		args = append(args, "--kubeconfig", *file)
-	}
+	args = append(args, o.helmKubeconfig(o.kubeconfig)...)
 	if o.chart == "" && version.IsRelease() {
 		args = append(args, "--set-string", "image.tag="+version.Number()) // the chart that is built in is of this version
 	}

@@ -29,13 +29,16 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
+// errNoHub says that the cluster serves no MemberClusters.
+var errNoHub = errors.New("it has no MemberClusters: install the chart hub-agent there, or choose the hub with --context")
+
 // checkHub makes sure that the member can be invited, before anything is changed.
 func (o *joinOptions) checkHub(ctx context.Context) error {
 	member := &clusterv1beta1.MemberCluster{}
 	err := o.hub.Get(ctx, client.ObjectKey{Name: o.member}, member)
 	switch {
 	case hub.Unserved(err):
-		return errors.New("it has no MemberClusters: install the chart hub-agent there, or choose the hub with --context")
+		return errNoHub
 	case apierrors.IsNotFound(err):
 		o.warnOfUnguardedNamespace(ctx)
 		return nil
@@ -79,6 +82,9 @@ func (o *joinOptions) checkMember(ctx context.Context) error {
 func (o *joinOptions) checkCluster(ctx context.Context) error {
 	var err error
 	if o.uid, err = uidOf(ctx, o.cluster); err != nil || o.uid == "" {
+		return err
+	}
+	if err := o.taken.take(o.uid, o.member); err != nil {
 		return err
 	}
 	if o.known != "" && o.known != o.uid && !o.move {
@@ -186,7 +192,7 @@ func byName(object client.Object) []client.ListOption {
 
 func (o *joinOptions) invite(ctx context.Context) error {
 	member := &clusterv1beta1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: o.member},
+		ObjectMeta: metav1.ObjectMeta{Name: o.member, Labels: o.labels},
 		Spec:       clusterv1beta1.MemberClusterSpec{Identity: o.identity(), HeartbeatPeriodSeconds: o.heartbeat},
 	}
 	if o.uid != "" {
@@ -195,7 +201,25 @@ func (o *joinOptions) invite(ctx context.Context) error {
 	if err := ensure(ctx, o.writer(o.hub), member); err != nil {
 		return err
 	}
+	if err := o.label(ctx, member); err != nil {
+		return err
+	}
 	return o.noteCluster(ctx, member)
+}
+
+// label gives a member that was invited before the labels that are asked for; others it has stay.
+func (o *joinOptions) label(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+	if !o.invited || len(o.labels) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": o.labels}})
+	if err != nil {
+		return fmt.Errorf("encoding the labels of member/%s: %w", o.member, err)
+	}
+	if err := o.writer(o.hub).Patch(ctx, member, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return fmt.Errorf("labelling member/%s: %w", o.member, err)
+	}
+	return nil
 }
 
 // noteCluster notes of which cluster the member is, and that no other member is of it.

@@ -39,13 +39,15 @@ type recordedHelm struct {
 	// refuses is an argument with which it fails.
 	refuses string
 	args    []string
+	// runs are the arguments of all times.
+	runs []string
 	// chart are the files of the chart it is given.
 	chart []string
 }
 
 func (r *recordedHelm) helm() helm {
 	return helm{there: func() bool { return !r.missing }, run: func(_ context.Context, args ...string) error {
-		r.args = args
+		r.args, r.runs = args, append(r.runs, strings.Join(args, " "))
 		if r.refuses != "" && slices.Contains(args, r.refuses) {
 			return errors.New("pods run on this cluster")
 		}
@@ -86,6 +88,11 @@ func (c *console) runWithHelm(h *recordedHelm, args ...string) error {
 		"init": func(f *cli.Factory, s genericiooptions.IOStreams, h helm) error {
 			f.ServerVersion, f.Discover = func() (string, error) { return c.kubernetes, nil }, c.discover
 			cmd := newInit(f, s, h)
+			cmd.SetArgs(args[1:])
+			return cmd.ExecuteContext(c.t.Context())
+		},
+		"uninstall": func(f *cli.Factory, s genericiooptions.IOStreams, h helm) error {
+			cmd := newUninstall(f, s, h)
 			cmd.SetArgs(args[1:])
 			return cmd.ExecuteContext(c.t.Context())
 		},

@@ -124,7 +124,7 @@ func TestNoFlagOfACommandHidesOneThatAllCommandsHave(t *testing.T) {
 func TestTheHelpNamesTheCommandsThatAsk(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run("--help"))
-	assert.Contains(t, c.out.String(), "These ask first, and --yes answers:\napprove, disable, drain, evict, exempt, hold, migrate accept, orphaning disable, release, reschedule, rollback, skip,\nunjoin.\n")
+	assert.Contains(t, c.out.String(), "These ask first, and --yes answers:\napprove, disable, drain, evict, exempt, hold, migrate accept, orphaning disable, release, reschedule, rollback, skip,\nuninstall, unjoin.\n")
 	require.NoError(t, c.run("stop", "--help"))
 	assert.NotContains(t, c.out.String(), "--yes")
 	c = newConsole(t, soakingRun())

@@ -30,9 +30,11 @@ type unjoinOptions struct {
 	steering
 	helm          helm
 	memberContext string
-	all, keep     bool
-	timeout       time.Duration
-	hub           client.WithWatch
+	// kubeconfig is where the member's context is, the usual one if empty.
+	kubeconfig string
+	all, keep  bool
+	timeout    time.Duration
+	hub        client.WithWatch
 }
 
 // NewUnjoin returns `kubectl fleet unjoin`.
@@ -135,7 +137,7 @@ func (o *unjoinOptions) checkCluster(ctx context.Context, members []clusterv1bet
 	if o.memberContext == "" {
 		return nil
 	}
-	cluster, err := o.factory.ClientOf(o.memberContext)
+	cluster, err := o.clientOfMember(o.kubeconfig, o.memberContext)
 	if err != nil {
 		return err
 	}
@@ -219,14 +221,12 @@ func (o *unjoinOptions) awaitLeft(ctx context.Context, member *clusterv1beta1.Me
 }
 
 func (o *unjoinOptions) uninstall(ctx context.Context) error {
-	cluster, err := o.factory.ClientOf(o.memberContext)
+	cluster, err := o.clientOfMember(o.kubeconfig, o.memberContext)
 	if err != nil {
 		return err
 	}
 	args := []string{"uninstall", agentRelease, "--kube-context", o.memberContext, "--namespace", agentNamespace, "--ignore-not-found"}
-	if file := o.factory.Flags.KubeConfig; file != nil && *file != "" {
-		args = append(args, "--kubeconfig", *file)
-	}
+	args = append(args, o.helmKubeconfig(o.kubeconfig)...)
 	if err := o.helm.run(ctx, args...); err != nil {
 		return err
 	}
