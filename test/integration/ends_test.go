@@ -4,12 +4,14 @@ package integration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -18,7 +20,9 @@ import (
 type ending struct {
 	name            string
 	leave, override bool
-	do              func(*rivalry, int)
+	// enveloped is whether the placement has the object in an envelope.
+	enveloped bool
+	do        func(*rivalry, int)
 }
 
 var endings = []ending{
@@ -28,7 +32,14 @@ var endings = []ending{
 	{name: "an override takes it off the cluster", override: true, do: (*rivalry).overrideAway},
 }
 
-// rivalry is about a ConfigMap that two placements select.
+// endingsOfEnvelopes are those of a placement that has the object in an envelope.
+var endingsOfEnvelopes = []ending{
+	{name: "the placement of its envelope is deleted", enveloped: true, do: (*rivalry).deletePlacement},
+	{name: "its envelope is deleted", enveloped: true, do: (*rivalry).deleteEnvelope},
+	{name: "it leaves its envelope", enveloped: true, do: (*rivalry).leaveEnvelope},
+}
+
+// rivalry is about a ConfigMap that two placements select, or have in an envelope.
 type rivalry struct {
 	*spec
 	number     int
@@ -63,12 +74,39 @@ func (r *rivalry) begin(which int) {
 	r.create(own)
 	placement := r.teamPlacement(named(r.object().Name, own.Name), pickFixed("member-1"))
 	placement.Name = own.Name
+	if r.ends[which].enveloped {
+		envelope := r.envelopeOf(which)
+		r.create(envelope)
+		placement.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{
+			{Version: "v1", Kind: "ConfigMap", Name: own.Name},
+			{Group: placementv1beta1.GroupVersion.Group, Version: "v1beta1", Kind: "ResourceEnvelope", Name: envelope.Name},
+		}
+	}
 	if r.ends[which].leave {
 		abandon := &placementv1beta1.DeleteStrategy{PropagationPolicy: placementv1beta1.DeletePropagationPolicyAbandon}
 		placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{DeleteStrategy: abandon}
 	}
 	r.create(placement)
 	r.placements[which] = placement
+}
+
+// wantedKey is under what an envelope has the object that two want.
+const wantedKey = "wanted.yaml"
+
+// envelopeOf is an envelope with the object, and with one that only it has.
+func (r *rivalry) envelopeOf(which int) *placementv1beta1.ResourceEnvelope {
+	r.Helper()
+	own := r.configMap("own")
+	own.Name = r.placement(which) + "-wrapped"
+	envelope := r.envelope(map[string]client.Object{wantedKey: r.object(), "own.yaml": own})
+	envelope.Name = r.placement(which)
+	return envelope
+}
+
+func (r *rivalry) deleteEnvelope(which int) { r.delete(r.hub, r.envelopeOf(which)) }
+
+func (r *rivalry) leaveEnvelope(which int) {
+	update(r.spec, r.hub, r.envelopeOf(which), func(e *placementv1beta1.ResourceEnvelope) { delete(e.Data, wantedKey) })
 }
 
 // awaitTold waits until a placement has been told that its cluster has what it selects, or that another placement has it.
@@ -113,15 +151,24 @@ func (r *rivalry) awaitOwner(placement string) {
 // everyPairOfEndsOfPlacements has two placements select the same objects and end in each order: the other gets the object as it is, and
 // nobody's object goes.
 func everyPairOfEndsOfPlacements(s *spec) {
+	s.runRivalries(endings, func(first, second ending) bool { return !first.override || !second.override }) // the hub admits one override for an object
+}
+
+// everyPairOfEndsOfEnvelopes does so with an object that one of the two placements, or each, has in an envelope.
+func everyPairOfEndsOfEnvelopes(s *spec) {
+	s.runRivalries(slices.Concat(endings, endingsOfEnvelopes), func(first, second ending) bool { return first.enveloped || second.enveloped })
+}
+
+// runRivalries has a rivalry for each pair of endings that fits.
+func (s *spec) runRivalries(ends []ending, fits func(first, second ending) bool) {
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
 	require.NoError(s, s.member("member-1").Create(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
 	var all []*rivalry
-	for _, first := range endings {
-		for _, second := range endings {
-			if first.override && second.override {
-				continue // the hub admits one override for an object
+	for _, first := range ends {
+		for _, second := range ends {
+			if fits(first, second) {
+				all = append(all, &rivalry{spec: s, number: len(all), ends: [2]ending{first, second}})
 			}
-			all = append(all, &rivalry{spec: s, number: len(all), ends: [2]ending{first, second}})
 		}
 	}
 	for _, r := range all {

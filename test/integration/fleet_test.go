@@ -54,6 +54,7 @@ var together = []promise{
 	{"a second placement of an object is refused until the first is gone", secondPlacementOfAnObjectIsRefused},
 	{"the end of a placement keeps what others have in its namespace", endOfOnePlacementKeepsWhatOthersHave},
 	{"an object that two placements want stays until neither does, however they end", everyPairOfEndsOfPlacements},
+	{"so does an object that is in an envelope of one of them, or of each", everyPairOfEndsOfEnvelopes},
 	{"what controllers of the hub have made is not placed, and members keep their own", byProductsAreNotPlaced},
 	{"finalizers of the hub are not placed", finalizersOfTheHubStayThere},
 	{"a placement of which an object is too large is not available", largeObjectIsLeftOut},
