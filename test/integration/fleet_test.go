@@ -32,6 +32,7 @@ var together = []promise{
 	{"of an object that an envelope has twice, one is applied and the other reported", objectTwiceInAnEnvelope},
 	{"the snapshots of an override follow it, and go with it", snapshotsFollowTheOverride},
 	{"overrides change what their clusters get, at once if they were made for the placement", overridesChangeWhatTheirClustersGet},
+	{"an override of a placement that does not exist says so, and what may be meant", overrideOfNothingSaysSo},
 	{"labels of a cluster decide which override applies to it", labelsOfAClusterDecideWhichOverrideApplies},
 	{"an override that fails is shown on its clusters, and mended", overrideThatFailsIsShownOnItsClusters},
 	{"a run freezes the overrides it starts with", runFreezesTheOverridesItStartsWith},

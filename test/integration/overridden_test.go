@@ -162,6 +162,43 @@ func overrideThatFailsIsShownOnItsClusters(s *spec) {
 	s.awaitAvailable("0")
 }
 
+// overrideOfNothingSaysSo leaves out the scope of a reference, by which it means a ClusterResourcePlacement.
+func overrideOfNothingSaysSo(s *spec) {
+	s.namespaceWithConfigMap()
+	require.NoError(s, s.member("member-1").Create(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
+	placement := s.teamPlacement(pickFixed("member-1"))
+	s.create(placement)
+	s.awaitValue(value1, "member-1")
+	override := func(ref placementv1beta1.PlacementRef) *placementv1beta1.ResourceOverride {
+		o := s.configMapOverride(patching(in("canary"), placementv1beta1.JSONPatchOverrideOpReplace, "/data/key", `"canary"`))
+		o.Spec.Placement = &ref
+		return o
+	}
+	for ref, meant := range map[placementv1beta1.PlacementRef]string{
+		{Name: placement.Name}: fmt.Sprintf("ResourcePlacement %s/%s exists: if that is meant, set placement.scope: Namespaced", s.name, placement.Name),
+		{Name: "misspelt", Scope: placementv1beta1.NamespaceScoped}: fmt.Sprintf("The override refers to ResourcePlacement %s/misspelt, which does not exist", s.name),
+	} {
+		o := override(ref)
+		s.create(o)
+		told := await(s, s.hub, o, "to say that it has no effect", func(o *placementv1beta1.ResourceOverride) error {
+			valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid)
+			if valid == nil || valid.Status != metav1.ConditionFalse || valid.Reason != placementv1beta1.ReasonOverridePlacementNotFound {
+				return fmt.Errorf("its condition is %+v", valid)
+			}
+			return nil
+		})
+		require.Contains(s, meta.FindStatusCondition(told.GetConditions(), placementv1beta1.ConditionTypeValid).Message, meant)
+		s.delete(s.hub, o)
+		awaitGone(s, s.hub, o)
+	}
+	s.awaitValue(value1, "member-1")
+
+	right := override(placementv1beta1.PlacementRef{Name: placement.Name, Scope: placementv1beta1.NamespaceScoped})
+	s.create(right)
+	awaitValid(s, right)
+	s.awaitValue("canary", "member-1")
+}
+
 func runFreezesTheOverridesItStartsWith(s *spec) {
 	s.externalPlacement()
 	override := s.configMapOverride(patching(in("canary"), placementv1beta1.JSONPatchOverrideOpReplace, "/data/key", `"first"`))
