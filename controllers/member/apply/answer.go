@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -138,6 +140,62 @@ func contentOf(object *unstructured.Unstructured) map[string]any {
 // foresaw tells whether the API server made of the object what the patch was to make of it.
 func (p Patch) foresaw(answer *unstructured.Unstructured) bool {
 	return compare.Same(contentOf(p.Result), contentOf(answer))
+}
+
+// isFilledIn tells whether the API server has only added fields to an object that it was sent, so that a merge of what was sent and of
+// what is there changes nothing. It says no where that is not certain.
+func isFilledIn(sent, answer *unstructured.Unstructured) bool {
+	var lookup strategicpatch.LookupPatchMeta
+	if typed, err := scheme.Scheme.New(sent.GroupVersionKind()); err == nil {
+		if lookup, err = strategicpatch.NewPatchMetaFromStruct(typed); err != nil {
+			return false
+		}
+	}
+	return areFieldsFilledIn(lookup, sent.Object, answer.Object)
+}
+
+func areFieldsFilledIn(lookup strategicpatch.LookupPatchMeta, sent, answer map[string]any) bool {
+	for key, value := range sent {
+		if there, found := answer[key]; !found || !isFieldFilledIn(lookup, key, value, there) {
+			return false
+		}
+	}
+	return true
+}
+
+// isFieldFilledIn tells it of a field. A map that is replaced as a whole, and a list without keys, must be the same.
+func isFieldFilledIn(lookup strategicpatch.LookupPatchMeta, key string, sent, answer any) bool {
+	switch s := sent.(type) {
+	case map[string]any:
+		a, isMap := answer.(map[string]any)
+		of, strategies := fieldMeta(lookup, key)
+		isMerged := !slices.Contains(strategies, "replace") && !slices.Contains(strategies, "retainKeys")
+		return isMap && (isMerged || len(s) == len(a)) && areFieldsFilledIn(of, s, a)
+	case []any:
+		a, isList := answer.([]any)
+		if !isList || len(s) != len(a) {
+			return false
+		}
+		of, how := listMeta(lookup, key)
+		return areItemsFilledIn(of, how, s, a)
+	default:
+		return compare.Same(sent, answer)
+	}
+}
+
+func areItemsFilledIn(lookup strategicpatch.LookupPatchMeta, how strategicpatch.PatchMeta, sent, answer []any) bool {
+	strategies := how.GetPatchStrategies()
+	isMerged := slices.Contains(strategies, "merge") && how.GetPatchMergeKey() != ""
+	retain := slices.Contains(strategies, "retainKeys")
+	for i := range sent {
+		item, wasMap := sent[i].(map[string]any)
+		there, isMap := answer[i].(map[string]any)
+		isFilledIn := isMerged && wasMap && isMap && (!retain || len(item) == len(there)) && areFieldsFilledIn(lookup, item, there)
+		if !isFilledIn && !compare.Same(sent[i], answer[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // contentSum identifies what an object contains.

@@ -145,3 +145,54 @@ func TestAServiceThatStaysHeadlessIsToldWithWhatToDo(t *testing.T) {
 		"it cannot be changed once the object exists; set it on the hub, or delete the object on the cluster to have it created anew", told.Message)
 	assert.Empty(t, judgeAnswer(m, service(map[string]any{"selector": map[string]any{"app": "a"}, "clusterIP": "10.0.0.1"})).Message)
 }
+
+func TestAnObjectToWhichTheAPIServerOnlyAddsFieldsIsNotMergedAfterItsCreation(t *testing.T) {
+	deployment := func(spec string) string {
+		return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":` + spec + `}`
+	}
+	policy := func(port string) string {
+		return `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"a","namespace":"n"},"spec":{"podSelector":{},"ingress":[{"ports":[` + port + `]}]}}`
+	}
+	widget := func(spec string) string {
+		return `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"n"},"spec":` + spec + `}`
+	}
+	for name, tc := range map[string]struct {
+		manifest, answer string
+		filledIn, merges bool
+	}{
+		"the same": {manifestX1, manifestX1, true, false},
+		"fields with a default, also in items that have keys": {
+			deployment(`{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}`),
+			deployment(`{"replicas":1,"template":{"spec":{"dnsPolicy":"ClusterFirst","containers":[{"name":"c","image":"i","imagePullPolicy":"Always"}]}}}`), true, false,
+		},
+		"a field with a default in a list without keys": {policy(`{"port":80}`), policy(`{"port":80,"protocol":"TCP"}`), false, true},
+		"a field with a default of a custom resource":   {widget(`{"a":1}`), widget(`{"a":1,"b":2}`), true, false},
+		"and in a list of one":                          {widget(`{"list":[{"a":1}]}`), widget(`{"list":[{"a":1,"b":2}]}`), false, true},
+		"a value that was changed":                      {widget(`{"a":1}`), widget(`{"a":2}`), false, true},
+		"a field that was dropped":                      {widget(`{"a":1,"b":{"c":1}}`), widget(`{"a":1}`), false, true},
+		"an item that was added":                        {widget(`{"list":["a"]}`), widget(`{"list":["a","b"]}`), false, true},
+		"a default inside of a volume": {
+			deployment(`{"template":{"spec":{"volumes":[{"name":"v","configMap":{"name":"c"}}]}}}`),
+			deployment(`{"template":{"spec":{"volumes":[{"name":"v","configMap":{"name":"c","defaultMode":420}}]}}}`), true, false,
+		},
+		"another source of a volume": {
+			deployment(`{"template":{"spec":{"volumes":[{"name":"v"}]}}}`),
+			deployment(`{"template":{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}}`), false, true,
+		},
+		"a field beside one that excludes it": {
+			deployment(`{"strategy":{"type":"Recreate"}}`), deployment(`{"strategy":{"type":"Recreate","rollingUpdate":{"maxSurge":1}}}`), false, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent, answer := desired(t, tc.manifest), desired(t, tc.answer)
+			answer.SetAnnotations(sent.GetAnnotations())
+			assert.Equal(t, tc.filledIn, isFilledIn(sent, answer))
+			patch, err := ThreeWay(answer, sent)
+			require.NoError(t, err)
+			assert.Equal(t, tc.merges, !patch.Empty(), string(patch.Data))
+		})
+	}
+	sent, answer := desired(t, manifestX1), desired(t, manifestX1)
+	answer.SetAnnotations(nil)
+	assert.False(t, isFilledIn(sent, answer), "a webhook takes our mark off")
+}

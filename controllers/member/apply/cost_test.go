@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // answering answers a patch of a Deployment as an API server does.
@@ -32,6 +34,9 @@ func (answering) Patch(_ context.Context, object client.Object, patch client.Pat
 	}
 	return out.UnmarshalJSON(after)
 }
+
+// Create stores an object as it is.
+func (answering) Create(context.Context, client.Object, ...client.CreateOption) error { return nil }
 
 // BenchmarkUnchanged is what a pass computes for a Deployment that is as its manifest says.
 func BenchmarkUnchanged(b *testing.B) {
@@ -58,6 +63,14 @@ func BenchmarkUnchanged(b *testing.B) {
 		for b.Loop() {
 			result, err := engine.writeContent(context.Background(), Request{Manifest: changed, Owner: me}, there)
 			if err != nil || result.Object == there {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("create", func(b *testing.B) {
+		req := Request{Manifest: m, Owner: me, Strategy: placementv1beta1.ApplyStrategy{Type: clientSide}}
+		for b.Loop() {
+			if result, err := engine.create(context.Background(), req); err != nil || result.Answered != "" {
 				b.Fatal(err)
 			}
 		}

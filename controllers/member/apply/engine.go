@@ -242,12 +242,12 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 
 // create creates the object, and judges what the API server made of it.
 func (e *Engine) create(ctx context.Context, req Request) (Result, error) {
-	object, err := e.createObject(ctx, req)
+	object, foreseen, err := e.createObject(ctx, req)
 	if err != nil {
 		return Result{Object: object, Wrote: true}, err
 	}
 	result := Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object)}
-	if result.Differences.Empty() { // otherwise a write may yet bring about what the creation did not
+	if result.Differences.Empty() && !foreseen { // otherwise a write may yet bring about what the creation did not
 		result.Answered = answerTo(req, object)
 	}
 	return result, nil
@@ -403,18 +403,19 @@ func (e *Engine) writeOwners(
 	return out, nil
 }
 
-func (e *Engine) createObject(ctx context.Context, req Request) (*unstructured.Unstructured, error) {
-	if req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply {
-		return e.applyServerSide(ctx, req, nil)
-	}
+// createObject creates an object. It also tells whether the answer was foreseen, so that the next pass has nothing to write.
+func (e *Engine) createObject(ctx context.Context, req Request) (*unstructured.Unstructured, bool, error) {
 	desired, fits, err := Desired(req.Manifest, req.Owner, nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if !fits {
-		return e.applyServerSide(ctx, req, nil)
+	if !fits || req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply {
+		object, err := e.applyServerSide(ctx, req, nil)
+		return object, false, err
 	}
-	return desired, e.Client.Create(ctx, desired, client.FieldOwner(FieldManager))
+	sent := desired.DeepCopy()
+	err = e.Client.Create(ctx, desired, client.FieldOwner(FieldManager))
+	return desired, err == nil && isFilledIn(sent, desired), err
 }
 
 // updateObject writes what is to change of an object. It also tells whether the answer was foreseen: nothing was to be written, or
