@@ -23,6 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 	"github.com/fleetflow/fleetflow/cmd/version"
 )
@@ -65,7 +66,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	access, err := newAccess(o, users, log)
+	sealer, err := newSealer(o, users)
+	if err != nil {
+		return err
+	}
+	access, err := newAccess(o, users, sealer, log)
 	if err != nil {
 		return err
 	}
@@ -79,6 +84,11 @@ func run(args []string) error {
 	fleet, err := readFleet(ctx, users, o.namespace, log)
 	if err != nil {
 		return err
+	}
+	if o.sessionSecret != "" {
+		if err := awaitKeys(ctx, sealer, users, log); err != nil {
+			return err
+		}
 	}
 	server := &web.Server{
 		Feed: fleet, Access: access, Clock: users.clock, Hub: o.hubName, Temporal: o.temporal,
@@ -101,6 +111,22 @@ func readFleet(ctx context.Context, users *users, namespace string, log logr.Log
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-users.clock.After(again):
+		}
+	}
+}
+
+// awaitKeys waits until the hub has given the keys of sessions.
+func awaitKeys(ctx context.Context, sealer *session.Sealer, users *users, log logr.Logger) error {
+	for {
+		err := sealer.Check()
+		if err == nil {
+			return nil
+		}
+		log.Error(err, "The key of sessions cannot be read yet")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-users.clock.After(again):
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
@@ -35,10 +36,12 @@ type options struct {
 
 	address, healthAddress string
 	// url is how browsers know the dashboard.
-	url                *url.URL
-	tlsCert, tlsKey    string
-	insecureCookies    bool
-	sessionKeys        string
+	url             *url.URL
+	tlsCert, tlsKey string
+	insecureCookies bool
+	sessionKeys     string
+	// sessionSecret is <namespace>/<name> of a Secret, instead of the folder sessionKeys.
+	sessionSecret      string
 	sessionLasts       time.Duration
 	tokens             bool
 	anonymous          string
@@ -97,7 +100,8 @@ Users log in at an identity provider (--oidc-issuer-url), with a token (--allow-
 	f.StringVar(&o.tlsCert, "tls-cert-file", "", "certificate to serve by TLS; plain text, for an ingress that ends TLS, if empty")
 	f.StringVar(&o.tlsKey, "tls-private-key-file", "", "key of the certificate")
 	f.BoolVar(&o.insecureCookies, "insecure-cookies", false, "allow a --url of http, over which others on the way can take a session; for trials only")
-	f.StringVar(&o.sessionKeys, "session-keys", "", "folder with the file key, of 32 random characters or more, that encrypts sessions, and, while it is replaced, the file previous. Required unless --anonymous-read-only is given")
+	f.StringVar(&o.sessionKeys, "session-keys", "", "folder with the file key, of 32 random characters or more, that encrypts sessions, and, while it is replaced, the file previous. Required unless --session-secret or --anonymous-read-only is given")
+	f.StringVar(&o.sessionSecret, "session-secret", "", "<namespace>/<name> of a Secret of the hub with the same entries, instead of --session-keys. It has to exist; without a key the dashboard puts one in, on which all its replicas agree")
 	f.DurationVar(&o.sessionLasts, "session-duration", time.Hour, "how long a session lasts at most; it ends with the ID token if that is sooner, and is renewed without a question while the provider's own lasts")
 	f.BoolVar(&o.tokens, "allow-tokens", false, "let users log in with a bearer token of the hub, which is kept encrypted in their cookie")
 	f.StringVar(&o.anonymous, "anonymous-read-only", "", "let all clients in without a login, to look at what this user may see; nothing can be changed")
@@ -153,12 +157,20 @@ func (o *options) checkAccess() error {
 		return nil
 	case o.issuer == "" && !o.tokens:
 		return errors.New("say how users log in: --oidc-issuer-url, --allow-tokens, or --anonymous-read-only for a dashboard to look at only")
-	case o.sessionKeys == "":
-		return errors.New("--session-keys is required: a folder with the file key, which encrypts sessions")
+	case (o.sessionKeys == "") == (o.sessionSecret == ""):
+		return errors.New("one of --session-keys and --session-secret is required: a folder with the file key, or a Secret with the entry key, which encrypts sessions")
+	case o.sessionSecret != "" && !namesOne(o.sessionSecret):
+		return fmt.Errorf("--session-secret is %q; it must be <namespace>/<name>", o.sessionSecret)
 	case o.sessionLasts <= 0 || o.sessionLasts > maxSession:
 		return fmt.Errorf("--session-duration is %s; it must be more than 0 and at most %s", o.sessionLasts, maxSession)
 	}
 	return nil
+}
+
+// namesOne says whether a text is <namespace>/<name>.
+func namesOne(text string) bool {
+	namespace, name, err := cache.SplitMetaNamespaceKey(text)
+	return err == nil && namespace != "" && name != ""
 }
 
 func (o *options) checkProvider() error {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -127,8 +128,22 @@ func expiryOf(token string) time.Time {
 	return time.Unix(claims.Expires, 0)
 }
 
+// newSealer is what seals sessions, with the keys of a folder, which have to be there, or of a Secret on the hub.
+func newSealer(o *options, users *users) (*session.Sealer, error) {
+	sealer := &session.Sealer{Folder: o.sessionKeys, Clock: users.clock}
+	if o.sessionSecret != "" {
+		namespace, name, err := cache.SplitMetaNamespaceKey(o.sessionSecret)
+		sealer.Secret = &session.Secret{Client: users.client, Namespace: namespace, Name: name}
+		return sealer, err // the hub may be away
+	}
+	if o.anonymous != "" {
+		return sealer, nil
+	}
+	return sealer, sealer.Check()
+}
+
 // newAccess is how users are let in.
-func newAccess(o *options, users *users, log logr.Logger) (web.Access, error) {
+func newAccess(o *options, users *users, sealer *session.Sealer, log logr.Logger) (web.Access, error) {
 	if o.anonymous != "" {
 		person, err := users.act(session.Identity{User: o.anonymous})
 		if err != nil {
@@ -136,10 +151,6 @@ func newAccess(o *options, users *users, log logr.Logger) (web.Access, error) {
 		}
 		person.Steering = nil
 		return &web.Anyone{Person: person, Host: hostOf(o)}, nil
-	}
-	sealer := &session.Sealer{Folder: o.sessionKeys, Clock: users.clock}
-	if err := sealer.Check(); err != nil {
-		return nil, err
 	}
 	access := &web.SignedIn{
 		Cookies: &session.Cookies{Sealer: sealer, Insecure: o.url.Scheme == "http"}, Act: users.act, Host: hostOf(o), Clock: users.clock,

@@ -33,10 +33,18 @@ const leaseName = "hub-agent.fleetflow.io"
 const shutdownTimeout = 15 * time.Second
 
 func main() {
-	if err := run(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := start(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "hub-agent: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+// start runs the agent, or what its first argument names.
+func start(args []string) error {
+	if len(args) > 0 && args[0] == checkPodsCommand {
+		return checkPods(ctrl.SetupSignalHandler(), args[1:], os.Stderr)
+	}
+	return run(args)
 }
 
 func run(args []string) error {

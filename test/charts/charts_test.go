@@ -138,6 +138,20 @@ func named[T interface {
 	panic("unreachable")
 }
 
+// TestChartsRenderTheSameEachTime renders as Argo CD does, which has no cluster to look anything up in: what differs from one time to the
+// next would be changed by every sync.
+func TestChartsRenderTheSameEachTime(t *testing.T) {
+	for name, values := range required() {
+		t.Run(name, func(t *testing.T) {
+			once, err := render(t, name, values)
+			require.NoError(t, err)
+			again, err := render(t, name, values)
+			require.NoError(t, err)
+			assert.Equal(t, once, again)
+		})
+	}
+}
+
 func TestChartsRenderValidObjects(t *testing.T) {
 	for name, values := range required() {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +168,7 @@ func TestChartsRenderValidObjects(t *testing.T) {
 				}
 				assert.Equal(t, name, accessor.GetLabels()["app.kubernetes.io/name"], "%T", object)
 			}
-			role, binding := named[*rbacv1.ClusterRole](t, all, release), only[*rbacv1.ClusterRoleBinding](t, all)
+			role, binding := named[*rbacv1.ClusterRole](t, all, release), named[*rbacv1.ClusterRoleBinding](t, all, release)
 			assert.Equal(t, role.Name, binding.RoleRef.Name)
 			assert.Equal(t, deployment.Spec.Template.Spec.ServiceAccountName, binding.Subjects[0].Name)
 			assert.Equal(t, namespace, binding.Subjects[0].Namespace)

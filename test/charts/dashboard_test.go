@@ -106,16 +106,16 @@ func TestTheDashboardIsReachedAndReachesWhatItNeeds(t *testing.T) {
 	d := deployment(t, all, release)
 	assert.Subset(t, d.Spec.Template.Spec.Containers[0].Args, []string{
 		"--url=https://fleet.example.com", "--oidc-issuer-url=https://id.example.com:8443/realm", "--oidc-client-secret-file=/var/run/fleet/oidc/client-secret",
-		"--oidc-ca-file=/var/run/fleet/oidc-ca/ca.crt", "--oidc-keep-groups=platform,team-web", "--session-keys=/var/run/fleet/session",
+		"--oidc-ca-file=/var/run/fleet/oidc-ca/ca.crt", "--oidc-keep-groups=platform,team-web", "--session-secret=fleet-system/agent-session",
 	})
 	var mounted []string
 	for _, volume := range d.Spec.Template.Spec.Volumes {
 		mounted = append(mounted, volume.Name)
 	}
-	assert.Equal(t, []string{"session", "oidc", "oidc-ca"}, mounted)
-	key := only[*corev1.Secret](t, all).Data["key"]
-	assert.GreaterOrEqual(t, len(key), 32)
-	assert.NotEqual(t, key, only[*corev1.Secret](t, must(t, dashboardChart, given)).Data["key"], "each installation has its own")
+	assert.Equal(t, []string{"oidc", "oidc-ca"}, mounted)
+	assert.Empty(t, only[*corev1.Secret](t, all).Data, "the dashboard makes the key")
+	assert.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{"agent-session"}}},
+		only[*rbacv1.Role](t, all).Rules)
 	ingress := only[*networkingv1.Ingress](t, all)
 	assert.Equal(t, "fleet.example.com", ingress.Spec.Rules[0].Host)
 	assert.Equal(t, []networkingv1.IngressTLS{{Hosts: []string{"fleet.example.com"}, SecretName: "fleet-tls"}}, ingress.Spec.TLS)
@@ -129,6 +129,8 @@ func TestTheDashboardIsReachedAndReachesWhatItNeeds(t *testing.T) {
 
 	ready := must(t, dashboardChart, values{"session": values{"existingSecret": "keys"}})
 	assert.Empty(t, ofKind(t, ready, "Secret"))
+	assert.Empty(t, ofKind(t, ready, "Role"), "it reads no Secret")
+	assert.Contains(t, args(t, ready, release), "--session-keys=/var/run/fleet/session")
 	assert.Equal(t, "keys", deployment(t, ready, release).Spec.Template.Spec.Volumes[0].Secret.SecretName)
 }
 

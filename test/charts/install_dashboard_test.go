@@ -95,6 +95,15 @@ func TestInstalledDashboardActsAsItsUsers(t *testing.T) {
 	t.Run("its account is no administrator", func(t *testing.T) {
 		hub.requireHeldToItsWays(t, dashboard)
 	})
+	t.Run("a sync leaves the sessions", func(t *testing.T) {
+		jane := enter(t, given["url"].(string), p, "jane@example.com", "team-web")
+		key := hub.secret(t, namespace, dashboardChart+"-session")["key"]
+		require.GreaterOrEqual(t, len(key), 32, "the dashboard has made it")
+		hub.install(t, dashboardChart, given)
+		assert.Equal(t, key, hub.secret(t, namespace, dashboardChart+"-session")["key"])
+		_, me := jane.get("/me")
+		assert.Contains(t, me, "jane@example.com")
+	})
 	t.Run("on a hub before 1.36, too", func(t *testing.T) {
 		given["impersonation"] = "legacy"
 		hub.install(t, dashboardChart, given)

@@ -3,6 +3,7 @@ package charts
 import (
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,9 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -25,9 +28,14 @@ import (
 // clusterOf answers the look-ups of a chart with the objects of a cluster.
 type clusterOf []runtime.Object
 
-// GetClientFor returns a client of Pods, which are all that the charts look up.
-func (c clusterOf) GetClientFor(string, string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	return fake.NewSimpleDynamicClient(scheme.Scheme, c...).Resource(corev1.SchemeGroupVersion.WithResource("pods")), true, nil
+// GetClientFor returns a client of Pods, or of the Namespaces that every cluster has; of everything else the cluster has none.
+func (c clusterOf) GetClientFor(_, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	resource := "pods"
+	if kind == "Namespace" {
+		resource = "namespaces"
+	}
+	hub := fake.NewSimpleDynamicClient(scheme.Scheme, append(slices.Clone(c), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})...)
+	return hub.Resource(corev1.SchemeGroupVersion.WithResource(resource)), kind != "Namespace", nil
 }
 
 func podIn(namespace string, phase corev1.PodPhase) *corev1.Pod {
@@ -68,13 +76,36 @@ func TestAHubWithPodsOfOthersIsNotTakenUnawares(t *testing.T) {
 			options := common.ReleaseOptions{Name: release, Namespace: namespace, IsInstall: !test.upgrade, IsUpgrade: test.upgrade, Revision: 1}
 			all, err := util.ToRenderValues(chart, v, options, everything())
 			require.NoError(t, err)
-			_, err = engine.RenderWithClientProvider(chart, all, clusterOf(test.pods))
+			rendered, err := engine.RenderWithClientProvider(chart, all, clusterOf(test.pods))
 			if test.want == "" {
 				require.NoError(t, err)
+				assert.Empty(t, strings.TrimSpace(rendered["hub-agent/templates/podcheck.yaml"]), "it has been looked")
 				return
 			}
 			assert.ErrorContains(t, err, test.want)
 		})
+	}
+}
+
+// TestWithoutAClusterAJobLooksForPods renders as Argo CD does, which applies hooks of Helm before everything else.
+func TestWithoutAClusterAJobLooksForPods(t *testing.T) {
+	all := must(t, "hub-agent", values{"workloadNamespaces": []any{"web", "db"}})
+	job := only[*batchv1.Job](t, all)
+	assert.Equal(t, "pre-install,pre-upgrade", job.Annotations["helm.sh/hook"])
+	pod := job.Spec.Template.Spec
+	assert.True(t, *pod.SecurityContext.RunAsNonRoot)
+	assert.True(t, *pod.Containers[0].SecurityContext.ReadOnlyRootFilesystem)
+	assert.Equal(t, []string{
+		"check-pods",
+		`--refused=!(["fleet-","kube-"].exists(p, name.startsWith(p)) && !(name in ["fleet-default","fleet-local"])) && !(name in ["fleet-system", "web", "db"])`,
+		"--workload-namespaces=web,db",
+	}, pod.Containers[0].Args, "it is what the policy says")
+	assert.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}, named[*rbacv1.ClusterRole](t, all, pod.ServiceAccountName).Rules)
+	for _, object := range []metav1.Object{named[*corev1.ServiceAccount](t, all, pod.ServiceAccountName), named[*rbacv1.ClusterRole](t, all, pod.ServiceAccountName), named[*rbacv1.ClusterRoleBinding](t, all, pod.ServiceAccountName)} {
+		assert.Equal(t, "pre-install,pre-upgrade", object.GetAnnotations()["helm.sh/hook"], object.GetName())
+	}
+	for sentence, given := range map[string]values{"a hub that runs workloads": {"enableWorkload": true}, "a hub that is not looked at": {"podCheck": values{"enabled": false}}} {
+		assert.Empty(t, ofKind(t, must(t, "hub-agent", given), "Job"), sentence)
 	}
 }
 

@@ -94,7 +94,7 @@ make charts TAG=v1.2.3 REGISTRY=` + address)
 			assert.Regexp(t, "(?m)^appVersion: v1.2.3$", s.run("helm show chart "+from+" --version 1.2.3"))
 			want := []string{address + "/" + chart + "@" + digest}
 			if chart == "hub-agent" {
-				want = append(want, address+"/kubectl-fleet@"+digest) // of helm test
+				want = append(want, address+"/kubectl-fleet@"+digest, want[0]) // of helm test, and of the Job that looks for pods
 			}
 			assert.Equal(t, want, images(s.run("helm template "+chart+" "+from+" --version 1.2.3 -n fleet-system "+values)), "images are those of the release, by their digests")
 			pinned := regexp.MustCompile(`chart-` + chart + ` \S+@(sha256:[0-9a-f]{64})`).FindStringSubmatch(released)
@@ -127,7 +127,7 @@ make release-all VERSION=1.2.3 REGISTRY=registry.example.com/fleet`)
 	installs := regexp.MustCompile(`(?m)^helm install (\S+ \S+\.tgz .*)$`).FindAllStringSubmatch(notes, -1)
 	require.Len(t, installs, 1, notes)
 	user := newShell(t, filepath.Join(dir, "bin", "release", "v1.2.3"))
-	assert.Equal(t, []string{"registry.example.com/fleet/hub-agent:v1.2.3", "registry.example.com/fleet/kubectl-fleet:v1.2.3"}, images(user.run("helm template "+installs[0][1])))
+	assert.Equal(t, []string{"registry.example.com/fleet/hub-agent:v1.2.3", "registry.example.com/fleet/kubectl-fleet:v1.2.3", "registry.example.com/fleet/hub-agent:v1.2.3"}, images(user.run("helm template "+installs[0][1])))
 	chart := regexp.MustCompile(`--chart (\S+\.tgz)`).FindStringSubmatch(notes)
 	require.NotNil(t, chart, notes)
 	assert.Equal(t, []string{"registry.example.com/fleet/member-agent:v1.2.3"},

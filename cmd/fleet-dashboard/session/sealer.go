@@ -35,6 +35,8 @@ var ErrNotSealed = errors.New("not sealed by this dashboard")
 type Sealer struct {
 	// Folder has the keys, in files key and previous, as a Secret is mounted.
 	Folder string
+	// Secret has them on the hub, instead of Folder.
+	Secret *Secret
 	Clock  clock.PassiveClock
 
 	mutex sync.Mutex
@@ -55,7 +57,7 @@ func (s *Sealer) current() ([]cipher.AEAD, error) {
 	if len(s.keys) > 0 && s.Clock.Since(s.read) < keysLast {
 		return s.keys, nil
 	}
-	keys, err := readKeys(s.Folder)
+	keys, err := s.load()
 	if err != nil && len(s.keys) == 0 {
 		return nil, err
 	}
@@ -66,22 +68,39 @@ func (s *Sealer) current() ([]cipher.AEAD, error) {
 	return s.keys, nil
 }
 
-func readKeys(folder string) ([]cipher.AEAD, error) {
-	var keys []cipher.AEAD
+// load reads the keys from where they are.
+func (s *Sealer) load() ([]cipher.AEAD, error) {
+	if s.Secret != nil {
+		entries, err := s.Secret.read()
+		if err != nil {
+			return nil, err
+		}
+		return ciphers(entries, fmt.Sprintf("Secret %s/%s", s.Secret.Namespace, s.Secret.Name))
+	}
+	entries := map[string][]byte{}
 	for _, name := range []string{keyFile, previousKeyFile} {
-		content, err := os.ReadFile(filepath.Join(folder, name))
+		content, err := os.ReadFile(filepath.Join(s.Folder, name))
 		if errors.Is(err, fs.ErrNotExist) && name == previousKeyFile {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the key of sessions: %w", err)
 		}
-		text := strings.TrimSpace(string(content))
+		entries[name] = content
+	}
+	return ciphers(entries, s.Folder)
+}
+
+// ciphers makes a cipher of each key, in the order in which they count.
+func ciphers(entries map[string][]byte, from string) ([]cipher.AEAD, error) {
+	var keys []cipher.AEAD
+	for _, name := range []string{keyFile, previousKeyFile} {
+		text := strings.TrimSpace(string(entries[name]))
 		if text == "" && name == previousKeyFile {
 			continue
 		}
 		if len(text) < minKey {
-			return nil, fmt.Errorf("the key of sessions in %s has %d characters; it needs %d or more that are random", filepath.Join(folder, name), len(text), minKey)
+			return nil, fmt.Errorf("the key of sessions, %s in %s, has %d characters; it needs %d or more that are random", name, from, len(text), minKey)
 		}
 		sum := sha256.Sum256([]byte(text))
 		block, err := aes.NewCipher(sum[:])

@@ -94,6 +94,11 @@ again, without Temporal's no rollout would go on. */ -}}
 {{- range concat .Values.workloadNamespaces .Values.analysis.jobNamespaces }}, {{ . | toJson }}{{ end }}
 {{- end }}
 
+{{- /* CEL, true if no value lets pods run in a namespace: (list $ "the name as an expression"). */ -}}
+{{- define "hub-agent.may-not-run" -}}
+!({{ index . 1 }} in [{{ include "hub-agent.workload-namespaces" (index . 0) }}])
+{{- end }}
+
 {{- /* By which channel the sender of a request approves: RBAC lets the dashboard's account alone set this attribute of a user. */ -}}
 {{- define "hub-agent.approval-channel" -}}
 has(request.userInfo.extra) && "fleetflow.io/channel" in request.userInfo.extra && "Dashboard" in request.userInfo.extra["fleetflow.io/channel"] ? "Dashboard" : "Kubectl"
