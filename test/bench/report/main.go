@@ -102,7 +102,7 @@ func table(all []result) string {
 	b.WriteString("| figure | target | median | spread | KubeFleet | load | commit | command |\n|---|---|---|---|---|---|---|---|\n")
 	for _, s := range summarize(all) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | `%s` |\n",
-			s.figure, s.target, amount(s.median, s.unit), s.spread(), beside[s.figure], s.load, s.commit, strings.ReplaceAll(s.command, "|", `\|`))
+			s.figure, s.goal(), amount(s.median, s.unit), s.spread(), beside[s.figure], s.load, s.commit, strings.ReplaceAll(s.command, "|", `\|`))
 	}
 	return b.String()
 }

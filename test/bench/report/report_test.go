@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -67,6 +68,16 @@ func TestTheTableShowsWhatKubeFleetTakes(t *testing.T) {
 	written := table([]result{{Figure: "1 run(s) of 100 clusters, changing: p90", Value: 3, Unit: "s", Command: "make bench TESTFLAGS='-run \"A|B\"'"}})
 	assert.Contains(t, written, "| 96.5 s measured, 96 s published |")
 	assert.Contains(t, written, `A\|B`, "a command does not end its cell")
+}
+
+func TestTheTableMarksTargetsThatAreMissed(t *testing.T) {
+	for target, missed := range map[string]bool{
+		"<= 5 s": false, "<= 4.9 s": true, "< 5 s": true, "< 6 s": false, "-": false, "0": false, "<= 4": false, "<= 4 MiB": false,
+	} {
+		written := table([]result{{Figure: "one run", Target: target, Value: 5, Unit: "s"}})
+		assert.Equal(t, missed, strings.Contains(written, "| "+target+" **missed** |"), target)
+		assert.Equal(t, !missed, strings.Contains(written, "| "+target+" |"), target)
+	}
 }
 
 func TestTheTableOfAPageIsReplacedAndNothingElse(t *testing.T) {

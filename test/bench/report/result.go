@@ -8,8 +8,12 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
+
+// limitFields are those of a limit, such as "<=" and "5"; its unit follows.
+const limitFields = 2
 
 // result is one figure of one run of the benches: a line of JSON, as test/bench writes it.
 type result struct {
@@ -103,6 +107,27 @@ func decimals(value float64) int {
 		return 1
 	}
 	return 2
+}
+
+// goal prints the target, with a mark if the median misses it.
+func (s summary) goal() string {
+	if s.misses() {
+		return s.target + " **missed**"
+	}
+	return s.target
+}
+
+// misses says whether the median is beyond the target. A target without an amount, or in another unit, is missed by nothing.
+func (s summary) misses() bool {
+	fields := strings.Fields(s.target)
+	if len(fields) < limitFields || strings.Join(fields[limitFields:], " ") != s.unit {
+		return false
+	}
+	most, err := strconv.ParseFloat(fields[1], 64)
+	if err != nil {
+		return false
+	}
+	return fields[0] == "<=" && s.median > most || fields[0] == "<" && s.median >= most
 }
 
 // spread prints the least and the most of a figure that was measured more than once.
