@@ -21,7 +21,7 @@ NEEDS := browser curl $(if $(filter file,$(origin RACE)),compiler)
 # How long `make fuzz` takes over each fuzz test.
 FUZZTIME ?= 60s
 # What `make generate` writes.
-GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path "deploy/docs/api/*.md" -o -path "deploy/docs/cli/*.md"
+GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path "deploy/docs/api/*.md" -o -path "deploy/docs/cli/*.md" -o -path 'deploy/charts/*/values.schema.json' -o -path 'deploy/charts/*/README.md'
 GOFILES := find . -name '*.go' -not -path './.*/*'
 
 # step prints what a step is, runs it and prints the time it took.
@@ -106,6 +106,7 @@ charts: ## Package the charts with the digests of `make images` in their values,
 	cp -r deploy/charts/$$chart bin/charts/$$chart; \
 	plugin=$$(sed -n "s|^kubectl-fleet .*@\(sha256:[0-9a-f]*\)$$|\1|p" $(RELEASED)); \
 	sed -i -e "0,/^  digest: \"\"/s//  digest: $$digest/" -e "s/^    digest: \"\"/    digest: \"$$plugin\"/" -e "s|ghcr.io/fleetflow/|$(REGISTRY)/|" bin/charts/$$chart/values.yaml; \
+	sed -i -e "s|image: ghcr.io/fleetflow/\(.*\):.*|image: $(REGISTRY)/\1:$(TAG)|" bin/charts/$$chart/Chart.yaml; \
 	$(HELM) package bin/charts/$$chart --version $(CHART_VERSION) --app-version $(TAG) --destination bin/charts; \
 	pushed=$$($(HELM) push bin/charts/$$chart-$(CHART_VERSION).tgz oci://$(REGISTRY)/charts 2>&1) || { echo "$$pushed" >&2; exit 1; }; echo "$$pushed"; \
 	digest=$$(echo "$$pushed" | sed -n 's/^Digest: *//p'); \
@@ -130,8 +131,8 @@ release-all: ## All of a release, as in VERSION=0.2.0, into bin/release: program
 	@VERSION='$(VERSION)' PUSH='$(PUSH)' REGISTRY='$(REGISTRY)' COSIGN='$(COSIGN)' AGENT_PLATFORMS='$(AGENT_PLATFORMS)' PLUGIN_PLATFORMS='$(PLUGIN_PLATFORMS)' .ci/release-all
 
 .PHONY: generate
-generate: ## Write deep copies, CRDs, the API reference and that of kubectl fleet anew from the code (about 1 min)
-	go generate ./apis/... ./cmd/kubectl-fleet
+generate: ## Write deep copies, CRDs, the API reference, that of kubectl fleet and the charts' tables of values anew (about 1 min)
+	go generate ./apis/... ./cmd/kubectl-fleet ./deploy/charts
 
 # The version that `make docs` builds the site of, as in DOCS_VERSION=v0.2.0.
 DOCS_VERSION ?= main
@@ -164,7 +165,7 @@ check-tidy: ## go.mod of every module names exactly what is imported (seconds)
 .PHONY: check-generated
 check-generated: ## Generated files are what the types say (about 1 min)
 	$(call step,generated code is current,\
-	before=$$($(GENERATED) | sort | xargs sha256sum); go generate ./apis/... ./cmd/kubectl-fleet; after=$$($(GENERATED) | sort | xargs sha256sum); \
+	before=$$($(GENERATED) | sort | xargs sha256sum); go generate ./apis/... ./cmd/kubectl-fleet ./deploy/charts; after=$$($(GENERATED) | sort | xargs sha256sum); \
 	diff <(echo "$$before") <(echo "$$after") || { echo 'the files above were stale and are written anew: commit them'; exit 1; })
 
 .PHONY: check-format

@@ -3,6 +3,8 @@ package charts
 
 import "embed"
 
+//go:generate go run ./internal/valuetables
+
 // MemberAgent is the chart of the member agent, in the folder MemberAgentFolder.
 //
 //go:embed all:member-agent

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -132,6 +133,18 @@ func TestTheDashboardIsReachedAndReachesWhatItNeeds(t *testing.T) {
 	assert.Empty(t, ofKind(t, ready, "Role"), "it reads no Secret")
 	assert.Contains(t, args(t, ready, release), "--session-keys=/var/run/fleet/session")
 	assert.Equal(t, "keys", deployment(t, ready, release).Spec.Template.Spec.Volumes[0].Secret.SecretName)
+}
+
+func TestTheMetricsOfTheDashboardAreReadByPrometheus(t *testing.T) {
+	all := must(t, dashboardChart, values{"metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}})
+	service := named[*corev1.Service](t, all, release+"-metrics")
+	assert.Equal(t, corev1.ClusterIPNone, service.Spec.ClusterIP)
+	assert.Equal(t, int32(8081), service.Spec.Ports[0].Port)
+	monitor := named[*unstructured.Unstructured](t, all, release)
+	assert.Equal(t, "ServiceMonitor", monitor.GetKind())
+	assert.Equal(t, "prometheus", monitor.GetLabels()["release"])
+	assert.Contains(t, notes(t, dashboardChart, nil), "fleet.example.com")
+	assert.Empty(t, ofKind(t, must(t, dashboardChart, nil), "ServiceMonitor"))
 }
 
 func TestADashboardThatCouldWriteForUsersItDoesNotKnowIsNotInstalled(t *testing.T) {

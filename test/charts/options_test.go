@@ -12,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -585,6 +587,128 @@ func TestPodsGetWhatAnOperatorAddsToThem(t *testing.T) {
 	}
 }
 
+// TestPodsTakeWhatOtherChartsTake sets in each chart what operators know from others, by the same names.
+func TestPodsTakeWhatOtherChartsTake(t *testing.T) {
+	for name := range required() {
+		t.Run(name, func(t *testing.T) {
+			all := must(t, name, values{
+				"deploymentAnnotations":     values{"reloader": "yes"},
+				"updateStrategy":            values{"type": "RollingUpdate", "rollingUpdate": values{"maxUnavailable": 0}},
+				"revisionHistoryLimit":      0,
+				"envFrom":                   []any{values{"secretRef": values{"name": "proxy"}}},
+				"initContainers":            []any{values{"name": "first", "image": "first"}},
+				"hostAliases":               []any{values{"ip": "10.0.0.1", "hostnames": []any{"hub.example.com"}}},
+				"dnsPolicy":                 "None",
+				"dnsConfig":                 values{"nameservers": []any{"10.0.0.2"}},
+				"containerSecurityContext":  values{"capabilities": values{"add": []any{"NET_BIND_SERVICE"}}},
+				"topologySpreadConstraints": []any{values{"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}},
+				"extraVolumes":              []any{values{"name": "cas", "configMap": values{"name": "cas"}}},
+				"extraVolumeMounts":         []any{values{"name": "cas", "mountPath": "/etc/ssl/certs"}},
+			})
+			d := deployment(t, all, release)
+			assert.Equal(t, "yes", d.Annotations["reloader"])
+			assert.Equal(t, 0, d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue())
+			assert.Equal(t, int32(0), *d.Spec.RevisionHistoryLimit)
+			pod := d.Spec.Template.Spec
+			assert.Equal(t, "proxy", pod.Containers[0].EnvFrom[0].SecretRef.Name)
+			assert.Equal(t, "first", pod.InitContainers[0].Name)
+			assert.Equal(t, "10.0.0.1", pod.HostAliases[0].IP)
+			assert.Equal(t, corev1.DNSNone, pod.DNSPolicy)
+			assert.Equal(t, []string{"10.0.0.2"}, pod.DNSConfig.Nameservers)
+			security := pod.Containers[0].SecurityContext
+			assert.Equal(t, []corev1.Capability{"NET_BIND_SERVICE"}, security.Capabilities.Add)
+			assert.True(t, *security.ReadOnlyRootFilesystem, "what is not named stays")
+			require.Len(t, pod.TopologySpreadConstraints, 1)
+			assert.Equal(t, "rack", pod.TopologySpreadConstraints[0].TopologyKey)
+			assert.Contains(t, pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "cas", MountPath: "/etc/ssl/certs"})
+			assert.Equal(t, "cas", pod.Volumes[0].ConfigMap.Name)
+		})
+	}
+}
+
+// TestPodsRunAsAnAccountThatIsThere has every right, and every guard rail, belong to the account that is named.
+func TestPodsRunAsAnAccountThatIsThere(t *testing.T) {
+	for name := range required() {
+		t.Run(name, func(t *testing.T) {
+			all := must(t, name, values{"serviceAccount": values{"create": false, "name": "given"}})
+			assert.NotContains(t, ofKind(t, all, "ServiceAccount"), release)
+			assert.NotContains(t, ofKind(t, all, "ServiceAccount"), "given")
+			assert.Equal(t, "given", deployment(t, all, release).Spec.Template.Spec.ServiceAccountName)
+			for _, object := range all {
+				if binding, is := object.(*rbacv1.ClusterRoleBinding); is && binding.Annotations["helm.sh/hook"] == "" {
+					assert.Equal(t, "given", binding.Subjects[0].Name, binding.Name)
+				}
+				if binding, is := object.(*rbacv1.RoleBinding); is && binding.Subjects[0].Kind == rbacv1.ServiceAccountKind {
+					assert.Equal(t, "given", binding.Subjects[0].Name, binding.Name)
+				}
+				if policy, is := object.(*admissionv1.ValidatingAdmissionPolicy); is {
+					assert.NotContains(t, policy.String(), "system:serviceaccount:"+namespace+":"+release, policy.Name)
+				}
+			}
+			named := must(t, name, values{"serviceAccount": values{"name": "other"}})
+			assert.Contains(t, ofKind(t, named, "ServiceAccount"), "other")
+			_, err := with(t, name, values{"serviceAccount": values{"create": false}})
+			assert.ErrorContains(t, err, "serviceAccount.name is required")
+		})
+	}
+}
+
+// imagesOf are the images of everything that a chart makes.
+func imagesOf(all []runtime.Object) []string {
+	var images []string
+	for _, object := range all {
+		pod := corev1.PodSpec{}
+		switch object := object.(type) {
+		case *appsv1.Deployment:
+			pod = object.Spec.Template.Spec
+		case *batchv1.Job:
+			pod = object.Spec.Template.Spec
+		case *corev1.Pod:
+			pod = object.Spec
+		}
+		for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+			images = append(images, container.Image)
+		}
+	}
+	return images
+}
+
+func TestAllImagesComeFromOneRegistry(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0", 64)
+	for name, given := range map[string]values{
+		"hub-agent": {"temporal": values{"address": "", "bundled": values{"enabled": true}}, "workers": values{"enabled": true}}, "member-agent": {}, "fleet-dashboard": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given["image"] = values{"digest": digest}
+			for _, image := range imagesOf(must(t, name, given)) {
+				assert.Regexp(t, "^(ghcr.io/fleetflow|temporalio)/", image)
+			}
+			given["global"] = values{"imageRegistry": "mirror.example.com:5000/fleet"}
+			images := imagesOf(must(t, name, given))
+			assert.NotEmpty(t, images)
+			for _, image := range images {
+				assert.Regexp(t, "^mirror.example.com:5000/fleet/(fleetflow|temporalio)/", image)
+			}
+			assert.Contains(t, images, "mirror.example.com:5000/fleet/fleetflow/"+name+"@"+digest)
+		})
+	}
+}
+
+// TestChartsSayAlikeWhatTheyShare compares the named templates that the charts have each for themselves: Helm packs a chart alone.
+func TestChartsSayAlikeWhatTheyShare(t *testing.T) {
+	for file, charts := range map[string][]string{
+		"_pods.tpl": {"hub-agent", "member-agent", "fleet-dashboard"}, "_definitions.tpl": {"hub-agent", "member-agent"},
+	} {
+		texts := map[string]bool{}
+		for _, name := range charts {
+			content, err := os.ReadFile(path.Join(root, "deploy", "charts", name, "templates", file))
+			require.NoError(t, err)
+			texts[strings.ReplaceAll(string(content), `"`+name+`.`, `"`)] = true
+		}
+		assert.Len(t, texts, 1, "%s differs between the charts", file)
+	}
+}
+
 func TestHelmTestAsksTheHubWithTheAccountOfTheAgent(t *testing.T) {
 	all := must(t, "hub-agent", values{"test": values{"image": values{"tag": "v1"}}})
 	pod := only[*corev1.Pod](t, all)
@@ -602,7 +726,7 @@ func TestHelmTestAsksTheHubWithTheAccountOfTheAgent(t *testing.T) {
 }
 
 func TestEverythingHasTheCommonLabels(t *testing.T) {
-	for _, name := range []string{"hub-agent", "member-agent"} {
+	for name := range required() {
 		t.Run(name, func(t *testing.T) {
 			all := must(t, name, values{"commonLabels": values{"team": "platform"}})
 			require.NotEmpty(t, all)

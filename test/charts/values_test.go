@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
 // Values stand in groups with empty lines between them; each group begins with what it is for.
@@ -20,6 +21,33 @@ func TestEveryGroupOfValuesIsExplained(t *testing.T) {
 			assert.Greater(t, len(groups), 10)
 			for _, group := range groups {
 				assert.True(t, strings.HasPrefix(group, "# "), "what is this for?\n%s", group)
+			}
+		})
+	}
+}
+
+// TestEveryValueIsInTheTableAndInEditors asks for what make generate makes of the comments.
+func TestEveryValueIsInTheTableAndInEditors(t *testing.T) {
+	for name := range required() {
+		t.Run(name, func(t *testing.T) {
+			read := func(file string, into any) string {
+				content, err := os.ReadFile(path.Join(root, "deploy", "charts", name, file))
+				require.NoError(t, err)
+				if into != nil {
+					require.NoError(t, yaml.Unmarshal(content, into))
+				}
+				return string(content)
+			}
+			given := values{}
+			schema := struct {
+				Properties map[string]struct{ Description string }
+			}{}
+			read("values.yaml", &given)
+			read("values.schema.json", &schema)
+			readme := read("README.md", nil)
+			for key := range given {
+				assert.Regexp(t, "(\\| |<br>)`"+key+"[.`]", readme)
+				assert.NotEmpty(t, schema.Properties[key].Description, key)
 			}
 		})
 	}

@@ -77,6 +77,10 @@ func functions(set *template.Template) template.FuncMap {
 			err := json.Unmarshal([]byte(text), &array)
 			return array, err
 		},
+		"toYaml": func(value any) (string, error) {
+			text, err := yaml.Marshal(value)
+			return strings.TrimSuffix(string(text), "\n"), err
+		},
 		// What is rendered is for an empty cluster.
 		"lookup": func(_, _, _, _ string) map[string]any { return map[string]any{} },
 	})

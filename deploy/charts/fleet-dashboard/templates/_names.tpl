@@ -18,11 +18,6 @@ app.kubernetes.io/name: fleet-dashboard
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{- /* An image by its digest, which names the same bytes for ever, or else by its tag. */ -}}
-{{- define "fleet-dashboard.image" -}}
-{{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ or .image.tag .tag }}{{ end }}
-{{- end }}
-
 {{- define "fleet-dashboard.keys" -}}
 {{ .Values.session.existingSecret | default (printf "%s-session" (include "fleet-dashboard.fullname" .)) }}
 {{- end }}

@@ -2,7 +2,7 @@
 parts of Kubernetes that have to do with objects of every kind, and the users and groups that the values name. Service
 accounts of namespaces whose contents these policies guard may pass, because only those who pass can make use of one. */ -}}
 {{- define "hub-agent.passes" -}}
-request.userInfo.username == "system:serviceaccount:{{ include "hub-agent.namespace" . }}:{{ include "hub-agent.fullname" . }}" ||
+request.userInfo.username == "system:serviceaccount:{{ include "hub-agent.namespace" . }}:{{ include "hub-agent.account" . }}" ||
 {{- range .Values.guardRail.allowedUsers }}
 request.userInfo.username == {{ . | toJson }} ||
 {{- end }}
@@ -20,7 +20,7 @@ g in ["system:masters", "kubeadm:cluster-admins"] || g.startsWith("system:servic
 {{- /* CEL, true if the sender of a request is the account of this release or of another one that otherAgents names. Other
 accounts of the namespace are no agents: those of members may be there. */ -}}
 {{- define "hub-agent.is-agent" -}}
-request.userInfo.username in ["system:serviceaccount:{{ include "hub-agent.namespace" . }}:{{ include "hub-agent.fullname" . }}"
+request.userInfo.username in ["system:serviceaccount:{{ include "hub-agent.namespace" . }}:{{ include "hub-agent.account" . }}"
 {{- range .Values.otherAgents }}, {{ printf "system:serviceaccount:%s" . | toJson }}{{ end }}]
 {{- end }}
 

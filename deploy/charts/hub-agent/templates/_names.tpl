@@ -22,8 +22,3 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/name: hub-agent
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
-
-{{- /* An image by its digest, which names the same bytes for ever, or else by its tag. */ -}}
-{{- define "hub-agent.image" -}}
-{{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ or .image.tag .tag }}{{ end }}
-{{- end }}
