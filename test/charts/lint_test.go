@@ -2,6 +2,7 @@ package charts
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,9 +47,22 @@ func TestChartsTellArtifactHubOfKindsAndPagesThatExist(t *testing.T) {
 			var kinds []struct{ Kind, Version, Name, DisplayName, Description string }
 			require.NoError(t, yaml.UnmarshalStrict([]byte(chart.Metadata.Annotations["artifacthub.io/crds"]), &kinds))
 			require.Equal(t, len(kinds) == 0, len(served) == 0)
+			assert.Len(t, kinds, len(served), "all of them")
 			for _, kind := range kinds {
 				assert.Contains(t, served[kind.Name], kind.Version, kind.Name)
 			}
+			var named []struct{ Name, Image string }
+			require.NoError(t, yaml.UnmarshalStrict([]byte(chart.Metadata.Annotations["artifacthub.io/images"]), &named))
+			var listed []string
+			for _, image := range named {
+				listed = append(listed, image.Image)
+			}
+			rendered := imagesOf(must(t, name, nil))
+			slices.Sort(rendered)
+			assert.ElementsMatch(t, slices.Compact(rendered), listed)
+			icon, ours := strings.CutPrefix(chart.Metadata.Icon, "https://raw.githubusercontent.com/fleetflow/fleetflow/main/")
+			assert.True(t, ours, chart.Metadata.Icon)
+			assert.FileExists(t, path.Join(root, icon))
 			var links []struct{ Name, URL string }
 			require.NoError(t, yaml.UnmarshalStrict([]byte(chart.Metadata.Annotations["artifacthub.io/links"]), &links))
 			for _, link := range links {

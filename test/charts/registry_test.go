@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,6 +133,16 @@ make release-all VERSION=1.2.3 REGISTRY=registry.example.com/fleet`)
 	require.NotNil(t, chart, notes)
 	assert.Equal(t, []string{"registry.example.com/fleet/member-agent:v1.2.3"},
 		images(user.run("helm template member-agent "+chart[1]+" --set config.hubURL=https://hub.example.com:6443 --set config.memberClusterName=member-1")))
+
+	var named []string
+	for chart, given := range map[string]string{
+		"hub-agent":    "--set temporal.bundled.enabled=true --set workers.enabled=true",
+		"member-agent": "--set config.hubURL=https://hub.example.com:6443 --set config.memberClusterName=member-1", "fleet-dashboard": "--set url=https://fleet.example.com --set tokens.enabled=true",
+	} {
+		named = append(named, images(user.run("helm template "+chart+" "+chart+"-1.2.3.tgz "+given))...)
+	}
+	slices.Sort(named)
+	assert.ElementsMatch(t, slices.Compact(named), strings.Fields(user.run("cat images.txt")), "the list for those without a way to the internet has all of them, and no others")
 }
 
 // helmCommands are the commands of a document with which Helm installs one of our charts.
@@ -161,7 +172,10 @@ func TestPrintedInstallCommandsRender(t *testing.T) {
 						switch word {
 						case "--create-namespace":
 							return ""
-						case "--reset-then-reuse-values": // what was installed before says where Temporal is
+						case "--reset-then-reuse-values": // what was installed before says where Temporal, or the hub, is
+							if strings.Contains(command, "deploy/charts/member-agent") {
+								return "--set config.hubURL=https://hub.example.com:6443 --set config.memberClusterName=member-1"
+							}
 							return "--set temporal.address=temporal-frontend.temporal:7233"
 						}
 						return "helm template"

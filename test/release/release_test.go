@@ -195,7 +195,8 @@ func TestARelease(t *testing.T) {
 		files, err := os.ReadDir(out)
 		require.NoError(t, err)
 		assert.Equal(t, len(files)-1, strings.Count(sums, "\n"))
-		krew := readFile(t, out, "fleet.yaml")
+		krew := readFile(t, out, "fleetflow.yaml")
+		assert.Contains(t, krew, "\n  name: fleetflow\n", "fleet is another plugin's")
 		for line := range strings.Lines(sums) {
 			sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
 			content := readFile(t, out, file)
