@@ -87,7 +87,7 @@ type DeleteOptions struct {
 
 // Taint marks a cluster as unfit for placements that do not tolerate it.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.timeAdded) || self.effect == "NoExecute"`,message="timeAdded is only for effect NoExecute, as no other moves what is placed: remove it, or set effect to NoExecute"
+// +kubebuilder:validation:XValidation:rule=`!has(self.timeAdded) || self.effect == "NoExecute"`,message="timeAdded is only for effect NoExecute, as no other moves what is placed: remove it, or set effect to NoExecute",reason=FieldValueForbidden,fieldPath=".timeAdded"
 type Taint struct {
 	// Key of the taint.
 	// +kubebuilder:validation:Required

@@ -19,6 +19,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=msrc,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

@@ -20,6 +20,9 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=rex,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.targetRef.kind`
+// +kubebuilder:selectablefield:JSONPath=`.spec.targetRef.namespace`
+// +kubebuilder:selectablefield:JSONPath=`.spec.targetRef.name`
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.targetRef.kind`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRef.name`
 // +kubebuilder:printcolumn:name="Exempt-From",type=string,JSONPath=`.spec.exemptFrom[*].kind`

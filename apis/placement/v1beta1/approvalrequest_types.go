@@ -13,6 +13,8 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=careq,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.parentStageRollout`
+// +kubebuilder:selectablefield:JSONPath=`.spec.targetStage`
 // +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
 // +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
@@ -134,6 +136,8 @@ func (r ApprovalRecord) How() string {
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=areq,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.parentStageRollout`
+// +kubebuilder:selectablefield:JSONPath=`.spec.targetStage`
 // +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
 // +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`

@@ -11,6 +11,8 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName={crb,rb},categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.targetCluster`
+// +kubebuilder:selectablefield:JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="WorkCreated",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="ResourcesApplied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
@@ -139,6 +141,8 @@ type ResourceBindingStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.targetCluster`
+// +kubebuilder:selectablefield:JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="WorkCreated",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="ResourcesApplied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`

@@ -14,6 +14,8 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=crpe,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.placementName`
+// +kubebuilder:selectablefield:JSONPath=`.spec.clusterName`
 // +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
 // +kubebuilder:printcolumn:name="Executed",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].status`
 // +kubebuilder:printcolumn:name="Placement",type=string,priority=1,JSONPath=`.spec.placementName`

@@ -28,7 +28,7 @@ type ClusterLifecycle struct {
 
 // ClusterHook is a set of labels and finalizers of bindings.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.labelsHandler) && size(self.labelsHandler) > 0 || has(self.finalizersHandler) && size(self.finalizersHandler) > 0",message="a hook needs at least one label in labelsHandler or one finalizer in finalizersHandler: without them nothing could hold a cluster"
+// +kubebuilder:validation:XValidation:rule="has(self.labelsHandler) && size(self.labelsHandler) > 0 || has(self.finalizersHandler) && size(self.finalizersHandler) > 0",message="a hook needs at least one label in labelsHandler or one finalizer in finalizersHandler: without them nothing could hold a cluster",reason=FieldValueRequired,fieldPath=".labelsHandler"
 type ClusterHook struct {
 	// LabelsHandler are labels of the binding, each with its value. Those of the fleet,
 	// kubernetes-fleet.io/... and fleetflow.io/..., are not for hooks.
@@ -55,7 +55,7 @@ type HookLabelValue string
 
 // ClusterDrainHook is a hook before a cluster is taken out of service.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || self.gracePeriodSeconds == 0 || has(self.markNotServing) && self.markNotServing",message="gracePeriodSeconds counts from the condition Serving: set markNotServing to true, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || self.gracePeriodSeconds == 0 || has(self.markNotServing) && self.markNotServing",message="gracePeriodSeconds counts from the condition Serving: set markNotServing to true, or remove it",reason=FieldValueForbidden,fieldPath=".gracePeriodSeconds"
 type ClusterDrainHook struct {
 	ClusterHook `json:",inline"`
 

@@ -306,8 +306,8 @@ const (
 
 // SpreadConstraint bounds over how many groups the picked clusters are spread.
 //
-// +kubebuilder:validation:XValidation:rule=`(self.spreadBy == "Label") == has(self.labelKey)`,message="labelKey says which label makes the groups: set it with spreadBy Label, remove it with spreadBy Cluster"
-// +kubebuilder:validation:XValidation:rule=`!has(self.maxGroups) || (has(self.minGroups) ? self.minGroups : 1) <= self.maxGroups`,message="maxGroups must not be less than minGroups"
+// +kubebuilder:validation:XValidation:rule=`(self.spreadBy == "Label") == has(self.labelKey)`,message="labelKey says which label makes the groups: set it with spreadBy Label, remove it with spreadBy Cluster",reason=FieldValueInvalid,fieldPath=".labelKey"
+// +kubebuilder:validation:XValidation:rule=`!has(self.maxGroups) || (has(self.minGroups) ? self.minGroups : 1) <= self.maxGroups`,message="maxGroups must not be less than minGroups",reason=FieldValueInvalid,fieldPath=".maxGroups"
 type SpreadConstraint struct {
 	// SpreadBy is Cluster to count clusters, Label to count the values of a label.
 	// +kubebuilder:validation:Required
@@ -364,7 +364,7 @@ type TopologySpreadConstraint struct {
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.operator) && self.operator == 'Exists' && has(self.value) && self.value != "")`,message="value must be empty when operator is Exists: remove value, or set operator to Equal"
 // +kubebuilder:validation:XValidation:rule=`(has(self.key) && self.key != "") || (has(self.operator) && self.operator == 'Exists')`,message="operator must be Exists when key is empty: set key, or set operator to Exists to tolerate every taint"
-// +kubebuilder:validation:XValidation:rule=`!has(self.tolerationSeconds) || (has(self.effect) && self.effect == "NoExecute")`,message="tolerationSeconds is only for effect NoExecute, as no other taint moves what is placed: set effect to NoExecute, or remove tolerationSeconds"
+// +kubebuilder:validation:XValidation:rule=`!has(self.tolerationSeconds) || (has(self.effect) && self.effect == "NoExecute")`,message="tolerationSeconds is only for effect NoExecute, as no other taint moves what is placed: set effect to NoExecute, or remove tolerationSeconds",reason=FieldValueForbidden,fieldPath=".tolerationSeconds"
 type Toleration struct {
 	// Key of the taint; empty, with operator Exists, for every taint.
 	// +kubebuilder:validation:MaxLength=317

@@ -20,9 +20,9 @@ const (
 // +kubebuilder:validation:XValidation:rule=`!has(self.external) || (has(self.type) && self.type == "External")`,message="external is only valid for External rollout strategy type: remove strategy.external, or set type to External"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.type) && self.type == "External" && has(self.rollingUpdate))`,message="rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"
 // +kubebuilder:validation:XValidation:rule=`!has(self.lifecycle) || !has(self.applyStrategy) || !has(self.applyStrategy.type) || self.applyStrategy.type != "ReportDiff"`,message="lifecycle hooks are not for applyStrategy type ReportDiff, which changes nothing on a cluster: remove strategy.lifecycle, or take another type"
-// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.type) || self.type != "External"`,message="failover is not for type External, under which update runs decide what is placed where: remove strategy.failover"
-// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !(type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge == 0 : self.rollingUpdate.maxSurge.matches("^0+%?$")) || ((!has(self.failover.cluster) || has(self.failover.cluster.purgeMode) && self.failover.cluster.purgeMode == "Directly") && (!has(self.failover.application) || has(self.failover.application.purgeMode) && self.failover.application.purgeMode != "Gracefully"))`,message="purgeMode Gracefully of strategy.failover needs room for the replacement: set rollingUpdate.maxSurge to at least 1, or purgeMode to Directly"
-// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.failover.application) || !has(self.applyStrategy) || !has(self.applyStrategy.type) || self.applyStrategy.type != "ReportDiff"`,message="failover.application is not for applyStrategy type ReportDiff, with which nothing is placed that could be ill: remove strategy.failover.application, or take another type"
+// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.type) || self.type != "External"`,message="failover is not for type External, under which update runs decide what is placed where: remove strategy.failover",reason=FieldValueForbidden,fieldPath=".failover"
+// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !(type(self.rollingUpdate.maxSurge) == int ? self.rollingUpdate.maxSurge == 0 : self.rollingUpdate.maxSurge.matches("^0+%?$")) || ((!has(self.failover.cluster) || has(self.failover.cluster.purgeMode) && self.failover.cluster.purgeMode == "Directly") && (!has(self.failover.application) || has(self.failover.application.purgeMode) && self.failover.application.purgeMode != "Gracefully"))`,message="purgeMode Gracefully of strategy.failover needs room for the replacement: set rollingUpdate.maxSurge to at least 1, or purgeMode to Directly",reason=FieldValueInvalid,fieldPath=".failover"
+// +kubebuilder:validation:XValidation:rule=`!has(self.failover) || !has(self.failover.application) || !has(self.applyStrategy) || !has(self.applyStrategy.type) || self.applyStrategy.type != "ReportDiff"`,message="failover.application is not for applyStrategy type ReportDiff, with which nothing is placed that could be ill: remove strategy.failover.application, or take another type",reason=FieldValueForbidden,fieldPath=".failover.application"
 type RolloutStrategy struct {
 	// Type is RollingUpdate to update cluster by cluster, External to leave it to staged
 	// update runs. It cannot change back from External.
@@ -66,7 +66,7 @@ type RolloutStrategy struct {
 // FailoverStrategy says when a placement leaves clusters for others. Nothing is removed as long as no other cluster can be picked. If
 // three clusters or more, and over half of those of a placement, fall due within a minute, nothing is moved until a user accepts that.
 //
-// +kubebuilder:validation:XValidation:rule=`has(self.application) || has(self.cluster)`,message="failover says nothing without application or cluster: set one of them, or remove strategy.failover"
+// +kubebuilder:validation:XValidation:rule=`has(self.application) || has(self.cluster)`,message="failover says nothing without application or cluster: set one of them, or remove strategy.failover",reason=FieldValueRequired,fieldPath=".application"
 type FailoverStrategy struct {
 	// Application says when a cluster is to be left because what is placed on it is not available.
 	Application *ApplicationFailover `json:"application,omitempty"`
@@ -80,8 +80,8 @@ type FailoverStrategy struct {
 // not report, or has not yet looked at what was applied last, the time stands still. A cluster that was left for that reason is
 // picked again only when the resources or the policy change, or when a copy that stays there has been available for the time of toleration.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully"
-// +kubebuilder:validation:XValidation:rule=`!has(self.statePreservation) || (has(self.purgeMode) && self.purgeMode == "Directly")`,message="statePreservation is only for purgeMode Directly, with which what is left is gone before its replacement is there: set purgeMode to Directly, or remove statePreservation"
+// +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully",reason=FieldValueForbidden,fieldPath=".gracePeriodSeconds"
+// +kubebuilder:validation:XValidation:rule=`!has(self.statePreservation) || (has(self.purgeMode) && self.purgeMode == "Directly")`,message="statePreservation is only for purgeMode Directly, with which what is left is gone before its replacement is there: set purgeMode to Directly, or remove statePreservation",reason=FieldValueForbidden,fieldPath=".statePreservation"
 type ApplicationFailover struct {
 	// DecisionConditions are for how long it may be unavailable.
 	DecisionConditions *FailoverDecisionConditions `json:"decisionConditions,omitempty"`
@@ -121,8 +121,8 @@ type FailoverDecisionConditions struct {
 // ClusterFailover says when a placement leaves a cluster for another: when the cluster has a taint with effect NoExecute that
 // the placement does not tolerate, or not any longer (tolerationSeconds), or when it has not been healthy for some time.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully"
-// +kubebuilder:validation:XValidation:rule=`!has(self.statePreservation) || (has(self.purgeMode) && self.purgeMode == "Directly")`,message="statePreservation is only for purgeMode Directly, with which what is left is gone before its replacement is there: set purgeMode to Directly, or remove statePreservation"
+// +kubebuilder:validation:XValidation:rule=`!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == "Gracefully"`,message="gracePeriodSeconds is only for purgeMode Gracefully: remove it, or set purgeMode to Gracefully",reason=FieldValueForbidden,fieldPath=".gracePeriodSeconds"
+// +kubebuilder:validation:XValidation:rule=`!has(self.statePreservation) || (has(self.purgeMode) && self.purgeMode == "Directly")`,message="statePreservation is only for purgeMode Directly, with which what is left is gone before its replacement is there: set purgeMode to Directly, or remove statePreservation",reason=FieldValueForbidden,fieldPath=".statePreservation"
 type ClusterFailover struct {
 	// NotReadySeconds is for how long a cluster may be unhealthy, or not report, before it is left. It counts from when
 	// the condition Healthy of the MemberCluster ceased to be True. Without it, only taints count.
@@ -193,7 +193,7 @@ type StatePreservationRule struct {
 // and count as available or not as they are; their agents go on repairing drifts. Evictions from them
 // are refused. The end of the placement, or of the membership, is not held up.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.all) || !self.all || !has(self.clusterNames) || size(self.clusterNames) == 0`,message="all suspends every cluster, so that clusterNames say nothing: remove one of the two"
+// +kubebuilder:validation:XValidation:rule=`!has(self.all) || !self.all || !has(self.clusterNames) || size(self.clusterNames) == 0`,message="all suspends every cluster, so that clusterNames say nothing: remove one of the two",reason=FieldValueForbidden,fieldPath=".clusterNames"
 type Suspension struct {
 	// All suspends every cluster, those that are picked later included.
 	All bool `json:"all,omitempty"`
@@ -228,9 +228,9 @@ const (
 
 // ExternalRolloutConfig says which update runs a placement has.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.trigger) || self.trigger != "OnChange" || has(self.strategyName)`,message="trigger OnChange creates update runs: name their strategy in strategyName"
-// +kubebuilder:validation:XValidation:rule=`!has(self.whenRunning) || (has(self.trigger) && self.trigger == "OnChange")`,message="whenRunning says what trigger OnChange does while a run is under way: set trigger to OnChange, or remove whenRunning"
-// +kubebuilder:validation:XValidation:rule=`!has(self.strategyName) || !has(self.allowedStrategies) || self.strategyName in self.allowedStrategies`,message="strategyName is not among allowedStrategies, so that no run could use it: add it there, or name one of them"
+// +kubebuilder:validation:XValidation:rule=`!has(self.trigger) || self.trigger != "OnChange" || has(self.strategyName)`,message="trigger OnChange creates update runs: name their strategy in strategyName",reason=FieldValueRequired,fieldPath=".strategyName"
+// +kubebuilder:validation:XValidation:rule=`!has(self.whenRunning) || (has(self.trigger) && self.trigger == "OnChange")`,message="whenRunning says what trigger OnChange does while a run is under way: set trigger to OnChange, or remove whenRunning",reason=FieldValueForbidden,fieldPath=".whenRunning"
+// +kubebuilder:validation:XValidation:rule=`!has(self.strategyName) || !has(self.allowedStrategies) || self.strategyName in self.allowedStrategies`,message="strategyName is not among allowedStrategies, so that no run could use it: add it there, or name one of them",reason=FieldValueInvalid,fieldPath=".strategyName"
 type ExternalRolloutConfig struct {
 	// StrategyName is the ClusterStagedUpdateStrategy (StagedUpdateStrategy for a
 	// ResourcePlacement) of the runs that trigger OnChange creates.
@@ -333,7 +333,7 @@ type ClusterOrder struct {
 
 // ClusterPriority says which clusters come first, by weights or by labels.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.weights) || !has(self.labels)`,message="weights and labels exclude each other in a priority: remove one of them"
+// +kubebuilder:validation:XValidation:rule=`!has(self.weights) || !has(self.labels)`,message="weights and labels exclude each other in a priority: remove one of them",reason=FieldValueForbidden,fieldPath=".labels"
 type ClusterPriority struct {
 	// Weights add up for each cluster; clusters with a higher sum come first.
 	// +kubebuilder:validation:MinItems=1

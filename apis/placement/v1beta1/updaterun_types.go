@@ -12,6 +12,9 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName={csur,crsur},categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.placementName`
+// +kubebuilder:selectablefield:JSONPath=`.spec.stagedRolloutStrategyName`
+// +kubebuilder:selectablefield:JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
 // +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
 // +kubebuilder:printcolumn:name="Policy-Snapshot",type=string,JSONPath=`.status.policySnapshotIndexUsed`
@@ -24,8 +27,8 @@ import (
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
-// +kubebuilder:validation:XValidation:rule=`!has(self.spec.rollbackOf) || self.spec.rollbackOf != self.metadata.name`,message="spec.rollbackOf names the run itself: name the run whose clusters are to go back"
-// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == "Succeeded" && c.status != "Unknown") || (has(self.spec.clusterActions) ? self.spec.clusterActions : []) == (has(oldSelf.spec.clusterActions) ? oldSelf.spec.clusterActions : [])`,message="spec.clusterActions cannot change any more, the run has ended: create another run"
+// +kubebuilder:validation:XValidation:rule=`!has(self.spec.rollbackOf) || self.spec.rollbackOf != self.metadata.name`,message="spec.rollbackOf names the run itself: name the run whose clusters are to go back",reason=FieldValueInvalid,fieldPath=".spec.rollbackOf"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == "Succeeded" && c.status != "Unknown") || (has(self.spec.clusterActions) ? self.spec.clusterActions : []) == (has(oldSelf.spec.clusterActions) ? oldSelf.spec.clusterActions : [])`,message="spec.clusterActions cannot change any more, the run has ended: create another run",reason=FieldValueForbidden,fieldPath=".spec.clusterActions"
 type ClusterStagedUpdateRun struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -59,9 +62,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Initialize' && has(self.state) && self.state == 'Stop')",message="invalid state transition: cannot transition from Initialize to Stop"
 // +kubebuilder:validation:XValidation:rule="!((!has(oldSelf.state) || oldSelf.state == 'Run') && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Run to Initialize"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Stop' && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Stop to Initialize"
-// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.state) || oldSelf.state == "Run" || has(self.state)`,message="state is missing, as in an update by a client that does not know the field, and without it the run rolls out: patch the run instead, or set state to Run"
-// +kubebuilder:validation:XValidation:rule=`(has(self.rollbackOf) ? self.rollbackOf : "") == (has(oldSelf.rollbackOf) ? oldSelf.rollbackOf : "")`,message="rollbackOf is immutable: create another run to roll back"
-// +kubebuilder:validation:XValidation:rule=`!has(self.rollbackOf) || !has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == ""`,message="rollbackOf takes each cluster back to a snapshot of its own: leave resourceSnapshotIndex out"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.state) || oldSelf.state == "Run" || has(self.state)`,message="state is missing, as in an update by a client that does not know the field, and without it the run rolls out: patch the run instead, or set state to Run",reason=FieldValueRequired,fieldPath=".state"
+// +kubebuilder:validation:XValidation:rule=`(has(self.rollbackOf) ? self.rollbackOf : "") == (has(oldSelf.rollbackOf) ? oldSelf.rollbackOf : "")`,message="rollbackOf is immutable: create another run to roll back",reason=FieldValueInvalid,fieldPath=".rollbackOf"
+// +kubebuilder:validation:XValidation:rule=`!has(self.rollbackOf) || !has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == ""`,message="rollbackOf takes each cluster back to a snapshot of its own: leave resourceSnapshotIndex out",reason=FieldValueForbidden,fieldPath=".resourceSnapshotIndex"
 type UpdateRunSpec struct {
 	// PlacementName is the placement to roll out. Its rollout strategy has to be External.
 	// +kubebuilder:validation:Required
@@ -276,6 +279,9 @@ type StageTaskStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=sur,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.placementName`
+// +kubebuilder:selectablefield:JSONPath=`.spec.stagedRolloutStrategyName`
+// +kubebuilder:selectablefield:JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
 // +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
 // +kubebuilder:printcolumn:name="Policy-Snapshot",type=string,JSONPath=`.status.policySnapshotIndexUsed`
@@ -288,8 +294,8 @@ type StageTaskStatus struct {
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
-// +kubebuilder:validation:XValidation:rule=`!has(self.spec.rollbackOf) || self.spec.rollbackOf != self.metadata.name`,message="spec.rollbackOf names the run itself: name the run whose clusters are to go back"
-// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == "Succeeded" && c.status != "Unknown") || (has(self.spec.clusterActions) ? self.spec.clusterActions : []) == (has(oldSelf.spec.clusterActions) ? oldSelf.spec.clusterActions : [])`,message="spec.clusterActions cannot change any more, the run has ended: create another run"
+// +kubebuilder:validation:XValidation:rule=`!has(self.spec.rollbackOf) || self.spec.rollbackOf != self.metadata.name`,message="spec.rollbackOf names the run itself: name the run whose clusters are to go back",reason=FieldValueInvalid,fieldPath=".spec.rollbackOf"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == "Succeeded" && c.status != "Unknown") || (has(self.spec.clusterActions) ? self.spec.clusterActions : []) == (has(oldSelf.spec.clusterActions) ? oldSelf.spec.clusterActions : [])`,message="spec.clusterActions cannot change any more, the run has ended: create another run",reason=FieldValueForbidden,fieldPath=".spec.clusterActions"
 type StagedUpdateRun struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

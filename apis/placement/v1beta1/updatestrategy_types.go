@@ -25,8 +25,8 @@ type ClusterStagedUpdateStrategy struct {
 
 // UpdateStrategySpec has the stages of an update, in their order.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.unassignedClusters) || self.unassignedClusters != "Last" || size(self.stages) <= 30`,message="unassignedClusters Last adds a stage: use at most 30 stages, or set unassignedClusters to Fail or Ignore"
-// +kubebuilder:validation:XValidation:rule=`!has(self.unassignedClusters) || self.unassignedClusters != "Last" || self.stages.all(s, s.name != "unassigned")`,message="unassignedClusters Last adds a stage called unassigned: rename the stage of that name, or set unassignedClusters to Fail or Ignore"
+// +kubebuilder:validation:XValidation:rule=`!has(self.unassignedClusters) || self.unassignedClusters != "Last" || size(self.stages) <= 30`,message="unassignedClusters Last adds a stage: use at most 30 stages, or set unassignedClusters to Fail or Ignore",reason=FieldValueInvalid,fieldPath=".unassignedClusters"
+// +kubebuilder:validation:XValidation:rule=`!has(self.unassignedClusters) || self.unassignedClusters != "Last" || self.stages.all(s, s.name != "unassigned")`,message="unassignedClusters Last adds a stage called unassigned: rename the stage of that name, or set unassignedClusters to Fail or Ignore",reason=FieldValueInvalid,fieldPath=".stages"
 type UpdateStrategySpec struct {
 	// Stages are updated one after the other. Every picked cluster has to be in exactly one,
 	// unless unassignedClusters says otherwise.
@@ -119,7 +119,7 @@ const (
 // StageConfig is one stage: which clusters, how many at a time, and what has to happen
 // before and after.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.order) || !has(self.sortingLabelKey)`,message="order and sortingLabelKey exclude each other in a stage: remove sortingLabelKey, order.priority.labels with order Ascending does the same"
+// +kubebuilder:validation:XValidation:rule=`!has(self.order) || !has(self.sortingLabelKey)`,message="order and sortingLabelKey exclude each other in a stage: remove sortingLabelKey, order.priority.labels with order Ascending does the same",reason=FieldValueForbidden,fieldPath=".sortingLabelKey"
 type StageConfig struct {
 	// Name of the stage, unique within the strategy.
 	// +kubebuilder:validation:Required
@@ -140,7 +140,7 @@ type StageConfig struct {
 	// Order is the order in which the clusters of the stage are updated, in place of
 	// sortingLabelKey.
 	// An addition of fleetflow.
-	// +kubebuilder:validation:XValidation:rule=`!has(self.scatter) || self.scatter.all(s, !has(s.maxInFlight))`,message="maxInFlight is for rolling updates: remove it, maxConcurrency bounds the clusters of a stage"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.scatter) || self.scatter.all(s, !has(s.maxInFlight))`,message="maxInFlight is for rolling updates: remove it, maxConcurrency bounds the clusters of a stage",reason=FieldValueForbidden,fieldPath=".scatter"
 	Order *ClusterOrder `json:"order,omitempty"`
 
 	// MaxConcurrency is how many clusters are updated at the same time: a number, or a
@@ -254,10 +254,10 @@ const (
 
 // StageTask is something a run waits for before or after a stage, or watches during it.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.approval) || self.type == "Approval"`,message="approval is only valid for tasks of type Approval: remove approval, or set type to Approval"
-// +kubebuilder:validation:XValidation:rule=`has(self.analysis) == (self.type == "Analysis")`,message="a task of type Analysis needs analysis, and no other task has it: add analysis, with templates, or remove it"
-// +kubebuilder:validation:XValidation:rule=`!has(self.startsAfter) || self.type == "Approval"`,message="startsAfter is only valid for tasks of type Approval: remove startsAfter, all others start at once"
-// +kubebuilder:validation:XValidation:rule=`self.type != "Analysis" || !has(self.waitTime)`,message="a task of type Analysis has no waitTime: remove waitTime, its templates say how long they measure"
+// +kubebuilder:validation:XValidation:rule=`!has(self.approval) || self.type == "Approval"`,message="approval is only valid for tasks of type Approval: remove approval, or set type to Approval",reason=FieldValueForbidden,fieldPath=".approval"
+// +kubebuilder:validation:XValidation:rule=`has(self.analysis) == (self.type == "Analysis")`,message="a task of type Analysis needs analysis, and no other task has it: add analysis, with templates, or remove it",reason=FieldValueInvalid,fieldPath=".analysis"
+// +kubebuilder:validation:XValidation:rule=`!has(self.startsAfter) || self.type == "Approval"`,message="startsAfter is only valid for tasks of type Approval: remove startsAfter, all others start at once",reason=FieldValueForbidden,fieldPath=".startsAfter"
+// +kubebuilder:validation:XValidation:rule=`self.type != "Analysis" || !has(self.waitTime)`,message="a task of type Analysis has no waitTime: remove waitTime, its templates say how long they measure",reason=FieldValueForbidden,fieldPath=".waitTime"
 type StageTask struct {
 	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
 	// approves, Analysis to measure and wait until what is measured is good. The last is an

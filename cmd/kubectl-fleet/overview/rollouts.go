@@ -3,7 +3,6 @@ package overview
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -36,9 +35,6 @@ type Placement struct {
 // fullClusters is up to how many clusters a status tells of each in full. Above, one that is listed by name alone is
 // as it should be.
 const fullClusters = 150
-
-// unlisted is how a large status says how many clusters it leaves out.
-var unlisted = regexp.MustCompile(`\((\d+) more cluster\(s\) are not listed here`)
 
 // Placements sums placements up. Of runs, those that are not over say what an External placement is at.
 func Placements(placements []hub.Placement, active []hub.Run, now time.Time) []Placement {
@@ -89,7 +85,7 @@ func (row *Placement) count(p hub.Placement) {
 			available++
 		}
 	}
-	if left := leftOut(p); left > 0 {
+	if left := int(p.Status.UnlistedClusters); left > 0 {
 		// Clusters that are not as they should be are listed first: the ones left out are.
 		selected, applied, available = selected+left, applied+left, available+left
 	}
@@ -102,18 +98,6 @@ func (row *Placement) count(p hub.Placement) {
 		row.Selected = fraction(selected, wanted)
 	}
 	row.Applied, row.Available = fraction(applied, selected), fraction(available, selected)
-}
-
-func leftOut(p hub.Placement) int {
-	for _, condition := range p.Status.Conditions {
-		if found := unlisted.FindStringSubmatch(condition.Message); found != nil {
-			left, err := strconv.Atoi(found[1])
-			if err == nil {
-				return left
-			}
-		}
-	}
-	return 0
 }
 
 // engine is what a run waits for that cannot go on without Temporal.

@@ -36,20 +36,19 @@ func waitingFor(run updaterun.State, now time.Time) string {
 	return namesUpdating(stage)
 }
 
-// heldBy says which holds and windows a run waits for that stands still, as it says itself; empty if it does not.
+// heldBy returns what a run says of the holds and windows that it stands still for; empty if it does not.
 func heldBy(run hub.Run) string {
 	held := run.Condition(fleetflowv1alpha1.ConditionTypeHeld)
 	if held == nil || !updaterun.IsHeldUp(run.Object) {
 		return ""
 	}
-	_, what, _ := strings.Cut(held.Message, " wait for ")
-	return what
+	return held.Message
 }
 
 // describeTasks says for which tasks a stage waits.
 func describeTasks(stage updaterun.Stage, now time.Time) string {
 	var parts []string
-	for _, task := range slices.Concat(stage.Before, stage.After) {
+	for _, task := range slices.Concat(stage.Before, stage.During, stage.After) {
 		if task.Waiting() {
 			parts = append(parts, describeTask(task, now))
 		}

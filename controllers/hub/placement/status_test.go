@@ -597,6 +597,7 @@ func TestFit(t *testing.T) {
 		left := 5000 - len(status.PlacementStatuses)
 		require.Positive(t, left)
 		assert.Equal(t, fmt.Sprintf("found all (%d more cluster(s) are not listed here; see the ClusterResourceBindings)", left), status.Conditions[0].Message)
+		assert.EqualValues(t, left, status.UnlistedClusters)
 		assert.LessOrEqual(t, sizeOf(status), targetBytes+10<<10)
 	})
 	t.Run("ten thousand selected resources are listed", func(t *testing.T) {

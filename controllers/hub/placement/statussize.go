@@ -85,7 +85,9 @@ func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.Placement
 		used, listed = used+size, listed+1
 	}
 	status.PlacementStatuses = entries[:listed]
-	if left := len(entries) - listed; left > 0 && len(status.Conditions) > 0 {
+	left := len(entries) - listed
+	status.UnlistedClusters = int32(left)
+	if left > 0 && len(status.Conditions) > 0 {
 		status.Conditions[0].Message += fmt.Sprintf(" (%d more cluster(s) are not listed here; see the ClusterResourceBindings)", left)
 	}
 	return status
