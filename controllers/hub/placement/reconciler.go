@@ -115,8 +115,8 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 		EngineUnreachable: r.waker.IsUnreachable(waker.PlacementRef(placement)),
 		Now:               metav1.NewTime(now),
 	}
-	status := Project(facts, view)
-	r.emitStuckEvent(placement, status, now)
+	status, stuck := project(facts, view)
+	r.emitStuckEvent(placement, stuck)
 	isStored := apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status)
 	if isStored && view.CopiedTo == "" {
 		return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), nil

@@ -69,6 +69,12 @@ func (f *Facts) commonSnapshot() (Snapshot, bool) {
 
 // Project computes the status of a placement. It is pure.
 func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
+	status, _ := project(facts, view)
+	return status
+}
+
+// project computes the status of a placement, and what its rollout is stuck on.
+func project(facts *Facts, view View) (placementv1beta1.PlacementStatus, stuckRollout) {
 	observed := Observed(facts)
 	entries := describeClusters(facts, observed, view.Now)
 	status := placementv1beta1.PlacementStatus{
@@ -79,10 +85,14 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if observed.Name != "" {
 		status.ObservedResourceIndex = strconv.Itoa(observed.Index)
 	}
-	conditions := []metav1.Condition{scheduledCondition(facts)}
+	conditions, stuck := []metav1.Condition{scheduledCondition(facts)}, stuckRollout{}
 	if facts.isSelectedAndScheduled() && observed.Name != "" && len(entries) > 0 {
-		steps := sumUpSteps(facts, entries, view)
+		var steps []metav1.Condition
+		steps, stuck = sumUpSteps(facts, entries, view)
 		if facts.lacksOverrides() {
+			if len(steps) > 1 {
+				stuck = stuckRollout{} // the step that is stuck is not told of
+			}
 			steps = append(steps[:1], lackingCondition(facts)) // the first says whether the rollout has started
 		}
 		conditions = append(conditions, withoutTooLarge(facts, steps)...)
@@ -116,7 +126,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 		conditions[0].ObservedGeneration = generation
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
-	return fitStatus(status)
+	return fitStatus(status), stuck
 }
 
 // maxSnapshots is how many resource snapshots a status names.
@@ -253,8 +263,8 @@ func describeNote(facts *Facts) string {
 	return note
 }
 
-// sumUpSteps sums up the conditions of all clusters, step by step.
-func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, view View) []metav1.Condition {
+// sumUpSteps sums up the conditions of all clusters, step by step, and returns what the first step that is not done is stuck on.
+func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, view View) ([]metav1.Condition, stuckRollout) {
 	var conditions []metav1.Condition
 	for _, step := range rolloutSteps(reportsDiff(facts)) {
 		condition := sumUpStep(placementv1beta1.ScopeOf(facts.Placement), step, entries)
@@ -269,12 +279,14 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && placementv1beta1.IsExternal(facts.Placement) {
 				condition = leaveToRuns(facts, entries, condition, view.Vocabulary.Words().RolloutByRuns)
 			}
-			condition.Message += describeHooks(facts, view.Now.Time) + describeStuck(facts, entries, step, view.Now.Time)
-			return append(conditions, condition)
+			stuck := findStuck(facts, entries, step, view.Now.Time)
+			condition.Message += describeHooks(facts, view.Now.Time) + stuck.text()
+			stuck.message = condition.Message
+			return append(conditions, condition), stuck
 		}
 		conditions = append(conditions, condition)
 	}
-	return conditions
+	return conditions, stuckRollout{}
 }
 
 // leaveToRuns says in the condition RolloutStarted that the clusters wait for update runs: for the reason that KubeFleet's

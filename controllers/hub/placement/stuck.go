@@ -19,8 +19,6 @@ import (
 const (
 	// namedStuck is how many stuck clusters a message names.
 	namedStuck = 3
-	// stuckMark begins the part of a message that is about stuck clusters.
-	stuckMark = "; stuck"
 	// maxWhy is how many bytes of the message of a resource are repeated.
 	maxWhy = 200
 )
@@ -74,28 +72,57 @@ func reasonForStuck(entry *placementv1beta1.PerClusterPlacementStatus, missing *
 	return fmt.Sprintf("%s: %s", formatResource(&first.ResourceIdentifier), workmodel.CutMessage(first.Condition.Message, maxWhy))
 }
 
-// describeStuck returns the part of the message of a step that says what the rollout waits for: clusters that take
-// very long, or limits that cannot be kept.
-func describeStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, step *stepTemplate, now time.Time) string {
-	waiting := stuckClusters(entries, now.Add(-wf.StuckAfter))
-	if len(waiting) > 0 {
-		var parts []string
-		for _, w := range waiting[:min(len(waiting), namedStuck)] {
-			parts = append(parts, fmt.Sprintf("%s since %s (%s)", w.cluster, formatTime(w.since), w.why))
-		}
-		if more := len(waiting) - len(parts); more > 0 {
-			parts = append(parts, fmt.Sprintf("%d more", more))
-		}
-		return stuckMark + " on " + strings.Join(parts, ", ")
+// stuckRollout is what a rollout is stuck on: clusters that take very long, the longest first, or limits that cannot be kept.
+type stuckRollout struct {
+	clusters []stuckCluster
+	limits   string
+	// message is that of the condition of the step that is not done.
+	message string
+}
+
+// findStuck returns what the rollout is stuck on at a step that is not done; nothing if it is not stuck.
+func findStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, step *stepTemplate, now time.Time) stuckRollout {
+	if waiting := stuckClusters(entries, now.Add(-wf.StuckAfter)); len(waiting) > 0 {
+		return stuckRollout{clusters: waiting}
 	}
 	if step != &rolloutStartedStep || placementv1beta1.IsExternal(facts.Placement) {
-		return ""
+		return stuckRollout{}
 	}
 	held := accountLimits(facts)
 	if said := held.Held(); said != "" && (held.MaxUnavailable == 0 || hasBeenBlockedSince(facts, now.Add(-wf.StuckAfter))) {
-		return stuckMark + ": " + said
+		return stuckRollout{limits: said}
 	}
-	return ""
+	return stuckRollout{}
+}
+
+// text returns the part of the message of a step that says what the rollout is stuck on.
+func (s stuckRollout) text() string {
+	if s.limits != "" {
+		return "; stuck: " + s.limits
+	}
+	if len(s.clusters) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, w := range s.clusters[:min(len(s.clusters), namedStuck)] {
+		parts = append(parts, fmt.Sprintf("%s since %s (%s)", w.cluster, formatTime(w.since), w.why))
+	}
+	if more := len(s.clusters) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return "; stuck on " + strings.Join(parts, ", ")
+}
+
+// key identifies what the rollout is stuck on, whatever the words; it is empty if the rollout is not stuck.
+func (s stuckRollout) key() string {
+	if s.limits != "" {
+		return "limits"
+	}
+	on := ""
+	for _, w := range s.clusters[:min(len(s.clusters), namedStuck)] {
+		on += w.cluster + ","
+	}
+	return on
 }
 
 // hasBeenBlockedSince says that the rollout has been blocked since before an instant.
@@ -191,20 +218,8 @@ func (t *lastReports) recordIfChanged(placement, on string) bool {
 }
 
 // emitStuckEvent emits an event when a rollout is stuck, and whenever the clusters change on which it is.
-func (r *Reconciler) emitStuckEvent(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, now time.Time) {
-	on, message := "", ""
-	for i := range status.Conditions {
-		if strings.Contains(status.Conditions[i].Message, stuckMark) {
-			on, message = "limits", status.Conditions[i].Message
-		}
-	}
-	if waiting := stuckClusters(status.PlacementStatuses, now.Add(-wf.StuckAfter)); on != "" && len(waiting) > 0 {
-		on = ""
-		for _, w := range waiting[:min(len(waiting), namedStuck)] {
-			on += w.cluster + ","
-		}
-	}
-	if r.stuck.recordIfChanged(keyOf(placement), on) {
-		r.events.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", workmodel.CutMessage(message, maxNote))
+func (r *Reconciler) emitStuckEvent(placement placementv1beta1.PlacementObject, stuck stuckRollout) {
+	if r.stuck.recordIfChanged(keyOf(placement), stuck.key()) {
+		r.events.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", workmodel.CutMessage(stuck.message, maxNote))
 	}
 }
