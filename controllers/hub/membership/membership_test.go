@@ -151,6 +151,18 @@ func TestJoinPreparesTheHub(t *testing.T) {
 	assert.Equal(t, []string{clusterv1beta1.ReasonMemberClusterReadyToJoin}, b.told())
 }
 
+func TestATransitionIsToldOfOnce(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	b.told()
+	stale := member() // as the cache may have it for a moment after the first write
+	require.NoError(t, b.storeStatus(t.Context(), stale, Project(stale, Report{Mailbox: b.box(t), Now: metav1.NewTime(b.clock.Now())})))
+	assert.Empty(t, b.told())
+	again := b.member(t)
+	require.NoError(t, b.storeStatus(t.Context(), again, Project(again, Report{Mailbox: b.box(t), Now: metav1.NewTime(b.clock.Now()), Obstacle: "no"})))
+	assert.Equal(t, []string{clusterv1beta1.ReasonMemberClusterNotReadyToJoin}, b.told())
+}
+
 func TestWhatSomebodyChangedIsPutRight(t *testing.T) {
 	b := newBench(t, member())
 	b.reconcile(t)

@@ -55,6 +55,8 @@ type Reconciler struct {
 
 	mu    sync.Mutex
 	beats map[string]heartbeat
+	// told are the conditions of members, by type, as the last event about each had them.
+	told map[string]map[string]metav1.Condition
 }
 
 // heartbeat is when the hub saw a report, by the hub's own clock: the one in the
@@ -69,7 +71,7 @@ type heartbeat struct {
 
 // NewReconciler makes a Reconciler; live reads past the cache.
 func NewReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock, options Options) *Reconciler {
-	return &Reconciler{client: c, live: live, events: recorder, clock: clk, options: options, beats: map[string]heartbeat{}}
+	return &Reconciler{client: c, live: live, events: recorder, clock: clk, options: options, beats: map[string]heartbeat{}, told: map[string]map[string]metav1.Condition{}}
 }
 
 // Reconcile looks at one member.
@@ -229,6 +231,7 @@ func (r *Reconciler) forgetMember(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.beats, name)
+	delete(r.told, name)
 }
 
 // storeStatus writes the status if it has changed, and emits an event for every transition in it.
@@ -245,10 +248,27 @@ func (r *Reconciler) storeStatus(ctx context.Context, member *clusterv1beta1.Mem
 		if before != nil && before.Status == condition.Status && before.Reason == condition.Reason {
 			continue
 		}
-		r.emitTransition(member, condition)
+		if r.recordTold(member.Name, condition) {
+			r.emitTransition(member, condition)
+		}
 	}
 	member.Status = status
 	return nil
+}
+
+// recordTold records that an event tells of a condition, and reports whether none has: the copy of the member may be older than
+// the last status that was written.
+func (r *Reconciler) recordTold(member string, condition *metav1.Condition) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.told[member]
+	if told == nil {
+		told = map[string]metav1.Condition{}
+		r.told[member] = told
+	}
+	last, known := told[condition.Type]
+	told[condition.Type] = *condition
+	return !known || last.Status != condition.Status || last.Reason != condition.Reason
 }
 
 // emitTransition emits an event for a condition that has changed, unless it is merely not known yet.
