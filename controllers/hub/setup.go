@@ -103,7 +103,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"eviction", options.EvictionTTL == 0, func() error {
 			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
 		}},
-		{"rollout hold", false, func() error { return rollouthold.NewReconciler(cached, clk, options.Exemptions).SetupWithManager(mgr) }},
+		{"rollout hold", false, func() error {
+			return rollouthold.NewReconciler(cached, recorder("rollout-hold-controller"), clk, options.Exemptions).SetupWithManager(mgr)
+		}},
 		{"rollout window", false, func() error {
 			return rolloutwindow.NewReconciler(cached, recorder("rollout-window-controller"), clk).SetupWithManager(mgr)
 		}},
@@ -111,7 +113,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return rolloutexemption.NewReconciler(cached, recorder("rollout-exemption-controller"), clk, options.Exemptions).SetupWithManager(mgr)
 		}},
 		{"stage analysis", options.Sources == nil, func() error {
-			return stageanalysis.SetupWithManager(mgr, options.Sources, options.Jobs, options.Reach, clk)
+			return stageanalysis.SetupWithManager(mgr, recorder("stage-analysis-controller"), options.Sources, options.Jobs, options.Reach, clk)
 		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}

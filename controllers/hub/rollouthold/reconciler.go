@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,14 +38,15 @@ const reportInterval = time.Second
 // Reconciler keeps the status of RolloutHolds current.
 type Reconciler struct {
 	client client.Client
+	events events.EventRecorder
 	clock  clock.PassiveClock
 	// exempt says which exemptions count.
 	exempt gateread.ExemptionRule
 }
 
 // NewReconciler makes a Reconciler that reads from the cache of a client.
-func NewReconciler(c client.Client, clk clock.PassiveClock, exempt gateread.ExemptionRule) *Reconciler {
-	return &Reconciler{client: c, clock: clk, exempt: exempt}
+func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, exempt gateread.ExemptionRule) *Reconciler {
+	return &Reconciler{client: c, events: recorder, clock: clk, exempt: exempt}
 }
 
 // Reconcile looks at one hold.
@@ -65,11 +67,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if err := fencedwrite.ReplaceStatus(ctx, r.client, hold, status); err != nil {
 			return ctrl.Result{}, err
 		}
+		r.emitHoldEvents(hold, hold.Status.Conditions, status.Conditions)
 	}
 	if left := hold.Expires().Sub(now); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, nil
+}
+
+// emitHoldEvents emits events of what is new in the conditions of a hold.
+func (r *Reconciler) emitHoldEvents(hold *fleetflowv1alpha1.RolloutHold, before, now []metav1.Condition) {
+	for i := range now {
+		condition := &now[i]
+		if told := meta.FindStatusCondition(before, condition.Type); told != nil && told.Reason == condition.Reason {
+			continue
+		}
+		switch is := condition.Status == metav1.ConditionTrue; condition.Type {
+		case fleetflowv1alpha1.ConditionTypeAccepted:
+			if !is {
+				r.events.Eventf(hold, nil, corev1.EventTypeWarning, "HoldNotAccepted", "Observe", "%s", condition.Message)
+			}
+		case fleetflowv1alpha1.ConditionTypeEffective:
+			if is {
+				r.events.Eventf(hold, nil, corev1.EventTypeWarning, "HoldInForce", "Observe", "%s: %s", condition.Message, hold.Spec.Message)
+			} else {
+				r.events.Eventf(hold, nil, corev1.EventTypeNormal, "HoldExpired", "Observe", "%s", condition.Message)
+			}
+		case fleetflowv1alpha1.ConditionTypeQuiet:
+			if is {
+				r.events.Eventf(hold, nil, corev1.EventTypeNormal, "HoldQuiet", "Observe", "%s", condition.Message)
+			}
+		}
+	}
 }
 
 // readFleet reads what is under way, as far as a hold asks for it, from the cache.

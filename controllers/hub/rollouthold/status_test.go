@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -121,6 +122,39 @@ func TestAHoldCountsOnlyWhatItClosesItself(t *testing.T) {
 			status := describe(&fleetflowv1alpha1.RolloutHold{Spec: test.spec}, f, now)
 			assert.Equal(t, test.placements, status.HeldPlacements, "placements")
 			assert.Equal(t, test.runs, status.HeldRuns, "runs")
+		})
+	}
+}
+
+func TestEventsTellHowFarAHoldIs(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: reason}
+	}
+	accepted := condition(fleetflowv1alpha1.ConditionTypeAccepted, metav1.ConditionTrue, fleetflowv1alpha1.ReasonAccepted)
+	inForce := condition(fleetflowv1alpha1.ConditionTypeEffective, metav1.ConditionTrue, fleetflowv1alpha1.ReasonHoldInForce)
+	moving := condition(fleetflowv1alpha1.ConditionTypeQuiet, metav1.ConditionFalse, fleetflowv1alpha1.ReasonChangesInFlight)
+	quiet := condition(fleetflowv1alpha1.ConditionTypeQuiet, metav1.ConditionTrue, fleetflowv1alpha1.ReasonNothingInFlight)
+	expired := condition(fleetflowv1alpha1.ConditionTypeEffective, metav1.ConditionFalse, fleetflowv1alpha1.ReasonHoldExpired)
+	refused := condition(fleetflowv1alpha1.ConditionTypeAccepted, metav1.ConditionFalse, fleetflowv1alpha1.ReasonInvalidSelector)
+	for sentence, test := range map[string]struct {
+		before, now []metav1.Condition
+		told        []string
+	}{
+		"it begins":            {nil, []metav1.Condition{accepted, inForce, moving}, []string{"Warning HoldInForce HoldInForce: payments down"}},
+		"it is quiet":          {[]metav1.Condition{accepted, inForce, moving}, []metav1.Condition{accepted, inForce, quiet}, []string{"Normal HoldQuiet NothingInFlight"}},
+		"nothing is new":       {[]metav1.Condition{accepted, inForce, quiet}, []metav1.Condition{accepted, inForce, quiet}, nil},
+		"it expires":           {[]metav1.Condition{accepted, inForce, quiet}, []metav1.Condition{accepted, expired}, []string{"Normal HoldExpired HoldExpired"}},
+		"it cannot be read so": {[]metav1.Condition{accepted, inForce}, []metav1.Condition{refused, inForce}, []string{"Warning HoldNotAccepted InvalidSelector"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			(&Reconciler{events: recorder}).emitHoldEvents(&fleetflowv1alpha1.RolloutHold{Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}, test.before, test.now)
+			close(recorder.Events)
+			var told []string
+			for event := range recorder.Events {
+				told = append(told, event)
+			}
+			assert.Equal(t, test.told, told)
 		})
 	}
 }

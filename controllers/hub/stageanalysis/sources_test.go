@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,8 +44,21 @@ func TestWhatWasUnreachableStaysSoUntilItAnswers(t *testing.T) {
 			require.True(t, source.NoteSilence("the source cannot be reached", now))
 			test.change(source)
 			c := fixture.NewClientBuilder(fixture.Scheme(t)).WithObjects(source).WithStatusSubresource(source).Build()
-			_, err := (&sources{c, checked{test.problem}, clocktesting.NewFakePassiveClock(now)}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(source)})
-			require.NoError(t, err)
+			recorder := events.NewFakeRecorder(10)
+			for range 2 {
+				_, err := (&sources{c, recorder, checked{test.problem}, clocktesting.NewFakePassiveClock(now)}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(source)})
+				require.NoError(t, err)
+			}
+			close(recorder.Events)
+			var told []string
+			for event := range recorder.Events {
+				told = append(told, event)
+			}
+			if test.problem == nil {
+				assert.Empty(t, told)
+			} else {
+				assert.Equal(t, []string{"Warning SourceNotAccepted there is no Secret"}, told, "once")
+			}
 			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(source), source))
 			assert.Equal(t, test.reason, meta.FindStatusCondition(source.Status.Conditions, fleetflowv1alpha1.ConditionTypeReady).Reason)
 			assert.Equal(t, test.problem == nil, meta.IsStatusConditionTrue(source.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted))

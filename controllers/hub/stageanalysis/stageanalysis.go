@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,9 +32,10 @@ type SourceChecker interface {
 	Check(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*analysis.Problem, error)
 }
 
-// templates keeps the condition Valid of StageAnalyses current.
+// templates keeps the condition Accepted of StageAnalyses current.
 type templates struct {
 	client client.Client
+	events events.EventRecorder
 	reach  analysis.Reach
 	clock  clock.PassiveClock
 }
@@ -57,12 +60,25 @@ func (r *templates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if !putInto(&status.Conditions, condition, template.Generation, r.clock.Now()) {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, fencedwrite.ReplaceStatus(ctx, r.client, template, status)
+	if err := fencedwrite.ReplaceStatus(ctx, r.client, template, status); err != nil {
+		return ctrl.Result{}, err
+	}
+	if isRefusedAnew(template.Status.Conditions, condition) {
+		r.events.Eventf(template, nil, corev1.EventTypeWarning, "AnalysisNotAccepted", "Observe", "%s", condition.Message)
+	}
+	return ctrl.Result{}, nil
+}
+
+// isRefusedAnew reports whether a condition Accepted is False for another reason than it was.
+func isRefusedAnew(before []metav1.Condition, accepted metav1.Condition) bool {
+	told := meta.FindStatusCondition(before, accepted.Type)
+	return accepted.Status == metav1.ConditionFalse && (told == nil || told.Reason != accepted.Reason)
 }
 
 // sources keeps the conditions Accepted and Ready of MetricSources current.
 type sources struct {
 	client  client.Client
+	events  events.EventRecorder
 	checker SourceChecker
 	clock   clock.PassiveClock
 }
@@ -87,7 +103,13 @@ func (r *sources) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if !changed {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
-	return ctrl.Result{RequeueAfter: lookAgain}, fencedwrite.ReplaceStatus(ctx, r.client, source, status)
+	if err := fencedwrite.ReplaceStatus(ctx, r.client, source, status); err != nil {
+		return ctrl.Result{}, err
+	}
+	if isRefusedAnew(source.Status.Conditions, accepted) {
+		r.events.Eventf(source, nil, corev1.EventTypeWarning, "SourceNotAccepted", "Observe", "%s", accepted.Message)
+	}
+	return ctrl.Result{RequeueAfter: lookAgain}, nil
 }
 
 func conditionOn(kind, reason, message string, problem *analysis.Problem) metav1.Condition {
@@ -103,7 +125,7 @@ func putInto(conditions *[]metav1.Condition, condition metav1.Condition, generat
 }
 
 // SetupWithManager registers all, if the hub serves the kinds; what looks after Jobs, if any namespace may have some.
-func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, deleter JobDeleter, reach analysis.Reach, clk clock.PassiveClock) error {
+func SetupWithManager(mgr ctrl.Manager, recorder events.EventRecorder, checker SourceChecker, deleter JobDeleter, reach analysis.Reach, clk clock.PassiveClock) error {
 	for _, kind := range []string{"StageAnalysis", "MetricSource", "StageAnalysisRun"} {
 		_, err := mgr.GetRESTMapper().RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
@@ -114,7 +136,7 @@ func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, deleter JobDelete
 		}
 	}
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
-	t := &templates{mgr.GetClient(), reach, clk}
+	t := &templates{mgr.GetClient(), recorder, reach, clk}
 	err := ctrl.NewControllerManagedBy(mgr).Named("stage-analysis").
 		For(&fleetflowv1alpha1.StageAnalysis{}, changed).
 		Watches(&fleetflowv1alpha1.MetricSource{}, handler.EnqueueRequestsFromMapFunc(t.requestAll), changed).
@@ -124,7 +146,7 @@ func SetupWithManager(mgr ctrl.Manager, checker SourceChecker, deleter JobDelete
 	}
 	err = ctrl.NewControllerManagedBy(mgr).Named("metric-source").
 		For(&fleetflowv1alpha1.MetricSource{}, changed).
-		Complete(&sources{mgr.GetClient(), checker, clk})
+		Complete(&sources{mgr.GetClient(), recorder, checker, clk})
 	if err != nil || deleter == nil || len(reach.JobNamespaces) == 0 {
 		return err
 	}
