@@ -19,7 +19,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/selection"
-	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -185,9 +184,8 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		return decided{}, err
 	}
 	defer release()
-	inForce, undecided := placementv1beta1.PolicyInForce(placement, policy), scheduler.WhyUndecided(placement, policy)
-	candidates := inForce
-	if undecided != "" {
+	candidates := placementv1beta1.PolicyInForce(placement, policy)
+	if scheduler.WhyUndecided(placement, policy) != "" {
 		candidates = nil // to know which of the clusters that it has are still there
 	}
 	clusters, err := a.readCandidates(ctx, candidates, revision)
@@ -200,21 +198,8 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	if err != nil {
 		return decided{}, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
 	}
-	facts := scheduler.Facts{
-		PolicySnapshot: policy.GetName(),
-		Namespace:      placement.GetNamespace(),
-		Policy:         inForce,
-		Undecided:      undecided,
-		Clusters:       clusters,
-		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),
-		Groups:         scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
-		Failover:       placementv1beta1.FailoverOf(placement),
-		Bars:           scheduler.ReadBars(policy.GetAnnotations()),
-		Resources:      snapshot.LatestOf(placement),
-		Now:            now,
-		Demands:        demands,
-		Afresh:         kind.afresh,
-	}
+	facts := scheduler.FactsOf(placement, policy, bindings.Objects(), clusters, now)
+	facts.Demands, facts.Afresh = demands, kind.afresh // a policy snapshot that was made just now is not asked
 	if demands != nil {
 		if err := a.addShort(ctx, facts.Bindings); err != nil {
 			return decided{}, err

@@ -12,7 +12,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
-	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -101,22 +100,7 @@ func scoreOf(said framework.Score) *Score {
 // Clusters answers for some clusters, or without names for the whole fleet.
 func Clusters(facts Facts, names ...string) []Answer {
 	policy := hub.LatestPolicy(facts.Policies)
-	question := scheduler.Facts{
-		Namespace: facts.Placement.Namespace, Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
-		Demands: facts.Demands,
-	}
-	if strategy := facts.Placement.Spec.Strategy; strategy != nil && strategy.Failover != nil {
-		question.Failover = strategy.Failover
-	}
-	scheduler.AddShort(question.Bindings, facts.Works)
-	if policy != nil {
-		question.Afresh = placementv1beta1.AsksToReschedule(facts.Placement.Object, policy.Object)
-		if snapshot, ok := policy.Object.(placementv1beta1.PolicySnapshotObject); ok {
-			question.Policy, question.Undecided = placementv1beta1.PolicyInForce(facts.Placement.Object, snapshot), scheduler.WhyUndecided(facts.Placement.Object, snapshot)
-		}
-		question.PolicySnapshot, question.Groups = policy.GetName(), scheduler.ReadGroups(policy.GetAnnotations(), policy.Status)
-		question.Bars, question.Resources = scheduler.ReadBars(policy.GetAnnotations()), snapshot.LatestOf(facts.Placement.Object)
-	}
+	question := questionOf(facts, policy)
 	var answers []Answer
 	for _, said := range scheduler.Explain(question, names...) {
 		answers = append(answers, answer(facts, policy, said))
@@ -124,22 +108,20 @@ func Clusters(facts Facts, names ...string) []Answer {
 	return answers
 }
 
-// bindings are those the scheduler should know. They count as the placement's own whatever their names are: other hubs
-// name theirs in another way.
-func bindings(stored []hub.Binding) []scheduler.Binding {
-	known := make([]scheduler.Binding, 0, len(stored))
-	for _, binding := range stored {
-		cost, _ := placementv1beta1.DeletionCost(binding.Object) // what cannot be read counts as 0
-		known = append(known, scheduler.Binding{
-			Name: binding.Object.GetName(), Cluster: binding.Spec.TargetCluster, State: binding.Spec.State,
-			Previous:       placementv1beta1.BindingState(binding.Object.GetAnnotations()[placementv1beta1.PreviousBindingStateAnnotation]),
-			PolicySnapshot: binding.Spec.SchedulingPolicySnapshotName, Decision: binding.Spec.ClusterDecision,
-			Terminating: placementv1beta1.IsDeleting(binding.Object), Marked: placementv1beta1.IsMarkedForDelete(binding.Object),
-			Available: placementv1beta1.SaysAvailable(binding.Object), DeletionCost: cost,
-		})
-		known[len(known)-1].AddHealth(binding.Object)
+// questionOf returns what the hub's scheduler decides by.
+func questionOf(facts Facts, policy *hub.PolicySnapshot) scheduler.Facts {
+	bindings := make([]placementv1beta1.BindingObject, 0, len(facts.Bindings))
+	for _, binding := range facts.Bindings {
+		bindings = append(bindings, binding.Object)
 	}
-	return known
+	var latest placementv1beta1.PolicySnapshotObject
+	if policy != nil {
+		latest, _ = policy.Object.(placementv1beta1.PolicySnapshotObject)
+	}
+	question := scheduler.FactsOf(facts.Placement.Object, latest, bindings, facts.Members, facts.Now)
+	question.Demands = facts.Demands
+	scheduler.AddShort(question.Bindings, facts.Works)
+	return question
 }
 
 func answer(facts Facts, policy *hub.PolicySnapshot, said scheduler.Explanation) Answer {

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
-	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -48,17 +47,11 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	if anew, known := r.recallDecision(placement, asked); known {
 		return anew, nil
 	}
-	inForce := placementv1beta1.PolicyInForce(placement, policy)
-	clusters, err := r.listCandidates(ctx, inForce)
+	clusters, err := r.listCandidates(ctx, placementv1beta1.PolicyInForce(placement, policy))
 	if err != nil {
 		return false, err
 	}
-	facts := scheduler.Facts{
-		PolicySnapshot: policy.GetName(), Namespace: placement.GetNamespace(), Policy: inForce, Clusters: clusters,
-		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(), Failover: placementv1beta1.FailoverOf(placement),
-		Groups: scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
-		Bars:   scheduler.ReadBars(policy.GetAnnotations()), Resources: snapshot.LatestOf(placement),
-	}
+	facts := scheduler.FactsOf(placement, policy, bindings.Objects(), clusters, r.clock.Now())
 	decision := scheduler.Decide(facts)
 	anew := decision.Satisfied != asked.found || differsFromBindings(decision, facts.Bindings) ||
 		!maps.EqualFunc(decision.FitSince, facts.Groups.FitSince, time.Time.Equal)

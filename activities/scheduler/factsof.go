@@ -1,0 +1,31 @@
+package scheduler
+
+import (
+	"time"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// FactsOf returns what a decision about a placement rests on: the decisions of the hub, the look whether one is due and the
+// explanation of one all begin with it. The latest policy snapshot may be nil. Demands, and the workloads that run short on clusters,
+// are read apart.
+func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject,
+	clusters []clusterv1beta1.MemberCluster, now time.Time) Facts {
+	facts := Facts{
+		Namespace: placement.GetNamespace(),
+		Policy:    placementv1beta1.PolicyInForce(placement, latest),
+		Undecided: WhyUndecided(placement, latest),
+		Clusters:  clusters,
+		Bindings:  BindingsOf(placement, bindings),
+		Failover:  placementv1beta1.FailoverOf(placement),
+		Resources: snapshot.LatestOf(placement),
+		Now:       now,
+	}
+	if latest != nil {
+		facts.PolicySnapshot, facts.Afresh = latest.GetName(), placementv1beta1.AsksToReschedule(placement, latest)
+		facts.Groups, facts.Bars = ReadGroups(latest.GetAnnotations(), latest.GetPolicySnapshotStatus()), ReadBars(latest.GetAnnotations())
+	}
+	return facts
+}
