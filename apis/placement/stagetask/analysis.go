@@ -53,6 +53,10 @@ func (analysis) Describe(task Task) State {
 		state.Begun = started.LastTransitionTime.Time
 	}
 	state.readDone(task.Status, placementv1beta1.ConditionTypeAnalysisSucceeded)
+	measured := meta.FindStatusCondition(task.Status.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
+	if measured != nil && measured.Status == metav1.ConditionFalse && measured.Reason != placementv1beta1.ReasonStageTaskAnalysisStopped {
+		state.Failed, state.Message = true, measured.Message
+	}
 	return state
 }
 

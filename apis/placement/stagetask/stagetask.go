@@ -73,6 +73,8 @@ type State struct {
 	// DoneAt is when the task was done, zero before; Message is what its condition says of that.
 	DoneAt  time.Time
 	Message string
+	// Failed says that the task has ended otherwise, such as an analysis that has measured what is bad.
+	Failed bool
 }
 
 // Done says that the stage need not wait for the task any more.

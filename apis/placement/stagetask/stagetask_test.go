@@ -190,3 +190,19 @@ func TestOnlyTimedTasksCountFromWhenTheStageWaits(t *testing.T) {
 	assert.True(t, stagetask.CountsFromWait([]placementv1beta1.StageTaskStatus{{Type: isApproval}, {Type: isTimedWait}}))
 	assert.False(t, stagetask.CountsFromWait([]placementv1beta1.StageTaskStatus{{Type: isApproval}, {Type: isTicket}}))
 }
+
+func TestAnAnalysisThatHasNotPassedHasFailed(t *testing.T) {
+	for reason, want := range map[string]bool{placementv1beta1.ReasonStageTaskAnalysisFailed: true, placementv1beta1.ReasonStageTaskAnalysisStopped: false} {
+		stage := &placementv1beta1.StageUpdatingStatus{AfterStageTaskStatus: []placementv1beta1.StageTaskStatus{{
+			Type: placementv1beta1.StageTaskTypeAnalysis,
+			Conditions: []metav1.Condition{{
+				Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionFalse, Reason: reason, Message: "errors failed", LastTransitionTime: metav1.NewTime(noon),
+			}},
+		}}}
+		config := &placementv1beta1.StageConfig{AfterStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeAnalysis}}}
+		tasks := stagetask.List(stage, config, stagetask.After, noon)
+		require.Len(t, tasks, 1)
+		assert.Equal(t, want, tasks[0].Describe().Failed, reason)
+		assert.False(t, tasks[0].Describe().Done(), reason)
+	}
+}

@@ -339,6 +339,8 @@ func (b builder) task(task stagetask.State, stage, side string) tree.Node {
 		node.Start, node.Due, node.End = task.WaitsSince, task.Due, task.DoneAt
 	case task.Done():
 		node.Detail = b.approvedBy(task)
+	case task.Failed:
+		node.Detail = task.Message
 	case task.Waiting():
 		node.Start = task.WaitsSince
 		if task.Approvable {
@@ -355,6 +357,8 @@ func taskState(task stagetask.State) updaterun.Phase {
 	switch {
 	case task.Done():
 		return updaterun.PhaseSucceeded
+	case task.Failed:
+		return updaterun.PhaseFailed
 	case task.Waiting():
 		return updaterun.PhaseWaiting
 	default:
