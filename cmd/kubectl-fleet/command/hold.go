@@ -92,7 +92,7 @@ func (h *holding) stopTheLine(ctx context.Context, message string) error {
 	if err != nil {
 		return err
 	}
-	hold, err := h.object(message, time.Now())
+	hold, err := h.object(message, h.factory.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (o *getOptions) runHolds(ctx context.Context, names []string) error {
 	}
 	rows := make([][]string, 0, len(shown))
 	for i := range shown {
-		rows = append(rows, describeHold(&shown[i], time.Now()))
+		rows = append(rows, describeHold(&shown[i], o.factory.Clock.Now()))
 	}
 	return o.PrintTable(o.streams.Out, columns, rows)
 }

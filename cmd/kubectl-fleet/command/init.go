@@ -293,7 +293,7 @@ func (o *initOptions) awaitLeader(ctx context.Context) error {
 		return err
 	}
 	for _, finding := range diagnosis.Check(facts, o.factory.Clock.Now()).Findings {
-		if finding.Weight == diagnosis.Error && strings.Contains(finding.Message, "Pod ") {
+		if finding.Weight == diagnosis.Error && finding.Pod != "" {
 			return fmt.Errorf("%s; %s (%w)", finding.Message, finding.Remedy, err)
 		}
 	}

@@ -29,7 +29,7 @@ The time goes into the annotation fleetflow.io/reschedule-at of the placement.`,
 		Example: `  kubectl fleet reschedule web`,
 		Args:    exactlyOne("a placement", "kubectl fleet reschedule web"),
 	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, _ []string) error {
-		return s.reschedule(ctx, c, *found.Placement, time.Now())
+		return s.reschedule(ctx, c, *found.Placement, s.factory.Clock.Now())
 	})
 }
 

@@ -51,6 +51,8 @@ type Finding struct {
 	Message string `json:"message"`
 	// Remedy is what to do about it.
 	Remedy string `json:"remedy,omitempty"`
+	// Pod is the one that has not started, as namespace/name; empty in what is found of other objects.
+	Pod string `json:"-"`
 }
 
 // Versions are those of the parts; empty if not known.
@@ -111,7 +113,7 @@ func Check(facts *Facts, now time.Time) *Report {
 }
 
 func (c *checker) find(part string, weight Weight, reason, message, remedy string) {
-	c.report.Findings = append(c.report.Findings, Finding{part, weight, reason, message, remedy})
+	c.report.Findings = append(c.report.Findings, Finding{Part: part, Weight: weight, Reason: reason, Message: message, Remedy: remedy})
 }
 
 // praise says that a part is as it should be.
@@ -202,7 +204,11 @@ func (c *checker) checkPods() {
 		pod := &c.Pods[i]
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if waits := container.State.Waiting; waits != nil && waits.Reason != "ContainerCreating" && waits.Reason != "PodInitializing" {
-				c.find(partAgent, Error, waits.Reason, strings.TrimSuffix(fmt.Sprintf("Pod %s/%s waits with %s: %s", pod.Namespace, pod.Name, waits.Reason, waits.Message), ": "), remedyFor(waits.Reason, pod, container))
+				name := pod.Namespace + "/" + pod.Name
+				c.report.Findings = append(c.report.Findings, Finding{
+					Part: partAgent, Weight: Error, Reason: waits.Reason, Pod: name, Remedy: remedyFor(waits.Reason, pod, container),
+					Message: strings.TrimSuffix(fmt.Sprintf("Pod %s waits with %s: %s", name, waits.Reason, waits.Message), ": "),
+				})
 			}
 		}
 	}
