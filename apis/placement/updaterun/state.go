@@ -1,6 +1,7 @@
 package updaterun
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,13 +24,37 @@ type State struct {
 	Counts
 }
 
-// Counts are numbers of clusters.
+// Counts are numbers of clusters. Done are those that are updated.
 type Counts struct {
 	Total    int `json:"total"`
 	Done     int `json:"done"`
 	InFlight int `json:"inFlight,omitempty"`
 	Failed   int `json:"failed,omitempty"`
 	Skipped  int `json:"skipped,omitempty"`
+}
+
+// Over is how many clusters are over: updated, failed or skipped. It is what fractions of clusters count.
+func (c Counts) Over() int { return c.Done + c.Failed + c.Skipped }
+
+// Progress is the fraction of clusters that are over, with how many of them were not updated, and why.
+func (c Counts) Progress() string {
+	return fmt.Sprintf("%d/%d", c.Over(), c.Total) + c.notUpdated()
+}
+
+// Sentence is Progress in words.
+func (c Counts) Sentence() string {
+	return fmt.Sprintf("%d of %d clusters", c.Over(), c.Total) + c.notUpdated()
+}
+
+func (c Counts) notUpdated() string {
+	text := ""
+	if c.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", c.Failed)
+	}
+	if c.Skipped > 0 {
+		text += fmt.Sprintf(", %d skipped", c.Skipped)
+	}
+	return text
 }
 
 func (c *Counts) add(other Counts) {

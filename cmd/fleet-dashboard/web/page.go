@@ -220,7 +220,7 @@ func wordOf(state any) string { return strings.ToLower(fmt.Sprint(state)) }
 func isOver(state updaterun.Phase) bool { return state.Over() && state != updaterun.PhaseFailed }
 
 // shareOf is how many of some clusters are over.
-func shareOf(count updaterun.Counts) int { return count.Done + count.Failed + count.Skipped }
+func shareOf(count updaterun.Counts) int { return count.Over() }
 
 func plural(number int, what string) string {
 	if number == 1 {

@@ -91,7 +91,7 @@ func (s *Server) deleteForm() form {
 			Fields: []field{{Name: "name", Label: "Name of the run", Value: r.PostFormValue("name"), Required: true, Hint: "Type " + run.Name + ", so that no other is deleted by mistake."}, reasonField(r)},
 		}
 		if run.Outcome() == "" {
-			view.Notes = append(view.Notes, fmt.Sprintf("%s has not ended: %d of %d clusters are done.", run.Ref, run.State.Done, run.State.Total))
+			view.Notes = append(view.Notes, fmt.Sprintf("%s has not ended: %s are done.", run.Ref, run.State.Sentence()))
 		}
 		return view, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {

@@ -142,8 +142,8 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 			}
 		}
 		if !stage.Ended.IsZero() && !stage.Started.IsZero() && stage.Total > 0 {
-			entries = append(entries, Entry{At: stage.Ended, What: "run", Name: run.Name, Text: fmt.Sprintf("stage %s %s, %d of %d clusters, after %s",
-				stage.Title(), strings.ToLower(string(stage.Phase)), stage.Done, stage.Total, tree.Elapsed(stage.Ended.Sub(stage.Started)))})
+			entries = append(entries, Entry{At: stage.Ended, What: "run", Name: run.Name, Text: fmt.Sprintf("stage %s %s, %s, after %s",
+				stage.Title(), strings.ToLower(string(stage.Phase)), stage.Sentence(), tree.Elapsed(stage.Ended.Sub(stage.Started)))})
 		}
 	}
 	return append(entries, ending(run, view)...)
@@ -194,7 +194,7 @@ func ending(run hub.Run, view updaterun.State) []Entry {
 	if view.Phase == updaterun.PhaseFailed {
 		text += ": " + view.Why
 	} else if view.Total > 0 {
-		text += fmt.Sprintf(", %d of %d clusters", view.Done, view.Total)
+		text += ", " + view.Sentence()
 	}
 	return []Entry{{At: view.Since, What: "run", Name: run.Name, Text: text}}
 }

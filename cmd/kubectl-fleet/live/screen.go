@@ -107,7 +107,7 @@ func say(node tree.Node) string {
 	}
 	text := string(node.State)
 	if node.Count != nil && node.Kind != "cluster" {
-		text += fmt.Sprintf("  %d/%d", node.Count.Done+node.Count.Failed+node.Count.Skipped, node.Count.Total)
+		text += fmt.Sprintf("  %d/%d", node.Count.Over(), node.Count.Total)
 	}
 	if node.Detail != "" {
 		text += "  " + node.Detail

@@ -239,10 +239,7 @@ func runRow(run hub.Run, now time.Time) Run {
 		row.State, row.WaitingFor = string(updaterun.PhaseStuck), engine
 	}
 	if len(view.Stages) > 0 {
-		row.Progress = fraction(view.Done, view.Total)
-		if view.Failed > 0 {
-			row.Progress += fmt.Sprintf(", %d failed", view.Failed)
-		}
+		row.Progress = view.Progress()
 	}
 	if view.Current < len(view.Stages) {
 		row.Stage = fmt.Sprintf("%s (%d of %d)", view.Stages[view.Current].Title(), view.Current+1, len(view.Stages))

@@ -146,7 +146,7 @@ func Cut(text string, width int, yes bool) string {
 // bar shows how much of something is over: of the clusters, or of a wait.
 func (s Style) bar(node Node) string {
 	if node.Count != nil && node.Count.Total > 0 {
-		over := node.Count.Done + node.Count.Failed + node.Count.Skipped
+		over := node.Count.Over()
 		return fmt.Sprintf("%s %d/%d%s", Bar(float64(over)/float64(node.Count.Total)), over, node.Count.Total, remarks(*node.Count))
 	}
 	if waits := node.Due.Sub(node.Start); !node.Due.IsZero() && waits > 0 && node.End.IsZero() {
