@@ -120,6 +120,11 @@ func (o *statusOptions) run(ctx context.Context, arg string) error {
 	if o.until != "" && found.Run == nil && o.goal.word != goalDone {
 		return cli.Usagef("--until %s is for runs: %s is a placement; kubectl fleet get runs lists the runs", o.until, found.Ref())
 	}
+	if found.Run != nil {
+		if err := o.goal.refuse(ctx, c, *found.Run); err != nil {
+			return err
+		}
+	}
 	sources := sourcesOf(found)
 	if o.watch {
 		return o.follow(ctx, c, found, sources)

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,14 +104,56 @@ func (g goal) judgeStage(run hub.Run, view updaterun.State) (over bool, why erro
 	if g.word != goalStage || len(view.Stages) == 0 {
 		return false, nil
 	}
-	at := slices.IndexFunc(view.Stages, func(s updaterun.Stage) bool { return s.Title() == g.stage })
-	if at >= 0 {
-		phase := view.Stages[at].Phase
-		return phase == updaterun.PhaseSucceeded || phase == updaterun.PhaseSkipped, nil
+	if err := g.checkStage(run, titles(view)); err != nil {
+		return true, err
 	}
+	at := slices.IndexFunc(view.Stages, func(s updaterun.Stage) bool { return s.Title() == g.stage })
+	phase := view.Stages[at].Phase
+	return phase == updaterun.PhaseSucceeded || phase == updaterun.PhaseSkipped, nil
+}
+
+// titles are the stages of a run, as they are called.
+func titles(view updaterun.State) []string {
 	var names []string
 	for _, stage := range view.Stages {
 		names = append(names, stage.Title())
 	}
-	return true, cli.Usagef("%s has no stage %q but %s", run.Ref, g.stage, strings.Join(names, ", "))
+	return names
+}
+
+// checkStage refuses a goal that is no stage of a run, of which the stages are known.
+func (g goal) checkStage(run hub.Run, stages []string) error {
+	if g.word != goalStage || len(stages) == 0 || slices.Contains(stages, g.stage) {
+		return nil
+	}
+	return cli.Usagef("%s has no stage %q but %s", run.Ref, g.stage, strings.Join(stages, ", "))
+}
+
+// refuse refuses a goal to which a run cannot come, before anything is watched. A run that is not initialized has the stages of its
+// strategy; who may not read that, or has a strategy made later, is told once the run has stages.
+func (g goal) refuse(ctx context.Context, c client.Reader, run hub.Run) error {
+	if g.word != goalStage {
+		return nil
+	}
+	stages := titles(updaterun.Read(run.Object))
+	if len(stages) == 0 {
+		strategy, err := hub.Reader{Reader: c}.Strategy(ctx, run.Namespace, run.Spec.StagedRolloutStrategyName)
+		if err != nil || strategy == nil {
+			return client.IgnoreNotFound(ignoreForbidden(err))
+		}
+		for i := range strategy.Stages {
+			stages = append(stages, strategy.Stages[i].Name)
+		}
+		if strategy.UnassignedClusters == placementv1beta1.UnassignedClustersLast {
+			return nil // a stage more, which the hub names
+		}
+	}
+	return g.checkStage(run, stages)
+}
+
+func ignoreForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }

@@ -88,6 +88,21 @@ func TestStatusUntilAnApproval(t *testing.T) {
 	assert.Regexp(t, `^\{"kind":"run","name":"run/web-5".*\}\n$`, c.out.String(), "one object, in one line")
 }
 
+func TestAStageThatThereIsNotIsRefusedBeforeAnythingIsShown(t *testing.T) {
+	early := soakingRun()
+	early.Status = placementv1beta1.UpdateRunStatus{}
+	for name, c := range map[string]*console{"initialized": newConsole(t, soakingRun()), "before that": newConsole(t, append(release(), early)...)} {
+		t.Run(name, func(t *testing.T) {
+			err := c.run("status", "web-5", "--until", "stage=nosuch")
+			exit, is := errors.AsType[*cli.Exit](err)
+			require.True(t, is, "%v", err)
+			assert.Equal(t, cli.CodeUsage, exit.Code)
+			assert.ErrorContains(t, err, `run/web-5 has no stage "nosuch" but staging, `)
+			assert.Empty(t, c.out.String())
+		})
+	}
+}
+
 func TestReject(t *testing.T) {
 	run, request := waitingAtCanary()
 	c := newConsole(t, run, request)
