@@ -47,13 +47,14 @@ back. On a terminal the command asks first; a script is not asked. kubectl fleet
   # By the name of the approval request
   kubectl fleet approve careq/web-17-canary`,
 		Args:              approvalArgs(&name),
-		ValidArgsFunction: completeRefs(f, hub.KindRun),
+		ValidArgsFunction: completeRuns(f, waitsForApproval),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.approveNamed(cmd.Context(), args[0], name, stage, comment)
 		},
 	}
 	s.AddFlags(cmd)
 	cmd.Flags().StringVar(&stage, "stage", "", "The stage to approve: an error if the run waits for another.")
+	_ = cmd.RegisterFlagCompletionFunc("stage", completed(f, waitingStages)) // fails only for a flag that is not there
 	cmd.Flags().StringVarP(&comment, "comment", "c", "", "What to keep on record with the approval.")
 	cmd.Flags().StringVar(&name, "name", "", "The approval request, for scripts that name it so.")
 	asInKubeFleet(f, cmd, "name")

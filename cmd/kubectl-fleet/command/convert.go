@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -78,7 +77,7 @@ var convertSystems = []string{convert.FromAuto, convert.FromKubeFed, convert.Fro
 func (o *convertOptions) run() error {
 	switch {
 	case len(o.files) == 0:
-		return errors.New("kubectl fleet convert needs manifests: --filename names files or folders, - is the standard input")
+		return cli.Usagef("kubectl fleet convert needs manifests: --filename names files or folders, - is the standard input")
 	case !slices.Contains(convertSystems, o.From):
 		return fmt.Errorf("--from %q is not known: use auto, kubefed or karmada", o.From)
 	case !o.output.Structured():

@@ -60,13 +60,14 @@ works for placements that pick a number of clusters; it is not waited for.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if replace && s.reason != "" {
-				return errors.New("--replace marks a binding, on which no reason is kept: leave out --reason")
+				return cli.Usagef("--replace marks a binding, on which no reason is kept: leave out --reason")
 			}
 			if replace {
 				return s.replace(cmd.Context(), args[0], args[1])
 			}
 			return s.evict(cmd.Context(), args[0], args[1], timeout)
 		},
+		ValidArgsFunction: thenClusters(f, completeRefs(f, hub.KindPlacement), hub.KindPlacement),
 	}
 	s.AddFlags(cmd)
 	s.addReason(cmd, "the eviction")

@@ -42,7 +42,7 @@ MESSAGE is shown wherever something waits for the hold.`,
 
   # Two hours, clusters in the west, what team web places; runs that roll back may go
   kubectl fleet hold "storm in the west" --for 2h --clusters region=west --placements team=web --allow-rollbacks`,
-		Args:              exactlyOne("a message", `kubectl fleet hold "payments down"`),
+		Args:              oneMessage,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return h.stopTheLine(cmd.Context(), args[0]) },
 	}
@@ -54,6 +54,18 @@ MESSAGE is shown wherever something waits for the hold.`,
 	cmd.Flags().BoolVar(&h.rollbacks, "allow-rollbacks", false, "Let runs go that roll another back.")
 	cmd.Flags().StringVar(&h.name, "name", "", "The name of the RolloutHold; one is made up without it.")
 	return cmd
+}
+
+// oneMessage wants the message of a hold, and says what it is for.
+func oneMessage(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return cli.Usagef(`say why the line stops: the message is shown wherever something waits, as in: kubectl fleet hold "payments down"`)
+	case 1:
+		return nil
+	default:
+		return cli.Usagef("the message of a hold is one argument, in quotes, as in: kubectl fleet hold %q", strings.Join(args, " "))
+	}
 }
 
 // object is the hold that was asked for.
@@ -80,7 +92,7 @@ func (h *holding) object(message string, now time.Time) (*fleetflowv1alpha1.Roll
 		}
 		parsed, err := metav1.ParseToLabelSelector(selector.text)
 		if err != nil {
-			return nil, fmt.Errorf("%s %q is no label selector, such as region=west: %w", flag, selector.text, err)
+			return nil, cli.Usagef("%s %q is no label selector, such as region=west: %w", flag, selector.text, err)
 		}
 		*selector.into = parsed
 	}
@@ -88,11 +100,11 @@ func (h *holding) object(message string, now time.Time) (*fleetflowv1alpha1.Roll
 }
 
 func (h *holding) stopTheLine(ctx context.Context, message string) error {
-	c, err := h.connect()
+	hold, err := h.object(message, h.factory.Clock.Now())
 	if err != nil {
 		return err
 	}
-	hold, err := h.object(message, h.factory.Clock.Now())
+	c, err := h.connect()
 	if err != nil {
 		return err
 	}
@@ -130,7 +142,7 @@ func NewRelease(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 covers it.`,
 		Example:           `  kubectl fleet release hold-x7k2q --reason "payments are back"`,
 		Args:              exactlyOne("a hold", "kubectl fleet release hold-x7k2q"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: completed(f, namesOfHolds),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.release(cmd.Context(), strings.TrimPrefix(args[0], "hold/"))
 		},

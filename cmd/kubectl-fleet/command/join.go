@@ -145,6 +145,7 @@ address. The file, in which all but the name may be left out:
 	o.AddFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.memberContext, "member-context", "", "Context of the kubeconfig for the cluster that joins (required).")
+	_ = cmd.RegisterFlagCompletionFunc("member-context", completed(f, kubeContexts)) // fails only for a flag that is not there
 	flags.StringVar(&o.address, "hub-address", "", "Address of the hub's API server, as the cluster sees it. (default: that of the hub's context)")
 	flags.StringVar(&o.authority, "hub-ca", "", "File with the CA of the hub's API server. (default: that of the hub's context)")
 	flags.StringVar(&o.access, "access-namespace", accessNamespace, "Namespace on the hub for the cluster's service account.")

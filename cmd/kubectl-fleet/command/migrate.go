@@ -68,6 +68,7 @@ Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, 
 	o.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.to, "to", migration.ToFleetflow, "Where the hub is to be moved: fleetflow or kubefleet.")
 	cmd.Flags().StringArrayVar(&o.members, "member-context", nil, "Context of the kubeconfig for a member that is to be looked at, too; may be given several times.")
+	_ = cmd.RegisterFlagCompletionFunc("member-context", completed(f, kubeContexts)) // fails only for a flag that is not there
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 2 also if something has no counterpart.")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{migration.ToFleetflow, migration.ToKubeFleet}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd

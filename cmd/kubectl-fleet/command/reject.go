@@ -44,6 +44,8 @@ It can be reconsidered: kubectl fleet resume and then kubectl fleet approve have
 		return s.reject(ctx, c, *found.Run, stage, comment)
 	})
 	cmd.Flags().StringVar(&stage, "stage", "", "The stage to refuse: an error if the run waits for another.")
+	cmd.ValidArgsFunction = completeRuns(f, waitsForApproval)
+	_ = cmd.RegisterFlagCompletionFunc("stage", completed(f, waitingStages)) // fails only for a flag that is not there
 	cmd.Flags().StringVarP(&comment, "comment", "c", "", "Why, for those who look at the run.")
 	return cmd
 }

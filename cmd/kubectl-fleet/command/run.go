@@ -50,6 +50,7 @@ whenever the run starts is not created: a snapshot that is not there, a cluster 
 	cmd.Flags().StringVar(&o.index, "index", "", "The resource snapshot to roll out. (default: the latest when the run starts)")
 	cmd.Flags().StringVar(&o.name, "name", "", "Name of the run. (default: PLACEMENT-N, with the next N that is free)")
 	cmd.Flags().BoolVar(&o.initialize, "initialize", false, "Only work the stages out; kubectl fleet resume starts the run.")
+	_ = cmd.RegisterFlagCompletionFunc("strategy", completed(f, strategies)) // fails only for a flag that is not there
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch the run to its end.")
 	return cmd
 }

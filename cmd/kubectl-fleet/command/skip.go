@@ -37,12 +37,13 @@ kubectl fleet retry takes it back.`,
 		return s.act(ctx, c, run, clusters, placementv1beta1.ClusterActionSkip, question)
 	})
 	s.addReason(cmd, "the run")
+	cmd.ValidArgsFunction = thenClusters(f, completeRuns(f, isUnderWay), hub.KindRun)
 	return cmd
 }
 
 // NewRetry returns `kubectl fleet retry`.
 func NewRetry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return steeringVerb(f, streams, hub.KindRun, &cobra.Command{
+	cmd := steeringVerb(f, streams, hub.KindRun, &cobra.Command{
 		Use:   "retry RUN CLUSTER [CLUSTER ...]",
 		Short: "Write to some clusters of a run once more",
 		Long: `Write to some clusters of a staged update run once more, and count their deadline from then. Clusters that were
@@ -54,6 +55,8 @@ updated, or whose stage is over or soaks.`,
 		run := *found.Run
 		return s.act(ctx, c, run, clusters, placementv1beta1.ClusterActionRetry, "")
 	})
+	cmd.ValidArgsFunction = thenClusters(f, completeRuns(f, isUnderWay), hub.KindRun)
+	return cmd
 }
 
 func runAndClusters(verb string) cobra.PositionalArgs {

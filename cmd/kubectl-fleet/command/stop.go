@@ -15,7 +15,7 @@ import (
 
 // NewStop returns `kubectl fleet stop`.
 func NewStop(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return steeringVerb(f, streams, hub.KindRun, &cobra.Command{
+	cmd := steeringVerb(f, streams, hub.KindRun, &cobra.Command{
 		Use:   "stop RUN",
 		Short: "Stop a run: clusters that are being updated finish, no others start",
 		Long: `Stop a staged update run by setting its spec.state to Stop. Clusters that are being updated finish, no others start, and
@@ -26,6 +26,8 @@ soak time that has been served is not lost. kubectl fleet resume goes on from th
 		run := *found.Run
 		return s.setState(ctx, c, run, placementv1beta1.StateStop, "stopping", "is stopped already")
 	})
+	cmd.ValidArgsFunction = completeRuns(f, isUnderWay)
+	return cmd
 }
 
 // NewResume returns `kubectl fleet resume`.

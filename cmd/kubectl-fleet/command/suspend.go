@@ -19,7 +19,7 @@ import (
 
 // NewSuspend returns `kubectl fleet suspend`.
 func NewSuspend(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return steeringVerb(f, streams, hub.KindPlacement, &cobra.Command{
+	cmd := steeringVerb(f, streams, hub.KindPlacement, &cobra.Command{
 		Use:   "suspend PLACEMENT [CLUSTER ...]",
 		Short: "Leave clusters of a placement as they are, whatever changes",
 		Long: `Leave clusters of a placement as they are, by setting its spec.strategy.suspension: nothing is written for them any more, nor
@@ -36,11 +36,13 @@ kubectl fleet unsuspend takes it back.`,
 	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, clusters []string) error {
 		return s.suspend(ctx, c, *found.Placement, clusters)
 	})
+	cmd.ValidArgsFunction = thenClusters(f, completeRefs(f, hub.KindPlacement), hub.KindPlacement)
+	return cmd
 }
 
 // NewUnsuspend returns `kubectl fleet unsuspend`.
 func NewUnsuspend(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return steeringVerb(f, streams, hub.KindPlacement, &cobra.Command{
+	cmd := steeringVerb(f, streams, hub.KindPlacement, &cobra.Command{
 		Use:   "unsuspend PLACEMENT [CLUSTER ...]",
 		Short: "Go on with clusters of a placement that were suspended",
 		Long: `Go on with clusters of a placement that were suspended: what has changed meanwhile is rolled out to them by the strategy of
@@ -51,6 +53,8 @@ the placement. Without a cluster, all go on.`,
 	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, clusters []string) error {
 		return s.unsuspend(ctx, c, *found.Placement, clusters)
 	})
+	cmd.ValidArgsFunction = thenClusters(f, completeRefs(f, hub.KindPlacement), hub.KindPlacement)
+	return cmd
 }
 
 func atLeastAPlacement(verb string) cobra.PositionalArgs {

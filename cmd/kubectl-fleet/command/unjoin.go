@@ -64,6 +64,7 @@ with another --force-delete-wait-time.`,
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.memberContext, "member-context", "", "Context of the kubeconfig for the member, to uninstall its agent.")
+	_ = cmd.RegisterFlagCompletionFunc("member-context", completed(f, kubeContexts)) // fails only for a flag that is not there
 	cmd.Flags().BoolVar(&o.all, "all", false, "All members of the fleet.")
 	cmd.Flags().BoolVar(&o.keep, "keep-placed", false, "Leave on the member what is placed there.")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", unjoinTimeout, "How long to wait until a member has left.")
