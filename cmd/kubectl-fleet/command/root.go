@@ -154,37 +154,13 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 		}
 	}
 	root.Version = version.Number()
-	root.AddCommand(&cobra.Command{
-		Use:                   "version",
-		Short:                 "Print the version of this program",
-		DisableFlagsInUseLine: true,
-		Args:                  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			cli.Printf(streams.Out, "%s\n", version.Of("kubectl-fleet"))
-			return nil
-		},
-	})
+	root.AddCommand(NewVersion(f, streams))
 	f.AddFlags(root.PersistentFlags())
 	shortenUsage(root)
+	fitHelp(root, streams)
 	root.SetFlagErrorFunc(refuseFlag)
 	asking := settleFlags(f, root, "")
 	slices.Sort(asking)
-	root.Long = fmt.Sprintf(root.Long, wrapWords(strings.Join(asking, ", ")))
+	root.Long = fmt.Sprintf(root.Long, wrapWords(strings.Join(asking, ", "), helpWidth))
 	return root
-}
-
-// helpWidth is how wide help is written.
-const helpWidth = 118
-
-// wrapWords breaks a text into lines of the help.
-func wrapWords(text string) string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+1+len(word) > helpWidth {
-			lines, line = append(lines, line), ""
-		}
-		line = strings.TrimSpace(line + " " + word)
-	}
-	return strings.Join(append(lines, line), "\n")
 }

@@ -65,7 +65,7 @@ func TestTheRootExplainsItself(t *testing.T) {
 	assert.NotContains(t, c.out.String(), "--certificate-authority", "the flags of all commands are listed by options")
 	require.NoError(t, c.run("options"))
 	assert.Contains(t, c.err.String()+c.out.String(), "--kubeconfig")
-	require.NoError(t, c.run("version"))
+	require.NoError(t, c.run("version", "--client"))
 	assert.Regexp(t, `^kubectl-fleet \S+ \(go\S+, \w+/\w+\)\n$`, c.out.String())
 	require.EqualError(t, c.run("nonsense"), `unknown command "nonsense" for "kubectl fleet"; kubectl fleet --help lists them all`)
 	require.EqualError(t, c.run("statsu"), `unknown command "statsu" for "kubectl fleet"; do you mean status?`)
@@ -124,7 +124,7 @@ func TestNoFlagOfACommandHidesOneThatAllCommandsHave(t *testing.T) {
 func TestTheHelpNamesTheCommandsThatAsk(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run("--help"))
-	assert.Contains(t, c.out.String(), "These ask first, and --yes answers:\napprove, disable, drain, evict, exempt, hold, migrate accept, orphaning disable, release, reschedule, rollback, skip,\nuninstall, unjoin.\n")
+	assert.Contains(t, strings.Join(strings.Fields(c.out.String()), " "), "These ask first, and --yes answers: approve, disable, drain, evict, exempt, hold, migrate accept, orphaning disable, release, reschedule, rollback, skip, uninstall, unjoin. To complete")
 	require.NoError(t, c.run("stop", "--help"))
 	assert.NotContains(t, c.out.String(), "--yes")
 	c = newConsole(t, soakingRun())

@@ -34,7 +34,7 @@ func shortenUsage(root *cobra.Command) {
 		Run: func(cmd *cobra.Command, _ []string) {
 			cmd.Println("Every command takes these flags:")
 			cmd.Println()
-			cmd.Print(cmd.InheritedFlags().FlagUsages())
+			cmd.Print(cmd.InheritedFlags().FlagUsagesWrapped(widthOf(cmd.OutOrStdout()) - 1))
 		},
 	})
 }

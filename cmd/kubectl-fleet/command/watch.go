@@ -84,7 +84,8 @@ func (o *getOptions) showFleet(read func() *fleet) func(live.Picture) error {
 	case cli.IsTerminal(o.streams.Out):
 		screen := &live.Screen{Out: o.streams.Out, Size: func() (int, int) { return cli.Size(o.streams.Out) }}
 		return func(picture live.Picture) error {
-			lines, err := o.lines(o.tables(read(), now()), picture.Note)
+			width, _ := cli.Size(o.streams.Out)
+			lines, err := o.lines(narrowed(o.tables(read(), now()), width, o.Wide()), width, picture.Note)
 			if err != nil {
 				return err
 			}
@@ -96,7 +97,7 @@ func (o *getOptions) showFleet(read func() *fleet) func(live.Picture) error {
 }
 
 // lines are tables as lines of a terminal.
-func (o *getOptions) lines(tables []table, note string) ([]string, error) {
+func (o *getOptions) lines(tables []table, width int, note string) ([]string, error) {
 	text := &bytes.Buffer{}
 	if err := o.print(text, tables); err != nil {
 		return nil, err
@@ -104,12 +105,58 @@ func (o *getOptions) lines(tables []table, note string) ([]string, error) {
 	if note != "" {
 		cli.Printf(text, "%s\n", note)
 	}
-	width, _ := cli.Size(o.streams.Out)
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	for i := range lines {
 		lines[i] = tree.Cut(lines[i], width, width > 0)
 	}
 	return lines, nil
+}
+
+// spare are the columns that a table does without on a terminal that is too narrow for all, the first of them first. What a
+// run waits for is what people watch it for.
+var spare = map[hub.Kind][]string{
+	hub.KindMember:    {"Age", "Nodes", "Memory", "CPU"},
+	hub.KindPlacement: {"Age", "Policy", "Applied", "Selected"},
+	hub.KindRun:       {"Age", "Snapshot", "Placement", "Clusters", "Stage"},
+}
+
+// columnGap is what is between two columns.
+const columnGap = 3
+
+// narrowed are tables without the columns for which a terminal has no room.
+func narrowed(tables []table, width int, wide bool) []table {
+	if width <= 0 {
+		return tables
+	}
+	tables = slices.Clone(tables)
+	for i := range tables {
+		for _, name := range spare[tables[i].kind] {
+			total := -columnGap
+			for _, column := range columnWidths(tables[i], wide) {
+				total += column + columnGap
+			}
+			if total <= width {
+				break
+			}
+			tables[i] = tables[i].without(name)
+		}
+	}
+	return tables
+}
+
+// without is a table without a column.
+func (t table) without(name string) table {
+	at := slices.IndexFunc(t.columns, func(c cli.Column) bool { return c.Name == name })
+	if at < 0 {
+		return t
+	}
+	t.columns = slices.Delete(slices.Clone(t.columns), at, at+1)
+	rows := make([][]string, len(t.rows))
+	for i, row := range t.rows {
+		rows[i] = slices.Delete(slices.Clone(row), at, at+1)
+	}
+	t.rows = rows
+	return t
 }
 
 // changedRows tells of rows that have changed.

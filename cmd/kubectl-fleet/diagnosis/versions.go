@@ -1,11 +1,15 @@
 package diagnosis
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // The oldest versions of Kubernetes that parts run on, as deploy/docs/compatibility.md says.
@@ -55,6 +59,23 @@ func (c *checker) checkVersions() {
 	if len(c.report.Findings) == before {
 		c.praise(partVersions, "plugin %s, hub agent %s, %s", orUnknown(v.Plugin), orUnknown(v.HubAgent), countVersions(v.MemberAgents))
 	}
+}
+
+// ReadVersions reads the versions that the agents have noted on the hub: that of the hub agent which leads, and those of the member
+// agents by member. An empty one is not noted.
+func ReadVersions(ctx context.Context, c client.Client, now time.Time) (hubAgent string, memberAgents map[string]string, err error) {
+	f := &Facts{}
+	if err := f.readLeases(ctx, c); err != nil {
+		return "", nil, fmt.Errorf("reading the leases of hub agents: %w", err)
+	}
+	if f.Members, err = (hub.Reader{Reader: c}).Members(ctx); err != nil {
+		return "", nil, err
+	}
+	memberAgents = map[string]string{}
+	for i := range f.Members {
+		memberAgents[f.Members[i].Name] = f.Members[i].Status.Properties[clusterv1beta1.AgentVersionProperty].Value
+	}
+	return (&checker{Facts: f, now: now}).agentVersion(), memberAgents, nil
 }
 
 // countVersions says how many member agents are of which version.
