@@ -222,6 +222,13 @@ func TestTheAgentAndTemporalOfProductionAgree(t *testing.T) {
 			assert.Contains(t, made["temporal/"+secret], file[1], "Secret %s", secret)
 		}
 	}
+	require.Len(t, at(server, "server", "additionalInitContainers"), 1)
+	serves := at(server, "server", "additionalInitContainers").([]any)[0].(map[string]any)["command"].([]any)
+	for _, uri := range at(server, "server", "config", "authorization", "jwtKeyProvider", "keySourceURIs").([]any) {
+		address, file, _ := strings.Cut(strings.TrimPrefix(uri.(string), "http://"), "/")
+		assert.Contains(t, serves, address, "the container beside the server listens there")
+		assert.Contains(t, made["temporal/"+mounted["keys"]], file)
+	}
 	for _, store := range []string{"default", "visibility"} {
 		sql := at(server, "server", "config", "persistence", "datastores", store, "sql").(map[string]any)
 		assert.Contains(t, made["temporal/"+sql["existingSecret"].(string)], sql["secretKey"])
