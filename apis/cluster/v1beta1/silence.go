@@ -15,6 +15,7 @@ const ReasonMemberClusterHeartbeatMissed = "MemberClusterHeartbeatMissed"
 const ReasonMemberClusterOutOfReach = "MemberClusterOutOfReach"
 
 // Doubt is why what a member has last reported of what is placed on it may not hold any more: nobody has looked since.
+// +kubebuilder:object:generate=false
 type Doubt struct {
 	// Reason is that of Healthy on the MemberCluster.
 	Reason string

@@ -14,8 +14,8 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
-// clustersOf writes a file of clusters.
-func clustersOf(t *testing.T, text string) string {
+// fileOfClusters writes a file of clusters.
+func fileOfClusters(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "clusters.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -48,7 +48,7 @@ func (c *console) member(name string) *clusterv1beta1.MemberCluster {
 
 func TestAllClustersOfAFileJoin(t *testing.T) {
 	c, h := hubWithThree(t), &recordedHelm{}
-	file := clustersOf(t, threeClusters)
+	file := fileOfClusters(t, threeClusters)
 	join := []string{"join", "--from-file", file, "--parallel", "1", "--set", "image.tag=dev"}
 	err := c.runWithHelm(h, join...)
 	require.ErrorContains(t, err, "1 of 3 clusters have not joined: two. The same command tries these again", "one that fails does not hold up the others")
@@ -71,7 +71,7 @@ func TestAllClustersOfAFileJoin(t *testing.T) {
 		return string(secret.Data["token"])
 	}
 	before := token()
-	file = clustersOf(t, strings.ReplaceAll(threeClusters, "region: west", "tier: gold"))
+	file = fileOfClusters(t, strings.ReplaceAll(threeClusters, "region: west", "tier: gold"))
 	require.NoError(t, c.runWithHelm(h, "join", "--from-file", file, "--parallel", "1", "--all"))
 	assert.NotEqual(t, before, token())
 	assert.Equal(t, map[string]string{"region": "west", "tier": "gold"}, c.member("one").Labels, "labels that others have given stay")
@@ -79,7 +79,7 @@ func TestAllClustersOfAFileJoin(t *testing.T) {
 
 func TestADryRunOfAFileChangesNothing(t *testing.T) {
 	c := hubWithThree(t)
-	require.Error(t, c.runWithHelm(&recordedHelm{missing: true}, "join", "--from-file", clustersOf(t, threeClusters), "--parallel", "1", "--dry-run"))
+	require.Error(t, c.runWithHelm(&recordedHelm{missing: true}, "join", "--from-file", fileOfClusters(t, threeClusters), "--parallel", "1", "--dry-run"))
 	assert.Contains(t, c.err.String(), "one: inviting one (dry run)")
 	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "one"}, &clusterv1beta1.MemberCluster{}))
 }
@@ -96,7 +96,7 @@ func TestAFileOfClustersIsCheckedBeforeAnythingIsChanged(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			c, h := hubWithThree(t), &recordedHelm{}
-			require.ErrorContains(t, c.runWithHelm(h, "join", "--from-file", clustersOf(t, text)), want)
+			require.ErrorContains(t, c.runWithHelm(h, "join", "--from-file", fileOfClusters(t, text)), want)
 			assert.Empty(t, h.args)
 		})
 	}
@@ -106,7 +106,7 @@ func TestAFileOfClustersIsCheckedBeforeAnythingIsChanged(t *testing.T) {
 }
 
 func TestAClusterOfAFileMayHaveAKubeconfigOfItsOwn(t *testing.T) {
-	file := clustersOf(t, "clusters: [{name: a, kubeconfig: a.yaml}, {name: b, kubeconfig: b.yaml, context: a}]")
+	file := fileOfClusters(t, "clusters: [{name: a, kubeconfig: a.yaml}, {name: b, kubeconfig: b.yaml, context: a}]")
 	entries, err := readClusters(file)
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(filepath.Dir(file), "a.yaml"), entries[0].Kubeconfig, "relative to the file")

@@ -38,7 +38,7 @@ func placementNamed(name string) client.Object {
 
 func TestUninstallDissolvesTheFleetFromTheEdgeToTheCentre(t *testing.T) {
 	c, h := fleetOfTwo(t), &recordedHelm{}
-	file := clustersOf(t, "clusters: [{name: one, context: kind-one}]")
+	file := fileOfClusters(t, "clusters: [{name: one, context: kind-one}]")
 	c.stdin = "n\n"
 	require.ErrorIs(t, c.runWithHelm(h, "uninstall", "--from-file", file), cli.ErrDeclined)
 	assert.Empty(t, h.runs)
@@ -86,7 +86,7 @@ func TestUninstallLooksBeforeItChangesAnything(t *testing.T) {
 			c := fleetOfTwo(t, change.objects...)
 			args := []string{"uninstall", "--yes"}
 			if change.file != "" {
-				args = append(args, "--from-file", clustersOf(t, change.file))
+				args = append(args, "--from-file", fileOfClusters(t, change.file))
 			}
 			require.ErrorContains(t, c.runWithHelm(&change.helm, args...), want)
 			assert.Empty(t, strings.Join(change.helm.runs, ""))
