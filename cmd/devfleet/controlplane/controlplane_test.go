@@ -275,15 +275,16 @@ func TestARuleThatUsesAnUnknownFunctionNamesIt(t *testing.T) {
 	chart := t.TempDir()
 	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
 	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
-	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ toYaml .Values }}"), 0o600))
+	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ tpl .Values }}"), 0o600))
 	_, err := accessRules(chart, "jane", everyVersion{}, keepValues)
-	assert.ErrorContains(t, err, "toYaml")
+	assert.ErrorContains(t, err, "tpl")
 }
 
 func TestARuleIsRenderedLikeByHelm(t *testing.T) {
 	tests := map[string]struct{ template, want string }{
 		"a value":             {"a: {{ .Values.a.b }}", "a: text"},
 		"a list as JSON":      {"a: {{ .Values.list | toJson }}", `a: ["v","w"]`},
+		"a list as YAML":      {"a: {{- .Values.list | toYaml | nindent 0 }}", "a:\n- v\n- w"},
 		"a loop":              {"a:{{ range .Values.list }} {{ . | lower }}{{ end }}", "a: v w"},
 		"a loop over pairs":   {`{{ range $k, $v := dict "b" 2 "a" 1 }}{{ $k }}: {{ $v }}, {{ end }}`, "a: 1, b: 2, "},
 		"a prefix":            {`a: {{ hasPrefix "te" .Values.a.b }}`, "a: true"},
