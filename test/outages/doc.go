@@ -6,6 +6,6 @@
 //	go test -tags integration ./test/outages
 //
 // The package brings its fleet up in a folder of the repository, with short thresholds, and ends it; FLEETFLOW_FLEET names the
-// folder of a running one to use instead, which devfleet up has been given --members 2 --with-prometheus
+// folder of a new one to use instead, which devfleet up has been given --members 2 --with-prometheus
 // --hub-agent-arg=--cluster-unhealthy-threshold=1s. To add a process or an observer, add its rows to the table.
 package outages

@@ -73,8 +73,8 @@ func member(m *clusterv1beta1.MemberCluster, now time.Time) Member {
 			row.Healthy = statusOf(agent.Conditions, clusterv1beta1.ConditionTypeHealthy) // a hub that does not judge itself
 		}
 	}
-	if row.Late {
-		row.Healthy = unknown // nobody has looked, or the hub agent that judges has not
+	if row.Late && row.Healthy == string(metav1.ConditionTrue) {
+		row.Healthy = unknown // the member has not been looked at, or the hub agent that judges does not work
 	}
 	for _, taint := range m.Spec.Taints {
 		row.Taints = append(row.Taints, taintText(taint))
