@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -85,10 +84,11 @@ func (o *operator) failWith(line string) string {
 	return string(out)
 }
 
-// uids are the UIDs of objects, by their names; an object that is gone has none.
-func (c *cluster) uids(t *testing.T, objects []*unstructured.Unstructured) map[string]types.UID {
+// stored is which objects there are, by their names, each with what changes when it is created anew or written; an object that is gone
+// is not among them.
+func (c *cluster) stored(t *testing.T, objects []*unstructured.Unstructured) map[string]string {
 	t.Helper()
-	found := map[string]types.UID{}
+	found := map[string]string{}
 	for _, object := range objects {
 		stored, err := c.get(t, object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
 		if err != nil {
@@ -96,7 +96,7 @@ func (c *cluster) uids(t *testing.T, objects []*unstructured.Unstructured) map[s
 			continue
 		}
 		require.Nil(t, stored.GetDeletionTimestamp(), "%s %s is being deleted", object.GetKind(), object.GetName())
-		found[object.GetKind()+" "+object.GetName()] = stored.GetUID()
+		found[object.GetKind()+" "+object.GetName()] = string(stored.GetUID()) + " at " + stored.GetResourceVersion()
 	}
 	return found
 }
@@ -155,7 +155,7 @@ spec: {workName: there, workNamespace: fleet-member-one}`, nil)
 var annotation = regexp.MustCompile(`kubectl (--context \S+ )?annotate crd [^;:,"]*helm\.sh/resource-policy=keep`)
 
 // TestAReleaseOfKubeFleetIsNotReplacedWithWhatItPlaced walks every way by which a chart of ours comes over a release of
-// KubeFleet's of the same name. Helm would delete what the release has and the chart has not: the definitions, and with them
+// KubeFleet's of the same name, and the way back: nothing that is placed is deleted or written. Helm would delete what the release has and the chart has not: the definitions, and with them
 // every object of their kinds and everything that such an object owns.
 func TestAReleaseOfKubeFleetIsNotReplacedWithWhatItPlaced(t *testing.T) {
 	f := bringUp(t)
@@ -182,13 +182,13 @@ func TestAReleaseOfKubeFleetIsNotReplacedWithWhatItPlaced(t *testing.T) {
 			c.forgetRelease(t, name)
 			c.installAs(t, name, ofKubeFleet(t, name), nil)
 			objects := c.filled(t, name)
-			before := c.uids(t, objects)
+			before := c.stored(t, objects)
 			require.Len(t, before, len(objects))
 
 			safe := ""
 			for _, way := range ways {
 				said := o.failWith(way)
-				assert.Equal(t, before, c.uids(t, objects), way)
+				assert.Equal(t, before, c.stored(t, objects), way)
 				safe = annotation.FindString(said)
 				require.NotEmpty(t, safe, "%s says nothing of the safe command:\n%s", way, said)
 			}
@@ -205,9 +205,11 @@ func TestAReleaseOfKubeFleetIsNotReplacedWithWhatItPlaced(t *testing.T) {
 				}
 			}
 			o.run(ways[0])
-			assert.Equal(t, before, c.uids(t, objects), "after the upgrade that is safe")
+			assert.Equal(t, before, c.stored(t, objects), "after the upgrade that is safe")
 			o.run("helm uninstall " + name + " -n fleet-system --kube-context " + c.name)
-			assert.Equal(t, before, c.uids(t, objects), "after the release that took over is uninstalled")
+			assert.Equal(t, before, c.stored(t, objects), "after the release that took over is uninstalled")
+			c.installAs(t, name, ofKubeFleet(t, name), nil)
+			assert.Equal(t, before, c.stored(t, objects), "after a release of KubeFleet's is back")
 			c.forgetRelease(t, name)
 		})
 	}
@@ -222,7 +224,7 @@ func TestAReleaseOfKubeFleetIsNotUninstalledWithWhatItPlaced(t *testing.T) {
 			c.forgetRelease(t, name)
 			c.installAs(t, name, ofKubeFleet(t, name), nil)
 			objects := c.filled(t, name)
-			before := c.uids(t, objects)
+			before := c.stored(t, objects)
 			c.installAs(t, lived(loaded), loaded, required()[name])
 			crd := manifest(string(loaded.CRDObjects()[0].File.Data))
 			dry := func() error {
@@ -235,7 +237,7 @@ func TestAReleaseOfKubeFleetIsNotUninstalledWithWhatItPlaced(t *testing.T) {
 			uninstall.WaitStrategy = kube.HookOnlyStrategy
 			_, err := uninstall.Run(name)
 			require.Error(t, err, "Helm could not delete all of the release")
-			assert.Equal(t, before, c.uids(t, objects))
+			assert.Equal(t, before, c.stored(t, objects))
 
 			c.helmUninstalls(t, lived(loaded))
 			c.forgetRelease(t, name)
