@@ -329,7 +329,7 @@ bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_W
 	@go test -v -count=1 -tags bench -timeout 40m -v $(TESTFLAGS) ./test/bench/member
 
 .PHONY: test-install
-test-install: ## The charts on real API servers, their agents run as their Deployments say. Never from the test cache (about 4 min)
+test-install: ## The charts on real API servers, their agents run as their Deployments say; the production page, walked through. Never from the test cache (about 9 min)
 	@echo '== charts, installed on real API servers'
 	@cd test/charts && go test -count=1 -tags integration -timeout 40m -run 'Installed|BundledTemporal' $(TESTFLAGS) ./...
 

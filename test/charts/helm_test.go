@@ -4,6 +4,7 @@ package charts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -26,6 +27,8 @@ const memberClusters = "cluster.kubernetes-fleet.io/v1beta1"
 type operator struct {
 	t     *testing.T
 	fleet *fleet
+	// kubeconfig is the operator's own, that of the fleet if empty; folder is where the operator is, the repository if empty.
+	kubeconfig, folder string
 }
 
 // newOperator builds helm, from the module that the other tests render charts with, the plugin and the agents.
@@ -47,9 +50,9 @@ func newOperator(t *testing.T, f *fleet) *operator {
 func (o *operator) command(line string) *exec.Cmd {
 	o.t.Helper()
 	command := exec.CommandContext(o.t.Context(), "bash", "-c", "set -eu; "+line)
-	command.Dir = root
+	command.Dir = cmp.Or(o.folder, root)
 	home := filepath.Join(o.fleet.bin, "home")
-	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(o.fleet.dir, "kubeconfig"), "HOME="+home,
+	command.Env = append(os.Environ(), "KUBECONFIG="+cmp.Or(o.kubeconfig, filepath.Join(o.fleet.dir, "kubeconfig")), "HOME="+home,
 		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
 		"PATH="+o.fleet.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return command
@@ -62,7 +65,15 @@ func (o *operator) start(line string) (end func() string) {
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	require.NoError(o.t, command.Start())
+	waited := false
+	o.t.Cleanup(func() {
+		if !waited {
+			_ = command.Wait() // the end of the test has ended it
+			o.t.Logf("%s\n%s", line, out.String())
+		}
+	})
 	return func() string {
+		waited = true
 		o.t.Helper()
 		require.NoError(o.t, command.Wait(), "%s\n%s", line, out.String())
 		return out.String()
@@ -77,7 +88,14 @@ func (o *operator) run(line string) string {
 // play does what a kubelet does of a Deployment: it waits until it is there and runs its agent, until it is told to end.
 func (c *cluster) play(t *testing.T, name string) (end func()) {
 	t.Helper()
+	return c.playAs(t, name, name)
+}
+
+// playAs plays a Deployment that runs a program of another name, with further arguments.
+func (c *cluster) playAs(t *testing.T, name, program string, further ...string) (end func()) {
+	t.Helper()
 	a := c.deployed(t, name)
+	a.program, a.args = program, append(a.args, further...)
 	a.health = "127.0.0.1:" + freePort(t)
 	a.args = append(a.args, "--kubeconfig="+c.kubeconfig(t, a), "--metrics-bind-address=127.0.0.1:"+freePort(t), "--health-probe-bind-address="+a.health)
 	a.log = filepath.Join(t.TempDir(), name+".log")
