@@ -53,5 +53,5 @@ func DescribeLacking(overrides []string) string {
 	if len(overrides) > namedLacking {
 		named += ", ..."
 	}
-	return "spec.requiredOverrides names overrides that do not exist or are not valid: " + named + "; create or correct them, or require them no more"
+	return "spec.requiredOverrides names overrides that do not exist or are not valid: " + named + "; create or correct them, or no longer require them"
 }

@@ -110,7 +110,7 @@ func TestReportsThatAreOldOrMissingTellOfNoRoom(t *testing.T) {
 	d.reports("B", "8", "100")
 	d.decide()
 	assert.Equal(t, []string{"A 0", "B 4"}, d.assigned())
-	assert.Equal(t, "0 of 16 free, as no report of the last 5 minutes tells of room", d.reasons()["A"])
+	assert.Equal(t, "0 of 16 free, as no report of the last 5 minutes has room", d.reasons()["A"])
 
 	d.passes(5*time.Minute + time.Second)
 	d.facts.Demands[0].Replicas = 3

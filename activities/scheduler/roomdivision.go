@@ -190,7 +190,7 @@ func (d *roomDivision) describe(i int) string {
 	s := &d.shares[i]
 	reason := fmt.Sprintf("%d of %d %s", d.votes[i], all, d.said) + s.describeBound()
 	if s.unreported && d.said != "running" {
-		reason += ", as no report of the last 5 minutes tells of room"
+		reason += ", as no report of the last 5 minutes has room"
 	}
 	if d.votes[i] > 0 && d.parts[i].votes == 0 {
 		reason += ", and others have room for all"

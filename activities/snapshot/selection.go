@@ -111,7 +111,7 @@ func Compile(scope placementv1beta1.Scope, terms []placementv1beta1.ResourceSele
 		case scope.Namespaced() && !rule.Kind.Namespaced:
 			return nil, newInvalidError("resourceSelectors[%d] selects %s, which is cluster-scoped, and a ResourcePlacement selects what is in its own namespace: remove the selector, or have it placed by a ClusterResourcePlacement", i, rule.Kind)
 		case !scope.Namespaced() && rule.Kind.Namespaced && !byRules:
-			return nil, newInvalidError("resourceSelectors[%d] selects %s, which lives in namespaces: select its Namespace instead, and everything in it comes along", i, rule.Kind)
+			return nil, newInvalidError("resourceSelectors[%d] selects %s, which lives in namespaces: select its Namespace instead, and everything in it is placed with it", i, rule.Kind)
 		case !rule.Kind.Namespaced && refusal != "":
 			return nil, newInvalidError("resourceSelectors[%d] selects %s, and %s", i, describeTerm(rule), refusal)
 		case held && rule.Kind.GroupKind() != NamespaceKind:

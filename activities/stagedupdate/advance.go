@@ -122,7 +122,7 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (act.StageDelt
 		return act.StageDelta{Ended: true}, giveUpRunning(ctx, c)
 	}
 	if err == nil {
-		err = fmt.Errorf("advancing stage %s: run %s was told something else meanwhile", c.in.Stage, c.run.GetName())
+		err = fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
 	}
 	return act.StageDelta{}, err
 }

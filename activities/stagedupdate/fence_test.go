@@ -93,7 +93,7 @@ func TestAnAttemptThatHearsOfAStopStartsNothingMore(t *testing.T) {
 	h.onGet[placementv1beta1.BindingName("example-placement", "crp-uid", "member3")] = func() { h.wish(placementv1beta1.StateStop) }
 	in := canaryAdvance(names("member3"), nil, nil)
 	_, err := call(h, h.acts.AdvanceStage, in)
-	require.ErrorContains(t, err, "was told something else")
+	require.ErrorContains(t, err, "was given another state")
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 	assert.Equal(t, act.StageDelta{Stopping: true, NotStarted: names("member3")}, must(h, h.acts.AdvanceStage, in), "the next attempt")
 	assert.Zero(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].InFlight)

@@ -167,7 +167,7 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 				h.latest.Invalid, h.latest.OverridesLacking, h.lacking = true, []string{"ClusterResourceOverride cro"}, []string{"ClusterResourceOverride cro"}
 				run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })(h)
 			},
-			want: "spec.requiredOverrides names overrides that do not exist or are not valid: ClusterResourceOverride cro; create or correct them, or require them no more", counted: true,
+			want: "spec.requiredOverrides names overrides that do not exist or are not valid: ClusterResourceOverride cro; create or correct them, or no longer require them", counted: true,
 		},
 		"selectors that cannot be resolved": {
 			spoil: func(h *hub) {

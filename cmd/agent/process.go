@@ -50,7 +50,7 @@ type Defaults struct {
 func (p *Process) Add(f *flag.FlagSet, d Defaults) {
 	f.BoolVar(&p.Version, "version", false, "print the version and end")
 	f.StringVar(&p.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
-	f.BoolVar(&p.metricsSecure, "metrics-secure", true, "serve metrics by https, to those whose token has the right to get the non-resource URL /metrics of this cluster; otherwise in plain text, to everyone who reaches the address")
+	f.BoolVar(&p.metricsSecure, "metrics-secure", true, "serve metrics by https, to those whose token has the right to get the non-resource URL /metrics of this cluster; otherwise in plain text, to every client that reaches the address")
 	f.StringVar(&p.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
 	f.BoolVar(&p.LeaderElect, "leader-elect", true, d.LeaderElect)
 	f.StringVar(&p.leaseNamespace, "leader-election-namespace", d.LeaseNamespace, d.LeaseNamespaceUsage)

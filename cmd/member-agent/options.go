@@ -79,7 +79,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.Float64Var(&o.memberQPS, "member-api-qps", 250, "requests a second to this cluster")
 	flags.IntVar(&o.memberBurst, "member-api-burst", 1000, "requests to this cluster that may come at once")
 	o.pruning.Propagation = metav1.DeletePropagationBackground
-	flags.StringVar((*string)(&o.pruning.Propagation), "prune-propagation-policy", string(o.pruning.Propagation), "what becomes of what depends on a pruned object: Background, Foreground or Orphan")
+	flags.StringVar((*string)(&o.pruning.Propagation), "prune-propagation-policy", string(o.pruning.Propagation), "what happens to what depends on a pruned object: Background, Foreground or Orphan")
 	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0, "if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
 	o.addVeto(flags)
@@ -195,7 +195,7 @@ func (o *options) readEnvironment(lookup func(string) (string, bool)) []error {
 		case err != nil || u.Scheme == "" || u.Host == "":
 			problems = append(problems, fmt.Errorf("environment variable %s is %q; it must be a URL such as https://hub.example.com:6443", envHubURL, o.hubURL))
 		case u.Scheme != "https":
-			problems = append(problems, fmt.Errorf("environment variable %s is %q, which is not https: the agent shows its token there, and everyone on the way could read it; use an address such as https://hub.example.com:6443", envHubURL, o.hubURL))
+			problems = append(problems, fmt.Errorf("environment variable %s is %q, which is not https: the agent shows its token there, and every machine on the way could read it; use an address such as https://hub.example.com:6443", envHubURL, o.hubURL))
 		}
 	}
 	for _, name := range []string{envHubCA, envCABundle} {

@@ -2,10 +2,16 @@ package docs
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,6 +41,28 @@ var better = map[string]string{
 	`bears?`:                        "has",
 	`comes? along|brings? .* along`: "is installed, is placed",
 	`in vain|thereof|therein|whereof|hereby|lest`: "say it with a verb",
+	// Patterns of sentences, more than words: who does what to what, in this order.
+	`(?-i:So) do(?:es)?`: "name the subject again, as in: The same applies to",
+	`in spite of`:        "despite",
+	`as ever`:            "as usual",
+	`(?-i:Needed:)`:      "Requirements:",
+	`worth nothing`:      "no longer valid",
+	`(?:it|them|there|wanted|selected|exists?|known|picked) no more`: "no longer, before the verb",
+	`other ones`:                 "differ",
+	`(?:is|are|was) said by`:     "let what says it be the subject",
+	`heeds?`:                     "follow, apply",
+	`cared for`:                  "handled",
+	`lets? go of`:                "remove, release",
+	`fares?`:                     "name the state that is meant",
+	`nonetheless`:                "anyway",
+	`makes? no sense`:            "is invalid",
+	`shut out`:                   "loses its access",
+	`hardly`:                     "almost not, or more likely not",
+	`promise I\d`:                "say what is promised",
+	`belongs? into`:              "belong in",
+	`(?:is|are) told so|as told`: "as described",
+	`bec[oa]mes? of what`:        "happens to",
+	`rather (?:is|has|does|are)`: "more likely, with the subject before the verb",
 }
 
 // glossary is the page that says which word stands for what, and which words do not.
@@ -69,6 +97,69 @@ func TestTextsAreInPlainWords(t *testing.T) {
 			assert.Fail(t, path+problem)
 		}
 	}
+}
+
+// speakers are the folders whose programs print sentences for users: conditions, events, errors, help.
+var speakers = append(slices.Clone(emitters), "cmd/kubectl-fleet", "cmd/fleet-dashboard", "cmd/steer", "cmd/fleetview")
+
+// What conditions, events, errors and help say is in string literals of the code; help and comments of the API are in the documents
+// that are generated from them, too.
+func TestMessagesAreInPlainWords(t *testing.T) {
+	sentences := 0
+	for _, folder := range speakers {
+		root := filepath.Join(repository, folder)
+		if _, err := os.Stat(root); os.IsNotExist(err) {
+			continue
+		}
+		require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			lines, found, err := sentencesOf(string(content))
+			if err != nil {
+				return err
+			}
+			sentences += found
+			for _, problem := range stumbles(lines, better) {
+				assert.Fail(t, path+problem)
+			}
+			return nil
+		}))
+	}
+	assert.Greater(t, sentences, 2000, "sentences found")
+}
+
+// sentencesOf are the string literals of Go code that have a few words, each on the line where it begins, and how many there are.
+func sentencesOf(code string) (string, int, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "", code, parser.SkipObjectResolution)
+	if err != nil {
+		return "", 0, err
+	}
+	lines, found := make([]string, strings.Count(code, "\n")+2), 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		literal, is := node.(*ast.BasicLit)
+		if !is || literal.Kind != token.STRING {
+			return true
+		}
+		text, err := strconv.Unquote(literal.Value)
+		if err != nil || strings.Count(text, " ") < 2 {
+			return true
+		}
+		found++
+		// A raw string goes on over the lines that it has in the code. What cannot be a phrase stands between two literals.
+		for i, part := range strings.Split(text+" \x00 ", "\n") {
+			if at := files.Position(literal.Pos()).Line + i; at < len(lines) {
+				lines[at] += part
+			}
+		}
+		return true
+	})
+	return strings.Join(lines[1:], "\n"), found, nil
 }
 
 // otherWords are the words of the last column of the glossary, by what is said instead.
@@ -142,6 +233,14 @@ func stumbles(text string, use map[string]string) (found []string) {
 
 func TestStumblesAreFound(t *testing.T) {
 	use := map[string]string{`but for`: "except", `spokes?`: "member"}
+	code, found, err := sentencesOf("package a\n\nconst b = `All but\nfor`\nconst spoke = \"spoke\"\n")
+	require.NoError(t, err)
+	assert.Equal(t, 0, found, "one blank, no sentence")
+	assert.Empty(t, stumbles(code, use))
+	code, found, err = sentencesOf("package a\n\nfunc f() string { return \"the spoke is away\" }\n")
+	require.NoError(t, err)
+	assert.Equal(t, 1, found)
+	assert.Equal(t, []string{":3: “spoke”: write instead: member"}, stumbles(code, use))
 	assert.Equal(t, []string{":2: “but for”: write instead: except"}, stumbles("All\nbut\nfor these.", use))
 	assert.Empty(t, stumbles(markdownText("`but for` is code\n```\nspoke\n```\n"), use))
 	assert.Equal(t, []string{":3: “Spokes”: write instead: member"}, stumbles(textOf("values.yaml", "a: 1\n\nb: 2 # Spokes\n"), use))

@@ -244,7 +244,7 @@ func TestNetworkOfAMember(t *testing.T) {
 			out, err := agent.CombinedOutput()
 			exit := &exec.ExitError{}
 			require.True(s, errors.As(err, &exit), "%v", err)
-			assert.Contains(s, string(out), "which is not https: the agent shows its token there, and everyone on the way could read it")
+			assert.Contains(s, string(out), "which is not https: the agent shows its token there, and every machine on the way could read it")
 		},
 	})
 }

@@ -86,7 +86,7 @@ type ResourceBindingSpec struct {
 	ReplicaAssignments []ReplicaAssignment `json:"replicaAssignments,omitempty"`
 }
 
-// BindingHealth is what the hub remembers of how what is placed on a cluster fares, by its own clock.
+// BindingHealth is what the hub remembers of the health of what is placed on a cluster, by its own clock.
 type BindingHealth struct {
 	// Revision of what is placed that this is about.
 	// +kubebuilder:validation:MaxLength=128

@@ -108,7 +108,7 @@ const (
 	ReasonUnexplainedRemovals = "UnexplainedRemovals"
 	// ReasonFailoverHeld is that of ConditionTypeRemovalsHeld if a placement would leave too many clusters at once.
 	ReasonFailoverHeld = "FailoverHeld"
-	// Reasons of ConditionTypeRemovalsHeld if objects are selected no more, though no change of the selectors explains it: all of
+	// Reasons of ConditionTypeRemovalsHeld if objects are no longer selected, though no change of the selectors explains it: all of
 	// them, those of a namespace that is being deleted, or more than the catch's share.
 	ReasonSelectionEmptied    = "SelectionEmptied"
 	ReasonNamespaceDeleted    = "NamespaceDeleted"

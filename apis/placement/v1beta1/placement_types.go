@@ -116,8 +116,8 @@ type PlacementSpec struct {
 
 	// PropagateDeps also places what the pod templates and Ingresses among the selected resources
 	// name in their namespace, wherever they go: ConfigMaps, Secrets, service accounts other than
-	// default, volume claims that no template makes, Secrets of TLS. Envelopes are not opened. What
-	// is missing is said by the condition DependenciesMissing, and keeps nothing back. An addition of
+	// default, volume claims that no template makes, Secrets of TLS. Envelopes are not opened. The
+	// condition DependenciesMissing says what is missing, which keeps nothing back. An addition of
 	// fleetflow.
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 

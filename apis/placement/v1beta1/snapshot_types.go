@@ -84,15 +84,15 @@ type ClusterDecision struct {
 	Withheld *WithheldReplicas `json:"withheld,omitempty"`
 }
 
-// WithheldReplicas says since when, and why, a cluster gets no replicas of divided workloads. If it is because of how what is placed
-// there fares, it ends when the resources or the policy change, or once what still runs there has been available for the time of
+// WithheldReplicas says since when, and why, a cluster gets no replicas of divided workloads. If it is because of the health of what is placed
+// there, it ends when the resources or the policy change, or once what still runs there has been available for the time of
 // toleration: that an emptied workload is available tells nothing.
 type WithheldReplicas struct {
 	// Since is when the cluster was found to be one that the placement fails over from.
 	// +kubebuilder:validation:Required
 	Since metav1.Time `json:"since"`
 
-	// Because is Application if it is because of how what is placed there fares, Cluster if it is because of the cluster.
+	// Because is Application if it is because of the health of what is placed there, Cluster if it is because of the cluster.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=Application;Cluster
 	Because FailoverCause `json:"because"`

@@ -64,8 +64,8 @@ type Manifest struct {
 // WorkStatus is the member's report on a Work.
 type WorkStatus struct {
 	// Conditions sum up the manifests: Applied, Available or DiffReported, and StatusTrimmed
-	// if details had to be left out. Progressing and Degraded are not set: whether something
-	// is under way or has gone wrong is said by Applied and Available and their reasons.
+	// if details had to be left out. Progressing and Degraded are not set: Applied and
+	// Available and their reasons say whether something is under way or has gone wrong.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32

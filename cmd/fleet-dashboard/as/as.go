@@ -72,7 +72,7 @@ func (r *Reviewer) Refusal(ctx context.Context, right Right) string {
 		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource, Namespace: right.Namespace, Name: right.Name,
 	})
 	if err != nil {
-		return "It cannot be told whether you may " + right.String() + ": " + err.Error()
+		return "It is unknown whether you may " + right.String() + ": " + err.Error()
 	}
 	refusal := ""
 	if !allowed {

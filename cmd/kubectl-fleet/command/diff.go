@@ -124,7 +124,7 @@ func printDrift(out io.Writer, report drift.Report, now time.Time, paint func(co
 		cli.Printf(out, "%s: %d of %s differ.\n", report.Placement, len(report.Clusters), plural(report.Total, "member"))
 	}
 	if len(report.Unreported) > 0 {
-		cli.Printf(out, "Not heard of yet: %s\n", strings.Join(report.Unreported, ", "))
+		cli.Printf(out, "Not reported yet: %s\n", strings.Join(report.Unreported, ", "))
 	}
 	for _, cluster := range report.Clusters {
 		cli.Printf(out, "\n%s\n", cluster.Name)

@@ -28,8 +28,9 @@ func NewDrain(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 		Use:     "drain MEMBER",
 		Aliases: []string{"draincluster"},
 		Short:   "Keep new placements off a member and evict those that are there",
-		Long: `Cordon a member, then evict every ClusterResourcePlacement from it, each within its disruption budget. What names its
-clusters (PickFixed) cannot be evicted and is listed, as are namespaced placements: take the member out of their lists.
+		Long: `Cordon a member, then evict every ClusterResourcePlacement from it, each within its disruption budget. Placements
+that name their clusters (PickFixed) and namespaced placements cannot be evicted. They are listed: take the member out of
+their lists.
 
 Exits with 1 if something stays, and with 124 if an eviction has no outcome in time; run it again to try those again.`,
 		Example: `  kubectl fleet drain member-3`,

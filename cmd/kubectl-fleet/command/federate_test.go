@@ -140,7 +140,7 @@ func TestFederateObjectsOfANamespace(t *testing.T) {
 
 	require.NoError(t, c.run("federate", "namespace/web", "configmap/settings", "-n", "web"))
 	assert.Equal(t, "placement/web created: namespace/web on all members\n", c.out.String(), "a namespace has it all")
-	assert.Contains(t, c.err.String(), "configmap/settings comes along with namespace/web")
+	assert.Contains(t, c.err.String(), "configmap/settings is placed with namespace/web")
 }
 
 const webFile = `
@@ -188,7 +188,7 @@ func TestFederateAFile(t *testing.T) {
 		terms := object[placementv1beta1.ClusterResourcePlacement](t, c.out.String()).Spec.ResourceSelectors
 		assert.Contains(t, terms, webTerm, sentence)
 		assert.NotContains(t, c.out.String(), "ConfigMap", sentence)
-		assert.Contains(t, c.err.String(), "configmap/settings comes along with namespace/web, as does everything else in it", sentence)
+		assert.Contains(t, c.err.String(), "configmap/settings is placed with namespace/web, as is everything else in it", sentence)
 	}
 
 	c.stdin = "kind: ConfigMap"

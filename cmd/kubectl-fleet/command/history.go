@@ -27,12 +27,12 @@ func NewHistory(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 	o := &historyOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "history placement/NAME",
-		Short: "Tell what has become of a placement: snapshots, runs, and who approved what",
-		Long: `Tell what has become of a placement, the oldest first: its policies, its resource snapshots and on how many clusters
+		Short: "Show the past of a placement: snapshots, runs, and who approved what",
+		Long: `Show the past of a placement, the oldest first: its policies, its resource snapshots and on how many clusters
 each is now, its staged update runs with their stages and how they ended, who approved which stage through what channel
 and when, and its evictions. Behind a rollback, a skipped cluster and an eviction is the reason, if the user has given one.
 
-It is told from what is on the hub: of runs and approval requests that were deleted nothing is left, and no more
+It shows what is on the hub: of runs and approval requests that were deleted nothing is left, and no more
 snapshots are kept than the placement's revisionHistoryLimit. A name with '(not verified)' behind it is what the sender
 claimed; the API server vouches for the others. On hubs that record no approver, the reason of the approval is shown.`,
 		Example: `  # What happened to placement web?
@@ -53,7 +53,7 @@ claimed; the API server vouches for the others. On hubs that record no approver,
 		},
 	}
 	o.AddFlags(cmd)
-	cmd.Flags().StringSliceVar(&o.only, "only", nil, "Tell of these only: policy, snapshot, run, approval, eviction.")
+	cmd.Flags().StringSliceVar(&o.only, "only", nil, "Show these only: policy, snapshot, run, approval, eviction.")
 	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(topics(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
 }

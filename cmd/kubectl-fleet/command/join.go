@@ -93,11 +93,11 @@ the cluster: gives it a service account on the hub, creates its MemberCluster, p
 installs the member agent there with helm, and waits until it has joined.
 
 The token ends after --token-duration; the agent renews it half-way, with the right of the account to do that for itself.
-The command may be run again, to revoke a token for instance: the account is made anew, so that all tokens it had are worth
-nothing at once, and the rest stays as it is: the values of the agent's chart too, such as its veto, unless --set changes them.
+The command may be run again, to revoke a token for instance: the account is made anew, so that all its earlier tokens stop
+working at once. The rest stays as it is: the values of the agent's chart too, such as its veto, unless --set changes them.
 
 One cluster is one member: a cluster that is a member under another name is refused, and so is a name that another cluster
-has. A cluster is told by the uid of its namespace kube-system. --move gives the name to this cluster nonetheless.
+has. A cluster is recognized by the uid of its namespace kube-system. --move gives the name to this cluster anyway.
 
 The agent pulls from the hub, so the cluster has to reach the hub's address, and nothing has to reach the cluster.
 

@@ -199,7 +199,7 @@ func describeAgents(a migration.Agents) string {
 }
 
 func describeMemberAgents(a migration.Agents) string {
-	return fmt.Sprintf("%d of KubeFleet, %d of fleetflow, %d of which it cannot be told", a.Members.KubeFleet, a.Members.Fleetflow, a.Members.Unknown)
+	return fmt.Sprintf("%d of KubeFleet, %d of fleetflow, %d unknown", a.Members.KubeFleet, a.Members.Fleetflow, a.Members.Unknown)
 }
 
 // maxFindings is how many findings of one reason are printed; JSON and YAML have all.
@@ -239,8 +239,8 @@ func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra
 	s := &steering{factory: f, streams: streams}
 	cmd := &cobra.Command{
 		Use:   "accept [PLACEMENT]",
-		Short: "Let go what the hub agent holds because nothing explains its removal",
-		Long: `Let go what the hub agent holds, which the condition RemovalsHeld of a placement describes. Names it and asks first.
+		Short: "Accept removals that the hub agent holds because nothing explains them",
+		Long: `Accept removals that the hub agent holds. The condition RemovalsHeld of a placement lists them. Names them and asks first.
 
 Bindings are held if the agent found after a start more than a handful that it would remove though neither a change of a
 placement nor a deletion explains it, if a placement would leave very many clusters at once, or if the namespace of a
@@ -346,7 +346,7 @@ func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement
 		return false, nil
 	}
 	for _, name := range lost.Named {
-		cli.Printf(s.streams.Out, "%s: %s is selected no more\n", placement.GetName(), name)
+		cli.Printf(s.streams.Out, "%s: %s is no longer selected\n", placement.GetName(), name)
 	}
 	if more := lost.Total - len(lost.Named); more > 0 {
 		cli.Printf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)

@@ -167,7 +167,7 @@ func TestMigrateAcceptLetsGoWhatASelectionHasLost(t *testing.T) {
 
 	c := newConsole(t, web.DeepCopy(), shop.DeepCopy())
 	require.Error(t, c.run("migrate", "accept", "web"), "there is no terminal to ask on")
-	assert.Contains(t, c.out.String(), "web: ConfigMap web/c4 is selected no more\nweb: and 2 more\n")
+	assert.Contains(t, c.out.String(), "web: ConfigMap web/c4 is no longer selected\nweb: and 2 more\n")
 	assert.False(t, lost.IsAccepted(stored(c, "web"), 4))
 	require.NoError(t, c.run("migrate", "accept", "web", "--dry-run"))
 	assert.False(t, lost.IsAccepted(stored(c, "web"), 4))

@@ -31,8 +31,8 @@ func NewRun(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "run PLACEMENT --strategy NAME",
 		Short: "Roll a placement out in stages",
 		Long: `Create a staged update run: it takes a resource snapshot of a placement whose strategy is External through the stages of
-a ClusterStagedUpdateStrategy. See kubectl fleet plan for what it would do. What plan says that the hub would refuse
-whenever the run starts is not created: a snapshot that is not there, a cluster in no stage or in two.`,
+a ClusterStagedUpdateStrategy. See kubectl fleet plan for what it would do. A run that the hub
+would refuse is not created: with a snapshot that is not there, or a cluster in no stage or in two.`,
 		Example: `  # Roll out the latest snapshot, and watch
   kubectl fleet run web --strategy careful --watch
 

@@ -154,13 +154,13 @@ func TestStatusOfAPlacementTellsOfWhatIsHeld(t *testing.T) {
 		if p, isPlacement := object.(*placementv1beta1.ClusterResourcePlacement); isPlacement && p.Name == "web" {
 			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
 				Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, ObservedGeneration: p.Generation,
-				Reason: placementv1beta1.ReasonSelectionEmptied, Message: "2 of 2 objects are selected no more: kubectl fleet migrate accept web",
+				Reason: placementv1beta1.ReasonSelectionEmptied, Message: "2 of 2 objects are no longer selected: kubectl fleet migrate accept web",
 			})
 		}
 	}
 	c := newConsole(t, objects...)
 	require.NoError(t, c.run("status", "crp/web"))
-	assert.Regexp(t, `RemovalsHeld +Waiting +2 of 2 objects are selected no more: kubectl fleet migrate accept web`, c.out.String())
+	assert.Regexp(t, `RemovalsHeld +Waiting +2 of 2 objects are no longer selected: kubectl fleet migrate accept web`, c.out.String())
 }
 
 // A pipeline must not go on as if everything were where it should be.

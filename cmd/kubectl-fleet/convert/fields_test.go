@@ -217,7 +217,7 @@ func TestTheGuidesSayWhatBecomesOfEveryField(t *testing.T) {
 		fields  []field
 	}{
 		"from-karmada.md": {"## What becomes of each field", karmadaFields()},
-		"from-kubefed.md": {"## What becomes of what", kubefedFields()},
+		"from-kubefed.md": {"## What each kind becomes", kubefedFields()},
 	} {
 		rows := rowsOf(t, guide, of.heading)
 		for _, f := range of.fields {
@@ -237,7 +237,7 @@ func TestTheGuidesKnowWhatKubeFedSaysAndRetains(t *testing.T) {
 	} {
 		assert.Contains(t, rows, "`"+word+"`")
 	}
-	rows = strings.Join(rowsOf(t, "from-kubefed.md", "## What becomes of what"), "")
+	rows = strings.Join(rowsOf(t, "from-kubefed.md", "## What each kind becomes"), "")
 	for _, word := range []string{"metadata.annotations", "metadata.finalizers", "metadata.resourceVersion", "spec.replicas", "spec.clusterIP", "spec.ports", "secrets"} {
 		assert.Contains(t, rows, "`"+word+"`", "what KubeFed retains")
 	}

@@ -325,7 +325,7 @@ func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 		}
 		return bad(Error, "NotJoined", logs+"; it needs to reach the hub's API server", "has not joined%s", because(meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)))
 	case silent > 0 && !c.agentWorks():
-		return bad(Unknown, "NotReported", "", "has last been heard of %s ago, and it is not known whether the hub agent works that hears of it", duration.HumanDuration(silent))
+		return bad(Unknown, "NotReported", "", "reported %s ago, and it is unknown whether the hub agent works that receives the reports", duration.HumanDuration(silent))
 	case silent > 0:
 		return bad(Error, "Silent", logs+"; if its token has ended: kubectl fleet join "+m.Name+" --member-context CONTEXT", "has not reported for %s: what is placed there stays, and changes wait", duration.HumanDuration(silent))
 	case healthy != nil && healthy.Status != metav1.ConditionTrue:

@@ -51,7 +51,7 @@ func Gather(objects []Object) (kept []Object, notes []string) {
 		switch {
 		case slices.Contains(kept, o):
 		case o.Namespace != "" && slices.Contains(objects, namespaceOf(o.Namespace)):
-			notes = append(notes, fmt.Sprintf("%s comes along with namespace/%s, as does everything else in it", o, o.Namespace))
+			notes = append(notes, fmt.Sprintf("%s is placed with namespace/%s, as is everything else in it", o, o.Namespace))
 		default:
 			kept = append(kept, o)
 		}
@@ -81,7 +81,7 @@ func Together(objects []Object) error {
 func Lift(objects []Object) (lifted []Object, notes []string) {
 	for _, o := range objects {
 		if o.Namespace != "" {
-			notes = append(notes, fmt.Sprintf("%s comes along with namespace/%s, as does everything else in it", o, o.Namespace))
+			notes = append(notes, fmt.Sprintf("%s is placed with namespace/%s, as is everything else in it", o, o.Namespace))
 			o = namespaceOf(o.Namespace)
 		}
 		if !slices.Contains(lifted, o) {

@@ -309,7 +309,7 @@ func (c *checker) checkHeld() {
 		}
 		if lost, _ := snapshot.LossOf(placement); lost != nil { // KubeFleet would remove it
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
-				"%d of %d objects are selected no more, and the clusters keep them: put back what is missing, or %s", lost.Total, lost.Before, placementv1beta1.AcceptCommand(placement)))
+				"%d of %d objects are no longer selected, and the clusters keep them: put back what is missing, or %s", lost.Total, lost.Before, placementv1beta1.AcceptCommand(placement)))
 		}
 	}
 }

@@ -162,15 +162,15 @@ func (c *comparer) fill(group *Group, name string, present, to int, has bool, be
 // old is what a cluster has now, or why that cannot be told.
 func (c *comparer) old(name string, present int, refs []string) (objects []unstructured.Unstructured, problem string) {
 	if len(c.facts.Parts[present]) == 0 {
-		return nil, fmt.Sprintf("snapshot %d is gone from the hub: what changes cannot be told", present)
+		return nil, fmt.Sprintf("snapshot %d is gone from the hub: what changes is unknown", present)
 	}
 	named, missing := c.named(refs)
 	if missing != "" {
-		return nil, fmt.Sprintf("override snapshot %s is gone from the hub: what changes cannot be told", missing)
+		return nil, fmt.Sprintf("override snapshot %s is gone from the hub: what changes is unknown", missing)
 	}
 	objects, err := c.objects(present, name, named)
 	if err != nil {
-		return nil, "what it has now cannot be told: " + err.Error()
+		return nil, "what it has now is unknown: " + err.Error()
 	}
 	return objects, ""
 }

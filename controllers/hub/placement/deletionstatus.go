@@ -97,7 +97,7 @@ func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1
 	}
 	if len(quiet) > 0 {
 		said.Reason = placementv1beta1.ReasonWaitingForSilentClusters
-		said.Message += fmt.Sprintf(". Of them, %d have not been heard of and are not waited for for ever: %s", len(quiet), joinLimited(quiet))
+		said.Message += fmt.Sprintf(". Of them, %d have not reported and are waited for only for a limited time: %s", len(quiet), joinLimited(quiet))
 	}
 	conditions := append([]metav1.Condition{said}, removalConditions(facts)...)
 	for i := range conditions {

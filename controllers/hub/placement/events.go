@@ -56,7 +56,7 @@ func (r *Reconciler) emitClusterEvents(placement placementv1beta1.PlacementObjec
 	}
 	if names := newlySilent(before, after); len(names) > 0 {
 		r.events.Eventf(placement, nil, "Warning", "PlacementClustersSilent", "Rollout", "%s", workmodel.CutMessage(
-			fmt.Sprintf("%d cluster(s) have not reported or been healthy for too long, and how what is placed there fares is not known: %s", len(names), joinLimited(names)), maxNote))
+			fmt.Sprintf("%d cluster(s) have not reported or been healthy for too long, and the state of what is placed there is unknown: %s", len(names), joinLimited(names)), maxNote))
 	}
 	if names := newlySilent(after, before); len(names) > 0 { // the other way round: they were silent before
 		r.events.Eventf(placement, nil, "Normal", "PlacementClustersReport", "Rollout", "%s", workmodel.CutMessage(

@@ -33,7 +33,7 @@ func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1
 	if held.Failover {
 		return metav1.Condition{
 			Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonFailoverHeld,
-			Message: fmt.Sprintf("The placement would leave %d cluster(s) at once for others: %s. So many are hardly ill, rather is it the hub that cannot reach them. "+
+			Message: fmt.Sprintf("The placement would leave %d cluster(s) at once for others: %s. It is more likely that the hub cannot reach them than that so many are ill. "+
 				"Nothing is moved, and no cluster is picked, until they have recovered, or this is accepted: %s",
 				held.Total, strings.Join(named, ", "), placementv1beta1.AcceptCommand(placement)),
 		}
@@ -66,7 +66,7 @@ func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Lo
 	if more := lost.Total - len(lost.Named); more > 0 {
 		named += fmt.Sprintf(", and %d more", more)
 	}
-	count := fmt.Sprintf("%d of %d objects are selected no more, though no change of the resource selectors explains it: ", lost.Total, lost.Before)
+	count := fmt.Sprintf("%d of %d objects are no longer selected, though no change of the resource selectors explains it: ", lost.Total, lost.Before)
 	end := ". The clusters keep them, and no change is placed, until they are there again, or this is accepted: " + placementv1beta1.AcceptCommand(placement)
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: lost.Reason,
@@ -132,7 +132,7 @@ func leftOutCondition(left snapshot.LeftOut, tooLarge string) metav1.Condition {
 			named += fmt.Sprintf(", and %d more", more)
 		}
 		parts = append(parts, fmt.Sprintf("%d of the selected resources are held by other placements and left out here: %s. "+
-			"To place them here, have the other placement select them no more, or set a higher spec.priority with spec.preemption Always", left.Total, named))
+			"To place them here, have the other placement no longer select them, or set a higher spec.priority with spec.preemption Always", left.Total, named))
 	}
 	said.Message = workmodel.CutMessage(strings.Join(parts, ". "), maxNote)
 	return said

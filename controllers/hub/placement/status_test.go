@@ -340,7 +340,7 @@ func TestALossOfTheSelectionIsToldOfWithWhatLetsItGo(t *testing.T) {
 	require.NotNil(t, held())
 	assert.Equal(t, metav1.ConditionTrue, held().Status)
 	assert.Equal(t, placementv1beta1.ReasonSelectionEmptied, held().Reason)
-	assert.Equal(t, "2 of 2 objects are selected no more, though no change of the resource selectors explains it: Deployment web/front, Namespace web. "+
+	assert.Equal(t, "2 of 2 objects are no longer selected, though no change of the resource selectors explains it: Deployment web/front, Namespace web. "+
 		"The clusters keep them, and no change is placed, until they are there again, or this is accepted: kubectl fleet migrate accept crp", held().Message)
 
 	var lost []snapshot.Identity
@@ -349,7 +349,7 @@ func TestALossOfTheSelectionIsToldOfWithWhatLetsItGo(t *testing.T) {
 	}
 	s.Verdict.Lost = snapshot.NewLoss(placementv1beta1.ReasonSelectionShrunk, 50, lost)
 	assert.Equal(t, placementv1beta1.ReasonSelectionShrunk, held().Reason)
-	assert.Contains(t, held().Message, "40 of 50 objects are selected no more")
+	assert.Contains(t, held().Message, "40 of 50 objects are no longer selected")
 	assert.Contains(t, held().Message, "ConfigMap web/c04, and 35 more. ")
 
 	s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
@@ -450,7 +450,7 @@ func TestARolloutThatWaitsForRequiredOverridesSaysForWhich(t *testing.T) {
 	assert.Equal(t, metav1.ConditionFalse, said.Status)
 	assert.Equal(t, placementv1beta1.ReasonRequiredOverrideMissing, said.Reason)
 	assert.Equal(t, "Nothing is written to clusters: spec.requiredOverrides names overrides that do not exist or are not valid: "+
-		"ClusterResourceOverride cro, ResourceOverride app/ro; create or correct them, or require them no more", said.Message)
+		"ClusterResourceOverride cro, ResourceOverride app/ro; create or correct them, or no longer require them", said.Message)
 	assert.Nil(t, meta.FindStatusCondition(conditions, "ClusterResourcePlacementApplied"))
 	assert.NotNil(t, meta.FindStatusCondition(conditions, "ClusterResourcePlacementRolloutStarted"))
 }

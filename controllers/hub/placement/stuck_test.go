@@ -132,7 +132,7 @@ func TestADeletionThatTakesAWhileNamesItsClusters(t *testing.T) {
 	require.NotNil(t, deleting)
 	assert.Equal(t, placementv1beta1.ReasonWaitingForSilentClusters, deleting.Reason)
 	assert.Equal(t, "Waiting until what was placed is removed from 2 cluster(s): member1, member2. "+
-		"Of them, 1 have not been heard of and are not waited for for ever: member2", deleting.Message)
+		"Of them, 1 have not reported and are waited for only for a limited time: member2", deleting.Message)
 	assert.Empty(t, b.placement(t).Status.PlacementStatuses, "no cluster is selected any more")
 	assert.Equal(t, []string{"PlacementDeletionWaiting"}, b.told())
 

@@ -49,7 +49,7 @@ var (
 		"Overrides that the hub does not go by, by the reason of their condition Valid.",
 		[]string{"kind", "override_namespace", "reason"}, nil)
 	memberHeartbeat = prometheus.NewDesc("fleetflow_member_last_heartbeat_timestamp_seconds",
-		"When a member cluster's agent was last heard of.",
+		"When a member cluster's agent last reported.",
 		[]string{"member"}, nil)
 )
 

@@ -70,7 +70,7 @@ func (c *Client) startPokeSpan(ctx context.Context, ref wf.Ref, poke wf.Poke) (c
 
 func endPokeSpan(span trace.Span, err error) {
 	if err != nil {
-		span.SetStatus(codes.Error, "Temporal has not taken the poke")
+		span.SetStatus(codes.Error, "Temporal has not taken the signal")
 	}
 	span.End()
 }

@@ -149,7 +149,7 @@ func (d *Debouncer) sendIfDue(ctx context.Context, key string) {
 		d.retries.Forget(key)
 		return
 	}
-	d.log.V(1).Info("A workflow could not be poked and will be later", "workflow", due.ref.ID(), "cause", err.Error())
+	d.log.V(1).Info("A workflow could not be woken and will be later", "workflow", due.ref.ID(), "cause", err.Error())
 	pause := wait.Jitter(d.retries.When(key), retryJitterShare)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -80,7 +80,7 @@ func (w *Waker) deliverPoke(ctx context.Context, memory *memory, ref wf.Ref, gen
 	now := w.clock.Now()
 	err := w.poker.Poke(ctx, ref, wf.Poke{UID: ref.UID, Generation: generation, Cause: need.Cause})
 	if err != nil {
-		log.FromContext(ctx).Info("The workflow could not be poked; trying again", "workflow", ref.ID(), "poke", need.Cause, "cause", err.Error())
+		log.FromContext(ctx).Info("The workflow could not be woken; trying again", "workflow", ref.ID(), "poke", need.Cause, "cause", err.Error())
 		pause := retryPause + rand.N(retryPause/2)
 		memory.recordFailure(now.Add(pause))
 		return pause

@@ -36,8 +36,8 @@ func judgeAnswer(m Manifest, object *unstructured.Unstructured) Differences {
 
 // judgeOverwritten compares an object that another client keeps overwriting with its manifest, before it is corrected.
 func judgeOverwritten(m Manifest, object *unstructured.Unstructured) Differences {
-	return judgeObject(m, object, "Another client of the member's API server keeps overwriting the object, so that it is corrected ever more "+
-		"seldom, at least once a minute; end one of the two, or leave the fields to that client and out of the manifest. When it was looked at last")
+	return judgeObject(m, object, "Another client of the member's API server keeps overwriting the object, so that it is corrected after "+
+		"longer and longer pauses, at least once a minute; end one of the two, or leave the fields to that client and out of the manifest. When it was looked at last")
 }
 
 // judgeObject compares an object with its manifest and says why it may differ.

@@ -115,7 +115,7 @@ func placementConflictProblem(rival Rival) *Problem {
 	return &Problem{
 		Reason: placementv1beta1.ReasonApplyConflictBetweenPlacements,
 		Message: fmt.Sprintf("The object is already owned by %s; two placements cannot place the same object on a cluster. "+
-			"It changes hands, without being deleted, once the other placement ends or selects it no more; with spec.priority on both, the placement of the higher one has it", by),
+			"It changes hands, without being deleted, once the other placement ends or no longer selects it; with spec.priority on both, the placement of the higher one has it", by),
 	}
 }
 

@@ -121,7 +121,7 @@ func diffReported(o outcome) metav1.Condition {
 		c.Reason, c.Message = placementv1beta1.ReasonFoundDiff, "Configuration differences have been found"
 		if o.findings.Degraded {
 			c.Reason = placementv1beta1.ReasonFoundDiffInDegradedMode
-			c.Message += "; the API server would refuse the manifest, so they are told without it"
+			c.Message += "; the API server would refuse the manifest, so they are shown without it"
 		}
 		if o.findings.Omitted > 0 {
 			c.Message += fmt.Sprintf("; %d more fields differ than are listed", o.findings.Omitted)

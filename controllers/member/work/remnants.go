@@ -100,7 +100,7 @@ func heldBackRemnants(items []placementv1beta1.AppliedResourceMeta, why string) 
 	out := make([]remnant, 0, len(items))
 	for _, item := range items {
 		out = append(out, remnant{item: item, reason: placementv1beta1.ReasonRemovalHeldBack, message: fmt.Sprintf(
-			"%s is not removed while %s; it is removed once that is mended", apply.KeyOf(item.WorkResourceIdentifier), why)})
+			"%s is not removed while %s; it is removed once that is corrected", apply.KeyOf(item.WorkResourceIdentifier), why)})
 	}
 	return out
 }

@@ -64,7 +64,7 @@ func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Wo
 		return reconcile.Result{}, fmt.Errorf("removing the finalizer of Work %s: %w", work.Name, err)
 	}
 	r.rivals.forget(work.Name)
-	log.FromContext(ctx).Info("Let go of the deleted Work", "kept", mode == ModeAbandon)
+	log.FromContext(ctx).Info("Removed the finalizer of the deleted Work", "kept", mode == ModeAbandon)
 	mem.released = true
 	r.wakeHolding(work.Name)
 	return reconcile.Result{}, nil
