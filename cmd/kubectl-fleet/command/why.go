@@ -38,8 +38,8 @@ scores, its place in the line for the next pick, and which cluster it would have
 replicas are divided, what the cluster gets and why.
 
 The answer is worked out here and now by the scheduler's own code from the members, the policy and the bindings on the
-hub. Where the hub has recorded something else when it decided, that is shown too. why-not is the same command: it
-says what is the case, whichever way it is asked.
+hub. Where the hub has recorded something else when it decided, that is shown too. why-not is the same
+command under another name.
 
 Without a cluster, every cluster of the fleet gets a line.`,
 		Example: `  # Why is member-3 left out?
