@@ -17,8 +17,8 @@ import (
 
 // foreign are programs of others, which printed commands call: what is printed of them is read as a shell reads it.
 var foreign = []string{
-	"kubectl", "helm", "temporal", "temporal-sql-tool", "temporal-server", "cosign", "docker", "kind", "curl", "git", "jq", "sudo", "apt-get",
-	"[", "awk", "cat", "cd", "cut", "date", "echo", "false", "grep", "head", "kill", "mktemp", "rm", "sed", "sleep", "tail", "tr", "true", "uname", "wait",
+	"kubectl", "helm", "temporal", "temporal-sql-tool", "temporal-server", "cosign", "crane", "docker", "kind", "curl", "git", "jq", "sudo", "apt-get",
+	"[", "awk", "cat", "cd", "cut", "date", "echo", "false", "grep", "head", "kill", "mktemp", "read", "rm", "sed", "sleep", "tail", "tr", "true", "uname", "wait",
 	"deploy/charts/hub-agent/examples/temporal-credentials.sh",
 	"deploy/join/join-member-cluster.sh", "deploy/join/leave-member-cluster.sh", "deploy/samples/lifecycle-hooks/drain.sh",
 }
