@@ -88,6 +88,7 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"RolloutExemption":                         {"rex", "rolloutexemption", "rolloutexemptions"},
 		"MetricSource":                             {"msrc", "metricsource", "metricsources"},
 		"StageAnalysis":                            {"stan", "stageanalysis", "stageanalyses"},
+		"ClusterStageAnalysisRun":                  {"cstar", "clusterstageanalysisrun", "clusterstageanalysisruns"},
 		"StageAnalysisRun":                         {"star", "stageanalysisrun", "stageanalysisruns"},
 		"ClusterResourcePlacementDisruptionBudget": {"crpdb", "clusterresourceplacementdisruptionbudget"},
 	} {

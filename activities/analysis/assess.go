@@ -76,7 +76,7 @@ func errorLimitOf(metric fleetflowv1alpha1.AnalysisMetric) int32 {
 }
 
 func nextMeasurement(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.AnalysisMetricStatus, startedAt time.Time) time.Time {
-	if counted.LastAt == nil {
+	if counted.LastMeasurementTime == nil {
 		return startedAt.Add(durationOf(metric.InitialDelay))
 	}
 	wait := durationOf(metric.Interval)
@@ -89,7 +89,7 @@ func nextMeasurement(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv
 			wait = retry
 		}
 	}
-	return counted.LastAt.Add(wait)
+	return counted.LastMeasurementTime.Add(wait)
 }
 
 func durationOf(d *fleetflowv1alpha1.Duration) time.Duration {
@@ -102,7 +102,7 @@ func durationOf(d *fleetflowv1alpha1.Duration) time.Duration {
 // Count adds a measurement to what was counted.
 func Count(counted *fleetflowv1alpha1.AnalysisMetricStatus, outcome fleetflowv1alpha1.AnalysisOutcome, at time.Time) {
 	taken := metav1.NewMicroTime(at)
-	counted.LastAt = &taken
+	counted.LastMeasurementTime = &taken
 	if outcome == fleetflowv1alpha1.OutcomeError {
 		counted.Errors++
 		counted.ConsecutiveErrors++

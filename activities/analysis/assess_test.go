@@ -129,13 +129,13 @@ func TestAMetricDuringAStageEndsWithIt(t *testing.T) {
 		phase   fleetflowv1alpha1.AnalysisPhase
 		next    time.Duration
 	}{
-		"good ones are never enough":                 {metric: during, counted: counted{Measured: 9, Succeeded: 9, ConsecutiveSuccesses: 9, LastAt: at(time.Hour)}, phase: "Running", next: time.Hour + 10*time.Second},
+		"good ones are never enough":                 {metric: during, counted: counted{Measured: 9, Succeeded: 9, ConsecutiveSuccesses: 9, LastMeasurementTime: at(time.Hour)}, phase: "Running", next: time.Hour + 10*time.Second},
 		"bad ones are":                               {metric: during, counted: counted{Measured: 2, Failed: 2}, phase: "Failed"},
 		"it waits at first":                          {metric: during, phase: "Running", next: time.Hour},
 		"the end of the stage ends it":               {metric: atTheEnd, counted: counted{Measured: 1, Failed: 1}, phase: "Succeeded"},
 		"what was never measured is, at once":        {metric: atTheEnd, phase: "Running"},
-		"what cannot be measured is tried once more": {metric: atTheEnd, counted: counted{Errors: 1, ConsecutiveErrors: 1, LastAt: at(time.Minute)}, phase: "Running", next: time.Minute + 10*time.Second},
-		"without an interval each minute":            {metric: analysis.During(fleetflowv1alpha1.AnalysisMetric{}, false), counted: counted{Measured: 1, Succeeded: 1, LastAt: at(0)}, phase: "Running", next: time.Minute},
+		"what cannot be measured is tried once more": {metric: atTheEnd, counted: counted{Errors: 1, ConsecutiveErrors: 1, LastMeasurementTime: at(time.Minute)}, phase: "Running", next: time.Minute + 10*time.Second},
+		"without an interval each minute":            {metric: analysis.During(fleetflowv1alpha1.AnalysisMetric{}, false), counted: counted{Measured: 1, Succeeded: 1, LastMeasurementTime: at(0)}, phase: "Running", next: time.Minute},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			phase, next := analysis.Assess(test.metric, test.counted, begin)

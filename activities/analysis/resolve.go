@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/types"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
@@ -179,13 +180,15 @@ func checkVariables(metric fleetflowv1alpha1.AnalysisMetric, arguments map[strin
 // Subject is what an analysis is about.
 type Subject struct {
 	Namespace, Run, Placement, Stage, Position, Snapshot string
+	// RunUID is the UID of the run.
+	RunUID types.UID
 	// Clusters are those of the stage.
 	Clusters []string
 }
 
 // Resolve puts templates and arguments together. The templates have been checked.
 func Resolve(of Subject, templates []Template, given map[string]string, dryRun bool) (fleetflowv1alpha1.StageAnalysisRunSpec, *Problem) {
-	spec := fleetflowv1alpha1.StageAnalysisRunSpec{Run: of.Run, Namespace: of.Namespace, Stage: of.Stage, Position: of.Position, Attempt: 1, DryRun: dryRun}
+	spec := fleetflowv1alpha1.StageAnalysisRunSpec{RunRef: fleetflowv1alpha1.UpdateRunReference{Name: of.Run, UID: of.RunUID}, Stage: of.Stage, Position: of.Position, Attempt: 1, DryRun: dryRun}
 	from, taken := map[string]string{}, map[string]bool{}
 	for _, t := range templates {
 		args, problem := arguments(t.Object, given, taken)

@@ -216,7 +216,7 @@ type GateState struct {
 // MeasureRequest asks to take the measurements of an analysis that are due.
 type MeasureRequest struct {
 	Run wf.Ref `json:"run"`
-	// Analysis is the name of the StageAnalysisRun, Stage that of the stage.
+	// Analysis is the name of the ClusterStageAnalysisRun, or of the StageAnalysisRun in the namespace of the run, Stage that of the stage.
 	Analysis string `json:"analysis"`
 	Stage    string `json:"stage"`
 }

@@ -27,7 +27,7 @@ import (
 // eventsOfACall are those that one call of an activity adds to a history: three of its own, and three of the task of the workflow after it.
 const eventsOfACall = 6
 
-// onStatus has something else done where a StageAnalysisRun is written.
+// onStatus has something else done where an analysis is written.
 func (f *fleet) onStatus(do func(write func() error) error) {
 	hub, is := f.Client.(client.WithWatch)
 	require.True(f.t, is)

@@ -1,5 +1,5 @@
 // Package measure takes the measurements of analyses: it asks by package metricsource, and writes what package analysis makes of the
-// answers into StageAnalysisRuns.
+// answers into ClusterStageAnalysisRuns and StageAnalysisRuns.
 package measure
 
 import (
@@ -47,7 +47,7 @@ type Activities struct {
 	Metrics *Metrics
 }
 
-// errSuperseded says that another attempt has written to the StageAnalysisRun: this one stops.
+// errSuperseded says that another attempt has written to the analysis: this one stops.
 var errSuperseded = errors.New("another attempt measures")
 
 // MeasureAnalysis takes the measurements of an analysis that are due within some minutes. An endpoint that fails is a result; an
@@ -57,12 +57,12 @@ func (a *Activities) MeasureAnalysis(ctx context.Context, in act.MeasureRequest)
 	if err != nil || !found {
 		return act.MeasureResult{}, err
 	}
-	run, err := liveread.Existing(ctx, a.Live, analysisNamed(in.Analysis), "StageAnalysisRun")
-	if err != nil || run == nil || run.Annotations[placementv1beta1.UpdateRunUIDAnnotation] != in.Run.UID {
+	run, err := liveread.Existing(ctx, a.Live, fleetflowv1alpha1.NewStageAnalysisRun(in.Run.Namespace, in.Analysis), "analysis")
+	if err != nil || run == nil || string(run.GetStageAnalysisRunSpec().RunRef.UID) != in.Run.UID {
 		return act.MeasureResult{}, err
 	}
-	if run.PhaseOfAttempt().IsOver() {
-		return act.MeasureResult{Phase: string(run.PhaseOfAttempt())}, nil
+	if phase := fleetflowv1alpha1.PhaseOfAttempt(run); phase.IsOver() {
+		return act.MeasureResult{Phase: string(phase)}, nil
 	}
 	m := &measuring{Activities: a, run: run, request: in, subject: subject, began: a.Clock.Now(), written: a.Clock.Now()}
 	result, err := m.measure(ctx)
@@ -70,12 +70,6 @@ func (a *Activities) MeasureAnalysis(ctx context.Context, in act.MeasureRequest)
 		return act.MeasureResult{Again: true}, nil
 	}
 	return result, err
-}
-
-func analysisNamed(name string) *fleetflowv1alpha1.StageAnalysisRun {
-	run := &fleetflowv1alpha1.StageAnalysisRun{}
-	run.Name = name
-	return run
 }
 
 // subject is what is measured.
@@ -107,7 +101,7 @@ func (a *Activities) readSubject(ctx context.Context, from client.Reader, in act
 // measuring is one call.
 type measuring struct {
 	*Activities
-	run     *fleetflowv1alpha1.StageAnalysisRun
+	run     fleetflowv1alpha1.StageAnalysisRunObject
 	request act.MeasureRequest
 	subject subject
 	judges  []*analysis.Judge
@@ -132,7 +126,7 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 			m.writeAtTheEnd(ctx)
 			return act.MeasureResult{}, err
 		}
-		spec, status := &m.run.Spec, &m.run.Status
+		spec, status := m.run.GetStageAnalysisRunSpec(), m.run.GetStageAnalysisRunStatus()
 		phase, worst := analysis.Conclude(spec.Metrics, status.Metrics)
 		m.worst = worst
 		message := analysis.Explain(phase, worst, spec.Metrics, status.Metrics)
@@ -140,8 +134,9 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 			return m.conclude(ctx, phase, message)
 		}
 		next := m.nextDue()
-		status.Message, status.NextAt = message, microTime(next)
 		now := m.Clock.Now()
+		fleetflowv1alpha1.SetPhase(m.run, phase, message, now)
+		status.NextMeasurementTime = microTime(next)
 		wait := next.Sub(now)
 		leaves := wait >= waitsFor || next.Sub(m.began) > callLasts
 		if m.isToWrite(now, wait, leaves) {
@@ -170,14 +165,16 @@ func (m *measuring) isToWrite(now time.Time, wait time.Duration, leaves bool) bo
 
 // prepare compiles the expressions, and begins an attempt that has not begun.
 func (m *measuring) prepare() (problem string) {
-	status := &m.run.Status
-	if m.run.PhaseOfAttempt() == fleetflowv1alpha1.AnalysisPending {
+	status := m.run.GetStageAnalysisRunStatus()
+	if fleetflowv1alpha1.PhaseOfAttempt(m.run) == fleetflowv1alpha1.AnalysisPending {
 		started := metav1Time(m.began)
-		*status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: m.run.Spec.Attempt, Phase: fleetflowv1alpha1.AnalysisRunning, StartedAt: &started}
+		fleetflowv1alpha1.BeginAttempt(m.run)
+		fleetflowv1alpha1.SetPhase(m.run, fleetflowv1alpha1.AnalysisRunning, "", m.began)
+		status.StartTime = &started
 		m.dirty = true
 	}
-	for i := range m.run.Spec.Metrics {
-		metric := m.run.Spec.Metrics[i]
+	for i := range m.run.GetStageAnalysisRunSpec().Metrics {
+		metric := m.run.GetStageAnalysisRunSpec().Metrics[i]
 		judge, problem := analysis.NewJudge(metric)
 		if problem != "" {
 			return problem
@@ -188,19 +185,21 @@ func (m *measuring) prepare() (problem string) {
 		}
 	}
 	for i := range status.Metrics {
-		if of := &status.Metrics[i]; of.NextAt == nil || m.isDuring() && m.subject.Updated {
+		if of := &status.Metrics[i]; of.NextMeasurementTime == nil || m.isDuring() && m.subject.Updated {
 			m.assess(i)
 		}
 	}
 	return ""
 }
 
-func (m *measuring) isDuring() bool { return m.run.Spec.Position == fleetflowv1alpha1.PositionDuring }
+func (m *measuring) isDuring() bool {
+	return m.run.GetStageAnalysisRunSpec().Position == fleetflowv1alpha1.PositionDuring
+}
 
 // refresh reads from the cache which clusters have been updated meanwhile, where that says what is measured. What is not found
 // there for now stays as it is: the next call looks past the cache.
 func (m *measuring) refresh(ctx context.Context) error {
-	if m.Clock.Now().Equal(m.began) || !m.isDuring() && !analysis.NeedsControl(m.run.Spec.Metrics) {
+	if m.Clock.Now().Equal(m.began) || !m.isDuring() && !analysis.NeedsControl(m.run.GetStageAnalysisRunSpec().Metrics) {
 		return nil
 	}
 	s, found, err := m.readSubject(ctx, m.Client, m.request)
@@ -213,25 +212,25 @@ func (m *measuring) refresh(ctx context.Context) error {
 }
 
 func (m *measuring) assess(i int) {
-	of, metric := &m.run.Status.Metrics[i], m.run.Spec.Metrics[i].AnalysisMetric
+	of, metric := &m.run.GetStageAnalysisRunStatus().Metrics[i], m.run.GetStageAnalysisRunSpec().Metrics[i].AnalysisMetric
 	if m.isDuring() {
 		metric = analysis.During(metric, m.subject.Updated)
 	}
-	phase, next := analysis.Assess(metric, *of, m.run.Status.StartedAt.Time)
-	if of.Phase = phase; phase.IsOver() != (of.NextAt == nil) || !next.IsZero() && !next.Equal(of.NextAt.Time) {
-		of.NextAt, m.dirty = microTime(next), true
+	phase, next := analysis.Assess(metric, *of, m.run.GetStageAnalysisRunStatus().StartTime.Time)
+	if of.Phase = phase; phase.IsOver() != (of.NextMeasurementTime == nil) || !next.IsZero() && !next.Equal(of.NextMeasurementTime.Time) {
+		of.NextMeasurementTime, m.dirty = microTime(next), true
 	}
 }
 
 // nextDue is when the first measurement is due of those that are left.
 func (m *measuring) nextDue() (next time.Time) {
-	for i := range m.run.Status.Metrics {
-		of := &m.run.Status.Metrics[i]
-		if of.Phase.IsOver() || of.NextAt == nil {
+	for i := range m.run.GetStageAnalysisRunStatus().Metrics {
+		of := &m.run.GetStageAnalysisRunStatus().Metrics[i]
+		if of.Phase.IsOver() || of.NextMeasurementTime == nil {
 			continue
 		}
-		if next.IsZero() || of.NextAt.Time.Before(next) {
-			next = of.NextAt.Time
+		if next.IsZero() || of.NextMeasurementTime.Time.Before(next) {
+			next = of.NextMeasurementTime.Time
 		}
 	}
 	return next
@@ -243,8 +242,8 @@ func (m *measuring) takeDue(ctx context.Context) error {
 	results := make([]func(), len(m.judges))
 	g, asking := errgroup.WithContext(ctx)
 	for i := range m.judges {
-		of := &m.run.Status.Metrics[i]
-		if of.Phase.IsOver() || of.NextAt != nil && of.NextAt.Time.After(now) {
+		of := &m.run.GetStageAnalysisRunStatus().Metrics[i]
+		if of.Phase.IsOver() || of.NextMeasurementTime != nil && of.NextMeasurementTime.Time.After(now) {
 			continue
 		}
 		g.Go(func() error {
@@ -266,10 +265,10 @@ func (m *measuring) takeDue(ctx context.Context) error {
 
 // measureMetric takes one measurement, and returns what writes it down.
 func (m *measuring) measureMetric(ctx context.Context, i int) (record func(), err error) {
-	metric, of := m.run.Spec.Metrics[i], &m.run.Status.Metrics[i]
+	metric, of := m.run.GetStageAnalysisRunSpec().Metrics[i], &m.run.GetStageAnalysisRunStatus().Metrics[i]
 	q := metricsource.Question{
 		Metric: metric, Of: m.run, Placement: m.subject.placement,
-		Clusters: m.subject.of(m.run.Spec.Position), Control: m.subject.Control, Sequence: metricsource.NextSequence(of),
+		Clusters: m.subject.of(m.run.GetStageAnalysisRunSpec().Position), Control: m.subject.Control, Sequence: metricsource.NextSequence(of),
 	}
 	reading, later, err := m.answerQuestion(ctx, q)
 	if err != nil {
@@ -277,7 +276,7 @@ func (m *measuring) measureMetric(ctx context.Context, i int) (record func(), er
 	}
 	at := m.Clock.Now()
 	if later > 0 {
-		return func() { of.NextAt, m.putOff = microTime(at.Add(later)), true }, nil
+		return func() { of.NextMeasurementTime, m.putOff = microTime(at.Add(later)), true }, nil
 	}
 	taken := m.judges[i].Judge(ctx, reading, q.Clusters)
 	m.Metrics.countMeasurement(taken.Outcome, analysis.ProviderOf(metric.AnalysisMetric))
@@ -329,8 +328,7 @@ func (m *measuring) noteContact(ctx context.Context, source *fleetflowv1alpha1.M
 
 // conclude ends the attempt.
 func (m *measuring) conclude(ctx context.Context, phase fleetflowv1alpha1.AnalysisPhase, message string) (act.MeasureResult, error) {
-	status, now := &m.run.Status, metav1Time(m.Clock.Now())
-	status.Phase, status.FinishedAt, status.Message, status.NextAt = phase, &now, message, nil
+	fleetflowv1alpha1.SetPhase(m.run, phase, message, m.Clock.Now())
 	if err := m.write(ctx); err != nil {
 		return act.MeasureResult{}, err
 	}
@@ -340,11 +338,11 @@ func (m *measuring) conclude(ctx context.Context, phase fleetflowv1alpha1.Analys
 
 func (m *measuring) result(phase fleetflowv1alpha1.AnalysisPhase, again bool) act.MeasureResult {
 	result := act.MeasureResult{Again: again, Phase: string(phase)}
-	for i := range m.run.Status.Metrics {
-		result.Measured += int(m.run.Status.Metrics[i].Measured)
+	for i := range m.run.GetStageAnalysisRunStatus().Metrics {
+		result.Measured += int(m.run.GetStageAnalysisRunStatus().Metrics[i].Measured)
 	}
-	if phase.IsOver() && phase != fleetflowv1alpha1.AnalysisSucceeded && m.worst < len(m.run.Status.Metrics) {
-		result.Worst = m.run.Status.Metrics[m.worst].Name
+	if phase.IsOver() && phase != fleetflowv1alpha1.AnalysisSucceeded && m.worst < len(m.run.GetStageAnalysisRunStatus().Metrics) {
+		result.Worst = m.run.GetStageAnalysisRunStatus().Metrics[m.worst].Name
 	}
 	return result
 }
@@ -356,7 +354,7 @@ func (m *measuring) write(ctx context.Context) error {
 		return errSuperseded
 	}
 	if err != nil {
-		return fmt.Errorf("writing StageAnalysisRun %s: %w", m.run.Name, err)
+		return fmt.Errorf("writing analysis %s: %w", client.ObjectKeyFromObject(m.run), err)
 	}
 	m.written, m.dirty, m.putOff = m.Clock.Now(), false, false
 	return nil

@@ -101,8 +101,8 @@ func TestAJobDecides(t *testing.T) {
 			hub := &ending{Client: f.Client, t: t, endings: test.endings}
 			f.acts.Jobs = metricsource.Jobs{Client: hub, Live: f.Client, Reach: analysis.Reach{JobNamespaces: test.namespaces}, Clock: f.clock}
 			_, _, got := f.measure()
-			assert.Equal(t, test.phase, got.Status.Phase, got.Status.Message)
-			assert.Contains(t, got.Status.Message, test.message)
+			assert.Equal(t, test.phase, fleetflowv1alpha1.PhaseOfAttempt(got), fleetflowv1alpha1.MessageOfAttempt(got))
+			assert.Contains(t, fleetflowv1alpha1.MessageOfAttempt(got), test.message)
 			require.Len(t, hub.made, test.jobs)
 			if test.jobs == 0 {
 				return
@@ -127,7 +127,7 @@ func TestTheTimeoutOfAJobIsTheOneThatEndsIt(t *testing.T) {
 	hub := &ending{Client: f.Client, t: t, endings: []batchv1.JobCondition{ended(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)}}
 	f.acts.Jobs = metricsource.Jobs{Client: hub, Live: f.Client, Reach: analysis.Reach{JobNamespaces: []string{"jobs"}}, Clock: f.clock}
 	_, _, got := f.measure()
-	assert.Contains(t, got.Status.Message, "has not ended within 30s")
+	assert.Contains(t, fleetflowv1alpha1.MessageOfAttempt(got), "has not ended within 30s")
 }
 
 func TestAJobThatRunsIsLookedAtLessAndLessAndWritesNothing(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAJobThatRunsIsLookedAtLessAndLessAndWritesNothing(t *testing.T) {
 	f.onStatus(func(write func() error) error { writes++; return write() })
 	f.acts.Jobs = metricsource.Jobs{Client: hub, Live: watched, Reach: analysis.Reach{JobNamespaces: []string{"jobs"}}, Clock: f.clock}
 	_, _, got := f.measure()
-	assert.Contains(t, got.Status.Message, "has not ended within 1h0m0s")
+	assert.Contains(t, fleetflowv1alpha1.MessageOfAttempt(got), "has not ended within 1h0m0s")
 	assert.LessOrEqual(t, looks, 110, "once in 40 s")
 	assert.LessOrEqual(t, writes, 3, "when it begins, and when it ends")
 }
@@ -161,7 +161,7 @@ func TestTheJobsOfAnAnalysisThatIsOverAreDeletedUnlessTheyHaveEnded(t *testing.T
 	hub := &ending{Client: f.Client, t: t, only: "e2e", endings: []batchv1.JobCondition{ended(batchv1.JobFailed, "BackoffLimitExceeded")}}
 	f.acts.Jobs = metricsource.Jobs{Client: hub, Live: f.Client, Reach: analysis.Reach{JobNamespaces: []string{"jobs"}}, Clock: f.clock}
 	_, _, got := f.measure()
-	require.Equal(t, fleetflowv1alpha1.AnalysisFailed, got.Status.Phase)
+	require.Equal(t, fleetflowv1alpha1.AnalysisFailed, fleetflowv1alpha1.PhaseOfAttempt(got))
 	var left batchv1.JobList
 	require.NoError(t, f.List(t.Context(), &left))
 	require.Len(t, left.Items, 2)
@@ -175,7 +175,7 @@ func TestNoJobIsMadeForAnAnalysisThatIsStoppedWhileItIsMeasured(t *testing.T) {
 	f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), runsJob(1))
 	require.NoError(t, f.Create(t.Context(), cronJob()))
 	jobs := metricsource.Jobs{Client: f.Client, Live: f.Client, Reach: analysis.Reach{JobNamespaces: []string{"jobs"}}, Clock: f.clock}
-	of := &fleetflowv1alpha1.StageAnalysisRun{}
+	of := &fleetflowv1alpha1.ClusterStageAnalysisRun{}
 	require.NoError(t, f.Get(t.Context(), client.ObjectKey{Name: "web-17-canary-after"}, of))
 	question := metricsource.Question{Metric: of.Spec.Metrics[0], Of: of.DeepCopy(), Sequence: metricsource.NextSequence(&fleetflowv1alpha1.AnalysisMetricStatus{})}
 	made := func() int {
@@ -188,7 +188,7 @@ func TestNoJobIsMadeForAnAnalysisThatIsStoppedWhileItIsMeasured(t *testing.T) {
 	require.NotZero(t, later)
 	require.Equal(t, 1, made())
 
-	of.Status.Attempt, of.Status.Phase = of.Spec.Attempt, fleetflowv1alpha1.AnalysisStopped
+	fleetflowv1alpha1.SetPhase(of, fleetflowv1alpha1.AnalysisStopped, "", time.Now())
 	require.NoError(t, f.Status().Update(t.Context(), of))
 	require.NoError(t, jobs.DeleteUnended(t.Context(), of), "nothing had been written of it")
 	require.Zero(t, made())

@@ -97,8 +97,8 @@ func TestWorksAreMeasured(t *testing.T) {
 			f.acts.Objects = metricsource.Objects{Live: f.Client, Reach: analysis.Reach{Works: true}}
 			require.NoError(t, f.Create(t.Context(), work(test.work)))
 			_, _, got := f.measure()
-			assert.Equal(t, test.phase, got.Status.Phase, got.Status.Message)
-			assert.Contains(t, got.Status.Message, test.message)
+			assert.Equal(t, test.phase, fleetflowv1alpha1.PhaseOfAttempt(got), fleetflowv1alpha1.MessageOfAttempt(got))
+			assert.Contains(t, fleetflowv1alpha1.MessageOfAttempt(got), test.message)
 			assert.Contains(t, got.Status.Metrics[0].Query, "/"+test.metric.Objects.Kind+" web/web")
 		})
 	}
@@ -133,8 +133,8 @@ func TestObjectsOfTheHubAreMeasured(t *testing.T) {
 			}
 			require.NoError(t, f.Create(t.Context(), read))
 			_, _, got := f.measure()
-			assert.Equal(t, test.phase, got.Status.Phase, got.Status.Message)
-			assert.Contains(t, got.Status.Message, test.message)
+			assert.Equal(t, test.phase, fleetflowv1alpha1.PhaseOfAttempt(got), fleetflowv1alpha1.MessageOfAttempt(got))
+			assert.Contains(t, fleetflowv1alpha1.MessageOfAttempt(got), test.message)
 		})
 	}
 }
@@ -145,8 +145,8 @@ func TestObservationsAreCounted(t *testing.T) {
 	metric.Prometheus.SamplesQuery, metric.Prometheus.MinSamples = `requests{cluster=~"$(clusters)"}`, 100
 	f := newFleet(t, local, sourceAt(s.URL), metric)
 	_, _, got := f.measure()
-	assert.Equal(t, fleetflowv1alpha1.AnalysisInconclusive, got.Status.Phase)
-	assert.Contains(t, got.Status.Message, "5 observations, at least 100 are wanted")
+	assert.Equal(t, fleetflowv1alpha1.AnalysisInconclusive, fleetflowv1alpha1.PhaseOfAttempt(got))
+	assert.Contains(t, fleetflowv1alpha1.MessageOfAttempt(got), "5 observations, at least 100 are wanted")
 	assert.Contains(t, s.bodies[1], "requests")
 	assert.Contains(t, s.bodies[1], "member-1")
 }

@@ -169,9 +169,8 @@ func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17", UID: "uid-1"}}
 	run.Spec.PlacementName = "web"
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "canary", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member-1"}}}}
-	analysis := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after",
-		Annotations: map[string]string{placementv1beta1.UpdateRunUIDAnnotation: "uid-1"}}}
-	analysis.Spec = fleetflowv1alpha1.StageAnalysisRunSpec{Run: "web-17", Stage: "canary", Position: "after", Attempt: 1}
+	analysis := &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after"}}
+	analysis.Spec = fleetflowv1alpha1.StageAnalysisRunSpec{RunRef: fleetflowv1alpha1.UpdateRunReference{Name: "web-17", UID: "uid-1"}, Stage: "canary", Position: "After", Attempt: 1}
 	for _, metric := range metrics {
 		analysis.Spec.Metrics = append(analysis.Spec.Metrics, fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})
 	}
@@ -185,7 +184,7 @@ func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.
 	stranger := secret.DeepCopy()
 	stranger.Name, stranger.Labels = "stranger", nil
 	c := fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme, batchv1.AddToScheme)).WithObjects(run, analysis, source, secret, stranger).
-		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.StageAnalysisRun{}, &fleetflowv1alpha1.MetricSource{}).Build()
+		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.ClusterStageAnalysisRun{}, &fleetflowv1alpha1.MetricSource{}).Build()
 	require.NoError(t, c.Status().Update(t.Context(), run))
 	f := &fleet{t: t, Client: c, clock: clocktesting.NewFakeClock(begin)}
 	f.acts = &measure.Activities{Client: c, Live: c, Sources: metricsource.NewSources(c, "fleet-system", guard), Objects: metricsource.Objects{Live: c}, Clock: eager{f.clock}, Metrics: measure.NewMetrics()}
@@ -207,7 +206,7 @@ func errors(count int32) fleetflowv1alpha1.AnalysisMetric {
 }
 
 // measure measures as often as it is asked to.
-func (f *fleet) measure() (calls int, result act.MeasureResult, got *fleetflowv1alpha1.StageAnalysisRun) {
+func (f *fleet) measure() (calls int, result act.MeasureResult, got *fleetflowv1alpha1.ClusterStageAnalysisRun) {
 	f.t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
@@ -222,7 +221,7 @@ func (f *fleet) measure() (calls int, result act.MeasureResult, got *fleetflowv1
 			break
 		}
 	}
-	got = &fleetflowv1alpha1.StageAnalysisRun{}
+	got = &fleetflowv1alpha1.ClusterStageAnalysisRun{}
 	require.NoError(f.t, f.Get(f.t.Context(), types.NamespacedName{Name: "web-17-canary-after"}, got))
 	return calls, result, got
 }
@@ -235,7 +234,7 @@ func TestThreeGoodMeasurementsPass(t *testing.T) {
 	assert.Equal(t, act.MeasureResult{Phase: "Succeeded", Measured: 3}, result)
 	assert.Equal(t, 10*time.Second, f.clock.Since(begin))
 	assert.EqualValues(t, 3, got.Status.Metrics[0].Succeeded)
-	assert.Equal(t, "errors 0.002 (want result <= 0.01): 3 of 3 good", got.Status.Message)
+	assert.Equal(t, "errors 0.002 (want result <= 0.01): 3 of 3 good", fleetflowv1alpha1.MessageOfAttempt(got))
 	assert.Equal(t, `errors{cluster=~"member-1"}`, got.Status.Metrics[0].Query)
 	assert.Equal(t, "/api/v1/query", s.asked[0].URL.Path)
 	_, _, _ = f.measure()
@@ -339,7 +338,7 @@ func TestAWebhookDecides(t *testing.T) {
 	_, result, got := f.measure()
 	assert.Equal(t, act.MeasureResult{Phase: "Failed", Measured: 1, Worst: "smoke"}, result)
 	assert.Equal(t, 7*time.Second, f.clock.Since(begin), "it asked to be left alone, which counts as nothing")
-	assert.Equal(t, "smoke 2 of 9 checks: 0 of 1 good, 1 bad (at most 0)", got.Status.Message)
+	assert.Equal(t, "smoke 2 of 9 checks: 0 of 1 good, 1 bad (at most 0)", fleetflowv1alpha1.MessageOfAttempt(got))
 	assert.Contains(t, s.bodies[1], `"body":{"suite":"canary"}`)
 	assert.Contains(t, s.asked[1].Header.Get("Ce-Id"), "/1/smoke/1")
 }
@@ -354,8 +353,8 @@ func TestASourceThatPutsMeasurementsOffIsCountedAndLeftAlone(t *testing.T) {
 	f := newFleet(t, local, source, fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}})
 	_, result, got := f.measure()
 	assert.Equal(t, act.MeasureResult{Phase: "Running"}, result)
-	require.NotNil(t, got.Status.NextAt, "until then the gates do not ask to measure")
-	assert.Equal(t, begin.Add(2*time.Minute), got.Status.NextAt.UTC())
+	require.NotNil(t, got.Status.NextMeasurementTime, "until then the gates do not ask to measure")
+	assert.Equal(t, begin.Add(2*time.Minute), got.Status.NextMeasurementTime.UTC())
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(f.acts.Metrics.Collectors()...)
 	count, err := testutil.GatherAndCount(registry, "fleetflow_analysis_put_off_total")
@@ -390,7 +389,7 @@ func TestASourceSaysWhetherItHasAnswered(t *testing.T) {
 	require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "central"}, again))
 	again.Spec.URL = source.Spec.URL // as if it were back
 	require.NoError(t, f.Update(t.Context(), again))
-	run := &fleetflowv1alpha1.StageAnalysisRun{}
+	run := &fleetflowv1alpha1.ClusterStageAnalysisRun{}
 	require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "web-17-canary-after"}, run))
 	run.Spec.Attempt = 2
 	require.NoError(t, f.Update(t.Context(), run))

@@ -28,7 +28,7 @@ const maxWords = 256
 type Question struct {
 	Metric fleetflowv1alpha1.AnalysisRunMetric
 	// Of is the analysis that asks, Placement that of its run.
-	Of        *fleetflowv1alpha1.StageAnalysisRun
+	Of        fleetflowv1alpha1.StageAnalysisRunObject
 	Placement string
 	// Clusters are those that are measured, Control those to compare with.
 	Clusters, Control []string
@@ -184,17 +184,17 @@ func readSeries(all []series) analysis.Reading {
 
 // callWebhook sends a CloudEvent in binary mode, which names the measurement: a receiver can drop one that comes twice.
 func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q Question) (reading analysis.Reading, later time.Duration, err error) {
-	spec := q.Of.Spec
+	spec := q.Of.GetStageAnalysisRunSpec()
 	body, err := json.Marshal(map[string]any{
-		"run": spec.Run, "namespace": spec.Namespace, "stage": spec.Stage, "position": spec.Position, "attempt": spec.Attempt,
+		"run": spec.RunRef.Name, "namespace": q.Of.GetNamespace(), "stage": spec.Stage, "position": spec.Position, "attempt": spec.Attempt,
 		"metric": q.Metric.Name, "sequence": q.Sequence, "clusters": len(q.Clusters), "body": q.Metric.Webhook.Body,
 	})
 	if err != nil {
 		return reading, 0, fmt.Errorf("writing the request of metric %s: %w", q.Metric.Name, err)
 	}
 	got, none, err := s.callSource(ctx, source, q.Metric.Webhook.Path, "application/json", body, map[string]string{
-		"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.Of.Name,
-		headerID: fmt.Sprintf("%s/%d/%s/%d", q.Of.UID, spec.Attempt, q.Metric.Name, q.Sequence),
+		"ce-specversion": "1.0", "ce-type": "io.fleetflow.analysis.measure", "ce-source": "/stageanalysisruns/" + q.Of.GetName(),
+		headerID: fmt.Sprintf("%s/%d/%s/%d", q.Of.GetUID(), spec.Attempt, q.Metric.Name, q.Sequence),
 	})
 	if err != nil || got == nil {
 		return none, 0, err

@@ -67,20 +67,15 @@ func (j Jobs) Read(ctx context.Context, q Question) (reading analysis.Reading, l
 
 // nameOfJob is the name of the Job of a measurement: looking twice finds the same one.
 func nameOfJob(q Question) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", q.Of.UID, q.Of.Spec.Attempt, q.Metric.Name))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", q.Of.GetUID(), q.Of.GetStageAnalysisRunSpec().Attempt, q.Metric.Name))
 	return fmt.Sprintf("%s-%s-%d", q.Metric.Name[:min(len(q.Metric.Name), jobMetric)], hex.EncodeToString(sum[:4]), q.Sequence)
 }
 
-func isOf(job *batchv1.Job, of *fleetflowv1alpha1.StageAnalysisRun) bool {
-	for _, owner := range job.OwnerReferences {
-		if owner.UID == of.UID {
-			return true
-		}
-	}
-	return false
+func isOf(job *batchv1.Job, of fleetflowv1alpha1.StageAnalysisRunObject) bool {
+	return job.Annotations[jobAnalysisAnnotation] == string(of.GetUID())
 }
 
-// createJob makes the Job, as kubectl create job --from does. It goes with its StageAnalysisRun.
+// createJob makes the Job, as kubectl create job --from does. It goes with its analysis where one can own the other.
 func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedName) (reading analysis.Reading, later time.Duration, err error) {
 	if waits, err := j.isWaitedFor(ctx, q.Of); err != nil || !waits {
 		return reading, jobLookFirst, err // a Job made now would stay: that of the ended attempt has been deleted
@@ -113,17 +108,19 @@ func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedNam
 
 // isWaitedFor asks the hub whether an attempt is still to be measured: since the measuring activity has read it, it may have been
 // stopped or waived.
-func (j Jobs) isWaitedFor(ctx context.Context, of *fleetflowv1alpha1.StageAnalysisRun) (bool, error) {
-	var run fleetflowv1alpha1.StageAnalysisRun
-	err := j.Live.Get(ctx, client.ObjectKeyFromObject(of), &run)
+func (j Jobs) isWaitedFor(ctx context.Context, of fleetflowv1alpha1.StageAnalysisRunObject) (bool, error) {
+	run := fleetflowv1alpha1.NewStageAnalysisRun(of.GetNamespace(), of.GetName())
+	err := j.Live.Get(ctx, client.ObjectKeyFromObject(of), run)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("reading StageAnalysisRun %s: %w", of.Name, err)
+		return false, fmt.Errorf("reading analysis %s: %w", client.ObjectKeyFromObject(of), err)
 	}
-	return err == nil && run.UID == of.UID && run.Spec.Attempt == of.Spec.Attempt && !run.PhaseOfAttempt().IsOver(), nil
+	return err == nil && run.GetUID() == of.GetUID() && run.GetStageAnalysisRunSpec().Attempt == of.GetStageAnalysisRunSpec().Attempt &&
+		!fleetflowv1alpha1.PhaseOfAttempt(run).IsOver(), nil
 }
 
 // Annotations of the pods of Jobs, for the downward API: what is measured.
 const (
+	jobAnalysisAnnotation  = fleetflowv1alpha1.GroupName + "/stage-analysis-run-uid" // on the Job itself
 	jobRunAnnotation       = fleetflowv1alpha1.GroupName + "/update-run"
 	jobPlacementAnnotation = fleetflowv1alpha1.GroupName + "/placement"
 	jobStageAnnotation     = fleetflowv1alpha1.GroupName + "/stage"
@@ -133,9 +130,14 @@ func newJob(cron *batchv1.CronJob, q Question, key types.NamespacedName) *batchv
 	template := cron.Spec.JobTemplate.DeepCopy()
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: template.Spec}
 	job.Labels, job.Annotations = maps.Clone(template.Labels), maps.Clone(template.Annotations)
-	job.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: fleetflowv1alpha1.GroupVersion.String(), Kind: "StageAnalysisRun", Name: q.Of.Name, UID: q.Of.UID,
-	}}
+	if job.Annotations == nil {
+		job.Annotations = map[string]string{}
+	}
+	job.Annotations[jobAnalysisAnnotation] = string(q.Of.GetUID())
+	if namespace := q.Of.GetNamespace(); namespace == "" || namespace == key.Namespace { // nothing owns what is in another namespace
+		version, kind := fleetflowv1alpha1.StageAnalysisRunKind(namespace).ToAPIVersionAndKind()
+		job.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: q.Of.GetName(), UID: q.Of.GetUID()}}
+	}
 	seconds := int64(max(q.Metric.Job.EffectiveTimeout().Seconds(), 1))
 	if of := job.Spec.ActiveDeadlineSeconds; of == nil || *of > seconds {
 		job.Spec.ActiveDeadlineSeconds = &seconds
@@ -145,9 +147,9 @@ func newJob(cron *batchv1.CronJob, q Question, key types.NamespacedName) *batchv
 	if job.Spec.Template.Annotations == nil {
 		job.Spec.Template.Annotations = map[string]string{}
 	}
-	job.Spec.Template.Annotations[jobRunAnnotation] = q.Of.Spec.Run
+	job.Spec.Template.Annotations[jobRunAnnotation] = q.Of.GetStageAnalysisRunSpec().RunRef.Name
 	job.Spec.Template.Annotations[jobPlacementAnnotation] = q.Placement
-	job.Spec.Template.Annotations[jobStageAnnotation] = q.Of.Spec.Stage
+	job.Spec.Template.Annotations[jobStageAnnotation] = q.Of.GetStageAnalysisRunSpec().Stage
 	return job
 }
 
@@ -193,18 +195,22 @@ func (j Jobs) deleteJob(ctx context.Context, job *batchv1.Job) error {
 
 // DeleteUnended deletes the Jobs of the attempt of an analysis that its status is about, as far as they have not ended: nothing waits
 // for them any more. Those that have ended stay, for people who want to see their logs.
-func (j Jobs) DeleteUnended(ctx context.Context, run *fleetflowv1alpha1.StageAnalysisRun) error {
-	run = run.DeepCopy()
-	run.Spec.Attempt = run.Status.Attempt
-	for i := range run.Spec.Metrics {
-		if run.Spec.Metrics[i].Job == nil || j.Reach.Refuse(run.Spec.Metrics[i].AnalysisMetric) != "" {
+func (j Jobs) DeleteUnended(ctx context.Context, of fleetflowv1alpha1.StageAnalysisRunObject) error {
+	run, is := of.DeepCopyObject().(fleetflowv1alpha1.StageAnalysisRunObject)
+	if !is {
+		return nil
+	}
+	spec, status := run.GetStageAnalysisRunSpec(), run.GetStageAnalysisRunStatus()
+	spec.Attempt = status.ObservedAttempt
+	for i := range spec.Metrics {
+		if spec.Metrics[i].Job == nil || j.Reach.Refuse(spec.Metrics[i].AnalysisMetric) != "" {
 			continue
 		}
 		counted := &fleetflowv1alpha1.AnalysisMetricStatus{} // a Job is made before anything is written
-		if i < len(run.Status.Metrics) {
-			counted = &run.Status.Metrics[i]
+		if i < len(status.Metrics) {
+			counted = &status.Metrics[i]
 		}
-		q := Question{Metric: run.Spec.Metrics[i], Of: run, Sequence: NextSequence(counted)}
+		q := Question{Metric: spec.Metrics[i], Of: run, Sequence: NextSequence(counted)}
 		key := types.NamespacedName{Namespace: q.Metric.Job.Namespace, Name: nameOfJob(q)}
 		var job batchv1.Job
 		err := j.Live.Get(ctx, key, &job)

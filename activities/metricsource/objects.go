@@ -102,7 +102,7 @@ func (o Objects) readCluster(ctx context.Context, q Question, cluster string) (f
 	}
 	for i := range works.Items {
 		work := &works.Items[i]
-		if work.Labels[placementv1beta1.ParentNamespaceLabel] != q.Of.Spec.Namespace || !work.DeletionTimestamp.IsZero() {
+		if work.Labels[placementv1beta1.ParentNamespaceLabel] != q.Of.GetNamespace() || !work.DeletionTimestamp.IsZero() {
 			continue
 		}
 		if manifest, at := manifestOf(work, q.Metric.Objects); manifest != nil {

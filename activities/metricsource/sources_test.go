@@ -66,8 +66,9 @@ func TestWebhooksAreSigned(t *testing.T) {
 	s := sourcesWith(t, server.URL, map[string][]byte{"keys": []byte(strings.Join(text, "\n") + "\n"), "wrong": []byte("whsec_?")})
 	s.Clock = clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
 	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthHMAC, Secret: in("keys")}
-	q := Question{Of: &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after", UID: "uid-2"}}, Sequence: 7}
-	q.Metric.Name, q.Metric.Webhook, q.Of.Spec.Attempt = "smoke", &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "a"}}, 2
+	of := &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after", UID: "uid-2"}}
+	q := Question{Of: of, Sequence: 7}
+	q.Metric.Name, q.Metric.Webhook, of.Spec.Attempt = "smoke", &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "a"}}, 2
 	reading, _, err := s.Ask(t.Context(), sourceOf(fleetflowv1alpha1.MetricSourceWebhook, server.URL, auth), q)
 	require.NoError(t, err)
 	assert.Equal(t, fleetflowv1alpha1.OutcomeSuccess, reading.Decided, reading.Problem)

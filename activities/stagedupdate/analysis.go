@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
@@ -27,13 +27,13 @@ type SourceChecker interface {
 	Check(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*analysis.Problem, error)
 }
 
-// analyst makes the StageAnalysisRuns of a run.
+// analyst makes the analyses of a run.
 type analyst struct {
 	acts *Activities
 	run  placementv1beta1.UpdateRunObject
 }
 
-// prepareAll makes all StageAnalysisRuns of a run whose plan is made, before any of its clusters changes: what is wrong with a
+// prepareAll makes all analyses of a run whose plan is made, before any of its clusters changes: what is wrong with a
 // template ends the run then. All are put together before the first is made.
 func (a analyst) prepareAll(ctx context.Context) error {
 	type place struct {
@@ -71,59 +71,56 @@ func asRefusal(refused string, err error) error {
 	return refuse("%s", refused)
 }
 
-// ensure reads the StageAnalysisRun of a task, makes it if it is missing, and begins another attempt if that is asked for and the
+// ensure reads the analysis of a task, makes it if it is missing, and begins another attempt if that is asked for and the
 // newest one has ended.
 func (a analyst) ensure(
 	ctx context.Context, task stagetask.Task, stage *placementv1beta1.StageUpdatingStatus, again bool,
-) (run *fleetflowv1alpha1.StageAnalysisRun, refused string, err error) {
-	name := task.Status.AnalysisRunName
-	found, err := liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: named(name)}, "StageAnalysisRun")
+) (run fleetflowv1alpha1.StageAnalysisRunObject, refused string, err error) {
+	name, namespace := task.Status.AnalysisRunName, a.run.GetNamespace()
+	found, err := liveread.Existing(ctx, a.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(namespace, name), "analysis")
 	if meta.IsNoMatchError(errors.Unwrap(err)) {
-		return nil, notServed("StageAnalysisRun"), nil
+		return nil, notServed(fleetflowv1alpha1.StageAnalysisRunKind(namespace).Kind), nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	if found != nil && found.Annotations[placementv1beta1.UpdateRunUIDAnnotation] == string(a.run.GetUID()) {
-		if !again || !found.PhaseOfAttempt().IsOver() {
+	if found != nil && found.GetStageAnalysisRunSpec().RunRef.UID == a.run.GetUID() {
+		if !again || !fleetflowv1alpha1.PhaseOfAttempt(found).IsOver() {
 			return found, "", nil
 		}
 		return a.tryAgain(ctx, found, task, stage)
 	}
 	if found != nil {
-		if !found.IsAbout(a.run.GetNamespace(), a.run.GetName(), stage.StageName, task.Side.Position()) {
-			return nil, fmt.Sprintf("StageAnalysisRun `%s` is of another update run, %s, and is left as it is: create this run by another name",
-				name, types.NamespacedName{Namespace: found.Spec.Namespace, Name: found.Spec.Run}), nil
-		}
-		if err := client.IgnoreNotFound(a.acts.Client.Delete(ctx, found, client.Preconditions{UID: new(found.UID)})); err != nil {
-			return nil, "", fmt.Errorf("replacing StageAnalysisRun %s of an earlier run: %w", name, err)
+		if err := client.IgnoreNotFound(a.acts.Client.Delete(ctx, found, client.Preconditions{UID: new(found.GetUID())})); err != nil {
+			return nil, "", fmt.Errorf("replacing analysis %s of an earlier run: %w", name, err)
 		}
 	}
 	spec, refused, err := a.resolve(ctx, task, stage)
 	if err != nil || refused != "" {
 		return nil, refused, err
 	}
-	made := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: named(name), Spec: spec}
-	made.Annotations = map[string]string{placementv1beta1.UpdateRunUIDAnnotation: string(a.run.GetUID())}
-	made.Labels = map[string]string{fleetflowv1alpha1.AnalysisRunLabel: a.run.GetName(), fleetflowv1alpha1.AnalysisNamespaceLabel: a.run.GetNamespace()}
+	made := fleetflowv1alpha1.NewStageAnalysisRun(namespace, name)
+	*made.GetStageAnalysisRunSpec() = spec
+	made.SetLabels(map[string]string{fleetflowv1alpha1.AnalysisRunLabel: a.run.GetName()})
+	made.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(a.run, placementv1beta1.ScopeOf(a.run).UpdateRunKind())})
 	if err := a.acts.Client.Create(ctx, made); err != nil {
-		return nil, "", fmt.Errorf("creating StageAnalysisRun %s: %w", name, err)
+		return nil, "", fmt.Errorf("creating analysis %s: %w", name, err)
 	}
 	return made, "", nil
 }
 
 // tryAgain begins another attempt, with what the templates say now.
 func (a analyst) tryAgain(
-	ctx context.Context, run *fleetflowv1alpha1.StageAnalysisRun, task stagetask.Task, stage *placementv1beta1.StageUpdatingStatus,
-) (*fleetflowv1alpha1.StageAnalysisRun, string, error) {
+	ctx context.Context, run fleetflowv1alpha1.StageAnalysisRunObject, task stagetask.Task, stage *placementv1beta1.StageUpdatingStatus,
+) (fleetflowv1alpha1.StageAnalysisRunObject, string, error) {
 	spec, refused, err := a.resolve(ctx, task, stage)
 	if err != nil || refused != "" {
 		return nil, refused, err
 	}
-	spec.Attempt = run.Spec.Attempt + 1
-	run.Spec = spec
+	spec.Attempt = run.GetStageAnalysisRunSpec().Attempt + 1
+	*run.GetStageAnalysisRunSpec() = spec
 	if err := a.acts.Client.Update(ctx, run); err != nil {
-		return nil, "", fmt.Errorf("beginning another attempt of StageAnalysisRun %s: %w", run.Name, err)
+		return nil, "", fmt.Errorf("beginning another attempt of analysis %s: %w", run.GetName(), err)
 	}
 	return run, "", nil
 }
@@ -148,11 +145,11 @@ func (a analyst) resolve(ctx context.Context, task stagetask.Task, stage *placem
 	}
 	status := a.run.GetUpdateRunStatus()
 	spec, problem := analysis.Resolve(analysis.Subject{
-		Namespace: a.run.GetNamespace(), Run: a.run.GetName(), Placement: a.run.GetUpdateRunSpec().PlacementName,
+		Namespace: a.run.GetNamespace(), Run: a.run.GetName(), RunUID: a.run.GetUID(), Placement: a.run.GetUpdateRunSpec().PlacementName,
 		Stage: stage.StageName, Position: task.Side.Position(), Snapshot: status.ResourceSnapshotIndexUsed, Clusters: updaterun.ClusterNames(stage),
 	}, templates, given, config.DryRun)
 	if problem != nil {
-		return spec, fmt.Sprintf("the analysis %s stage `%s`: %s", task.Side.Position(), stage.StageName, problem.Text), nil
+		return spec, fmt.Sprintf("the analysis %s stage `%s`: %s", strings.ToLower(task.Side.Position()), stage.StageName, problem.Text), nil
 	}
 	return spec, "", nil
 }
@@ -220,11 +217,11 @@ func notServed(kind string) string {
 }
 
 // Analysis implements stagetask.Hub.
-func (h taskHub) Analysis(ctx context.Context, check stagetask.Check, again bool) (*fleetflowv1alpha1.StageAnalysisRun, string, error) {
+func (h taskHub) Analysis(ctx context.Context, check stagetask.Check, again bool) (fleetflowv1alpha1.StageAnalysisRunObject, string, error) {
 	return analyst{h.acts, h.run}.ensure(ctx, check.Task, check.Stage, again)
 }
 
-// Waive implements stagetask.Hub. That the analysis is waived is written into its StageAnalysisRun before the run goes by it.
+// Waive implements stagetask.Hub. That the analysis is waived is written into the analysis before the run goes by it.
 func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, error) {
 	exemptions, err := gateread.Exemptions(ctx, h.acts.Live, h.acts.Exemptions, startgate.SubjectOfRun(h.run, nil, check.Stage.StageName))
 	if err != nil {
@@ -235,14 +232,13 @@ func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, erro
 		return "", nil
 	}
 	waiver := exemption.Record()
-	analysed, err := liveread.Existing(ctx, h.acts.Live, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: named(check.Status.AnalysisRunName)}, "StageAnalysisRun")
-	if err != nil || analysed == nil || analysed.PhaseOfAttempt() == fleetflowv1alpha1.AnalysisWaived {
+	analysed, err := liveread.Existing(ctx, h.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(h.run.GetNamespace(), check.Status.AnalysisRunName), "analysis")
+	if err != nil || analysed == nil || fleetflowv1alpha1.PhaseOfAttempt(analysed) == fleetflowv1alpha1.AnalysisWaived {
 		return waiver, err
 	}
-	analysed.Status.Attempt, analysed.Status.Phase, analysed.Status.Message = analysed.Spec.Attempt, fleetflowv1alpha1.AnalysisWaived, truncateText(waiver, maxNote)
-	analysed.Status.NextAt, analysed.Status.FinishedAt = nil, &metav1.Time{Time: check.Now}
+	fleetflowv1alpha1.SetPhase(analysed, fleetflowv1alpha1.AnalysisWaived, truncateText(waiver, maxNote), check.Now)
 	if err := h.acts.Client.Status().Update(ctx, analysed); err != nil {
-		return "", fmt.Errorf("waiving StageAnalysisRun %s: %w", analysed.Name, err)
+		return "", fmt.Errorf("waiving analysis %s: %w", analysed.GetName(), err)
 	}
 	return waiver, nil
 }

@@ -51,16 +51,16 @@ func awaitsAnalysis(t *testing.T, config placementv1beta1.AnalysisConfig) *hub {
 	return h
 }
 
-func (h *hub) analysis() *fleetflowv1alpha1.StageAnalysisRun {
+func (h *hub) analysis() *fleetflowv1alpha1.ClusterStageAnalysisRun {
 	h.t.Helper()
-	return get(h, &fleetflowv1alpha1.StageAnalysisRun{}, "", theAnalysis)
+	return get(h, &fleetflowv1alpha1.ClusterStageAnalysisRun{}, "", theAnalysis)
 }
 
 // measuredAs ends the newest attempt.
 func (h *hub) measuredAs(phase fleetflowv1alpha1.AnalysisPhase) {
 	h.t.Helper()
-	editStatus(h, h.analysis(), func(r *fleetflowv1alpha1.StageAnalysisRun) {
-		r.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: r.Spec.Attempt, Phase: phase, Message: "ratio 0.034"}
+	editStatus(h, h.analysis(), func(r *fleetflowv1alpha1.ClusterStageAnalysisRun) {
+		fleetflowv1alpha1.SetPhase(r, phase, "ratio 0.034", h.clock.Now())
 	})
 }
 
@@ -73,7 +73,7 @@ func TestAnAnalysisIsPreparedBeforeAnyClusterChanges(t *testing.T) {
 	h := analysed(t, placementv1beta1.AnalysisConfig{})
 	require.True(t, initialize(h, "example-run-2").Initialized)
 	run := h.analysis()
-	assert.Equal(t, fleetflowv1alpha1.AnalysisPending, run.PhaseOfAttempt())
+	assert.Equal(t, fleetflowv1alpha1.AnalysisPending, fleetflowv1alpha1.PhaseOfAttempt(run))
 	assert.Equal(t, `errors{run="example-run-2"}`, run.Spec.Metrics[0].Prometheus.Query)
 	assert.Equal(t, map[string]string{"max": "0.01"}, run.Spec.Metrics[0].Args)
 	assert.Equal(t, []fleetflowv1alpha1.AnalysisTemplateUsed{{Name: "errors", Generation: 4}}, run.Spec.Templates)
@@ -174,7 +174,7 @@ func TestARunThatIsResumedIsAnalysedAnew(t *testing.T) {
 		assert.NotNil(t, h.gates("canary", 1).Measure)
 		assert.Equal(t, attempt+1, h.analysis().Spec.Attempt)
 		assert.Equal(t, int64(4+attempt), h.analysis().Spec.Templates[0].Generation, "with the template as it is now")
-		assert.Equal(t, fleetflowv1alpha1.AnalysisPending, h.analysis().PhaseOfAttempt())
+		assert.Equal(t, fleetflowv1alpha1.AnalysisPending, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 		h.gates("canary", 1)
 		assert.Equal(t, attempt+1, h.analysis().Spec.Attempt, "once")
 	}
@@ -184,22 +184,26 @@ func TestARunThatIsResumedIsAnalysedAnew(t *testing.T) {
 
 func TestTheAnalysisOfAnEarlierRunOfTheNameDoesNotCount(t *testing.T) {
 	h := analysed(t, placementv1beta1.AnalysisConfig{})
-	left := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: theAnalysis, Annotations: map[string]string{placementv1beta1.UpdateRunUIDAnnotation: "earlier"}}}
-	left.Spec.Run, left.Spec.Stage, left.Spec.Position = "example-run-2", "canary", fleetflowv1alpha1.PositionAfter
-	left.Spec.Attempt, left.Status = 1, fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: 1, Phase: fleetflowv1alpha1.AnalysisSucceeded}
+	left := &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: theAnalysis}}
+	left.Spec.RunRef = fleetflowv1alpha1.UpdateRunReference{Name: "example-run-2", UID: "earlier"}
+	left.Spec.Stage, left.Spec.Position = "canary", fleetflowv1alpha1.PositionAfter
+	left.Spec.Attempt = 1
+	fleetflowv1alpha1.SetPhase(left, fleetflowv1alpha1.AnalysisSucceeded, "", h.clock.Now())
 	require.NoError(t, h.unwatched.Create(t.Context(), left))
 	initialize(h, "example-run-2")
-	assert.Equal(t, fleetflowv1alpha1.AnalysisPending, h.analysis().PhaseOfAttempt())
+	assert.Equal(t, fleetflowv1alpha1.AnalysisPending, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 }
 
-func TestTheAnalysisOfAnotherRunIsLeftAsItIs(t *testing.T) {
+func TestARunOwnsItsAnalysisAndTakesNoneOfANamespaceForIt(t *testing.T) {
 	h := analysed(t, placementv1beta1.AnalysisConfig{})
-	left := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: theAnalysis, Annotations: map[string]string{placementv1beta1.UpdateRunUIDAnnotation: "another"}}}
-	left.Spec = fleetflowv1alpha1.StageAnalysisRunSpec{Namespace: "example", Run: "run-2", Stage: "canary", Position: fleetflowv1alpha1.PositionAfter, Attempt: 1}
-	require.NoError(t, h.unwatched.Create(t.Context(), left))
-	assert.True(t, initialize(h, "example-run-2").Terminal)
-	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Initialized"), "StageAnalysisRun `example-run-2-canary-after` is of another update run, example/run-2, and is left as it is")
-	assert.Equal(t, "another", h.analysis().Annotations[placementv1beta1.UpdateRunUIDAnnotation])
+	other := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: theAnalysis}}
+	other.Spec.RunRef = fleetflowv1alpha1.UpdateRunReference{Name: "example-run-2", UID: "another"}
+	require.NoError(t, h.unwatched.Create(t.Context(), other))
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	run := h.run("example-run-2")
+	assert.Equal(t, fleetflowv1alpha1.UpdateRunReference{Name: run.Name, UID: run.UID}, h.analysis().Spec.RunRef)
+	assert.True(t, metav1.IsControlledBy(h.analysis(), run))
+	assert.Equal(t, other.UID, get(h, &fleetflowv1alpha1.StageAnalysisRun{}, "team", theAnalysis).UID, "that of the team's run stays")
 }
 
 func TestAnAnalysisIsWaivedByAnExemption(t *testing.T) {
@@ -218,9 +222,9 @@ func TestAnAnalysisIsWaivedByAnExemption(t *testing.T) {
 		const record = "exemption hotfix: jane exempts run/example-run-2 from analysis/canary until "
 		assert.Contains(t, h.taskCondition("AnalysisSucceeded"), "AnalysisSucceeded=True StageTaskAnalysisWaived: Waived: "+record)
 		assert.Contains(t, h.taskCondition("AnalysisSucceeded"), ": CVE-2026-1 (INC-9)")
-		assert.Equal(t, fleetflowv1alpha1.AnalysisWaived, h.analysis().Status.Phase)
-		assert.Contains(t, h.analysis().Status.Message, record)
-		assert.NotNil(t, h.analysis().Status.FinishedAt)
+		assert.Equal(t, fleetflowv1alpha1.AnalysisWaived, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
+		assert.Contains(t, fleetflowv1alpha1.MessageOfAttempt(h.analysis()), record)
+		assert.NotNil(t, h.analysis().Status.EndTime)
 		assert.Contains(t, strings.Join(h.events, "\n"), "Warning example-run-2 AnalysisWaived")
 	}
 }
@@ -229,7 +233,7 @@ func TestAnExemptionOfAnotherStageWaivesNothing(t *testing.T) {
 	h := awaitsAnalysis(t, placementv1beta1.AnalysisConfig{})
 	h.exempt("jane", fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromAnalysis, Stage: "staging"})
 	assert.False(t, h.gates("canary", 1).Open)
-	assert.NotEqual(t, fleetflowv1alpha1.AnalysisWaived, h.analysis().Status.Phase)
+	assert.NotEqual(t, fleetflowv1alpha1.AnalysisWaived, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 }
 
 // watched is a hub whose strategy has an analysis during the stage canary, of which the first cluster is being updated.
@@ -254,8 +258,8 @@ func (h *hub) during() act.GateState {
 // watchedAs ends the newest attempt of the analysis during the stage canary.
 func (h *hub) watchedAs(phase fleetflowv1alpha1.AnalysisPhase) {
 	h.t.Helper()
-	editStatus(h, get(h, &fleetflowv1alpha1.StageAnalysisRun{}, "", "example-run-2-canary-during"), func(r *fleetflowv1alpha1.StageAnalysisRun) {
-		r.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: r.Spec.Attempt, Phase: phase, Message: "ratio 0.034"}
+	editStatus(h, get(h, &fleetflowv1alpha1.ClusterStageAnalysisRun{}, "", "example-run-2-canary-during"), func(r *fleetflowv1alpha1.ClusterStageAnalysisRun) {
+		fleetflowv1alpha1.SetPhase(r, phase, "ratio 0.034", h.clock.Now())
 	})
 }
 

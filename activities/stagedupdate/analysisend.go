@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/fleetflow/fleetflow/activities/liveread"
@@ -25,7 +24,7 @@ func (s runStore) stopAnalyses(ctx context.Context, run placementv1beta1.UpdateR
 	for _, name := range openAnalyses(run) {
 		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return s.stopAnalysis(ctx, run, name, truncateText(why, maxNote)) })
 		if _, refused := writeRefusal(err); err != nil && !refused && !meta.IsNoMatchError(errors.Unwrap(err)) {
-			return fmt.Errorf("stopping StageAnalysisRun %s of run %s: %w", name, run.GetName(), err)
+			return fmt.Errorf("stopping analysis %s of run %s: %w", name, run.GetName(), err)
 		}
 	}
 	return nil
@@ -48,18 +47,17 @@ func openAnalyses(run placementv1beta1.UpdateRunObject) []string {
 // stopAnalysis stops one analysis that has not ended. An activity that still measures it has read an earlier version of it: its
 // write is a conflict, and is given up.
 func (s runStore) stopAnalysis(ctx context.Context, of placementv1beta1.UpdateRunObject, name, why string) error {
-	run, err := liveread.Existing(ctx, s.live, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: name}}, "StageAnalysisRun")
-	if err != nil || run == nil || run.Annotations[placementv1beta1.UpdateRunUIDAnnotation] != string(of.GetUID()) || run.PhaseOfAttempt().IsOver() {
+	run, err := liveread.Existing(ctx, s.live, fleetflowv1alpha1.NewStageAnalysisRun(of.GetNamespace(), name), "analysis")
+	if err != nil || run == nil || run.GetStageAnalysisRunSpec().RunRef.UID != of.GetUID() || fleetflowv1alpha1.PhaseOfAttempt(run).IsOver() {
 		return err
 	}
-	if run.PhaseOfAttempt() == fleetflowv1alpha1.AnalysisPending {
-		run.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: run.Spec.Attempt} // it was of the attempt before
+	if fleetflowv1alpha1.PhaseOfAttempt(run) == fleetflowv1alpha1.AnalysisPending {
+		fleetflowv1alpha1.BeginAttempt(run) // what there is, is of the attempt before
 	}
-	status := &run.Status
-	status.Phase, status.Message, status.NextAt, status.FinishedAt = fleetflowv1alpha1.AnalysisStopped, why, nil, &metav1.Time{Time: s.clock.Now()}
-	for i := range status.Metrics {
-		if metric := &status.Metrics[i]; !metric.Phase.IsOver() {
-			metric.Phase, metric.NextAt = fleetflowv1alpha1.AnalysisStopped, nil
+	fleetflowv1alpha1.SetPhase(run, fleetflowv1alpha1.AnalysisStopped, why, s.clock.Now())
+	for i := range run.GetStageAnalysisRunStatus().Metrics {
+		if metric := &run.GetStageAnalysisRunStatus().Metrics[i]; !metric.Phase.IsOver() {
+			metric.Phase, metric.NextMeasurementTime = fleetflowv1alpha1.AnalysisStopped, nil
 		}
 	}
 	return s.client.Status().Update(ctx, run)

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -23,11 +24,9 @@ func measures(t *testing.T) *hub {
 	t.Helper()
 	h := awaitsAnalysis(t, placementv1beta1.AnalysisConfig{})
 	require.NotNil(t, h.gates("canary", 1).Measure)
-	editStatus(h, h.analysis(), func(r *fleetflowv1alpha1.StageAnalysisRun) {
-		r.Status = fleetflowv1alpha1.StageAnalysisRunStatus{
-			Attempt: 1, Phase: fleetflowv1alpha1.AnalysisRunning, Message: "ratio 0.001",
-			Metrics: []fleetflowv1alpha1.AnalysisMetricStatus{{Name: "ratio", Phase: fleetflowv1alpha1.AnalysisRunning, Measured: 1, Succeeded: 1}},
-		}
+	editStatus(h, h.analysis(), func(r *fleetflowv1alpha1.ClusterStageAnalysisRun) {
+		fleetflowv1alpha1.SetPhase(r, fleetflowv1alpha1.AnalysisRunning, "ratio 0.001", h.clock.Now())
+		r.Status.Metrics = []fleetflowv1alpha1.AnalysisMetricStatus{{Name: "ratio", Phase: fleetflowv1alpha1.AnalysisRunning, Measured: 1, Succeeded: 1}}
 	})
 	return h
 }
@@ -47,10 +46,10 @@ func TestAnAnalysisIsStoppedWhenItsRunHasEndedFirst(t *testing.T) {
 	require.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
 
 	run := h.analysis()
-	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, run.PhaseOfAttempt())
-	assert.Equal(t, "The run has ended first: Cannot go on: resource snapshot 3 takes the place of the one that it rolls out (cannot continue the ClusterStagedUpdateRun)", run.Status.Message)
-	assert.NotNil(t, run.Status.FinishedAt)
-	assert.Nil(t, run.Status.NextAt)
+	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, fleetflowv1alpha1.PhaseOfAttempt(run))
+	assert.Equal(t, "The run has ended first: Cannot go on: resource snapshot 3 takes the place of the one that it rolls out (cannot continue the ClusterStagedUpdateRun)", fleetflowv1alpha1.MessageOfAttempt(run))
+	assert.NotNil(t, run.Status.EndTime)
+	assert.Nil(t, run.Status.NextMeasurementTime)
 	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, run.Status.Metrics[0].Phase)
 	assert.Equal(t, int32(1), run.Status.Metrics[0].Measured, "what was measured stays")
 	assert.Equal(t, "AnalysisSucceeded=False StageTaskAnalysisStopped: The run has ended first", h.taskCondition("AnalysisSucceeded"))
@@ -66,7 +65,7 @@ func TestAnAnalysisThatHasNotBegunIsStoppedToo(t *testing.T) {
 	require.True(t, initialize(h, "example-run-2").Initialized)
 	h.supersede()
 	must(h, h.acts.LoadRun, refOf("example-run-2"))
-	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, h.analysis().PhaseOfAttempt())
+	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 	assert.Empty(t, h.run("example-run-2").Status.StagesStatus[1].AfterStageTaskStatus[0].Conditions, "the stage never waited for it")
 }
 
@@ -82,8 +81,8 @@ func TestAnAnalysisThatHasEndedStaysAsItIs(t *testing.T) {
 		}
 		must(h, h.acts.LoadRun, refOf("example-run-2"))
 		require.True(t, meta.IsStatusConditionFalse(h.run("example-run-2").Status.Conditions, "Succeeded"))
-		assert.Equal(t, phase, h.analysis().PhaseOfAttempt())
-		assert.Equal(t, "ratio 0.034", h.analysis().Status.Message)
+		assert.Equal(t, phase, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
+		assert.Equal(t, "ratio 0.034", fleetflowv1alpha1.MessageOfAttempt(h.analysis()))
 	}
 }
 
@@ -95,20 +94,20 @@ func TestAnAnalysisIsStoppedThoughTheProcessDiedOnceTheEndWasRecorded(t *testing
 	require.ErrorContains(t, err, errDied.Error(), "Temporal tries it again")
 	h.left = -1
 	require.True(t, meta.IsStatusConditionFalse(h.run("example-run-2").Status.Conditions, "Succeeded"))
-	require.Equal(t, fleetflowv1alpha1.AnalysisRunning, h.analysis().PhaseOfAttempt())
+	require.Equal(t, fleetflowv1alpha1.AnalysisRunning, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 	must(h, h.restarted().LoadRun, refOf("example-run-2"))
-	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, h.analysis().PhaseOfAttempt())
+	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 }
 
 func TestARunEndsThoughTheHubRefusesToStopItsAnalysis(t *testing.T) {
 	h := measures(t)
 	h.supersede()
-	h.refused[theAnalysis] = apierrors.NewForbidden(fleetflowv1alpha1.StageAnalysisRuns, theAnalysis, errors.New("a policy"))
+	h.refused[theAnalysis] = apierrors.NewForbidden(schema.GroupResource{Group: fleetflowv1alpha1.GroupName, Resource: "clusterstageanalysisruns"}, theAnalysis, errors.New("a policy"))
 	assert.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
-	assert.Equal(t, fleetflowv1alpha1.AnalysisRunning, h.analysis().PhaseOfAttempt())
+	assert.Equal(t, fleetflowv1alpha1.AnalysisRunning, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 }
 
-// readsOfAnalyses calls a function after each live read of a StageAnalysisRun.
+// readsOfAnalyses calls a function after each live read of an analysis.
 type readsOfAnalyses struct {
 	client.Reader
 	after func()
@@ -116,7 +115,7 @@ type readsOfAnalyses struct {
 
 func (r readsOfAnalyses) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	err := r.Reader.Get(ctx, key, into, options...)
-	if _, is := into.(*fleetflowv1alpha1.StageAnalysisRun); is {
+	if _, is := into.(*fleetflowv1alpha1.ClusterStageAnalysisRun); is {
 		r.after()
 	}
 	return err
@@ -130,13 +129,13 @@ func TestAnAnalysisIsStoppedThoughSomethingIsMeasuredMeanwhile(t *testing.T) {
 		if reads++; reads > 1 {
 			return
 		}
-		run := &fleetflowv1alpha1.StageAnalysisRun{}
+		run := &fleetflowv1alpha1.ClusterStageAnalysisRun{}
 		require.NoError(t, h.unwatched.Get(t.Context(), client.ObjectKey{Name: theAnalysis}, run))
 		run.Status.Metrics[0].Measured++
 		require.NoError(t, h.unwatched.Status().Update(t.Context(), run))
 	}}
 	must(h, acts.LoadRun, refOf("example-run-2"))
-	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, h.analysis().PhaseOfAttempt())
+	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 	assert.Equal(t, int32(2), h.analysis().Status.Metrics[0].Measured, "what was measured meanwhile is not lost")
 	assert.Equal(t, 2, reads)
 }
@@ -144,11 +143,11 @@ func TestAnAnalysisIsStoppedThoughSomethingIsMeasuredMeanwhile(t *testing.T) {
 func TestTheAnalysisOfALaterRunOfTheNameIsNotStopped(t *testing.T) {
 	h := measures(t)
 	h.supersede()
-	edit(h, h.analysis(), func(r *fleetflowv1alpha1.StageAnalysisRun) {
-		r.Annotations[placementv1beta1.UpdateRunUIDAnnotation] = "later"
+	edit(h, h.analysis(), func(r *fleetflowv1alpha1.ClusterStageAnalysisRun) {
+		r.Spec.RunRef.UID = "later"
 	})
 	must(h, h.acts.LoadRun, refOf("example-run-2"))
-	assert.Equal(t, fleetflowv1alpha1.AnalysisRunning, h.analysis().PhaseOfAttempt())
+	assert.Equal(t, fleetflowv1alpha1.AnalysisRunning, fleetflowv1alpha1.PhaseOfAttempt(h.analysis()))
 }
 
 func TestTheEndOfARunWithoutAnalysesReadsNone(t *testing.T) {
@@ -156,7 +155,7 @@ func TestTheEndOfARunWithoutAnalysesReadsNone(t *testing.T) {
 	require.True(t, initialize(h, "example-run-2").Initialized)
 	h.supersede()
 	acts := h.restarted()
-	acts.Live = readsOfAnalyses{h, func() { t.Error("a StageAnalysisRun was read") }}
+	acts.Live = readsOfAnalyses{h, func() { t.Error("an analysis was read") }}
 	before := h.writes
 	require.True(t, must(h, acts.LoadRun, refOf("example-run-2")).Terminal)
 	assert.Equal(t, before+1, h.writes, "the end of the run")
@@ -179,7 +178,7 @@ func TestAPlanThatIsTooLargeLeavesNoAnalysisBehind(t *testing.T) {
 	}
 	require.True(t, initialize(h, "example-run-2").Terminal)
 	require.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Initialized"), "would become")
-	var left fleetflowv1alpha1.StageAnalysisRunList
+	var left fleetflowv1alpha1.ClusterStageAnalysisRunList
 	require.NoError(t, h.List(t.Context(), &left))
 	assert.Empty(t, left.Items)
 }

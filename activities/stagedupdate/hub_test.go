@@ -129,7 +129,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	h.unwatched = fixture.NewClientBuilder(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterApprovalRequest{}, &placementv1beta1.Work{},
 			&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, &placementv1beta1.ClusterResourcePlacement{},
-			&fleetflowv1alpha1.StageAnalysisRun{}).
+			&fleetflowv1alpha1.ClusterStageAnalysisRun{}, &fleetflowv1alpha1.StageAnalysisRun{}).
 		Build()
 	h.WithWatch = clientinterceptor.NewClient(h.unwatched, h.interceptor())
 	require.NoError(t, h.notifier.Watch(t.Context(), h.informers))

@@ -74,13 +74,14 @@ var kinds = map[string]served{
 	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Valid Executed"},
 	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
 
-	"PropagatedType":   {versions: onlyAlpha, short: "pt", columns: "Propagation Accepted Placements", wide: "Reason"},
-	"RolloutWindow":    {versions: onlyAlpha, short: "rwin", columns: "Type Scope Active Starts Next-Transition Clusters Accepted", wide: "Zone Message"},
-	"RolloutExemption": {versions: onlyAlpha, short: "rex", columns: "Kind Target Exempt-From Created-By Effective Expires", wide: "Accepted Namespace Ticket Message"},
-	"MetricSource":     {versions: onlyAlpha, short: "msrc", columns: "Type Accepted Ready", wide: "URL"},
-	"StageAnalysis":    {versions: onlyAlpha, short: "stan", columns: "Metrics Accepted"},
-	"StageAnalysisRun": {versions: onlyAlpha, short: "star", columns: "Run Stage Attempt State", wide: "Message"},
-	"RolloutHold":      {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Accepted Message"},
+	"PropagatedType":          {versions: onlyAlpha, short: "pt", columns: "Propagation Accepted Placements", wide: "Reason"},
+	"RolloutWindow":           {versions: onlyAlpha, short: "rwin", columns: "Type Scope Active Starts Next-Transition Clusters Accepted", wide: "Zone Message"},
+	"RolloutExemption":        {versions: onlyAlpha, short: "rex", columns: "Kind Target Exempt-From Created-By Effective Expires", wide: "Accepted Namespace Ticket Message"},
+	"MetricSource":            {versions: onlyAlpha, short: "msrc", columns: "Type Accepted Ready", wide: "URL"},
+	"StageAnalysis":           {versions: onlyAlpha, short: "stan", columns: "Metrics Accepted"},
+	"ClusterStageAnalysisRun": {versions: onlyAlpha, short: "cstar", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
+	"StageAnalysisRun":        {versions: onlyAlpha, short: "star", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
+	"RolloutHold":             {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Accepted Message"},
 }
 
 func groupOf(kind string) string {

@@ -85,7 +85,7 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		"write a template":                 {creates(template), []string{"hub-agent-analysis-author", "hub-agent-administrator"}},
 		"look at objects":                  {creates(looking), []string{"hub-agent-administrator"}}, // an author with hub-agent-analysis-objects, too
 		"say where it measures":            {creates(source), []string{"hub-agent-analysis-admin", "hub-agent-administrator"}},
-		"see what was measured":            {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysisRun}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
+		"see what was measured":            {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: ClusterStageAnalysisRun}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
 		"label a member":                   {changes(memberCluster, "", "unmanaged", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-administrator"}},
 		"change a binding":                 {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), nil},
 	} {

@@ -53,7 +53,7 @@ func TestAnalyses(t *testing.T) {
 	f.await(t, patience, "all runs to measure", func() string {
 		left := 0
 		for _, name := range names {
-			run := &fleetflowv1alpha1.StageAnalysisRun{}
+			run := &fleetflowv1alpha1.ClusterStageAnalysisRun{}
 			if f.hub.Get(t.Context(), client.ObjectKey{Name: name + "-run-all-before"}, run) != nil || len(run.Status.Metrics) == 0 || run.Status.Metrics[0].Measured == 0 {
 				left++
 			}

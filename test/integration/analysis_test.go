@@ -89,17 +89,18 @@ func analysisDecides(s *spec) {
 	update(s, s.hub, run.DeepCopy(), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateRun })
 	s.awaitSucceeded(run)
 	s.awaitValue(value1, allMembers...)
-	measured := await(s, s.hub, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: task.AnalysisRunName}}, "to have passed", func(a *fleetflowv1alpha1.StageAnalysisRun) error {
-		if a.Status.Phase != fleetflowv1alpha1.AnalysisSucceeded {
+	measured := await(s, s.hub, &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: task.AnalysisRunName}}, "to have passed", func(a *fleetflowv1alpha1.ClusterStageAnalysisRun) error {
+		if fleetflowv1alpha1.PhaseOfAttempt(a) != fleetflowv1alpha1.AnalysisSucceeded {
 			return fmt.Errorf("its status is %+v", a.Status)
 		}
 		return nil
 	})
-	require.EqualValues(s, 2, measured.Status.Attempt)
+	s.kubectl("wait", "--for=condition=Succeeded", "clusterstageanalysisrun/"+measured.Name, "--timeout=60s")
+	require.EqualValues(s, 2, measured.Status.ObservedAttempt)
 	require.EqualValues(s, 3, measured.Status.Metrics[0].Measured)
 	require.Equal(s, `errors{cluster=~"member-2"}`, measured.Status.Metrics[0].Query)
-	require.Equal(s, `error-ratio 0.002 (want result <= double("0.01")): 3 of 3 good`, measured.Status.Message)
-	took := measured.Status.FinishedAt.Sub(measured.Status.StartedAt.Time)
+	require.Equal(s, `error-ratio 0.002 (want result <= double("0.01")): 3 of 3 good`, fleetflowv1alpha1.MessageOfAttempt(measured))
+	took := measured.Status.EndTime.Sub(measured.Status.StartTime.Time)
 	require.GreaterOrEqual(s, took, 10*time.Second)
 	s.Logf("events of the run: %d when it had stopped, %d in the end, for the analysis and a stage of two clusters; measured for %s", before, len(s.history(workflowOf(run)).GetEvents()), took)
 
@@ -112,6 +113,7 @@ func analysisDecides(s *spec) {
 	failed := meta.FindStatusCondition(ended.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
 	require.Equal(s, metav1.ConditionFalse, failed.Status)
 	require.Contains(s, failed.Message, `error-ratio 0.034 (want result <= double("0.01")): 0 of 1 good, 1 bad (at most 0)`)
+	s.kubectl("wait", "--for=condition=Succeeded=False", "clusterstageanalysisrun/"+s.name+"-bad-staging-after", "--timeout=60s")
 	back := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-rollback"}}
 	s.awaitSucceeded(back)
 	s.awaitValue(value1, allMembers...)
@@ -119,5 +121,5 @@ func analysisDecides(s *spec) {
 
 	// What was measured goes with the run.
 	s.delete(s.hub, run)
-	awaitGone(s, s.hub, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-bad-staging-after"}})
+	awaitGone(s, s.hub, &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-bad-staging-after"}})
 }

@@ -135,14 +135,14 @@ func analysisRunsAJob(s *spec) {
 	s.endJobOf(run, "staging", corev1.PodFailed)
 	s.requireFailed(run, batchv1.JobReasonBackoffLimitExceeded)
 	s.requireMeasured(run, fleetflowv1alpha1.AnalysisFailed)
-	stopped := await(s, s.hub, &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-canary-after"}}, "to be stopped",
-		func(a *fleetflowv1alpha1.StageAnalysisRun) error {
-			if a.Status.Phase != fleetflowv1alpha1.AnalysisStopped {
+	stopped := await(s, s.hub, &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-canary-after"}}, "to be stopped",
+		func(a *fleetflowv1alpha1.ClusterStageAnalysisRun) error {
+			if fleetflowv1alpha1.PhaseOfAttempt(a) != fleetflowv1alpha1.AnalysisStopped {
 				return fmt.Errorf("its status is %+v", a.Status)
 			}
 			return nil
 		})
-	require.Contains(s, stopped.Status.Message, "The run has ended first: ")
+	require.Contains(s, fleetflowv1alpha1.MessageOfAttempt(stopped), "The run has ended first: ")
 
 	// One that is still measuring when its run ends is stopped as well, and its Job goes.
 	run = s.startRun("goes-back", "")

@@ -79,9 +79,9 @@ func analysisLooksAtObjects(s *spec) {
 // requireMeasured waits until the analysis after stage staging of a run has ended, as it should.
 func (s *spec) requireMeasured(run *placementv1beta1.ClusterStagedUpdateRun, phase fleetflowv1alpha1.AnalysisPhase) {
 	s.Helper()
-	measured := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-staging-after"}}
-	await(s, s.hub, measured, "to be "+string(phase), func(a *fleetflowv1alpha1.StageAnalysisRun) error {
-		if a.Status.Phase != phase {
+	measured := &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-staging-after"}}
+	await(s, s.hub, measured, "to be "+string(phase), func(a *fleetflowv1alpha1.ClusterStageAnalysisRun) error {
+		if fleetflowv1alpha1.PhaseOfAttempt(a) != phase {
 			return fmt.Errorf("its status is %+v", a.Status)
 		}
 		return nil

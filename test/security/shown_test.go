@@ -46,7 +46,7 @@ func TestTextsOfOthers(t *testing.T) {
 
 // measure has stage staging of a run of a placement measured by a template, and returns what became of it once every metric has been
 // measured, or has been tried.
-func (s *spec) measure(name, metrics string) *fleetflowv1alpha1.StageAnalysisRun {
+func (s *spec) measure(name, metrics string) *fleetflowv1alpha1.ClusterStageAnalysisRun {
 	s.Helper()
 	s.createAs(author.session(s), `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: `+name+`}, spec: {metrics: [`+metrics+`]}}`)
 	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: ` + name + `}, spec: {stages: [{name: staging,
@@ -57,7 +57,7 @@ func (s *spec) measure(name, metrics string) *fleetflowv1alpha1.StageAnalysisRun
 	defer cancel()
 	require.NoError(s, s.awaitPlacement(ctx, name, "ClusterResourcePlacementScheduled"))
 	s.createAs(runner.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: `+name+`}, spec: {placementName: `+name+`, stagedRolloutStrategyName: `+name+`}}`)
-	measured, err := access.Await(ctx, s.hub, client.ObjectKey{Name: fleetflowv1alpha1.AnalysisRunName("", name, "staging", "before")}, func(a *fleetflowv1alpha1.StageAnalysisRun) string {
+	measured, err := access.Await(ctx, s.hub, client.ObjectKey{Name: fleetflowv1alpha1.AnalysisRunName(name, "staging", "before")}, func(a *fleetflowv1alpha1.ClusterStageAnalysisRun) string {
 		if a == nil || len(a.Status.Metrics) == 0 {
 			return "no analysis of the run"
 		}
@@ -113,7 +113,7 @@ func split(text string) string { return fmt.Sprintf("%q + %q", text[:3], text[3:
 func (s *spec) requireShownNowhere(texts ...string) {
 	s.Helper()
 	for _, list := range []client.ObjectList{
-		&fleetflowv1alpha1.StageAnalysisRunList{}, &fleetflowv1alpha1.StageAnalysisList{}, &fleetflowv1alpha1.MetricSourceList{}, &corev1.EventList{},
+		&fleetflowv1alpha1.ClusterStageAnalysisRunList{}, &fleetflowv1alpha1.StageAnalysisList{}, &fleetflowv1alpha1.MetricSourceList{}, &corev1.EventList{},
 		&placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ClusterResourceBindingList{},
 		&clusterv1beta1.MemberClusterList{},
 	} {

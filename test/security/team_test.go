@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -74,23 +76,26 @@ func TestApplicationTeam(t *testing.T) {
 		"a team moves what it places to another namespace by an override": refused(crewMember, creates(teamOverride(crew, "/metadata/namespace")), "cannot override"),
 		"a team approves a stage of a run of the cluster": forbidden(crewMember,
 			patches(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest, metadata: {name: gated-staging}}`, `{status: {conditions: []}}`, "status")),
-		"a team reads what it places in snapshots":         forbidden(crewMember, lists(fleetObject("ResourceSnapshot", "x"), crew)),
-		"a team reads what another team places":            forbidden(crewMember, lists(fleetObject("ResourcePlacement", "x"), other)),
+		"a team reads what it places in snapshots":        forbidden(crewMember, lists(fleetObject("ResourceSnapshot", "x"), crew)),
+		"a team reads what another team places":           forbidden(crewMember, lists(fleetObject("ResourcePlacement", "x"), other)),
+		"a team reads what was measured for another team": forbidden(crewMember, lists(fleetflowObject("StageAnalysisRun", "x"), other)),
+		"a team reads what was measured for all":          forbidden(crewMember, lists(fleetflowObject("StageAnalysisRun", "x"), "")),
+		"a team reads what was measured for the cluster":  forbidden(crewMember, lists(fleetflowObject("ClusterStageAnalysisRun", "x"), "")),
 		"a team reads the snapshots of another team":       forbidden(crewMember, lists(fleetObject("ResourceSnapshot", "x"), other)),
 		"a team reads what all teams place":                forbidden(crewMember, lists(fleetObject("ResourcePlacement", "x"), "")),
 		"a team reads the Works of a member":               forbidden(crewMember, lists(work, "fleet-member-member-1")),
 		"a team takes what another placement has":          teamTakesNothing,
 		"a team makes the hub agent take notes of its own": teamNotesChangeNothing,
 
-		"a team that reads what holds its runs takes the hold away":                                  forbidden(watcher, deletes(fleetflowObject("RolloutHold", "incident"))),
-		"a team that reads what measured its runs reads where that is measured":                      forbidden(watcher, lists(fleetflowObject("MetricSource", "x"), "")),
-		"a team that reads what holds its runs exempts them":                                         forbidden(watcher, creates(exemption)),
-		"a user who stops the line exempts a run of a team":                                          forbidden(holder, creates(exemption)),
-		"a user who stops the line says in the status that nothing waits for it":                     forbidden(holder, patches(fleetflowObject("RolloutHold", "incident"), `{status: {heldRuns: 0}}`, "status")),
-		"a team names a run so that its analysis would have the name of one of a run of the cluster": analysesDoNotCollide,
-		"a team takes the labels off what a hold covers by its namespace":                            labelsTakenOffLeaveNoHold,
-		"a team fills in a template that is not for its runs":                                        templateIsForOthers,
-		"a team takes by a priority what the platform has placed, or adds":                           priorityTakesNothing,
+		"a team that reads what holds its runs takes the hold away":              forbidden(watcher, deletes(fleetflowObject("RolloutHold", "incident"))),
+		"a team that reads what measured its runs reads where that is measured":  forbidden(watcher, lists(fleetflowObject("MetricSource", "x"), "")),
+		"a team that reads what holds its runs exempts them":                     forbidden(watcher, creates(exemption)),
+		"a user who stops the line exempts a run of a team":                      forbidden(holder, creates(exemption)),
+		"a user who stops the line says in the status that nothing waits for it": forbidden(holder, patches(fleetflowObject("RolloutHold", "incident"), `{status: {heldRuns: 0}}`, "status")),
+		"a team names a run as one of the cluster is, and so is its analysis":    analysesDoNotCollide,
+		"a team takes the labels off what a hold covers by its namespace":        labelsTakenOffLeaveNoHold,
+		"a team fills in a template that is not for its runs":                    templateIsForOthers,
+		"a team takes by a priority what the platform has placed, or adds":       priorityTakesNothing,
 	})
 }
 
@@ -241,19 +246,39 @@ func (s *spec) awaitTeamHeld(name string, generation int64) {
 	require.NoError(s, err)
 }
 
-// analysesDoNotCollide has a run of the cluster and one of the team measure, of which the names only differ by where the namespace
-// stands: each has an analysis of its own.
+// analysesDoNotCollide has a run of the cluster and one of the team measure, both of a name: each has an analysis of its own, and the team
+// reads its own alone.
 func analysesDoNotCollide(s *spec) {
 	s.measureTwins("twin", "")
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.Context(), 2*patience)
 	defer cancel()
 	require.NoError(s, s.awaitPlacement(ctx, "twin", "ClusterResourcePlacementScheduled"))
-	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: crew.twin}, spec: {placementName: twin, stagedRolloutStrategyName: measured}}`)
-	platforms := s.awaitAnalysis("", "crew.twin")
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: twin}, spec: {placementName: twin, stagedRolloutStrategyName: measured}}`)
+	name := fleetflowv1alpha1.AnalysisRunName("twin", "staging", fleetflowv1alpha1.PositionBefore)
+	made := func(there bool) string {
+		if !there {
+			return "no analysis of the run"
+		}
+		return ""
+	}
+	platforms, err := access.Await(ctx, s.hub, client.ObjectKey{Name: name}, func(a *fleetflowv1alpha1.ClusterStageAnalysisRun) string { return made(a != nil) })
+	require.NoError(s, err)
 	s.createAs(crewMember.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {namespace: crew, name: twin}, spec: {placementName: twin, stagedRolloutStrategyName: measured}}`)
-	teams := s.awaitAnalysis(crew, "twin")
-	require.NotEqual(s, platforms.Name, teams.Name)
-	require.Equal(s, platforms.UID, s.awaitAnalysis("", "crew.twin").UID, "that of the platform is still there")
+	teams, err := access.Await(ctx, crewMember.session(s), client.ObjectKey{Namespace: crew, Name: name}, func(a *fleetflowv1alpha1.StageAnalysisRun) string {
+		if a != nil && !meta.IsStatusConditionFalse(a.Status.Conditions, fleetflowv1alpha1.ConditionTypeAnalysisRunSucceeded) {
+			return fmt.Sprintf("the condition Succeeded is not False, as its source is away: %+v", a.Status.Conditions)
+		}
+		return made(a != nil)
+	})
+	require.NoError(s, err, "as the team sees it")
+	run := &placementv1beta1.StagedUpdateRun{}
+	require.NoError(s, s.hub.Get(ctx, client.ObjectKey{Namespace: crew, Name: "twin"}, run))
+	require.True(s, metav1.IsControlledBy(teams, run))
+	still := &fleetflowv1alpha1.ClusterStageAnalysisRun{}
+	require.NoError(s, s.hub.Get(ctx, client.ObjectKey{Name: name}, still))
+	require.Equal(s, platforms.UID, still.UID, "that of the platform is still there")
+	err = settler.session(s).Get(ctx, client.ObjectKeyFromObject(teams), &fleetflowv1alpha1.StageAnalysisRun{})
+	require.True(s, apierrors.IsForbidden(err), "another team reads it: %v", err)
 }
 
 // measureTwins creates a placement of the cluster and one of the team, both of a name, and for each a strategy that has the clusters of stage
@@ -294,18 +319,3 @@ func templateIsForOthers(s *spec) {
 
 // stagingOnly has a placement pick the member of stage staging.
 const stagingOnly = `affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {environment: staging}}}]}}}`
-
-// awaitAnalysis waits for the analysis before stage staging of a run, as the run names it.
-func (s *spec) awaitAnalysis(namespace, run string) *fleetflowv1alpha1.StageAnalysisRun {
-	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
-	found, err := access.Await(ctx, s.hub, client.ObjectKey{Name: fleetflowv1alpha1.AnalysisRunName(namespace, run, "staging", "before")}, func(a *fleetflowv1alpha1.StageAnalysisRun) string {
-		if a == nil || a.Spec.Run != run || a.Spec.Namespace != namespace {
-			return "no analysis of the run"
-		}
-		return ""
-	})
-	require.NoError(s, err)
-	return found
-}

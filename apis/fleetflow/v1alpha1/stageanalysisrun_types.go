@@ -2,23 +2,53 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// StageAnalysisRun is what a task of type Analysis of an update run measures, and has measured. The hub agent makes it when the
-// run is initialized, and deletes it with the run. Its name is that of the run, the stage and the side, as in web-17-canary-after;
-// before the name of a StagedUpdateRun there are its namespace and a dot.
+// ClusterStageAnalysisRun is what a task of type Analysis of a ClusterStagedUpdateRun measures, and has measured. The hub agent makes it
+// when the run is initialized, and deletes it with the run, which owns it. Its name is that of the run, the stage and the side, as in
+// web-17-canary-after.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
-// +kubebuilder:resource:scope=Cluster,shortName=star,categories={fleet,fleet-placement}
-// +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.run`
+// +kubebuilder:resource:scope=Cluster,shortName=cstar,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runRef.name`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
+type ClusterStageAnalysisRun struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is measured: templates and arguments, put together.
+	// +required
+	Spec StageAnalysisRunSpec `json:"spec"`
+
+	// Status is what has been measured.
+	// +optional
+	Status StageAnalysisRunStatus `json:"status,omitempty"`
+}
+
+// StageAnalysisRun is what a task of type Analysis of a StagedUpdateRun measures, and has measured. It is in the namespace of the run,
+// which owns it. The hub agent makes it when the run is initialized, and deletes it with the run. Its name is that of the run, the stage
+// and the side, as in web-17-canary-after.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="versions=v1alpha1"
+// +kubebuilder:resource:scope=Namespaced,shortName=star,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runRef.name`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
 type StageAnalysisRun struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -35,21 +65,17 @@ type StageAnalysisRun struct {
 
 // StageAnalysisRunSpec is what is measured.
 type StageAnalysisRunSpec struct {
-	// Run is the update run, in Namespace if it is a StagedUpdateRun.
+	// RunRef is the update run: a ClusterStagedUpdateRun, or a StagedUpdateRun of the namespace.
 	// +required
-	Run string `json:"run"`
-
-	// Namespace of the run.
-	// +optional
-	Namespace string `json:"namespace,omitempty"`
+	RunRef UpdateRunReference `json:"runRef"`
 
 	// Stage of the run.
 	// +required
 	Stage string `json:"stage"`
 
-	// Position is before, during or after the stage.
+	// Position is Before, During or After the stage.
 	// +required
-	// +kubebuilder:validation:Enum=before;during;after
+	// +kubebuilder:validation:Enum=Before;During;After
 	Position string `json:"position"`
 
 	// Attempt is 1, and one more each time that the run is resumed after an analysis that has not passed.
@@ -75,10 +101,21 @@ type StageAnalysisRunSpec struct {
 
 // Where a task of type Analysis stands.
 const (
-	PositionBefore = "before"
-	PositionDuring = "during"
-	PositionAfter  = "after"
+	PositionBefore = "Before"
+	PositionDuring = "During"
+	PositionAfter  = "After"
 )
+
+// UpdateRunReference is an update run, of the kind that the twin belongs to.
+type UpdateRunReference struct {
+	// Name of the run.
+	// +required
+	Name string `json:"name"`
+
+	// UID of the run: another run of the name is not taken for it.
+	// +required
+	UID types.UID `json:"uid"`
+}
 
 // AnalysisTemplateUsed is a StageAnalysis of which an attempt has a copy.
 type AnalysisTemplateUsed struct {
@@ -124,31 +161,31 @@ const (
 
 // StageAnalysisRunStatus is what has been measured.
 type StageAnalysisRunStatus struct {
-	// Attempt is the one that the rest is about.
+	// Conditions: Succeeded is Unknown, with the reason Running, while the attempt is measured. It is True with the reason Succeeded,
+	// or Waived by a RolloutExemption. It is False with the reason Failed, Inconclusive, Error, or Stopped because the update run has
+	// ended first. Its message says what was measured, against which bounds.
 	// +optional
-	Attempt int32 `json:"attempt,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// State of the analysis: Pending, Running, and in the end Succeeded, Failed, Inconclusive, Error, Waived by a
-	// RolloutExemption, or Stopped because its run has ended first.
+	// ObservedAttempt is the attempt that the status is about.
 	// +optional
-	// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Inconclusive;Error;Waived;Stopped
-	Phase AnalysisPhase `json:"phase,omitempty"`
+	ObservedAttempt int32 `json:"observedAttempt,omitempty"`
 
-	// StartedAt is when the attempt began.
+	// StartTime is when the attempt began.
 	// +optional
-	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// FinishedAt is when it ended.
+	// EndTime is when it ended.
 	// +optional
-	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+	EndTime *metav1.Time `json:"endTime,omitempty"`
 
-	// Message says in a sentence what was measured, against which bounds.
+	// NextMeasurementTime is when the next measurement is due.
 	// +optional
-	Message string `json:"message,omitempty"`
-
-	// NextAt is when the next measurement is due.
-	// +optional
-	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
+	NextMeasurementTime *metav1.MicroTime `json:"nextMeasurementTime,omitempty"`
 
 	// Metrics are those of the spec, in its order.
 	// +optional
@@ -199,13 +236,13 @@ type AnalysisMetricStatus struct {
 	// +optional
 	ConsecutiveErrors int32 `json:"consecutiveErrors,omitempty"`
 
-	// LastAt is when the newest was taken, or tried.
+	// LastMeasurementTime is when the newest was taken, or tried.
 	// +optional
-	LastAt *metav1.MicroTime `json:"lastAt,omitempty"`
+	LastMeasurementTime *metav1.MicroTime `json:"lastMeasurementTime,omitempty"`
 
-	// NextAt is when the next one is due.
+	// NextMeasurementTime is when the next one is due.
 	// +optional
-	NextAt *metav1.MicroTime `json:"nextAt,omitempty"`
+	NextMeasurementTime *metav1.MicroTime `json:"nextMeasurementTime,omitempty"`
 
 	// Query is the beginning of what was asked, with all variables replaced.
 	// +optional
@@ -277,40 +314,4 @@ type AnalysisMeasurement struct {
 	// Message says more.
 	// +optional
 	Message string `json:"message,omitempty"`
-}
-
-// StageAnalysisRuns is what StageAnalysisRuns are in URLs.
-var StageAnalysisRuns = schema.GroupResource{Group: GroupName, Resource: "stageanalysisruns"}
-
-// Labels of a StageAnalysisRun: the name of its update run, and the namespace of that, if it has one.
-const (
-	AnalysisRunLabel       = GroupName + "/update-run"
-	AnalysisNamespaceLabel = GroupName + "/update-run-namespace"
-)
-
-// ofNamespace ends the names of the StageAnalysisRuns of runs in namespaces. Those of other runs end with a position.
-const ofNamespace = ".namespaced"
-
-// AnalysisRunName is the name of the StageAnalysisRun of a side of a stage of an update run. No two have one name: a position and a
-// stage have no dash, and a namespace has no dot, so that the name is read from its end in one way only.
-func AnalysisRunName(namespace, run, stage, position string) string {
-	name := run + "-" + stage + "-" + position
-	if namespace != "" {
-		name += "." + namespace + ofNamespace
-	}
-	return name
-}
-
-// IsAbout says whether the StageAnalysisRun is that of a side of a stage of an update run by its name: of this run, or of an earlier
-// one that had the name.
-func (r *StageAnalysisRun) IsAbout(namespace, run, stage, position string) bool {
-	return r.Spec.Namespace == namespace && r.Spec.Run == run && r.Spec.Stage == stage && r.Spec.Position == position
-}
-
-// PhaseOfAttempt is how far the newest attempt is: one of which the status does not know yet has not begun.
-func (r *StageAnalysisRun) PhaseOfAttempt() AnalysisPhase {
-	if r.Status.Attempt != r.Spec.Attempt || r.Status.Phase == "" {
-		return AnalysisPending
-	}
-	return r.Status.Phase
 }

@@ -23,6 +23,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&RolloutExemption{}, &RolloutExemptionList{},
 		&MetricSource{}, &MetricSourceList{},
 		&StageAnalysis{}, &StageAnalysisList{},
+		&ClusterStageAnalysisRun{}, &ClusterStageAnalysisRunList{},
 		&StageAnalysisRun{}, &StageAnalysisRunList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
@@ -133,6 +134,24 @@ func (o *StageAnalysis) SetConditions(conditions []metav1.Condition) {
 	o.Status.Conditions = conditions
 }
 
+// ClusterStageAnalysisRunList is a list of ClusterStageAnalysisRun.
+//
+// +kubebuilder:object:root=true
+type ClusterStageAnalysisRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []ClusterStageAnalysisRun `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *ClusterStageAnalysisRun) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *ClusterStageAnalysisRun) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
+}
+
 // StageAnalysisRunList is a list of StageAnalysisRun.
 //
 // +kubebuilder:object:root=true
@@ -141,4 +160,12 @@ type StageAnalysisRunList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// Items are the objects listed.
 	Items []StageAnalysisRun `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *StageAnalysisRun) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *StageAnalysisRun) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
 }

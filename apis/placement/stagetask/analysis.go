@@ -13,10 +13,10 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// analysis waits until what its StageAnalysisRun has measured is good, and says what to do if it is not.
+// analysis waits until what its ClusterStageAnalysisRun or StageAnalysisRun has measured is good, and says what to do if it is not.
 type analysis struct{}
 
-// Position is what StageAnalysisRuns call the side.
+// Position is what the analyses of runs call the side.
 func (s Side) Position() string {
 	switch s {
 	case Before:
@@ -42,7 +42,7 @@ func (analysis) Validate(_ Side, config placementv1beta1.StageTask) string {
 func (analysis) Freeze(names Names, stage string, side Side) placementv1beta1.StageTaskStatus {
 	return placementv1beta1.StageTaskStatus{
 		Type:            placementv1beta1.StageTaskTypeAnalysis,
-		AnalysisRunName: fleetflowv1alpha1.AnalysisRunName(names.Namespace, names.Run, stage, side.Position()),
+		AnalysisRunName: fleetflowv1alpha1.AnalysisRunName(names.Run, stage, side.Position()),
 	}
 }
 
@@ -78,25 +78,26 @@ func (a analysis) Check(ctx context.Context, check Check) (Outcome, error) {
 	if err != nil || refused != "" {
 		return Outcome{Refused: refused}, err
 	}
+	kind := fleetflowv1alpha1.StageAnalysisRunKind(run.GetNamespace()).Kind
 	started := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeAnalysisStarted, Status: metav1.ConditionTrue,
-		Reason: placementv1beta1.ReasonStageTaskAnalysisStarted, Message: fmt.Sprintf("StageAnalysisRun %s measures, attempt %d", run.Name, run.Spec.Attempt),
+		Reason: placementv1beta1.ReasonStageTaskAnalysisStarted, Message: fmt.Sprintf("%s %s measures, attempt %d", kind, run.GetName(), run.GetStageAnalysisRunSpec().Attempt),
 	}
-	if phase := run.PhaseOfAttempt(); phase.IsOver() {
+	if phase := fleetflowv1alpha1.PhaseOfAttempt(run); phase.IsOver() {
 		return a.concluded(check, run, phase, started), nil
 	}
 	if measured == nil || again {
-		check.Hub.Report("AnalysisStarted", fmt.Sprintf("Stage %s is analysed: StageAnalysisRun %s measures, attempt %d", check.Stage.StageName, run.Name, run.Spec.Attempt))
+		check.Hub.Report("AnalysisStarted", fmt.Sprintf("Stage %s is analysed: %s %s measures, attempt %d", check.Stage.StageName, kind, run.GetName(), run.GetStageAnalysisRunSpec().Attempt))
 	}
 	outcome := Outcome{Conditions: []metav1.Condition{started, {
 		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionUnknown,
 		Reason: placementv1beta1.ReasonStageTaskAnalysisStarted, Message: "What is measured has not been enough yet",
 	}}}
-	if next := run.Status.NextAt; run.PhaseOfAttempt() == fleetflowv1alpha1.AnalysisRunning && next != nil && next.Sub(check.Now) >= measuredWithin {
+	if next := run.GetStageAnalysisRunStatus().NextMeasurementTime; fleetflowv1alpha1.PhaseOfAttempt(run) == fleetflowv1alpha1.AnalysisRunning && next != nil && next.Sub(check.Now) >= measuredWithin {
 		outcome.CheckAgain = next.Time
 		return outcome, nil
 	}
-	outcome.Measure = run.Name
+	outcome.Measure = run.GetName()
 	return outcome, nil
 }
 
@@ -127,16 +128,16 @@ var words = map[fleetflowv1alpha1.AnalysisPhase]struct{ reason, event string }{
 }
 
 // concluded says what follows from an analysis that has ended.
-func (analysis) concluded(check Check, run *fleetflowv1alpha1.StageAnalysisRun, phase fleetflowv1alpha1.AnalysisPhase, started metav1.Condition) Outcome {
+func (analysis) concluded(check Check, run fleetflowv1alpha1.StageAnalysisRunObject, phase fleetflowv1alpha1.AnalysisPhase, started metav1.Condition) Outcome {
 	ended := metav1.Condition{
-		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionTrue, Reason: words[phase].reason, Message: run.Status.Message,
+		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionTrue, Reason: words[phase].reason, Message: fleetflowv1alpha1.MessageOfAttempt(run),
 	}
 	action := actionAfter(check.Config.Analysis, phase)
-	note := fmt.Sprintf("The analysis of stage %s, %s, has ended as %s: %s", check.Stage.StageName, run.Name, phase, run.Status.Message)
+	note := fmt.Sprintf("The analysis of stage %s, %s, has ended as %s: %s", check.Stage.StageName, run.GetName(), phase, fleetflowv1alpha1.MessageOfAttempt(run))
 	switch {
 	case phase == fleetflowv1alpha1.AnalysisSucceeded:
-	case run.Spec.DryRun:
-		ended.Reason, ended.Message = placementv1beta1.ReasonStageTaskAnalysisDryRun, fmt.Sprintf("A dry run, which passes; it has ended as %s: %s", phase, run.Status.Message)
+	case run.GetStageAnalysisRunSpec().DryRun:
+		ended.Reason, ended.Message = placementv1beta1.ReasonStageTaskAnalysisDryRun, fmt.Sprintf("A dry run, which passes; it has ended as %s: %s", phase, fleetflowv1alpha1.MessageOfAttempt(run))
 	case action == placementv1beta1.AnalysisProceed:
 		ended.Message += "; the strategy says Proceed"
 	default:
@@ -152,7 +153,7 @@ func (analysis) concluded(check Check, run *fleetflowv1alpha1.StageAnalysisRun, 
 		}
 	}
 	if ended.Status == metav1.ConditionFalse {
-		outcome.Action, outcome.Because = action, fmt.Sprintf("the analysis of stage `%s`, %s, has ended as %s: %s", check.Stage.StageName, run.Name, phase, run.Status.Message)
+		outcome.Action, outcome.Because = action, fmt.Sprintf("the analysis of stage `%s`, %s, has ended as %s: %s", check.Stage.StageName, run.GetName(), phase, fleetflowv1alpha1.MessageOfAttempt(run))
 	}
 	return outcome
 }

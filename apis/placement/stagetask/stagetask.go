@@ -103,7 +103,7 @@ type Outcome struct {
 	RunEnded bool
 	// Refused ends the run, with this sentence for the user.
 	Refused string
-	// Measure is the StageAnalysisRun that is to be measured while the stage waits for the task.
+	// Measure is the name of the analysis that is to be measured while the stage waits for the task.
 	Measure string
 	// Action is what to do with the run once the conditions are recorded, Because of what; empty for nothing.
 	Action  placementv1beta1.AnalysisAction
@@ -124,9 +124,9 @@ type Hub interface {
 	Delete(ctx context.Context, object placementv1beta1.Object) error
 	// RunIsActive says whether a run with this name and UID still has something to do.
 	RunIsActive(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error)
-	// Analysis reads the StageAnalysisRun of a task, and makes it if it is missing; again asks for another attempt. Refused
+	// Analysis reads what a task measures, and makes it if it is missing; again asks for another attempt. Refused
 	// says why there can be none.
-	Analysis(ctx context.Context, check Check, again bool) (run *fleetflowv1alpha1.StageAnalysisRun, refused string, err error)
+	Analysis(ctx context.Context, check Check, again bool) (run fleetflowv1alpha1.StageAnalysisRunObject, refused string, err error)
 	// Waive waives the analysis of a task if an exemption does, and says which, by whom and why; empty if none does.
 	Waive(ctx context.Context, check Check) (waiver string, err error)
 	// Report emits an event about the run that is checked, ReportWarning a warning, and ReportOn an event about another object of it.

@@ -260,7 +260,7 @@ type StageTaskStatus struct {
 	// ApprovalRequestName is the approval request that was made for the task.
 	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
 
-	// AnalysisRunName is the StageAnalysisRun that shows what the task measures.
+	// AnalysisRunName is the ClusterStageAnalysisRun, or the StageAnalysisRun in the namespace of the run, that shows what the task measures.
 	// An addition of fleetflow.
 	AnalysisRunName string `json:"analysisRunName,omitempty"`
 

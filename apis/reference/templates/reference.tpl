@@ -16,7 +16,7 @@ described on the page of the first of them.
 {{- $chapters := list
   (list "Clusters" "Which clusters belong to the fleet." "MemberCluster")
   (list "Placement" "What is placed, and where."
-    "ClusterResourcePlacement" "ResourcePlacement" "ClusterResourcePlacementStatus" "ClusterResourceEnvelope" "ResourceEnvelope" "PropagatedType" "RolloutHold" "RolloutWindow" "RolloutExemption" "MetricSource" "StageAnalysis" "StageAnalysisRun")
+    "ClusterResourcePlacement" "ResourcePlacement" "ClusterResourcePlacementStatus" "ClusterResourceEnvelope" "ResourceEnvelope" "PropagatedType" "RolloutHold" "RolloutWindow" "RolloutExemption" "MetricSource" "StageAnalysis" "ClusterStageAnalysisRun" "StageAnalysisRun")
   (list "Overrides" "How what is placed differs from cluster to cluster." "ClusterResourceOverride" "ResourceOverride")
   (list "Staged updates" "How a change goes through the fleet stage by stage."
     "ClusterStagedUpdateStrategy" "StagedUpdateStrategy" "ClusterStagedUpdateRun" "StagedUpdateRun"

@@ -51,11 +51,11 @@ func (s *story) badVersion(ctx context.Context) error {
 	if _, err := s.follow(watching, run.Name).until(ctx, waitLimit, "fails by its analysis", isFailed); err != nil {
 		return err
 	}
-	measured := fleetflowv1alpha1.AnalysisRunName("", run.Name, stagingStage, stagetask.After.Position())
+	measured := fleetflowv1alpha1.AnalysisRunName(run.Name, stagingStage, stagetask.After.Position())
 	if _, err := becomes(ctx, s, s.Hub, client.ObjectKey{Name: measured}, "the analysis of "+stagingStage+" has failed", notFailed); err != nil {
 		return err
 	}
-	if err := s.kubectl(ctx, "get", "stageanalysisruns", measured, "-o", "wide"); err != nil {
+	if err := s.kubectl(ctx, "get", "clusterstageanalysisruns", measured, "-o", "wide"); err != nil {
 		return err
 	}
 	back := placementv1beta1.RollbackName(run.Name, run.UID)
@@ -138,12 +138,12 @@ func isFailed(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 }
 
 // notFailed says what is missing until an analysis has failed. It is pure.
-func notFailed(run *fleetflowv1alpha1.StageAnalysisRun) string {
+func notFailed(run *fleetflowv1alpha1.ClusterStageAnalysisRun) string {
 	switch {
 	case run == nil:
 		return "missing"
-	case run.PhaseOfAttempt() != fleetflowv1alpha1.AnalysisFailed:
-		return fmt.Sprintf("it is %s: %s", run.PhaseOfAttempt(), run.Status.Message)
+	case fleetflowv1alpha1.PhaseOfAttempt(run) != fleetflowv1alpha1.AnalysisFailed:
+		return fmt.Sprintf("it is %s: %s", fleetflowv1alpha1.PhaseOfAttempt(run), fleetflowv1alpha1.MessageOfAttempt(run))
 	}
 	return ""
 }

@@ -89,7 +89,7 @@ func LookAround(out io.Writer, fleet *access.Access, program string) {
 		{"kubectl get clusterresourcesnapshots --show-labels", "the versions a run can go to"},
 		{"kubectl describe csur " + runName(5), "stages, clusters, events"},
 		{"kubectl --context member-1 -n " + namespaceName + " get cm,deploy", "what is on a member"},
-		{"kubectl get stageanalysisruns -o wide", "what an analysis has measured"},
+		{"kubectl get clusterstageanalysisruns -o wide", "what an analysis has measured"},
 		{"temporal workflow list", "rollouts since Temporal's data was deleted"},
 		{"temporal workflow show --workflow-id " + wf.UpdateRunID("", runName(5)), "the history of a run"},
 	} {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -35,7 +36,7 @@ func NewAnalysis(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 		Use:   "analysis",
 		Short: "Show what analyses of stages have measured, against which bounds",
 		Long: `Show the analyses of update runs: how far each is, and what it has measured against which bounds. An analysis is a
-StageAnalysisRun, which the hub makes for each task of type Analysis.`,
+ClusterStageAnalysisRun, or a StageAnalysisRun in the namespace of its run. The hub makes one for each task of type Analysis.`,
 		Example: `  # How do all of them stand?
   kubectl fleet analysis
 
@@ -113,29 +114,51 @@ kubectl apply --dry-run=server and the condition Valid tell.`,
 }
 
 // read reads the analyses of the hub, by run and stage; all of them without the name of a run.
-func (o *analysisOptions) read(ctx context.Context, namespace, run string) ([]fleetflowv1alpha1.StageAnalysisRun, error) {
+func (o *analysisOptions) read(ctx context.Context, namespace, run string) ([]fleetflowv1alpha1.StageAnalysisRunObject, error) {
 	c, err := o.factory.Client()
 	if err != nil {
 		return nil, err
 	}
-	var list fleetflowv1alpha1.StageAnalysisRunList
-	err = c.List(ctx, &list)
-	if meta.IsNoMatchError(err) {
-		return nil, errors.New("the hub has no StageAnalysisRuns: have its operator install the CustomResourceDefinitions of the hub agent's chart")
+	var found []fleetflowv1alpha1.StageAnalysisRunObject
+	if namespace == "" {
+		var list fleetflowv1alpha1.ClusterStageAnalysisRunList
+		if err := listingError(c.List(ctx, &list)); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("listing the analyses: %w", err)
+	if namespace != "" || run == "" {
+		var list fleetflowv1alpha1.StageAnalysisRunList
+		if err := listingError(c.List(ctx, &list, client.InNamespace(namespace))); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
 	}
-	found := slices.DeleteFunc(list.Items, func(a fleetflowv1alpha1.StageAnalysisRun) bool {
-		return run != "" && (a.Spec.Run != run || a.Spec.Namespace != namespace)
+	found = slices.DeleteFunc(found, func(a fleetflowv1alpha1.StageAnalysisRunObject) bool {
+		return run != "" && a.GetStageAnalysisRunSpec().RunRef.Name != run
 	})
-	of := func(a *fleetflowv1alpha1.StageAnalysisRun) string {
-		return placementv1beta1.Scope{Namespace: a.Spec.Namespace}.String() + a.Spec.Run
+	of := func(a fleetflowv1alpha1.StageAnalysisRunObject) string {
+		return placementv1beta1.Scope{Namespace: a.GetNamespace()}.String() + a.GetStageAnalysisRunSpec().RunRef.Name
 	}
-	slices.SortFunc(found, func(a, b fleetflowv1alpha1.StageAnalysisRun) int {
-		return cmp.Or(strings.Compare(of(&a), of(&b)), strings.Compare(a.Name, b.Name))
+	slices.SortFunc(found, func(a, b fleetflowv1alpha1.StageAnalysisRunObject) int {
+		return cmp.Or(strings.Compare(of(a), of(b)), strings.Compare(a.GetName(), b.GetName()))
 	})
 	return found, nil
+}
+
+// listingError says what the error of a list of analyses means.
+func listingError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case meta.IsNoMatchError(err):
+		return errors.New("the hub has no analyses: have its operator install the CustomResourceDefinitions of the hub agent's chart")
+	}
+	return fmt.Errorf("listing the analyses: %w", err)
 }
 
 // list prints a table of all analyses.
@@ -146,7 +169,7 @@ func (o *analysisOptions) list(ctx context.Context) error {
 	}
 	views := make([]analysisView, 0, len(found))
 	for i := range found {
-		views = append(views, viewOfAnalysis(&found[i]))
+		views = append(views, viewOfAnalysis(found[i]))
 	}
 	if o.Structured() {
 		return o.Encode(o.streams.Out, views)
@@ -181,7 +204,7 @@ func (o *analysisOptions) show(ctx context.Context, run string) error {
 	}
 	views := make([]analysisView, 0, len(found))
 	for i := range found {
-		views = append(views, viewOfAnalysis(&found[i]))
+		views = append(views, viewOfAnalysis(found[i]))
 	}
 	if o.Structured() {
 		return o.Encode(o.streams.Out, views)
@@ -240,27 +263,28 @@ type analysisMetricView struct {
 	Query        string `json:"query,omitempty"`
 }
 
-func viewOfAnalysis(run *fleetflowv1alpha1.StageAnalysisRun) analysisView {
-	name := run.Spec.Run
-	if run.Spec.Namespace != "" {
-		name = run.Spec.Namespace + "/" + name
+func viewOfAnalysis(run fleetflowv1alpha1.StageAnalysisRunObject) analysisView {
+	spec, status := run.GetStageAnalysisRunSpec(), run.GetStageAnalysisRunStatus()
+	name := spec.RunRef.Name
+	if run.GetNamespace() != "" {
+		name = run.GetNamespace() + "/" + name
 	}
-	phase := run.PhaseOfAttempt()
-	v := analysisView{Run: name, Stage: run.Spec.Stage, When: run.Spec.Position, Attempt: run.Spec.Attempt, State: string(phase), DryRun: run.Spec.DryRun}
+	phase := fleetflowv1alpha1.PhaseOfAttempt(run)
+	v := analysisView{Run: name, Stage: spec.Stage, When: strings.ToLower(spec.Position), Attempt: spec.Attempt, State: string(phase), DryRun: spec.DryRun}
 	if phase == fleetflowv1alpha1.AnalysisPending { // what the status has is of the attempt before
-		run.Status = fleetflowv1alpha1.StageAnalysisRunStatus{}
+		*status = fleetflowv1alpha1.StageAnalysisRunStatus{}
 	}
-	v.Message = run.Status.Message
-	for i := range run.Spec.Metrics {
-		metric, counted := run.Spec.Metrics[i], fleetflowv1alpha1.AnalysisMetricStatus{Phase: fleetflowv1alpha1.AnalysisPending}
+	v.Message = fleetflowv1alpha1.MessageOfAttempt(run)
+	for i := range spec.Metrics {
+		metric, counted := spec.Metrics[i], fleetflowv1alpha1.AnalysisMetricStatus{Phase: fleetflowv1alpha1.AnalysisPending}
 		if phase == fleetflowv1alpha1.AnalysisStopped {
 			counted.Phase = phase
 		}
-		if i < len(run.Status.Metrics) {
-			counted = run.Status.Metrics[i]
+		if i < len(status.Metrics) {
+			counted = status.Metrics[i]
 		}
 		view := viewOfMetric(metric, counted)
-		if run.Spec.Position == fleetflowv1alpha1.PositionDuring {
+		if spec.Position == fleetflowv1alpha1.PositionDuring {
 			view.Measured = strconv.Itoa(int(counted.Measured)) // until the stage is updated
 		}
 		v.Metrics = append(v.Metrics, view)

@@ -24,22 +24,26 @@ import (
 )
 
 // anAnalysis is one that has failed, of run web-17 in a namespace.
-func anAnalysis(namespace, position string) *fleetflowv1alpha1.StageAnalysisRun {
-	a := &fleetflowv1alpha1.StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: fleetflowv1alpha1.AnalysisRunName(namespace, "web-17", "canary", position)}}
+func anAnalysis(namespace, position string) fleetflowv1alpha1.StageAnalysisRunObject {
+	a := fleetflowv1alpha1.NewStageAnalysisRun(namespace, fleetflowv1alpha1.AnalysisRunName("web-17", "canary", position))
 	metric := fleetflowv1alpha1.AnalysisRunMetric{Args: map[string]string{"max": "0.01"}}
 	metric.Name, metric.Success, metric.Count, metric.FailureLimit = "error-ratio", "result <= double(args.max)", 10, 2
 	metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: "errors"}
-	a.Spec = fleetflowv1alpha1.StageAnalysisRunSpec{Namespace: namespace, Run: "web-17", Stage: "canary", Position: position, Attempt: 2, Metrics: []fleetflowv1alpha1.AnalysisRunMetric{metric}}
-	a.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: 2, Phase: fleetflowv1alpha1.AnalysisFailed, Message: "error-ratio 0.034", Metrics: []fleetflowv1alpha1.AnalysisMetricStatus{{
+	*a.GetStageAnalysisRunSpec() = fleetflowv1alpha1.StageAnalysisRunSpec{
+		RunRef: fleetflowv1alpha1.UpdateRunReference{Name: "web-17", UID: "uid-1"}, Stage: "canary", Position: position, Attempt: 2,
+		Metrics: []fleetflowv1alpha1.AnalysisRunMetric{metric},
+	}
+	fleetflowv1alpha1.SetPhase(a, fleetflowv1alpha1.AnalysisFailed, "error-ratio 0.034", time.Now())
+	a.GetStageAnalysisRunStatus().Metrics = []fleetflowv1alpha1.AnalysisMetricStatus{{
 		Name: "error-ratio", Phase: fleetflowv1alpha1.AnalysisFailed, Measured: 4, Succeeded: 1, Failed: 3, Errors: 1,
 		Last: []fleetflowv1alpha1.AnalysisMeasurement{{Outcome: fleetflowv1alpha1.OutcomeFailure, Value: "0.034"}},
-	}}}
+	}}
 	return a
 }
 
 func TestAnalysesShowValuesAgainstBounds(t *testing.T) {
 	again := anAnalysis("", fleetflowv1alpha1.PositionAfter)
-	again.Spec.Attempt = 3
+	again.GetStageAnalysisRunSpec().Attempt = 3
 	c := newConsole(t, again, anAnalysis("", fleetflowv1alpha1.PositionDuring), anAnalysis("team", fleetflowv1alpha1.PositionAfter))
 	require.NoError(t, c.run("analysis"))
 	assert.Equal(t, `RUN           STAGE    WHEN     ATTEMPT   STATE     MESSAGE
@@ -63,7 +67,8 @@ error-ratio   Failed   0.034   result <= double("0.01")   4          3 (at most 
 
 func TestAStoppedAnalysisSaysWhy(t *testing.T) {
 	stopped := anAnalysis("", fleetflowv1alpha1.PositionAfter)
-	stopped.Status = fleetflowv1alpha1.StageAnalysisRunStatus{Attempt: 2, Phase: fleetflowv1alpha1.AnalysisStopped, Message: "The run has ended first: run b rolls it back"}
+	*stopped.GetStageAnalysisRunStatus() = fleetflowv1alpha1.StageAnalysisRunStatus{}
+	fleetflowv1alpha1.SetPhase(stopped, fleetflowv1alpha1.AnalysisStopped, "The run has ended first: run b rolls it back", time.Now())
 	c := newConsole(t, stopped)
 	require.NoError(t, c.run("analysis", "show", "web-17"))
 	assert.Equal(t, `after canary: Stopped, attempt 2. The run has ended first: run b rolls it back

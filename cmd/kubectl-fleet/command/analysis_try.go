@@ -232,9 +232,8 @@ func (o *tryOptions) measure(ctx context.Context, c client.Client, template *fle
 	var trials []trial
 	for i := range spec.Metrics {
 		q := metricsource.Question{
-			Metric: spec.Metrics[i], Of: &fleetflowv1alpha1.StageAnalysisRun{Spec: spec}, Placement: of.Placement, Clusters: of.Clusters, Control: control, Sequence: 1,
+			Metric: spec.Metrics[i], Of: triedAs(of.Namespace, spec), Placement: of.Placement, Clusters: of.Clusters, Control: control, Sequence: 1,
 		}
-		q.Of.Name = "try"
 		t, err := asks.ask(ctx, q)
 		if err != nil {
 			return nil, err
@@ -341,4 +340,11 @@ func (o *tryOptions) printTrials(trials []trial) error {
 		return fmt.Errorf("%d of %d metrics are bad now, or cannot be measured", bad, len(trials))
 	}
 	return nil
+}
+
+// triedAs is the analysis that a run in a namespace, or in none, would have.
+func triedAs(namespace string, spec fleetflowv1alpha1.StageAnalysisRunSpec) fleetflowv1alpha1.StageAnalysisRunObject {
+	run := fleetflowv1alpha1.NewStageAnalysisRun(namespace, "try")
+	*run.GetStageAnalysisRunSpec() = spec
+	return run
 }

@@ -26,7 +26,7 @@ const measuresOn = time.Minute
 
 // JobDeleter deletes the Jobs of an analysis that have not ended.
 type JobDeleter interface {
-	DeleteUnended(ctx context.Context, run *fleetflowv1alpha1.StageAnalysisRun) error
+	DeleteUnended(ctx context.Context, run fleetflowv1alpha1.StageAnalysisRunObject) error
 }
 
 // jobs deletes the Jobs that nothing waits for any more: those of analyses that have ended or are waived, of attempts after which
@@ -39,7 +39,7 @@ type jobs struct {
 
 // Reconcile looks at one analysis.
 func (r *jobs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	run := &fleetflowv1alpha1.StageAnalysisRun{}
+	run := fleetflowv1alpha1.NewStageAnalysisRun(request.Namespace, request.Name)
 	if err := r.client.Get(ctx, request.NamespacedName, run); err != nil || !runsJobs(run) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -57,21 +57,22 @@ func (r *jobs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 }
 
 // isOver says whether nothing is measured any more of the attempt that the status is about, and since when.
-func (r *jobs) isOver(ctx context.Context, run *fleetflowv1alpha1.StageAnalysisRun) (over bool, since time.Time, err error) {
-	if run.Status.Attempt != run.Spec.Attempt || run.Status.Phase.IsOver() {
-		if at := run.Status.FinishedAt; at != nil {
+func (r *jobs) isOver(ctx context.Context, run fleetflowv1alpha1.StageAnalysisRunObject) (over bool, since time.Time, err error) {
+	spec, status := run.GetStageAnalysisRunSpec(), run.GetStageAnalysisRunStatus()
+	if status.ObservedAttempt != spec.Attempt || fleetflowv1alpha1.PhaseOfAttempt(run).IsOver() {
+		if at := status.EndTime; at != nil {
 			since = at.Time
 		}
 		return true, since, nil
 	}
-	of := placementv1beta1.Scope{Namespace: run.Spec.Namespace}.NewUpdateRun(run.Spec.Run)
+	of := placementv1beta1.Scope{Namespace: run.GetNamespace()}.NewUpdateRun(spec.RunRef.Name)
 	err = r.client.Get(ctx, client.ObjectKeyFromObject(of), of)
 	switch {
 	case apierrors.IsNotFound(err):
 		return true, since, nil
 	case err != nil:
-		return false, since, fmt.Errorf("reading the update run of analysis %s: %w", run.Name, err)
-	case string(of.GetUID()) != run.Annotations[placementv1beta1.UpdateRunUIDAnnotation]:
+		return false, since, fmt.Errorf("reading the update run of analysis %s: %w", run.GetName(), err)
+	case of.GetUID() != spec.RunRef.UID:
 		return true, since, nil
 	}
 	if ended := meta.FindStatusCondition(of.GetConditions(), placementv1beta1.ConditionTypeSucceeded); ended != nil {
@@ -81,13 +82,15 @@ func (r *jobs) isOver(ctx context.Context, run *fleetflowv1alpha1.StageAnalysisR
 }
 
 func runsJobs(object client.Object) bool {
-	run, is := object.(*fleetflowv1alpha1.StageAnalysisRun)
-	return is && slices.ContainsFunc(run.Spec.Metrics, func(m fleetflowv1alpha1.AnalysisRunMetric) bool { return m.Job != nil })
+	run, is := object.(fleetflowv1alpha1.StageAnalysisRunObject)
+	return is && slices.ContainsFunc(run.GetStageAnalysisRunSpec().Metrics, func(m fleetflowv1alpha1.AnalysisRunMetric) bool { return m.Job != nil })
 }
 
 func (r *jobs) setUp(mgr ctrl.Manager) error {
+	running := builder.WithPredicates(predicate.NewPredicateFuncs(runsJobs))
 	b := ctrl.NewControllerManagedBy(mgr).Named("analysis-jobs").
-		For(&fleetflowv1alpha1.StageAnalysisRun{}, builder.WithPredicates(predicate.NewPredicateFuncs(runsJobs)))
+		For(&fleetflowv1alpha1.ClusterStageAnalysisRun{}, running).
+		Watches(&fleetflowv1alpha1.StageAnalysisRun{}, &handler.EnqueueRequestForObject{}, running)
 	for _, scope := range placementv1beta1.Scopes() {
 		b = b.Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(analysesOf), builder.WithPredicates(predicate.NewPredicateFuncs(isRunOver)))
 	}
@@ -109,7 +112,7 @@ func analysesOf(_ context.Context, object client.Object) []reconcile.Request {
 	for _, stage := range run.GetUpdateRunStatus().StagesStatus {
 		for _, task := range slices.Concat(stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus, stage.AfterStageTaskStatus) {
 			if task.AnalysisRunName != "" {
-				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: task.AnalysisRunName}})
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: run.GetNamespace(), Name: task.AnalysisRunName}})
 			}
 		}
 	}

@@ -126,7 +126,7 @@ func putInto(conditions *[]metav1.Condition, condition metav1.Condition, generat
 
 // SetupWithManager registers all, if the hub serves the kinds; what looks after Jobs, if any namespace may have some.
 func SetupWithManager(mgr ctrl.Manager, recorder events.EventRecorder, checker SourceChecker, deleter JobDeleter, reach analysis.Reach, clk clock.PassiveClock) error {
-	for _, kind := range []string{"StageAnalysis", "MetricSource", "StageAnalysisRun"} {
+	for _, kind := range []string{"StageAnalysis", "MetricSource", "ClusterStageAnalysisRun", "StageAnalysisRun"} {
 		_, err := mgr.GetRESTMapper().RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
 			return nil

@@ -98,14 +98,13 @@ func (r *Reconciler) patchConditions(ctx context.Context, run, changed placement
 	return nil
 }
 
-// deleteAnalyses deletes the StageAnalysisRuns of a run that has any.
+// deleteAnalyses deletes the analyses of a run that has any.
 func (r *Reconciler) deleteAnalyses(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	if !slices.ContainsFunc(run.GetUpdateRunStatus().StagesStatus, hasAnalysis) {
 		return nil
 	}
-	err := r.client.DeleteAllOf(ctx, &fleetflowv1alpha1.StageAnalysisRun{}, client.MatchingLabels{
-		fleetflowv1alpha1.AnalysisRunLabel: run.GetName(), fleetflowv1alpha1.AnalysisNamespaceLabel: run.GetNamespace(),
-	})
+	err := r.client.DeleteAllOf(ctx, fleetflowv1alpha1.NewStageAnalysisRun(run.GetNamespace(), ""), client.InNamespace(run.GetNamespace()),
+		client.MatchingLabels{fleetflowv1alpha1.AnalysisRunLabel: run.GetName()})
 	if err != nil {
 		return fmt.Errorf("deleting the analyses of run %s: %w", run.GetName(), err)
 	}
