@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -36,10 +37,16 @@ func Ensure(ctx context.Context, c client.Client, namespace string) error {
 	return nil
 }
 
-// Reach asks Temporal for the namespace; the error says why there is no answer. A client that may not describe it does get one.
+// Reach asks Temporal for the namespace; the error says why there is no answer. A client that may not describe the namespace has to
+// be able to read the task queue of the fleet there: one whose token Temporal refuses may do neither.
 func Reach(ctx context.Context, c client.Client, namespace string) error {
 	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	if err != nil && !isAdminDenied(err) {
+	if isAdminDenied(err) {
+		_, err = c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+			Namespace: namespace, TaskQueue: &taskqueue.TaskQueue{Name: wf.TaskQueue}, TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
+		})
+	}
+	if err != nil {
 		return fmt.Errorf("asking Temporal for namespace %s: %w", namespace, err)
 	}
 	return nil

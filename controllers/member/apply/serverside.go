@@ -50,16 +50,12 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 			object.SetResourceVersion(live.GetResourceVersion())
 		}
 	}
-	data, err := json.Marshal(object.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the manifest: %w", err)
-	}
 	options := []client.PatchOption{client.FieldOwner(FieldManager)}
 	if mustForce(req.Strategy, live) {
 		options = append(options, client.ForceOwnership)
 	}
 	wanted := object.DeepCopy()
-	err = e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
+	err := e.sendApply(ctx, object, options)
 	switch {
 	case live != nil && apierrors.IsInvalid(err):
 		return e.mergeInstead(ctx, live, wanted, err)
@@ -69,6 +65,15 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	return object, err
 }
 
+// sendApply sends a server-side apply of an object, which is the API server's answer afterwards.
+func (e *Engine) sendApply(ctx context.Context, object *unstructured.Unstructured, options []client.PatchOption) error {
+	data, err := json.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("encoding the manifest: %w", err)
+	}
+	return e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
+}
+
 // applyOnceMore applies a manifest again that has an empty map or list. A map that has lost its last field by a server-side apply is
 // taken off the object, although the manifest has it. The next apply finds nothing to remove and sets it.
 func (e *Engine) applyOnceMore(
@@ -76,11 +81,7 @@ func (e *Engine) applyOnceMore(
 ) (*unstructured.Unstructured, error) {
 	object := wanted.DeepCopy()
 	object.SetResourceVersion(answer.GetResourceVersion())
-	data, err := json.Marshal(object.Object)
-	if err != nil {
-		return answer, fmt.Errorf("encoding the manifest: %w", err)
-	}
-	return object, e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
+	return object, e.sendApply(ctx, object, options)
 }
 
 // hasEmpty tells whether a value has an empty map or list in it.
