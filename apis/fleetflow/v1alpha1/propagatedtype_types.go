@@ -28,7 +28,7 @@ type PropagatedType struct {
 	// Spec says whether the kind is propagated.
 	// +optional
 	// +kubebuilder:default={}
-	Spec PropagatedTypeSpec `json:"spec,omitempty"`
+	Spec PropagatedTypeSpec `json:"spec,omitempty,omitzero"`
 
 	// Status says whether the hub serves the kind, and how many placements it concerns.
 	// +optional

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -20,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/document"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -70,6 +71,17 @@ func (m *joinMany) checkArguments(args []string) error {
 	return nil
 }
 
+// decodeClusters decodes a file of clusters, which has no fields but those that are known.
+func decodeClusters(content []byte, into *clusterFile) error {
+	data, err := document.ToJSON(content)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
+}
+
 // readClusters reads and checks a file of clusters. Paths in it are relative to it.
 func readClusters(file string) ([]clusterEntry, error) {
 	content, err := os.ReadFile(file) //nolint:gosec // the user names it
@@ -77,7 +89,7 @@ func readClusters(file string) ([]clusterEntry, error) {
 		return nil, fmt.Errorf("reading the clusters: %w", err)
 	}
 	var read clusterFile
-	if err := yaml.UnmarshalStrict(content, &read); err != nil {
+	if err := decodeClusters(content, &read); err != nil {
 		return nil, cli.Usagef("%s is no file of clusters, which kubectl fleet join --help shows: %v", file, err)
 	}
 	if len(read.Clusters) == 0 {
@@ -156,8 +168,10 @@ func (m *joinMany) join(ctx context.Context) error {
 	for i := range entries {
 		entry := &entries[i]
 		group.Go(func() error {
-			if ctx.Err() != nil {
-				return nil // what has not begun is left for the next time
+			select {
+			case <-ctx.Done(): // what has not begun is left for the next time
+				return nil
+			default:
 			}
 			began := m.factory.Clock.Now()
 			said, err := m.joinOne(ctx, entry, taken)
