@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -135,6 +136,9 @@ func (s *session) try(ctx context.Context, object *unstructured.Unstructured, dr
 	return resource.Create(ctx, object, strict(dryRun...))
 }
 
+// admittedWithin is how long what went before a test may still count for the API server.
+const admittedWithin = 30 * time.Second
+
 // create creates what a manifest says, for the time of the test.
 func (s *session) create(t testing.TB, manifest string) *unstructured.Unstructured {
 	t.Helper()
@@ -143,8 +147,13 @@ func (s *session) create(t testing.TB, manifest string) *unstructured.Unstructur
 
 func (s *session) createObject(t testing.TB, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	stored, err := s.try(t.Context(), object)
-	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), admittedWithin)
+	defer cancel()
+	var stored *unstructured.Unstructured
+	require.NoError(t, access.WhenAdmitted(ctx, func(ctx context.Context) (err error) {
+		stored, err = s.try(ctx, object)
+		return err
+	}))
 	t.Cleanup(func() { remove(t, stored) })
 	return stored
 }
