@@ -80,7 +80,7 @@ var kinds = map[string]served{
 	"MetricSource":            {versions: onlyAlpha, short: "msrc", columns: "Type Accepted Ready", wide: "URL"},
 	"StageAnalysis":           {versions: onlyAlpha, short: "stan", columns: "Metrics Accepted"},
 	"ClusterStageAnalysisRun": {versions: onlyAlpha, short: "cstar", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
-	"StageAnalysisRun":        {versions: onlyAlpha, short: "star", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
+	"StageAnalysisRun":        {namespaced: true, versions: onlyAlpha, short: "star", columns: "Run Stage Attempt Succeeded Reason", wide: "Message"},
 	"RolloutHold":             {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Accepted Message"},
 }
 

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	yamlv2 "go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -26,6 +27,7 @@ import (
 const annotation = "versions"
 
 func main() {
+	yamlv2.FutureLineWrap() // a text that is broken into lines takes more bytes
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "servedversions:", err)
 		os.Exit(1)
@@ -64,7 +66,32 @@ func rewrite(file string) error {
 	if text, err = yaml.Marshal(crd); err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
-	return os.WriteFile(file, append([]byte("---\n"), text...), 0o644)
+	return os.WriteFile(file, append([]byte("---\n"), shareSchema(text)...), 0o644)
+}
+
+// shareSchema has all versions but the first name the schema of the first, which is theirs, by an alias of YAML. Helm keeps all
+// definitions of a chart in one Secret, which may have 1 MiB.
+func shareSchema(text []byte) []byte {
+	const field = "    schema:" // of an item of spec.versions
+	var shared []string
+	schemas := 0
+	inCopy := false
+	for line := range strings.Lines(string(text)) {
+		inCopy = inCopy && (line == "\n" || strings.HasPrefix(line, field[:4]+" "))
+		switch {
+		case inCopy:
+			continue
+		case line != field+"\n":
+			shared = append(shared, line)
+		case schemas == 0:
+			schemas++
+			shared = append(shared, field+" &schema\n")
+		default:
+			inCopy = true
+			shared = append(shared, field+" *schema\n")
+		}
+	}
+	return []byte(strings.Join(shared, ""))
 }
 
 // addVersions replaces the one version of a CRD, which has Go types and in which objects are stored, by one copy for each

@@ -61,7 +61,7 @@ spec:
     kind: Thing
   versions:
   - name: v1
-    schema:
+    schema: &schema
       openAPIV3Schema:
         type: object
     served: true
@@ -69,9 +69,7 @@ spec:
     subresources:
       status: {}
   - name: v1beta1
-    schema:
-      openAPIV3Schema:
-        type: object
+    schema: *schema
     served: true
     storage: true
     subresources:
