@@ -114,6 +114,8 @@ var (
 	holder = &attacker{name: "holder", clusterRoles: map[string]string{"": "hub-agent-hold"}}
 	// settler places in a namespace in which the platform places with a priority.
 	settler = &attacker{name: "settler", clusterRoles: map[string]string{ranked: "hub-agent-team-placer"}}
+	// neighbour is of another application team.
+	neighbour = &attacker{name: "neighbour", clusterRoles: map[string]string{placed: "hub-agent-team-placer"}}
 	// hoarder is an editor of a namespace who may write ResourceOverrides there.
 	hoarder = &attacker{name: "hoarder", clusterRoles: map[string]string{hoard: "edit"}, rules: []rbacv1.PolicyRule{
 		placementRule(everyVerb, "resourceoverrides"),

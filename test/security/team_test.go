@@ -277,7 +277,7 @@ func analysesDoNotCollide(s *spec) {
 	still := &fleetflowv1alpha1.ClusterStageAnalysisRun{}
 	require.NoError(s, s.hub.Get(ctx, client.ObjectKey{Name: name}, still))
 	require.Equal(s, platforms.UID, still.UID, "that of the platform is still there")
-	err = settler.session(s).Get(ctx, client.ObjectKeyFromObject(teams), &fleetflowv1alpha1.StageAnalysisRun{})
+	err = neighbour.session(s).Get(ctx, client.ObjectKeyFromObject(teams), &fleetflowv1alpha1.StageAnalysisRun{})
 	require.True(s, apierrors.IsForbidden(err), "another team reads it: %v", err)
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Metrics are those of the connection to Temporal, of the pokes that go through it, and of Temporal's SDK.
@@ -33,6 +35,9 @@ func NewMetrics() *Metrics {
 			Name: "fleetflow_workflows_restarted_total",
 			Help: "Workflows that were ended because their workflow tasks failed again and again, and are started again from their objects.",
 		}, []string{"workflow_type"}),
+	}
+	for _, workflowType := range []string{wf.PlacementWorkflow, wf.UpdateRunWorkflow, wf.StageWorkflow} {
+		m.restarts.WithLabelValues(workflowType) // from the beginning, so that the first restart is an increase
 	}
 	m.connected = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "fleetflow_temporal_connected", Help: "1 while this process has a connection to Temporal, else 0.",

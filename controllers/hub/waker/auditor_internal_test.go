@@ -129,7 +129,9 @@ func TestAWorkflowWhoseTasksFailIsStartedAgainFromItsObject(t *testing.T) {
 	assert.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP fleetflow_workflows_restarted_total Workflows that were ended because their workflow tasks failed again and again, and are started again from their objects.
 # TYPE fleetflow_workflows_restarted_total counter
-fleetflow_workflows_restarted_total{workflow_type="`+wf.UpdateRunWorkflow+`"} 2
+fleetflow_workflows_restarted_total{workflow_type="Placement"} 0
+fleetflow_workflows_restarted_total{workflow_type="Stage"} 0
+fleetflow_workflows_restarted_total{workflow_type="UpdateRun"} 2
 `), "fleetflow_workflows_restarted_total"))
 
 	server.ended, server.started = nil, nil
