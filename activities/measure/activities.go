@@ -217,7 +217,8 @@ func (m *measuring) assess(i int) {
 		metric = analysis.During(metric, m.subject.Updated)
 	}
 	phase, next := analysis.Assess(metric, *of, m.run.GetStageAnalysisRunStatus().StartTime.Time)
-	if of.Phase = phase; phase.IsOver() != (of.NextMeasurementTime == nil) || !next.IsZero() && !next.Equal(of.NextMeasurementTime.Time) {
+	of.Phase = phase
+	if phase.IsOver() != (of.NextMeasurementTime == nil) || !next.IsZero() && !next.Equal(of.NextMeasurementTime.Time) {
 		of.NextMeasurementTime, m.dirty = microTime(next), true
 	}
 }

@@ -218,8 +218,8 @@ func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[str
 	return whys
 }
 
-// causeText says, as an addition to a sentence, what is known of why a cluster is not available: that
-// its binding cannot be written, that nobody looks at its member, or what the binding reports.
+// causeText returns, as an addition to a sentence, why a cluster is not available as far as that is known: its
+// binding cannot be written, its member is silent or out of reach, or what the binding reports.
 func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	if text := o.acts.refusals.causeText(o.run.GetUID(), cluster); text != "" {
 		return text

@@ -8,8 +8,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// MarkDoubted says in the status of a binding that nobody looks at its member: whether what is placed is available, or a change has
-// arrived, is not known. What was applied stays applied, and a failure that was reported stays with its objects.
+// MarkDoubted sets the conditions of a binding to Unknown that rest on reports of a member which is silent or out of reach: whether
+// placed objects are available, and whether a change has arrived. What was applied stays applied, and a failure that was reported stays with its objects.
 func MarkDoubted(binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, doubt clusterv1beta1.Doubt, now metav1.Time) {
 	for i := range status.Conditions {
 		switch said := &status.Conditions[i]; {
@@ -34,7 +34,7 @@ func restsOnReports(said *metav1.Condition) bool {
 	return false
 }
 
-// FindDoubt returns the condition of a cluster that says that nobody looks at it; nil if none does.
+// FindDoubt returns the condition by which a cluster is silent or out of reach; nil if there is none.
 func FindDoubt(conditions []metav1.Condition) *metav1.Condition {
 	for _, step := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
 		if said := meta.FindStatusCondition(conditions, step); said != nil && clusterv1beta1.IsDoubt(said.Reason) {

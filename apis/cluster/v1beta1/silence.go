@@ -14,7 +14,7 @@ const ReasonMemberClusterHeartbeatMissed = "MemberClusterHeartbeatMissed"
 // when the API server there is away. It is the reason of Healthy on the MemberCluster, and of conditions that rest on what the agent sees.
 const ReasonMemberClusterOutOfReach = "MemberClusterOutOfReach"
 
-// Doubt is why what a member has last reported of what is placed on it may not hold any more: nobody has looked since.
+// Doubt is the reason why the last report of a member may be outdated: since then the member is silent, or its agent does not see it.
 // +kubebuilder:object:generate=false
 type Doubt struct {
 	// Reason is that of Healthy on the MemberCluster.

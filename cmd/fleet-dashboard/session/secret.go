@@ -14,8 +14,8 @@ import (
 // secretPatience is how long the hub may take for an answer about the Secret: requests of users wait for it.
 const secretPatience = 3 * time.Second
 
-// Secret has the keys on the hub. It exists already, as nobody may be allowed to create a Secret of one name only; whoever finds it
-// without a key puts one in, so that what renders it needs none.
+// Secret keeps the keys in a Secret of the hub. The chart creates it without a key, as RBAC cannot allow the creation of one name
+// only. The first replica that finds no key adds one.
 type Secret struct {
 	Client          client.Client
 	Namespace, Name string

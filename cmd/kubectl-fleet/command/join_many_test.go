@@ -29,7 +29,7 @@ clusters:
   - {name: three}
 `
 
-// hubWithThree is a hub, and the clusters of threeClusters but for the second.
+// hubWithThree returns a console with a hub and the clusters of threeClusters, of which the context of the second leads to the first.
 func hubWithThree(t *testing.T) *console {
 	t.Helper()
 	c := newConsole(t)
