@@ -122,7 +122,8 @@ func readCRDs(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 const chartKey = "chart"
 
 func TestCRDsKeepTheirPromises(t *testing.T) {
-	want, crds := promises(), readCRDs(t)
+	want := promises()
+	crds := readCRDs(t)
 	assert.Len(t, crds, len(want))
 	for _, crd := range crds {
 		t.Run(crd.Spec.Names.Kind, func(t *testing.T) {
@@ -162,7 +163,8 @@ func assertVersions(t *testing.T, promised promise, spec apiextensionsv1.CustomR
 		assert.Equal(t, version.Name == "v1beta1" || len(spec.Versions) == 1, version.Storage, version.Name)
 		assert.Equal(t, promised.hasStatus, version.Subresources != nil && version.Subresources.Status != nil, version.Name)
 		alike := spec.Versions[0]
-		alike.Name, alike.Storage = version.Name, version.Storage
+		alike.Name = version.Name
+		alike.Storage = version.Storage
 		assert.Equal(t, alike, version)
 	}
 	require.Equal(t, promised.versions, names)

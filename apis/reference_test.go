@@ -32,7 +32,8 @@ func readReference(t *testing.T) map[string]string {
 
 // Every message that a rule may answer with has to be found by users who search the reference for it.
 func TestTheReferenceHasEveryKindAndRule(t *testing.T) {
-	pages, rules := readReference(t), 0
+	pages := readReference(t)
+	rules := 0
 	reference := strings.Join(slices.Collect(maps.Values(pages)), "\n")
 	has := func(text string) { assert.True(t, strings.Contains(reference, text), text) }
 	var check func(schema *apiextensionsv1.JSONSchemaProps)
@@ -74,7 +75,8 @@ func TestTheReferenceHasEveryKindAndRule(t *testing.T) {
 }
 
 func TestLinksOfTheReferenceLead(t *testing.T) {
-	pages, found := readReference(t), 0
+	pages := readReference(t)
+	found := 0
 	for name, page := range pages {
 		for _, link := range regexp.MustCompile(`\]\(([a-z]+\.md)?(?:#(.*?))?\)`).FindAllStringSubmatch(page, -1) {
 			found++

@@ -86,7 +86,8 @@ func ensureAttributes(ctx context.Context, c client.Client, namespace string) er
 	if len(missing) == 0 {
 		return nil
 	}
-	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
+	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace,
+		SearchAttributes: missing})
 	if _, ok := errors.AsType[*serviceerror.AlreadyExists](err); ok {
 		return nil
 	}

@@ -55,7 +55,8 @@ func (i *Identities) updater(ctx context.Context, in act.ApprovalRequest) (strin
 	event, _, err := i.newestEvent(ctx, in.Workflow, in.Execution, func(e *history.HistoryEvent) bool {
 		// After a reset the request is not repeated, and the instance of the protocol has the ID.
 		accepted := e.GetWorkflowExecutionUpdateAcceptedEventAttributes()
-		return in.Update != "" && (accepted.GetAcceptedRequest().GetMeta().GetUpdateId() == in.Update || accepted.GetProtocolInstanceId() == in.Update)
+		return in.Update != "" && (accepted.GetAcceptedRequest().GetMeta().GetUpdateId() == in.Update ||
+			accepted.GetProtocolInstanceId() == in.Update)
 	})
 	if err != nil || event == nil {
 		return "", err
@@ -91,7 +92,8 @@ func (i *Identities) newestEvent(
 	err = i.readBackwards(ctx, workflow, execution, func(e *history.HistoryEvent) (done bool) {
 		if found == nil {
 			if matches(e) {
-				found, principal = e, e.GetPrincipal().GetName()
+				found = e
+				principal = e.GetPrincipal().GetName()
 			}
 			return found != nil && principal == ""
 		}

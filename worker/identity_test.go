@@ -162,7 +162,9 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 			if test.request.Channel == "" {
 				test.request.Channel = act.ChannelSignal
 			}
-			test.request.Stage, test.request.Workflow, test.request.Execution = "canary", "updaterun/run", "execution"
+			test.request.Stage = "canary"
+			test.request.Workflow = "updaterun/run"
+			test.request.Execution = "execution"
 			identities := worker.Identities{Client: connected{server: server}, Namespace: "space"}
 			who, verified, err := identities.Approver(t.Context(), test.request)
 			require.NoError(t, err)

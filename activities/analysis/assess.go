@@ -27,16 +27,19 @@ const manyMeasurements = math.MaxInt32
 // During is a metric as it counts while the clusters of its stage are updated: it is measured until all are, and then has passed
 // if it was measured at all. One that was not is measured at once.
 func During(metric fleetflowv1alpha1.AnalysisMetric, updated bool) fleetflowv1alpha1.AnalysisMetric {
-	metric.ConsecutiveSuccessLimit, metric.Count = 0, manyMeasurements
+	metric.ConsecutiveSuccessLimit = 0
+	metric.Count = manyMeasurements
 	if updated {
-		metric.Count, metric.InitialDelay = 1, nil
+		metric.Count = 1
+		metric.InitialDelay = nil
 	}
 	return metric
 }
 
 // Assess says how far a metric is after what was counted, and when its next measurement is due: that is zero if there is none.
 // A metric that is over stays so.
-func Assess(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.AnalysisMetricStatus, startedAt time.Time) (fleetflowv1alpha1.AnalysisPhase, time.Time) {
+func Assess(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.AnalysisMetricStatus,
+	startedAt time.Time) (fleetflowv1alpha1.AnalysisPhase, time.Time) {
 	if counted.Phase.IsOver() {
 		return counted.Phase, time.Time{}
 	}
@@ -75,7 +78,8 @@ func errorLimitOf(metric fleetflowv1alpha1.AnalysisMetric) int32 {
 	return *metric.ConsecutiveErrorLimit
 }
 
-func nextMeasurement(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.AnalysisMetricStatus, startedAt time.Time) time.Time {
+func nextMeasurement(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.AnalysisMetricStatus,
+	startedAt time.Time) time.Time {
 	if counted.LastMeasurementTime == nil {
 		return startedAt.Add(durationOf(metric.InitialDelay))
 	}
@@ -108,9 +112,12 @@ func Count(counted *fleetflowv1alpha1.AnalysisMetricStatus, outcome fleetflowv1a
 		counted.ConsecutiveErrors++
 		return
 	}
-	successes, failures := counted.ConsecutiveSuccesses, counted.ConsecutiveFailures
+	successes := counted.ConsecutiveSuccesses
+	failures := counted.ConsecutiveFailures
 	counted.Measured++
-	counted.ConsecutiveSuccesses, counted.ConsecutiveFailures, counted.ConsecutiveErrors = 0, 0, 0
+	counted.ConsecutiveSuccesses = 0
+	counted.ConsecutiveFailures = 0
+	counted.ConsecutiveErrors = 0
 	switch outcome {
 	case fleetflowv1alpha1.OutcomeSuccess:
 		counted.Succeeded++
@@ -133,15 +140,18 @@ var severity = map[fleetflowv1alpha1.AnalysisPhase]int{
 
 // Conclude says how far an analysis is, and which of its metrics makes it so. It ends with the first metric that has failed,
 // and otherwise once all have ended; metrics of a dry run decide nothing, but are waited for.
-func Conclude(metrics []fleetflowv1alpha1.AnalysisRunMetric, counted []fleetflowv1alpha1.AnalysisMetricStatus) (phase fleetflowv1alpha1.AnalysisPhase, worst int) {
-	phase, running := fleetflowv1alpha1.AnalysisSucceeded, false
+func Conclude(metrics []fleetflowv1alpha1.AnalysisRunMetric,
+	counted []fleetflowv1alpha1.AnalysisMetricStatus) (phase fleetflowv1alpha1.AnalysisPhase, worst int) {
+	phase = fleetflowv1alpha1.AnalysisSucceeded
+	running := false
 	for i := range metrics {
 		switch of := counted[i].Phase; {
 		case !of.IsOver():
 			running = true
 		case metrics[i].DryRun:
 		case severity[of] > severity[phase]:
-			phase, worst = of, i
+			phase = of
+			worst = i
 		}
 	}
 	if running && phase != fleetflowv1alpha1.AnalysisFailed {

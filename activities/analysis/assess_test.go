@@ -121,7 +121,8 @@ func TestAnAnalysisIsAsGoodAsItsWorstMetric(t *testing.T) {
 
 func TestAMetricDuringAStageEndsWithIt(t *testing.T) {
 	metric := fleetflowv1alpha1.AnalysisMetric{Count: 2, ConsecutiveSuccessLimit: 1, FailureLimit: 1, Interval: every(10 * time.Second), InitialDelay: every(time.Hour)}
-	during, atTheEnd := analysis.During(metric, false), analysis.During(metric, true)
+	during := analysis.During(metric, false)
+	atTheEnd := analysis.During(metric, true)
 	type counted = fleetflowv1alpha1.AnalysisMetricStatus
 	for sentence, test := range map[string]struct {
 		metric  fleetflowv1alpha1.AnalysisMetric

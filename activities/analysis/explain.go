@@ -14,7 +14,8 @@ const maxMessage = 1024
 
 // Explain says in a sentence how an analysis stands: the metric that makes it so, with its value, its bound and its counts, or
 // all metrics of one that has passed or goes on.
-func Explain(phase fleetflowv1alpha1.AnalysisPhase, worst int, metrics []fleetflowv1alpha1.AnalysisRunMetric, counted []fleetflowv1alpha1.AnalysisMetricStatus) string {
+func Explain(phase fleetflowv1alpha1.AnalysisPhase, worst int, metrics []fleetflowv1alpha1.AnalysisRunMetric,
+	counted []fleetflowv1alpha1.AnalysisMetricStatus) string {
 	var words []string
 	for i := range metrics {
 		if i == worst || phase == fleetflowv1alpha1.AnalysisSucceeded || !phase.IsOver() {

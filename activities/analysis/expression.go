@@ -85,7 +85,8 @@ func compileExpression(env *cel.Env, text string) (compiled *expression, problem
 		return nil, fmt.Sprintf("the expression %q is no CEL: %s", text, oneLine(issues.Err().Error()))
 	}
 	if name := costlyCall(tree); name != "" {
-		return nil, fmt.Sprintf("the expression %q calls %s, which may take any amount of memory before its cost is known: leave it out", text, name)
+		return nil, fmt.Sprintf("the expression %q calls %s, which may take any amount of memory before its cost is known: leave it out",
+			text, name)
 	}
 	if tree.OutputType() != cel.BoolType {
 		return nil, fmt.Sprintf("the expression %q gives %s, not bool", text, tree.OutputType())

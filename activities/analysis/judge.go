@@ -146,7 +146,8 @@ func (j *Judge) judgeSamples(ctx context.Context, reading Reading) Measurement {
 		return j.withoutData(noData)
 	}
 	if observed := sumOf(reading.Observations); j.observesTooLittle(observed) {
-		return j.withoutData(fmt.Sprintf("no data: %s observations, at least %d are wanted", formatValue(observed), j.metric.Prometheus.MinSamples))
+		return j.withoutData(fmt.Sprintf("no data: %s observations, at least %d are wanted", formatValue(observed),
+			j.metric.Prometheus.MinSamples))
 	}
 	m := j.weigh(ctx, variablesOf(reading, values))
 	if len(values) == 1 {
@@ -240,7 +241,8 @@ func (j *Judge) answersByCluster(reading Reading, clusters []string) (by map[str
 		}
 		return by, ""
 	}
-	label, named := cmp.Or(j.metric.PerCluster.Label, "cluster"), map[string]bool{}
+	label := cmp.Or(j.metric.PerCluster.Label, "cluster")
+	named := map[string]bool{}
 	observed := map[string]float64{}
 	for _, s := range reading.Observations {
 		if isNumber(s.Value) {
@@ -252,7 +254,8 @@ func (j *Judge) answersByCluster(reading Reading, clusters []string) (by map[str
 		if named[name] && slices.Contains(clusters, name) {
 			return nil, fmt.Sprintf("the answer has two samples of cluster %s: use by (%s)", name, label)
 		}
-		if named[name] = true; isNumber(s.Value) && !j.observesTooLittle(observed[name]) {
+		named[name] = true
+		if isNumber(s.Value) && !j.observesTooLittle(observed[name]) {
 			by[name] = answerOfCluster{variablesOf(reading, []float64{s.Value}), formatValue(s.Value)}
 		}
 	}
@@ -301,7 +304,8 @@ func (j *Judge) weighClusters(counts *fleetflowv1alpha1.AnalysisClusters, total 
 		m.Clusters = counts
 		return m
 	}
-	m := Measurement{Outcome: fleetflowv1alpha1.OutcomeInconclusive, Clusters: counts, Message: fmt.Sprintf("%d of %d pass", counts.Passing, total)}
+	m := Measurement{Outcome: fleetflowv1alpha1.OutcomeInconclusive, Clusters: counts,
+		Message: fmt.Sprintf("%d of %d pass", counts.Passing, total)}
 	switch needed := passingNeeded(j.metric.PerCluster.MinPassing, total); {
 	case int(counts.Passing) >= needed:
 		m.Outcome = fleetflowv1alpha1.OutcomeSuccess

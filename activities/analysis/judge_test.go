@@ -71,7 +71,8 @@ func TestAnAnswerIsJudged(t *testing.T) {
 // perCluster is an answer in which the first clusters are good and the last ones, of as many as bad says, are not.
 func perCluster(total, bad int) (reading analysis.Reading, clusters []string) {
 	for i := range total {
-		name, value := fmt.Sprintf("member-%04d", i), 0.001
+		name := fmt.Sprintf("member-%04d", i)
+		value := 0.001
 		if i >= total-bad {
 			value = 0.034
 		}

@@ -23,7 +23,8 @@ const (
 
 // Note keeps a measurement among the newest of its metric, of which there are as many as metrics leave room for.
 func Note(counted *fleetflowv1alpha1.AnalysisMetricStatus, taken Measurement, at time.Time, query string, metrics int) {
-	noted := fleetflowv1alpha1.AnalysisMeasurement{At: metav1.NewMicroTime(at), Outcome: taken.Outcome, Value: taken.Value, Message: Shorten(taken.Message, shownOfWords)}
+	noted := fleetflowv1alpha1.AnalysisMeasurement{At: metav1.NewMicroTime(at), Outcome: taken.Outcome, Value: taken.Value,
+		Message: Shorten(taken.Message, shownOfWords)}
 	keep := max(leastOfMetric, min(keptOfEach, keptOfAll/max(metrics, 1)))
 	counted.Last = append([]fleetflowv1alpha1.AnalysisMeasurement{noted}, counted.Last[:min(len(counted.Last), keep-1)]...)
 	if taken.Clusters != nil {
@@ -31,5 +32,6 @@ func Note(counted *fleetflowv1alpha1.AnalysisMetricStatus, taken Measurement, at
 		counted.Clusters.Worst = counted.Clusters.Worst[:min(len(counted.Clusters.Worst), worstOfAll/max(metrics, 1))]
 	}
 	sum := sha256.Sum256([]byte(query))
-	counted.Query, counted.QueryHash = Shorten(query, shownOfQuery/max(1, metrics/10)), hex.EncodeToString(sum[:])[:shownOfHash]
+	counted.Query = Shorten(query, shownOfQuery/max(1, metrics/10))
+	counted.QueryHash = hex.EncodeToString(sum[:])[:shownOfHash]
 }

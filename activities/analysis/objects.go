@@ -42,7 +42,8 @@ func (r Reach) Refuse(metric fleetflowv1alpha1.AnalysisMetric) string {
 	case metric.Objects != nil:
 		return r.refuseObject(metric.Objects)
 	case metric.Job != nil && !slices.Contains(r.JobNamespaces, metric.Job.Namespace) && !slices.Contains(r.JobNamespaces, anything):
-		return fmt.Sprintf("no Jobs for metrics run in namespace %s: have the operator of the hub agent add it to --analysis-job-namespaces", metric.Job.Namespace)
+		return fmt.Sprintf("no Jobs for metrics run in namespace %s: have the operator of the hub agent add it to --analysis-job-namespaces",
+			metric.Job.Namespace)
 	}
 	return ""
 }
@@ -53,7 +54,8 @@ func ParseHubKinds(texts []string) (HubKinds, error) {
 	for _, text := range texts {
 		namespace, kind, namespaced := strings.Cut(text, "/")
 		if !namespaced {
-			namespace, kind = "", text
+			namespace = ""
+			kind = text
 		}
 		parsed := HubKind{schema.ParseGroupKind(kind), namespace}
 		switch first := strings.ToUpper(parsed.Kind.Kind[:min(1, len(parsed.Kind.Kind))]); {
@@ -87,7 +89,8 @@ func (r Reach) refuseObject(of *fleetflowv1alpha1.ObjectReading) string {
 	if of.Namespace != "" {
 		where = " in namespace " + of.Namespace
 	}
-	return fmt.Sprintf("objects of kind %s%s are not for metrics: have the operator of the hub agent add them to --analysis-hub-kinds", kind, where)
+	return fmt.Sprintf("objects of kind %s%s are not for metrics: have the operator of the hub agent add them to --analysis-hub-kinds",
+		kind, where)
 }
 
 var statusInExpression = regexp.MustCompile(`\bobject\s*\.\s*\??\s*status\b|\bobject\s*\[`)

@@ -93,7 +93,8 @@ func TestObjectsOnClustersAreJudged(t *testing.T) {
 	two := intstr.FromInt32(2)
 	metric.PerCluster = &fleetflowv1alpha1.PerCluster{MinPassing: &two, Missing: bad}
 	metric.Success = `object.status.readyReplicas >= object.spec.replicas && conditions.Available == "True" && cluster != "never"`
-	judge, clusters := judgeOf(t, metric, nil), []string{"a", "b", "c"}
+	judge := judgeOf(t, metric, nil)
+	clusters := []string{"a", "b", "c"}
 	good3 := map[string]analysis.Object{"a": deployment(2, 2, "True"), "b": deployment(1, 1, "True"), "c": deployment(1, 0, "True")}
 	m := judge.Judge(t.Context(), analysis.Reading{Objects: good3}, clusters)
 	assert.Equal(t, good, m.Outcome, m.Message)
@@ -143,7 +144,8 @@ func TestTheExampleOfTheGuideIsNoError(t *testing.T) {
 
 func TestAnObjectOfTheHubIsJudged(t *testing.T) {
 	metric := objectOf(fleetflowv1alpha1.ObjectsFromHub, "apps/v1", "Deployment")
-	metric.Success, metric.NoData = "object.spec.replicas > 1 && double(object.spec.replicas) < double(args.max)", bad
+	metric.Success = "object.spec.replicas > 1 && double(object.spec.replicas) < double(args.max)"
+	metric.NoData = bad
 	judge := judgeOf(t, metric, map[string]string{"max": "3.5"})
 	object := deployment(2, 2, "")
 	assert.Equal(t, good, judge.Judge(t.Context(), analysis.Reading{Object: &object}, nil).Outcome)
@@ -189,7 +191,8 @@ func TestFewObservationsAreNoData(t *testing.T) {
 
 func TestTheArgumentsOfAnObjectGiveAName(t *testing.T) {
 	metric := objectOf(fleetflowv1alpha1.ObjectsFromWorks, "apps/v1", "Deployment")
-	metric.PerCluster, metric.Objects.Name = &fleetflowv1alpha1.PerCluster{}, "$(args.app)"
+	metric.PerCluster = &fleetflowv1alpha1.PerCluster{}
+	metric.Objects.Name = "$(args.app)"
 	for value, refused := range map[string]bool{"web": false, "a/b": true, "..": true, "": true} {
 		template := templateOf("ready", metric)
 		template.Object.Spec.Args = []fleetflowv1alpha1.AnalysisParameter{{Name: "app"}}

@@ -111,7 +111,8 @@ func CheckTemplate(t Template) *Problem {
 			}
 			for _, name := range e.arguments {
 				if !known[name] {
-					return invalid(fleetflowv1alpha1.ReasonUnknownArgument, "metric %s: the expression %q names args.%s, which is none of the template", metric.Name, e.text, name)
+					return invalid(fleetflowv1alpha1.ReasonUnknownArgument, "metric %s: the expression %q names args.%s, which is none of the template",
+						metric.Name, e.text, name)
 				}
 			}
 		}
@@ -136,9 +137,11 @@ func checkSource(t Template, metric fleetflowv1alpha1.AnalysisMetric) *Problem {
 	case source == nil:
 		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: there is no MetricSource %s", metric.Name, name)
 	case source.Spec.Type != kind:
-		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: MetricSource %s is of type %s, not %s", metric.Name, name, source.Spec.Type, kind)
+		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: MetricSource %s is of type %s, not %s", metric.Name, name,
+			source.Spec.Type, kind)
 	case !source.Allows(t.Object):
-		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: MetricSource %s does not allow the template: see its allowedTemplates", metric.Name, name)
+		return invalid(fleetflowv1alpha1.ReasonUnknownSource, "metric %s: MetricSource %s does not allow the template: see its allowedTemplates",
+			metric.Name, name)
 	}
 	return nil
 }
@@ -188,8 +191,10 @@ type Subject struct {
 
 // Resolve puts templates and arguments together. The templates have been checked.
 func Resolve(of Subject, templates []Template, given map[string]string, dryRun bool) (fleetflowv1alpha1.StageAnalysisRunSpec, *Problem) {
-	spec := fleetflowv1alpha1.StageAnalysisRunSpec{RunRef: fleetflowv1alpha1.UpdateRunReference{Name: of.Run, UID: of.RunUID}, Stage: of.Stage, Position: of.Position, Attempt: 1, DryRun: dryRun}
-	from, taken := map[string]string{}, map[string]bool{}
+	spec := fleetflowv1alpha1.StageAnalysisRunSpec{RunRef: fleetflowv1alpha1.UpdateRunReference{Name: of.Run, UID: of.RunUID}, Stage: of.Stage,
+		Position: of.Position, Attempt: 1, DryRun: dryRun}
+	from := map[string]string{}
+	taken := map[string]bool{}
 	for _, t := range templates {
 		args, problem := arguments(t.Object, given, taken)
 		if problem != nil {
@@ -216,7 +221,8 @@ func Resolve(of Subject, templates []Template, given map[string]string, dryRun b
 	}
 	text, err := json.Marshal(spec)
 	if err != nil || len(text) > maxSpec || len(spec.Metrics) > maxMetrics {
-		return spec, invalid("AnalysisTooLarge", "the templates of the analysis have %d metrics in %d bytes: there may be %d, in %d", len(spec.Metrics), len(text), maxMetrics, maxSpec)
+		return spec, invalid("AnalysisTooLarge", "the templates of the analysis have %d metrics in %d bytes: there may be %d, in %d",
+			len(spec.Metrics), len(text), maxMetrics, maxSpec)
 	}
 	return spec, nil
 }
@@ -241,13 +247,16 @@ func arguments(template *fleetflowv1alpha1.StageAnalysis, given map[string]strin
 		value, is := given[parameter.Name]
 		taken[parameter.Name] = true
 		if !is && parameter.Default == nil {
-			return nil, invalid(fleetflowv1alpha1.ReasonUnknownArgument, "StageAnalysis %s needs an argument %s, which the task does not give", template.Name, parameter.Name)
+			return nil, invalid(fleetflowv1alpha1.ReasonUnknownArgument, "StageAnalysis %s needs an argument %s, which the task does not give",
+				template.Name, parameter.Name)
 		}
 		if !is {
 			value = *parameter.Default
 		}
 		if !valueOfArgument.MatchString(value) {
-			return nil, invalid(fleetflowv1alpha1.ReasonUnknownArgument, "StageAnalysis %s: the value %q of argument %s is none: up to 256 letters, digits, spaces and ._:/@-", template.Name, Shorten(value, maxShown), parameter.Name)
+			return nil, invalid(fleetflowv1alpha1.ReasonUnknownArgument,
+				"StageAnalysis %s: the value %q of argument %s is none: up to 256 letters, digits, spaces and ._:/@-", template.Name,
+				Shorten(value, maxShown), parameter.Name)
 		}
 		if args == nil {
 			args = map[string]string{}
@@ -309,6 +318,7 @@ func alternation(names []string) string {
 // NeedsControl says that metrics compare with clusters that the run has not come to.
 func NeedsControl(metrics []fleetflowv1alpha1.AnalysisRunMetric) bool {
 	return slices.ContainsFunc(metrics, func(m fleetflowv1alpha1.AnalysisRunMetric) bool {
-		return m.Prometheus != nil && strings.Contains(m.Prometheus.Query+m.Prometheus.BaselineQuery+m.Prometheus.SamplesQuery, "$("+VariableControl+")")
+		return m.Prometheus != nil && strings.Contains(m.Prometheus.Query+m.Prometheus.BaselineQuery+m.Prometheus.SamplesQuery, "$("+
+			VariableControl+")")
 	})
 }

@@ -56,7 +56,8 @@ func (t *Target) RevisionAt(b placementv1beta1.BindingObject) string {
 // ErrFenced is returned. The resourceVersion is no fence, because each status
 // write moves it.
 func Bind[B placementv1beta1.BindingObject](ctx context.Context, c client.Client, from B, to Target) (B, error) {
-	spec, annotations := from.GetBindingSpec(), from.GetAnnotations()
+	spec := from.GetBindingSpec()
+	annotations := from.GetAnnotations()
 	ops := []fence.Op{
 		fence.Test("/spec/state", spec.State),
 		fence.Test("/spec/resourceSnapshotName", spec.ResourceSnapshotName),
@@ -92,8 +93,10 @@ func Bind[B placementv1beta1.BindingObject](ctx context.Context, c client.Client
 
 // Assign brings replica assignments into force on a binding that was given resources and still has in force what the decision was
 // based on. It returns the binding as stored.
-func Assign[B placementv1beta1.BindingObject](ctx context.Context, c client.Client, from B, assignments []placementv1beta1.ReplicaAssignment) (B, error) {
-	spec, out := from.GetBindingSpec(), placementv1beta1.DeepCopyOf(from)
+func Assign[B placementv1beta1.BindingObject](ctx context.Context, c client.Client, from B,
+	assignments []placementv1beta1.ReplicaAssignment) (B, error) {
+	spec := from.GetBindingSpec()
+	out := placementv1beta1.DeepCopyOf(from)
 	ops := append([]fence.Op{fence.Test("/spec/state", spec.State)}, replaceAssignments(spec, assignments)...)
 	if err := patchBinding(ctx, c, out, ops); err != nil {
 		return *new(B), err
@@ -115,7 +118,8 @@ func replaceAssignments(seen *placementv1beta1.ResourceBindingSpec, wanted []pla
 // need not say it.
 func RemovedResources(from placementv1beta1.BindingObject, placement placementv1beta1.PlacementObject) map[string]string {
 	const key = placementv1beta1.RemovedResourcesAnnotation
-	said, wanted := from.GetAnnotations()[key], placementv1beta1.DeletePropagationPolicyDelete
+	said := from.GetAnnotations()[key]
+	wanted := placementv1beta1.DeletePropagationPolicyDelete
 	if placementv1beta1.AbandonsRemoved(placement) {
 		wanted = placementv1beta1.DeletePropagationPolicyAbandon
 	} else if said == "" {
@@ -129,7 +133,8 @@ func Remove(ctx context.Context, c client.Client, from placementv1beta1.BindingO
 	if !from.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	uid, version := from.GetUID(), from.GetResourceVersion()
+	uid := from.GetUID()
+	version := from.GetResourceVersion()
 	err := c.Delete(ctx, placementv1beta1.DeepCopyOf(from), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	switch {
 	case err == nil || apierrors.IsNotFound(err):

@@ -32,7 +32,8 @@ var target = bindingwrite.Target{
 func TestBindPointsABindingToTheTarget(t *testing.T) {
 	for sentence, prepare := range map[string]func(*placementv1beta1.ClusterResourceBinding){
 		"one that was just scheduled": func(b *placementv1beta1.ClusterResourceBinding) {
-			b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateScheduled, ""
+			b.Spec.State = placementv1beta1.BindingStateScheduled
+			b.Spec.ResourceSnapshotName = ""
 		},
 		"one without annotations": func(b *placementv1beta1.ClusterResourceBinding) { b.Annotations = nil },
 		"one with annotations": func(b *placementv1beta1.ClusterResourceBinding) {
@@ -135,7 +136,8 @@ func TestABindingSaysWhatHappensToResourcesThatLeaveItOnlyIfItHasTo(t *testing.T
 			DeleteStrategy: &placementv1beta1.DeleteStrategy{RemovedResources: policy},
 		}}}
 	}
-	plain, said := fixture.Binding("a", 1), fixture.Binding("a", 1)
+	plain := fixture.Binding("a", 1)
+	said := fixture.Binding("a", 1)
 	said.Annotations = map[string]string{key: "Abandon"}
 	assert.Empty(t, bindingwrite.RemovedResources(plain, &placementv1beta1.ClusterResourcePlacement{}))
 	assert.Empty(t, bindingwrite.RemovedResources(plain, placement("Delete")))

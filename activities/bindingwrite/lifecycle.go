@@ -22,7 +22,8 @@ func HoldsRemoval(ctx context.Context, cached client.Reader, lifecycle *placemen
 	if wait == nil {
 		return nil, nil
 	}
-	member, cluster := &clusterv1beta1.MemberCluster{}, binding.GetBindingSpec().TargetCluster
+	member := &clusterv1beta1.MemberCluster{}
+	cluster := binding.GetBindingSpec().TargetCluster
 	err := cached.Get(ctx, types.NamespacedName{Name: cluster}, member)
 	switch {
 	case apierrors.IsNotFound(err):

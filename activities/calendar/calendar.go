@@ -142,15 +142,18 @@ func (c *Calendar) ends(at int64) int64 {
 // starts is when the first occurrence after an instant begins.
 func (c *Calendar) starts(after int64) (int64, bool) {
 	latest := c.zone.latest(after)
-	first, found := int64(0), false
+	first := int64(0)
+	found := false
 	for i := range c.entries {
 		if start, is := c.entries[i].after(latest, c.except); is && (!found || start < first) {
-			first, found = start, true
+			first = start
+			found = true
 		}
 	}
 	for _, s := range c.single {
 		if s.start > latest && (!found || s.start < first) {
-			first, found = s.start, true
+			first = s.start
+			found = true
 		}
 	}
 	if !found {

@@ -173,7 +173,8 @@ func (c *Calendar) neverOpens(spec *fleetflowv1alpha1.RolloutWindowSpec) string 
 }
 
 var weekdayNames = map[fleetflowv1alpha1.Weekday]time.Weekday{
-	"Sun": time.Sunday, "Mon": time.Monday, "Tue": time.Tuesday, "Wed": time.Wednesday, "Thu": time.Thursday, "Fri": time.Friday, "Sat": time.Saturday,
+	"Sun": time.Sunday, "Mon": time.Monday, "Tue": time.Tuesday, "Wed": time.Wednesday, "Thu": time.Thursday, "Fri": time.Friday,
+	"Sat": time.Saturday,
 }
 
 const lastWeek = 4

@@ -53,7 +53,8 @@ func (c cronDays) include(date time.Time) bool {
 	if c.month&(1<<date.Month()) == 0 {
 		return false
 	}
-	dom, dow := c.dom&(1<<date.Day()) != 0, c.dow&(1<<date.Weekday()) != 0
+	dom := c.dom&(1<<date.Day()) != 0
+	dow := c.dow&(1<<date.Weekday()) != 0
 	if (c.dom|c.dow)&starred != 0 {
 		return dom && dow
 	}

@@ -161,7 +161,8 @@ func hoursOn(t *testing.T, date time.Time, hours fleetflowv1alpha1.DailyHours) (
 		require.NoError(t, err)
 		return length
 	}
-	start, end = date.Add(read(hours.Start)), date.Add(read(hours.End))
+	start = date.Add(read(hours.Start))
+	end = date.Add(read(hours.End))
 	if hours.End <= hours.Start {
 		end = end.AddDate(0, 0, 1)
 	}
@@ -208,7 +209,8 @@ func randomSpec(random *rand.Rand) *fleetflowv1alpha1.RolloutWindowSpec {
 				OffsetDays: int32(random.IntN(7)), DailyHours: hours(),
 			})
 		case 2:
-			a, b := date()+"T"+clockTime(), date()+"T"+clockTime()
+			a := date() + "T" + clockTime()
+			b := date() + "T" + clockTime()
 			if a > b {
 				a, b = b, a
 			}
@@ -240,7 +242,8 @@ func TestTheCalendarIsWhatAClockOnTheWallShows(t *testing.T) {
 		windows = asked
 	}
 	clocks := map[string]*clock{}
-	compared, edges := 0, 0
+	compared := 0
+	edges := 0
 	for seed := range uint64(windows) {
 		spec := randomSpec(rand.New(rand.NewPCG(seed, 22)))
 		c, fault := Compile(spec)

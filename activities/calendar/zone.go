@@ -72,7 +72,8 @@ func (z *zone) periodAt(instant int64) int {
 // instant is when the clock shows a time: the first time that it does, or the second if it shows it twice and second is
 // set. A time that it skips is the first instant after the gap.
 func (z *zone) instant(wall int64, second bool) int64 {
-	found, is := int64(0), false
+	found := int64(0)
+	is := false
 	for i := z.periodAt(wall - reach); i < len(z.periods) && z.periods[i].start <= wall+reach; i++ {
 		shown := wall - z.periods[i].offset
 		if shown < z.periods[i].start {
@@ -82,7 +83,8 @@ func (z *zone) instant(wall int64, second bool) int64 {
 			break
 		}
 		if i+1 == len(z.periods) || shown < z.periods[i+1].start {
-			found, is = shown, true
+			found = shown
+			is = true
 			if !second {
 				break
 			}

@@ -47,6 +47,9 @@ func matcherOf(terms []placementv1beta1.ClusterLabelTerm) func(rollout.Member) b
 		}
 	}
 	return func(m rollout.Member) bool {
-		return len(terms) == 0 || slices.ContainsFunc(matchers, func(matches func(string, map[string]string) bool) bool { return matches(m.Name, m.Labels) })
+		return len(terms) == 0 || slices.ContainsFunc(matchers, func(matches func(string, map[string]string) bool) bool {
+			return matches(m.Name,
+				m.Labels)
+		})
 	}
 }

@@ -86,7 +86,8 @@ func (c *BindingCache) newestOf(cached placementv1beta1.BindingObject) placement
 
 // KeyOfBinding finds the binding of a placement and a cluster in the cache. It has the name that it is given when it is
 // created here, unless another author has made it; that is also the name if there is none.
-func KeyOfBinding(ctx context.Context, cache client.Reader, placement placementv1beta1.PlacementObject, cluster string) (types.NamespacedName, error) {
+func KeyOfBinding(ctx context.Context, cache client.Reader, placement placementv1beta1.PlacementObject,
+	cluster string) (types.NamespacedName, error) {
 	scope := placementv1beta1.ScopeOf(placement)
 	key := scope.Key(placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster))
 	binding := scope.NewBinding(key.Name)
@@ -126,7 +127,8 @@ func (c *BindingCache) WaitForDeletions(ctx context.Context, sub *Subscription, 
 	for _, binding := range existing {
 		exists[binding.GetUID()] = true
 	}
-	name, cached := placement.GetName(), placementv1beta1.ScopeOf(placement).NewBindingList()
+	name := placement.GetName()
+	cached := placementv1beta1.ScopeOf(placement).NewBindingList()
 	err := c.cache.List(ctx, cached, client.InNamespace(placement.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -189,7 +191,8 @@ func bindingExists(ctx context.Context, reader client.Reader, b placementv1beta1
 // isOlderInCache reports whether the cache has an older version of a binding, or none of
 // one that exists.
 func (c *BindingCache) isOlderInCache(ctx context.Context, b placementv1beta1.BindingObject) (bool, error) {
-	key, found := client.ObjectKeyFromObject(b), placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
+	key := client.ObjectKeyFromObject(b)
+	found := placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
 	err := c.cache.Get(ctx, key, found)
 	if err == nil {
 		return !isAtLeastAsNew(found, b), nil

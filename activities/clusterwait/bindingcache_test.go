@@ -19,7 +19,8 @@ import (
 // version is a binding as of a resourceVersion.
 func version(cluster, resourceVersion, snapshot string) *placementv1beta1.ClusterResourceBinding {
 	b := fixture.Binding(cluster, 1)
-	b.ResourceVersion, b.Spec.ResourceSnapshotName = resourceVersion, snapshot
+	b.ResourceVersion = resourceVersion
+	b.Spec.ResourceSnapshotName = snapshot
 	return b
 }
 
@@ -89,7 +90,8 @@ func TestWhatIsGoneIsWaitedForToLeaveTheCache(t *testing.T) {
 	i := newInformers(t)
 	sub := i.notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, "crp"))
 	defer sub.Close()
-	stays, gone := version("a", "10", "x"), version("b", "10", "x")
+	stays := version("a", "10", "x")
+	gone := version("b", "10", "x")
 	for _, b := range []*placementv1beta1.ClusterResourceBinding{stays, gone} {
 		b.UID, b.Labels = types.UID("uid of "+b.Name), map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}
 	}

@@ -108,7 +108,8 @@ func (s *Subscription) Close() {
 func (s *Subscription) TakeChanges() (clusters []string, plan bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clusters, plan = slices.Collect(maps.Keys(s.clusters)), s.planChanged
+	clusters = slices.Collect(maps.Keys(s.clusters))
+	plan = s.planChanged
 	clear(s.clusters)
 	s.planChanged = false
 	return clusters, plan
@@ -165,7 +166,8 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		object client.Object
 		notify func(old, now client.Object)
 	}
-	gates := []source{{&fleetflowv1alpha1.RolloutHold{}, n.gateChanged}, {&fleetflowv1alpha1.RolloutWindow{}, n.gateChanged}, {&fleetflowv1alpha1.RolloutExemption{}, n.gateChanged}}
+	gates := []source{{&fleetflowv1alpha1.RolloutHold{}, n.gateChanged}, {&fleetflowv1alpha1.RolloutWindow{}, n.gateChanged},
+		{&fleetflowv1alpha1.RolloutExemption{}, n.gateChanged}}
 	sources := []source{
 		{&placementv1beta1.Work{}, n.workChanged},
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},

@@ -82,9 +82,12 @@ func runOf(generation int64) *placementv1beta1.ClusterStagedUpdateRun {
 }
 
 func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
-	clusterScope, namespace := placementv1beta1.Scope{}, placementv1beta1.Scope{Namespace: "team-a"}
-	placement, namespaced := clusterwait.PlacementKey(clusterScope, "crp"), clusterwait.PlacementKey(namespace, "crp")
-	bindings, run := clusterwait.BindingsKey(clusterScope, "crp"), clusterwait.RunKey(clusterScope, "run")
+	clusterScope := placementv1beta1.Scope{}
+	namespace := placementv1beta1.Scope{Namespace: "team-a"}
+	placement := clusterwait.PlacementKey(clusterScope, "crp")
+	namespaced := clusterwait.PlacementKey(namespace, "crp")
+	bindings := clusterwait.BindingsKey(clusterScope, "crp")
+	run := clusterwait.RunKey(clusterScope, "run")
 	const labels = clusterwait.ClusterLabelsKey
 	workOfNamespaced := workOf("a")
 	workOfNamespaced.Labels[placementv1beta1.ParentNamespaceLabel] = "team-a"

@@ -262,7 +262,8 @@ func isApprovable(w TaskWait) bool { return w.Approvable }
 func (s GateState) NextCheck() (next TaskWait, ok bool) {
 	for _, w := range s.Waits {
 		if !w.CheckAt.IsZero() && (!ok || w.CheckAt.Before(next.CheckAt)) {
-			next, ok = w, true
+			next = w
+			ok = true
 		}
 	}
 	return next, ok

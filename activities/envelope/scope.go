@@ -154,7 +154,8 @@ func checkNamespace(object *unstructured.Unstructured, id placementv1beta1.Envel
 		holder = "on this hub a ConfigMap"
 	}
 	if known {
-		return fmt.Sprintf("%s is cluster-scoped, and %s holds namespaced objects only: put it into a ClusterResourceEnvelope", KeyOf(object), holder)
+		return fmt.Sprintf("%s is cluster-scoped, and %s holds namespaced objects only: put it into a ClusterResourceEnvelope",
+			KeyOf(object), holder)
 	}
 	return fmt.Sprintf("%s has no namespace, so it counts as cluster-scoped, and %s holds namespaced objects only: set metadata.namespace to %q, or put it into a ClusterResourceEnvelope",
 		KeyOf(object), holder, id.Namespace)

@@ -47,7 +47,8 @@ func TestADaysFiguresStaySmall(t *testing.T) {
 	var all []fleetflowv1alpha1.AnalysisMetric
 	for i := range metrics {
 		metric := errors(each)
-		metric.Name, metric.Interval = fmt.Sprintf("errors-%d", i), &fleetflowv1alpha1.Duration{Duration: 10 * time.Second}
+		metric.Name = fmt.Sprintf("errors-%d", i)
+		metric.Interval = &fleetflowv1alpha1.Duration{Duration: 10 * time.Second}
 		all = append(all, metric)
 	}
 	f := newFleet(t, local, source, all...)
@@ -123,7 +124,9 @@ func TestAThousandClustersAreOneRequestEach(t *testing.T) {
 		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[%s]}}`, strings.Join(samples, ","))
 	})
 	metric := errors(3)
-	metric.Prometheus.Query, metric.PerCluster, metric.FailureLimit = "sum by (cluster) (errors)", &fleetflowv1alpha1.PerCluster{}, 2
+	metric.Prometheus.Query = "sum by (cluster) (errors)"
+	metric.PerCluster = &fleetflowv1alpha1.PerCluster{}
+	metric.FailureLimit = 2
 	f := newFleet(t, local, sourceAt(s.URL), metric)
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
 	require.NoError(t, f.Get(t.Context(), types.NamespacedName{Name: "web-17"}, run))

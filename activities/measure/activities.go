@@ -90,7 +90,8 @@ func (s subject) of(position string) []string {
 // readSubject reads what is measured; found is false if the run is over or gone.
 func (a *Activities) readSubject(ctx context.Context, from client.Reader, in act.MeasureRequest) (s subject, found bool, err error) {
 	run, err := liveread.Existing(ctx, from, placementv1beta1.Scope{Namespace: in.Run.Namespace}.NewUpdateRun(in.Run.Name), "run")
-	if err != nil || run == nil || string(run.GetUID()) != in.Run.UID || !run.GetDeletionTimestamp().IsZero() || placementv1beta1.IsRunOver(run) {
+	if err != nil || run == nil || string(run.GetUID()) != in.Run.UID || !run.GetDeletionTimestamp().IsZero() ||
+		placementv1beta1.IsRunOver(run) {
 		return subject{}, false, err
 	}
 	s.placement = run.GetUpdateRunSpec().PlacementName
@@ -126,7 +127,8 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 			m.writeAtTheEnd(ctx)
 			return act.MeasureResult{}, err
 		}
-		spec, status := m.run.GetStageAnalysisRunSpec(), m.run.GetStageAnalysisRunStatus()
+		spec := m.run.GetStageAnalysisRunSpec()
+		status := m.run.GetStageAnalysisRunStatus()
 		phase, worst := analysis.Conclude(spec.Metrics, status.Metrics)
 		m.worst = worst
 		message := analysis.Explain(phase, worst, spec.Metrics, status.Metrics)
@@ -181,7 +183,8 @@ func (m *measuring) prepare() (problem string) {
 		}
 		m.judges = append(m.judges, judge)
 		if len(status.Metrics) <= i {
-			status.Metrics = append(status.Metrics, fleetflowv1alpha1.AnalysisMetricStatus{Name: metric.Name, Phase: fleetflowv1alpha1.AnalysisRunning})
+			status.Metrics = append(status.Metrics, fleetflowv1alpha1.AnalysisMetricStatus{Name: metric.Name,
+				Phase: fleetflowv1alpha1.AnalysisRunning})
 		}
 	}
 	for i := range status.Metrics {
@@ -212,14 +215,16 @@ func (m *measuring) refresh(ctx context.Context) error {
 }
 
 func (m *measuring) assess(i int) {
-	of, metric := &m.run.GetStageAnalysisRunStatus().Metrics[i], m.run.GetStageAnalysisRunSpec().Metrics[i].AnalysisMetric
+	of := &m.run.GetStageAnalysisRunStatus().Metrics[i]
+	metric := m.run.GetStageAnalysisRunSpec().Metrics[i].AnalysisMetric
 	if m.isDuring() {
 		metric = analysis.During(metric, m.subject.Updated)
 	}
 	phase, next := analysis.Assess(metric, *of, m.run.GetStageAnalysisRunStatus().StartTime.Time)
 	of.Phase = phase
 	if phase.IsOver() != (of.NextMeasurementTime == nil) || !next.IsZero() && !next.Equal(of.NextMeasurementTime.Time) {
-		of.NextMeasurementTime, m.dirty = microTime(next), true
+		of.NextMeasurementTime = microTime(next)
+		m.dirty = true
 	}
 }
 
@@ -266,7 +271,8 @@ func (m *measuring) takeDue(ctx context.Context) error {
 
 // measureMetric takes one measurement, and returns what writes it down.
 func (m *measuring) measureMetric(ctx context.Context, i int) (record func(), err error) {
-	metric, of := m.run.GetStageAnalysisRunSpec().Metrics[i], &m.run.GetStageAnalysisRunStatus().Metrics[i]
+	metric := m.run.GetStageAnalysisRunSpec().Metrics[i]
+	of := &m.run.GetStageAnalysisRunStatus().Metrics[i]
 	q := metricsource.Question{
 		Metric: metric, Of: m.run, Placement: m.subject.placement,
 		Clusters: m.subject.of(m.run.GetStageAnalysisRunSpec().Position), Control: m.subject.Control, Sequence: metricsource.NextSequence(of),
@@ -277,7 +283,10 @@ func (m *measuring) measureMetric(ctx context.Context, i int) (record func(), er
 	}
 	at := m.Clock.Now()
 	if later > 0 {
-		return func() { of.NextMeasurementTime, m.putOff = microTime(at.Add(later)), true }, nil
+		return func() {
+			of.NextMeasurementTime = microTime(at.Add(later))
+			m.putOff = true
+		}, nil
 	}
 	taken := m.judges[i].Judge(ctx, reading, q.Clusters)
 	m.Metrics.countMeasurement(taken.Outcome, analysis.ProviderOf(metric.AnalysisMetric))
@@ -321,7 +330,8 @@ func (m *measuring) answerQuestion(ctx context.Context, q metricsource.Question)
 // noteContact keeps the status of a source current. Nothing that is measured depends on it: what cannot be written, or was written by
 // another in the meantime, is written with a later measurement.
 func (m *measuring) noteContact(ctx context.Context, source *fleetflowv1alpha1.MetricSource, reading analysis.Reading) {
-	before, now := source.DeepCopy(), m.Clock.Now()
+	before := source.DeepCopy()
+	now := m.Clock.Now()
 	if reading.Answered && source.NoteAnswer(now) || reading.Silent && source.NoteSilence(reading.Problem, now) {
 		_ = m.Client.Status().Patch(ctx, source, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}

@@ -71,7 +71,8 @@ func cronJob() *batchv1.CronJob {
 }
 
 func TestAJobDecides(t *testing.T) {
-	complete, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "BackoffLimitExceeded")
+	complete := ended(batchv1.JobComplete, "")
+	failed := ended(batchv1.JobFailed, "BackoffLimitExceeded")
 	for sentence, test := range map[string]struct {
 		count      int32
 		endings    []batchv1.JobCondition
@@ -136,7 +137,8 @@ func TestAJobThatRunsIsLookedAtLessAndLessAndWritesNothing(t *testing.T) {
 	f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), metric)
 	require.NoError(t, f.Create(t.Context(), cronJob()))
 	hub := &ending{Client: f.Client, t: t}
-	looks, writes := 0, 0
+	looks := 0
+	writes := 0
 	watched := interceptor.NewClient(f.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, is := object.(*batchv1.Job); is {
@@ -154,7 +156,8 @@ func TestAJobThatRunsIsLookedAtLessAndLessAndWritesNothing(t *testing.T) {
 }
 
 func TestTheJobsOfAnAnalysisThatIsOverAreDeletedUnlessTheyHaveEnded(t *testing.T) {
-	quick, slow := runsJob(2), runsJob(1)
+	quick := runsJob(2)
+	slow := runsJob(1)
 	slow.Name = "slow"
 	f := newFleet(t, local, sourceAt("http://127.0.0.1:1"), quick, slow)
 	require.NoError(t, f.Create(t.Context(), cronJob()))

@@ -24,7 +24,8 @@ var (
 		fleetflowv1alpha1.OutcomeSuccess, fleetflowv1alpha1.OutcomeFailure, fleetflowv1alpha1.OutcomeInconclusive, fleetflowv1alpha1.OutcomeError,
 	}
 	endings = []fleetflowv1alpha1.AnalysisPhase{
-		fleetflowv1alpha1.AnalysisSucceeded, fleetflowv1alpha1.AnalysisFailed, fleetflowv1alpha1.AnalysisInconclusive, fleetflowv1alpha1.AnalysisError,
+		fleetflowv1alpha1.AnalysisSucceeded, fleetflowv1alpha1.AnalysisFailed, fleetflowv1alpha1.AnalysisInconclusive,
+		fleetflowv1alpha1.AnalysisError,
 	}
 )
 

@@ -79,13 +79,15 @@ func TestWorksAreMeasured(t *testing.T) {
 			w.Labels[placementv1beta1.ParentNamespaceLabel] = "team"
 		}, "Failed", "on member-1 (0 of 1 pass)"},
 		"the status is not reported": {ready, func(w *placementv1beta1.Work) {
-			w.Spec.ReportBackStrategy, w.Status.ManifestConditions[2].BackReportedStatus = nil, nil
+			w.Spec.ReportBackStrategy = nil
+			w.Status.ManifestConditions[2].BackReportedStatus = nil
 		}, "Error", "needs reportBackStrategy: {type: Mirror, destination: WorkAPI}"},
 		"it is not reported yet": {ready, func(w *placementv1beta1.Work) {
 			w.Status.ManifestConditions[2].BackReportedStatus = nil
 		}, "Failed", "on member-1 (0 of 1 pass)"},
 		"the status is not asked for": {looks(works, "apps/v1", "Deployment", `conditions.Applied == "True"`), func(w *placementv1beta1.Work) {
-			w.Spec.ReportBackStrategy, w.Status.ManifestConditions[2].BackReportedStatus = nil, nil
+			w.Spec.ReportBackStrategy = nil
+			w.Status.ManifestConditions[2].BackReportedStatus = nil
 		}, "Succeeded", "1 of 1 pass"},
 		"a Secret":                    {looks(works, "v1", "Secret", `object.data.a == "cGxhbnRlZA=="`), same, "Error", "no metric reads a Secret"},
 		"the data of a ConfigMap":     {looks(works, "v1", "ConfigMap", `object.data.a == "planted"`), same, "Error", "no such key: data"},
@@ -142,7 +144,8 @@ func TestObjectsOfTheHubAreMeasured(t *testing.T) {
 func TestObservationsAreCounted(t *testing.T) {
 	s := newServer(t, vector("5"))
 	metric := errors(1)
-	metric.Prometheus.SamplesQuery, metric.Prometheus.MinSamples = `requests{cluster=~"$(clusters)"}`, 100
+	metric.Prometheus.SamplesQuery = `requests{cluster=~"$(clusters)"}`
+	metric.Prometheus.MinSamples = 100
 	f := newFleet(t, local, sourceAt(s.URL), metric)
 	_, _, got := f.measure()
 	assert.Equal(t, fleetflowv1alpha1.AnalysisInconclusive, fleetflowv1alpha1.PhaseOfAttempt(got))

@@ -182,7 +182,8 @@ func newFleet(t *testing.T, guard metricsource.Guard, source *fleetflowv1alpha1.
 		Data: map[string][]byte{"token": []byte("s3cr3t-t0ken\n")},
 	}
 	stranger := secret.DeepCopy()
-	stranger.Name, stranger.Labels = "stranger", nil
+	stranger.Name = "stranger"
+	stranger.Labels = nil
 	c := fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme, batchv1.AddToScheme)).WithObjects(run, analysis, source, secret, stranger).
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &fleetflowv1alpha1.ClusterStageAnalysisRun{}, &fleetflowv1alpha1.MetricSource{}).Build()
 	require.NoError(t, c.Status().Update(t.Context(), run))
@@ -275,7 +276,8 @@ func TestAnEndpointThatFailsIsAResult(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			s := newServer(t, test.answer)
 			source := sourceAt(s.URL)
-			source.Spec.Limits, source.Spec.Auth = test.limits, test.auth
+			source.Spec.Limits = test.limits
+			source.Spec.Auth = test.auth
 			f := newFleet(t, test.guard, source, errors(1))
 			_, result, got := f.measure()
 			assert.Equal(t, act.MeasureResult{Phase: "Error", Worst: "errors"}, result)

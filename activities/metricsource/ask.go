@@ -56,7 +56,8 @@ func (q Question) Query() string {
 }
 
 // Ask asks a question. Later, if it is not zero, is after how long to ask again: there was no measurement then.
-func (s *Sources) Ask(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q Question) (reading analysis.Reading, later time.Duration, err error) {
+func (s *Sources) Ask(ctx context.Context, source *fleetflowv1alpha1.MetricSource,
+	q Question) (reading analysis.Reading, later time.Duration, err error) {
 	if q.Metric.Webhook != nil {
 		return s.callWebhook(ctx, source, q)
 	}
@@ -71,7 +72,8 @@ func (s *Sources) Ask(ctx context.Context, source *fleetflowv1alpha1.MetricSourc
 }
 
 // countObservations adds to a reading how many observations are behind it.
-func (s *Sources) countObservations(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q Question, reading *analysis.Reading) error {
+func (s *Sources) countObservations(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q Question,
+	reading *analysis.Reading) error {
 	counted, err := s.queryPrometheus(ctx, source, analysis.Query(q.Metric.Prometheus.SamplesQuery, q.Clusters, q.Control))
 	if err != nil {
 		return err
@@ -107,7 +109,8 @@ func (s *Sources) compare(ctx context.Context, source *fleetflowv1alpha1.MetricS
 	case baseline.Problem != "":
 		*reading = analysis.Reading{Problem: "the baselineQuery: " + baseline.Problem, Answered: baseline.Answered, Silent: baseline.Silent}
 	case len(baseline.Samples) > 1:
-		*reading = analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the baselineQuery gives %d samples, not one: use sum or avg", len(baseline.Samples))}
+		*reading = analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the baselineQuery gives %d samples, not one: use sum or avg",
+			len(baseline.Samples))}
 	case len(baseline.Samples) == 1:
 		reading.Baseline = &baseline.Samples[0].Value
 	}
@@ -160,7 +163,8 @@ func readPrometheus(got *answer) analysis.Reading {
 			return readSeries(all)
 		}
 	default:
-		return analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the query gives no vector and no scalar but %q", got.words(in.Data.ResultType, 20))}
+		return analysis.Reading{Problem: fmt.Sprintf("UnexpectedResult: the query gives no vector and no scalar but %q",
+			got.words(in.Data.ResultType, 20))}
 	}
 	return analysis.Reading{Problem: "the source does not answer as Prometheus does"}
 }
@@ -183,7 +187,8 @@ func readSeries(all []series) analysis.Reading {
 }
 
 // callWebhook sends a CloudEvent in binary mode, which names the measurement: a receiver can drop one that comes twice.
-func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.MetricSource, q Question) (reading analysis.Reading, later time.Duration, err error) {
+func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.MetricSource,
+	q Question) (reading analysis.Reading, later time.Duration, err error) {
 	spec := q.Of.GetStageAnalysisRunSpec()
 	body, err := json.Marshal(map[string]any{
 		"run": spec.RunRef.Name, "namespace": q.Of.GetNamespace(), "stage": spec.Stage, "position": spec.Position, "attempt": spec.Attempt,

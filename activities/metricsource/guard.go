@@ -224,7 +224,8 @@ func portOf(of *url.URL) string {
 func AddressesOf(hostport string) []netip.AddrPort {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
-		host, port = hostport, "443"
+		host = hostport
+		port = "443"
 	}
 	ips, err := net.LookupHost(host)
 	if err != nil {

@@ -49,7 +49,8 @@ func (h *HubAddresses) addTo(ctx context.Context, guard Guard) (Guard, error) {
 		if err != nil {
 			return guard, err
 		}
-		h.found, h.until = found, now.Add(hubAddressesAge)
+		h.found = found
+		h.until = now.Add(hubAddressesAge)
 	}
 	guard.Hub, guard.HubPorts = slices.Concat(guard.Hub, h.found.Hub), slices.Concat(guard.HubPorts, h.found.HubPorts)
 	return guard, nil

@@ -94,7 +94,8 @@ func (j Jobs) createJob(ctx context.Context, q Question, key types.NamespacedNam
 			wanted.Namespace, wanted.FromCronJob, fleetflowv1alpha1.AnalysesMayRunAnnotation)}, 0, nil
 	}
 	if cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
-		return analysis.Reading{Problem: fmt.Sprintf("CronJob %s/%s is not suspended: it runs by itself, too", wanted.Namespace, wanted.FromCronJob)}, 0, nil
+		return analysis.Reading{Problem: fmt.Sprintf("CronJob %s/%s is not suspended: it runs by itself, too", wanted.Namespace,
+			wanted.FromCronJob)}, 0, nil
 	}
 	err = j.Client.Create(ctx, newJob(&cron, q, key))
 	switch {
@@ -129,7 +130,8 @@ const (
 func newJob(cron *batchv1.CronJob, q Question, key types.NamespacedName) *batchv1.Job {
 	template := cron.Spec.JobTemplate.DeepCopy()
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: template.Spec}
-	job.Labels, job.Annotations = maps.Clone(template.Labels), maps.Clone(template.Annotations)
+	job.Labels = maps.Clone(template.Labels)
+	job.Annotations = maps.Clone(template.Annotations)
 	if job.Annotations == nil {
 		job.Annotations = map[string]string{}
 	}
@@ -162,7 +164,8 @@ func timeoutOf(job *batchv1.Job, wanted *fleetflowv1alpha1.JobRun) time.Duration
 }
 
 // readJob says how a Job has ended, if it has.
-func (j Jobs) readJob(ctx context.Context, job *batchv1.Job, timeout time.Duration) (reading analysis.Reading, later time.Duration, err error) {
+func (j Jobs) readJob(ctx context.Context, job *batchv1.Job,
+	timeout time.Duration) (reading analysis.Reading, later time.Duration, err error) {
 	late := fmt.Sprintf("the Job %s/%s has not ended within %s", job.Namespace, job.Name, timeout)
 	for _, c := range job.Status.Conditions {
 		switch {
@@ -200,7 +203,8 @@ func (j Jobs) DeleteUnended(ctx context.Context, of fleetflowv1alpha1.StageAnaly
 	if !is {
 		return nil
 	}
-	spec, status := run.GetStageAnalysisRunSpec(), run.GetStageAnalysisRunStatus()
+	spec := run.GetStageAnalysisRunSpec()
+	status := run.GetStageAnalysisRunStatus()
 	spec.Attempt = status.ObservedAttempt
 	for i := range spec.Metrics {
 		if spec.Metrics[i].Job == nil || j.Reach.Refuse(spec.Metrics[i].AnalysisMetric) != "" {

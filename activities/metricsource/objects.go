@@ -57,7 +57,8 @@ func (o Objects) readHub(ctx context.Context, wanted *fleetflowv1alpha1.ObjectRe
 		return analysis.Reading{}, fmt.Errorf("reading %s %s for a metric: %w", wanted.Kind, wanted.Name, err)
 	}
 	if _, is := found.GetAnnotations()[placementv1beta1.EnvelopeConfigMapAnnotation]; is {
-		return analysis.Reading{Problem: fmt.Sprintf("no metric reads a %s with the annotation %s: it is an envelope, which may hold Secrets", wanted.Kind, placementv1beta1.EnvelopeConfigMapAnnotation)}, nil
+		return analysis.Reading{Problem: fmt.Sprintf("no metric reads a %s with the annotation %s: it is an envelope, which may hold Secrets",
+			wanted.Kind, placementv1beta1.EnvelopeConfigMapAnnotation)}, nil
 	}
 	found.SetManagedFields(nil)
 	unstructured.RemoveNestedField(found.Object, "metadata", "annotations")
@@ -140,7 +141,8 @@ func manifestOf(work *placementv1beta1.Work, wanted *fleetflowv1alpha1.ObjectRea
 var shownOfWorks = []string{"apiVersion", "kind", "spec"}
 
 // objectOf is an object of a Work, with what its member has reported.
-func objectOf(work *placementv1beta1.Work, manifest []byte, at int, metric fleetflowv1alpha1.AnalysisMetric) (object *analysis.Object, problem string) {
+func objectOf(work *placementv1beta1.Work, manifest []byte, at int,
+	metric fleetflowv1alpha1.AnalysisMetric) (object *analysis.Object, problem string) {
 	report := reportOn(work, at)
 	if report == nil {
 		return nil, ""

@@ -59,14 +59,16 @@ type limit struct {
 
 // NewSources asks sources whose Secrets are in a namespace.
 func NewSources(live client.Reader, namespace string, guard Guard) *Sources {
-	return &Sources{Live: live, Namespace: namespace, Guard: guard, Clock: clock.RealClock{}, all: make(chan struct{}, maxRequests), limits: map[string]*limit{}}
+	return &Sources{Live: live, Namespace: namespace, Guard: guard, Clock: clock.RealClock{}, all: make(chan struct{}, maxRequests),
+		limits: map[string]*limit{}}
 }
 
 func (s *Sources) limitOf(source *fleetflowv1alpha1.MetricSource) *limit {
 	wanted := source.EffectiveLimits()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.limits[source.Name]; l != nil && l.of.MaxConcurrent == wanted.MaxConcurrent && l.of.RequestsPerSecond == wanted.RequestsPerSecond {
+	if l := s.limits[source.Name]; l != nil && l.of.MaxConcurrent == wanted.MaxConcurrent &&
+		l.of.RequestsPerSecond == wanted.RequestsPerSecond {
 		return l
 	}
 	l := &limit{
@@ -130,7 +132,8 @@ func refuseURL(guard Guard, text string) string {
 }
 
 // credential reads a value that may be told to the server of a source.
-func (s *Sources) credential(ctx context.Context, source *fleetflowv1alpha1.MetricSource, needed fleetflowv1alpha1.MetricSourceSecret) ([]byte, *analysis.Problem, error) {
+func (s *Sources) credential(ctx context.Context, source *fleetflowv1alpha1.MetricSource,
+	needed fleetflowv1alpha1.MetricSourceSecret) ([]byte, *analysis.Problem, error) {
 	var secret corev1.Secret
 	value, problem, err := s.readSecret(ctx, source.Name, needed, &secret)
 	if err != nil || problem != nil {
@@ -150,19 +153,23 @@ func isWithin(text, given string) bool {
 	at, err := url.Parse(text)
 	within, also := url.Parse(given)
 	if err != nil || also != nil || within.Host == "" || within.User != nil || within.RawQuery != "" || within.Fragment != "" ||
-		at.User != nil || !strings.EqualFold(at.Scheme, within.Scheme) || !strings.EqualFold(at.Hostname(), within.Hostname()) || portOf(at) != portOf(within) {
+		at.User != nil || !strings.EqualFold(at.Scheme, within.Scheme) || !strings.EqualFold(at.Hostname(), within.Hostname()) ||
+		portOf(at) != portOf(within) {
 		return false
 	}
-	path, below := at.JoinPath("/").EscapedPath(), within.JoinPath("/").EscapedPath()
+	path := at.JoinPath("/").EscapedPath()
+	below := within.JoinPath("/").EscapedPath()
 	return strings.HasPrefix(path, below)
 }
 
 // secret reads a value that a source may use.
-func (s *Sources) secret(ctx context.Context, source string, needed fleetflowv1alpha1.MetricSourceSecret) ([]byte, *analysis.Problem, error) {
+func (s *Sources) secret(ctx context.Context, source string,
+	needed fleetflowv1alpha1.MetricSourceSecret) ([]byte, *analysis.Problem, error) {
 	return s.readSecret(ctx, source, needed, &corev1.Secret{})
 }
 
-func (s *Sources) readSecret(ctx context.Context, source string, needed fleetflowv1alpha1.MetricSourceSecret, secret *corev1.Secret) ([]byte, *analysis.Problem, error) {
+func (s *Sources) readSecret(ctx context.Context, source string, needed fleetflowv1alpha1.MetricSourceSecret,
+	secret *corev1.Secret) ([]byte, *analysis.Problem, error) {
 	err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: needed.Name}, secret)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, nil, fmt.Errorf("reading Secret %s of metric source %s: %w", needed.Name, source, err)
@@ -170,12 +177,15 @@ func (s *Sources) readSecret(ctx context.Context, source string, needed fleetflo
 	value := secret.Data[needed.Key]
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotFound, Text: fmt.Sprintf("there is no Secret %s in namespace %s", needed.Name, s.Namespace)}, nil
+		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotFound,
+			Text: fmt.Sprintf("there is no Secret %s in namespace %s", needed.Name, s.Namespace)}, nil
 	case secret.Labels[fleetflowv1alpha1.MetricSourceLabel] != source:
 		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotLabelled,
-			Text: fmt.Sprintf("Secret %s is not for this source: it needs the label %s=%s", needed.Name, fleetflowv1alpha1.MetricSourceLabel, source)}, nil
+			Text: fmt.Sprintf("Secret %s is not for this source: it needs the label %s=%s", needed.Name, fleetflowv1alpha1.MetricSourceLabel,
+				source)}, nil
 	case len(value) == 0:
-		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotFound, Text: fmt.Sprintf("Secret %s has no key %s", needed.Name, needed.Key)}, nil
+		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonSecretNotFound,
+			Text: fmt.Sprintf("Secret %s has no key %s", needed.Name, needed.Key)}, nil
 	}
 	return value, nil, nil
 }
@@ -189,9 +199,10 @@ type answer struct {
 	credentials []string
 }
 
-// callSource sends a request to a source. Without an answer there is a reading that says why; an error is trouble with the hub, or the end of
-// the context.
-func (s *Sources) callSource(ctx context.Context, source *fleetflowv1alpha1.MetricSource, path, contentType string, body []byte, header map[string]string) (got *answer, none analysis.Reading, err error) {
+// callSource sends a request to a source. Without an answer there is a reading that says why; an error is trouble with the hub, or the end
+// of the context.
+func (s *Sources) callSource(ctx context.Context, source *fleetflowv1alpha1.MetricSource, path, contentType string, body []byte,
+	header map[string]string) (got *answer, none analysis.Reading, err error) {
 	limit := s.limitOf(source)
 	release, err := limit.takeTurn(ctx)
 	if err != nil {
@@ -245,14 +256,16 @@ func fetchAnswer(c *http.Client, request *http.Request, bounds fleetflowv1alpha1
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		return nil, analysis.Reading{Problem: fmt.Sprintf("the source answers with a redirect (%d), which is not followed", response.StatusCode), Answered: true}
+		return nil, analysis.Reading{Problem: fmt.Sprintf("the source answers with a redirect (%d), which is not followed", response.StatusCode),
+			Answered: true}
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, bounds.MaxResponseBytes+1))
 	if err != nil {
 		return nil, analysis.Reading{Problem: problemOf(err, bounds.Timeout.Duration), Silent: true}
 	}
 	if int64(len(body)) > bounds.MaxResponseBytes {
-		return nil, analysis.Reading{Problem: fmt.Sprintf("the answer is longer than %d bytes: see maxResponseBytes", bounds.MaxResponseBytes), Answered: true}
+		return nil, analysis.Reading{Problem: fmt.Sprintf("the answer is longer than %d bytes: see maxResponseBytes", bounds.MaxResponseBytes),
+			Answered: true}
 	}
 	return &answer{response.StatusCode, response.Header, body, nil}, none
 }
@@ -273,7 +286,8 @@ func problemOf(err error, timeout time.Duration) string {
 
 // addCredentials says in a request who the hub agent is, and returns what must appear in no message. A certificate is shown by the
 // transport.
-func (s *Sources) addCredentials(ctx context.Context, source *fleetflowv1alpha1.MetricSource, request *http.Request, body []byte) (credentials []string, problem string, err error) {
+func (s *Sources) addCredentials(ctx context.Context, source *fleetflowv1alpha1.MetricSource, request *http.Request,
+	body []byte) (credentials []string, problem string, err error) {
 	auth := source.Spec.Auth
 	if auth == nil || auth.Secret == nil || auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert {
 		return nil, "", nil
@@ -308,7 +322,8 @@ const (
 
 // signRequest signs a request as Standard Webhooks are signed, with each of the keys: while keys change, a receiver may know either.
 func signRequest(request *http.Request, body []byte, keys []string, now time.Time) (problem string) {
-	id, at := request.Header.Get(headerID), strconv.FormatInt(now.Unix(), 10)
+	id := request.Header.Get(headerID)
+	at := strconv.FormatInt(now.Unix(), 10)
 	var signatures []string
 	for _, text := range keys {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, webhookKeyPrefix))
@@ -354,18 +369,21 @@ func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.Metri
 			}
 		}
 	}
-	if auth := source.Spec.Auth; auth != nil && auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert && auth.Secret != nil && auth.PrivateKey != nil {
+	if auth := source.Spec.Auth; auth != nil && auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert && auth.Secret != nil &&
+		auth.PrivateKey != nil {
 		pair, problem, err := s.readCertificate(ctx, source, auth)
 		if err != nil || problem != "" {
 			return nil, problem, err
 		}
 		security.Certificates = []tls.Certificate{pair}
 	}
-	return &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: security, ForceAttemptHTTP2: true, DisableKeepAlives: true}, "", nil
+	return &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: security, ForceAttemptHTTP2: true,
+		DisableKeepAlives: true}, "", nil
 }
 
 // readCertificate reads the certificate that the hub agent shows to a source.
-func (s *Sources) readCertificate(ctx context.Context, source *fleetflowv1alpha1.MetricSource, auth *fleetflowv1alpha1.MetricSourceAuth) (pair tls.Certificate, problem string, err error) {
+func (s *Sources) readCertificate(ctx context.Context, source *fleetflowv1alpha1.MetricSource,
+	auth *fleetflowv1alpha1.MetricSourceAuth) (pair tls.Certificate, problem string, err error) {
 	var pem [2][]byte
 	for i, needed := range []fleetflowv1alpha1.MetricSourceSecret{*auth.Secret, *auth.PrivateKey} {
 		value, refused, err := s.credential(ctx, source, needed)
@@ -407,7 +425,8 @@ func redactCredentials(text string, credentials []string) string {
 	return text
 }
 
-// redactValue takes credentials out of all texts of a value that was read from JSON: what an expression says about them tells what they are.
+// redactValue takes credentials out of all texts of a value that was read from JSON: what an expression says about them tells what they
+// are.
 func redactValue(value any, credentials []string) any {
 	switch value := value.(type) {
 	case string:

@@ -68,7 +68,9 @@ func TestWebhooksAreSigned(t *testing.T) {
 	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthHMAC, Secret: in("keys")}
 	of := &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17-canary-after", UID: "uid-2"}}
 	q := Question{Of: of, Sequence: 7}
-	q.Metric.Name, q.Metric.Webhook, of.Spec.Attempt = "smoke", &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "a"}}, 2
+	q.Metric.Name = "smoke"
+	q.Metric.Webhook = &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "a"}}
+	of.Spec.Attempt = 2
 	reading, _, err := s.Ask(t.Context(), sourceOf(fleetflowv1alpha1.MetricSourceWebhook, server.URL, auth), q)
 	require.NoError(t, err)
 	assert.Equal(t, fleetflowv1alpha1.OutcomeSuccess, reading.Decided, reading.Problem)

@@ -104,7 +104,8 @@ func checkValue(from *placementv1beta1.JSONPatchOverride) *problem {
 	switch from.Operator {
 	case placementv1beta1.JSONPatchOverrideOpAdd, placementv1beta1.JSONPatchOverrideOpReplace:
 		if len(from.Value.Raw) == 0 || string(from.Value.Raw) == "null" {
-			return &problem{text: fmt.Sprintf("%s operation needs a value: %q", from.Operator, from.Path), advice: "set value, or use remove to clear the field"}
+			return &problem{text: fmt.Sprintf("%s operation needs a value: %q", from.Operator, from.Path),
+				advice: "set value, or use remove to clear the field"}
 		}
 		if !json.Valid(from.Value.Raw) {
 			return &problem{text: fmt.Sprintf("value for %q is no valid JSON", from.Path), advice: "correct the value"}

@@ -49,7 +49,9 @@ func FuzzApply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, manifest []byte, operator1, path1 string, value1 []byte, operator2, path2 string, value2 []byte) {
 		operations := []placementv1beta1.JSONPatchOverride{op(operator(operator1), path1, ""), op(operator(operator2), path2, "")}
 		operations[0].Value.Raw, operations[1].Value.Raw = value1, value2
-		before, before1, before2 := bytes.Clone(manifest), bytes.Clone(value1), bytes.Clone(value2)
+		before := bytes.Clone(manifest)
+		before1 := bytes.Clone(value1)
+		before2 := bytes.Clone(value2)
 
 		got, err := ourselves(t, manifest, cluster, operations)
 

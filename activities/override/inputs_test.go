@@ -12,7 +12,8 @@ import (
 func TestInputs(t *testing.T) {
 	inputs := func(hash, value string, labels map[string]string) string {
 		s := placementv1beta1.ClusterResourceOverrideSnapshot{}
-		s.Name, s.Spec.OverrideHash = "cro-0", []byte(hash)
+		s.Name = "cro-0"
+		s.Spec.OverrideHash = []byte(hash)
 		s.Spec.OverrideSpec.Policy.OverrideRules = []placementv1beta1.OverrideRule{{
 			ClusterSelector: &placementv1beta1.ClusterSelector{},
 			JSONPatchOverrides: []placementv1beta1.JSONPatchOverride{{
@@ -22,7 +23,8 @@ func TestInputs(t *testing.T) {
 		return Picked([]placementv1beta1.OverrideSnapshotObject{&s}).Inputs(Cluster{Name: "a", Labels: labels})
 	}
 	const value = `{"b": ["in ${MEMBER-CLUSTER-LABEL-KEY-example.com/region}"]}`
-	east, west := map[string]string{"example.com/region": "east"}, map[string]string{"example.com/region": "west"}
+	east := map[string]string{"example.com/region": "east"}
+	west := map[string]string{"example.com/region": "west"}
 	base := inputs("1", value, east)
 	assert.NotEmpty(t, base)
 	assert.Equal(t, base, inputs("1", value, map[string]string{"example.com/region": "east", "other": "x"}), "labels that nothing stands for do not matter")

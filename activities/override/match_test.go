@@ -225,7 +225,8 @@ func TestTheFingerprintOfOverridesMadeForAPlacement(t *testing.T) {
 	made := func(snapshots ...placementv1beta1.ClusterResourceOverrideSnapshot) string {
 		return override.Made(override.Placement{Name: "crp"}, overrides{clusterWide: snapshots}.all())
 	}
-	a, b := snapshot("a-0", "crp", "1"), snapshot("b-0", "crp", "1")
+	a := snapshot("a-0", "crp", "1")
+	b := snapshot("b-0", "crp", "1")
 	assert.Empty(t, made(snapshot("all-0", "", "1"), snapshot("other-0", "another", "1")))
 	assert.Equal(t, made(a, b), made(b, a, snapshot("all-0", "", "1")))
 	assert.NotEqual(t, made(a), made(b))

@@ -38,7 +38,8 @@ func NewObject(manifest []byte) (*Object, error) {
 		namespace = metadata.splitContent().findField("namespace").asString()
 	}
 	if version == "" || kind == "" || name == "" {
-		return nil, fmt.Errorf("the manifest has apiVersion %q, kind %q and metadata.name %q, and all of them have to be set", version, kind, name)
+		return nil, fmt.Errorf("the manifest has apiVersion %q, kind %q and metadata.name %q, and all of them have to be set", version,
+			kind, name)
 	}
 	gv, err := schema.ParseGroupVersion(version)
 	if err != nil {

@@ -21,7 +21,8 @@ func (op *operation) editNode(n *node, depth int) (*node, *problem) {
 	inner := n.splitContent()
 	name := op.path.names[depth]
 	if inner.shape == shapeScalar {
-		return nil, op.missingPlace(fmt.Sprintf("%s is neither an object nor a list and nothing can be inside it: correct the path", op.path.prefixTo(depth)))
+		return nil, op.missingPlace(fmt.Sprintf("%s is neither an object nor a list and nothing can be inside it: correct the path",
+			op.path.prefixTo(depth)))
 	}
 	if depth == len(op.path.names)-1 {
 		if inner.shape == shapeList {
@@ -58,7 +59,8 @@ func (op *operation) editObject(inner *content, key string) (*node, *problem) {
 	case op.operator == placementv1beta1.JSONPatchOverrideOpAdd:
 		return inner.withField(key, op.value), nil
 	case !found:
-		return nil, op.missingPlace(fmt.Sprintf("the object has no %s: correct the path, or leave the operation out", op.path.prefixTo(len(op.path.names))))
+		return nil, op.missingPlace(fmt.Sprintf("the object has no %s: correct the path, or leave the operation out",
+			op.path.prefixTo(len(op.path.names))))
 	case op.operator == placementv1beta1.JSONPatchOverrideOpReplace:
 		return inner.withField(key, op.value), nil
 	default:
@@ -86,7 +88,8 @@ func (op *operation) editList(inner *content, name string) (*node, *problem) {
 }
 
 func (op *operation) missingPlace(advice string) *problem {
-	return &problem{text: fmt.Sprintf("%s operation does not apply: doc is missing path: %q: missing value", op.operator, op.written), advice: advice}
+	return &problem{text: fmt.Sprintf("%s operation does not apply: doc is missing path: %q: missing value", op.operator, op.written),
+		advice: advice}
 }
 
 func (op *operation) beyondList(inner *content, depth int) *problem {

@@ -98,7 +98,8 @@ func TestOperationsLikeTheLibrary(t *testing.T) {
 		require.NoError(t, err)
 		return raw
 	}
-	succeeded, failed := 0, 0
+	succeeded := 0
+	failed := 0
 	for range 20_000 {
 		manifest := encode(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "doc": value(4)})
 		operations := make([]placementv1beta1.JSONPatchOverride, 1+random.IntN(2))

@@ -77,7 +77,9 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 				return Result{}, p.describeFailure(o, m, r, at, failed)
 			}
 			if changed != root {
-				root, last, lastOf = changed, r, m
+				root = changed
+				last = r
+				lastOf = m
 			}
 		}
 	}
@@ -87,7 +89,8 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 	manifest := root.appendTo(make([]byte, 0, len(o.manifest)+len(o.manifest)/8+64))
 	if len(manifest) > sizeLimit && len(manifest) > len(o.manifest) {
 		return Result{}, p.describeFailure(o, lastOf, last, noOperation, &problem{
-			text:   fmt.Sprintf("the object grows from %d to %d bytes, and no cluster takes more than %d", len(o.manifest), len(manifest), sizeLimit),
+			text: fmt.Sprintf("the object grows from %d to %d bytes, and no cluster takes more than %d", len(o.manifest), len(manifest),
+				sizeLimit),
 			advice: "add less to it",
 		})
 	}
@@ -111,7 +114,9 @@ func (p *Patch) LastChange(o *Object, path []string) (source Source, found bool)
 			}
 			root = changed
 			if now := fieldAt(root, path); now != value {
-				value, source, found = now, p.set.specs[m.override].source, true
+				value = now
+				source = p.set.specs[m.override].source
+				found = true
 			}
 		}
 	}

@@ -73,7 +73,8 @@ func madeFor(o placementv1beta1.OverrideObject, name string, scope placementv1be
 // early gives an override the condition of one whose placement did not exist.
 func early(o placementv1beta1.OverrideObject) placementv1beta1.OverrideObject {
 	conditions := o.GetConditions()
-	conditions[0].Status, conditions[0].Reason = metav1.ConditionFalse, placementv1beta1.ReasonOverridePlacementNotFound
+	conditions[0].Status = metav1.ConditionFalse
+	conditions[0].Reason = placementv1beta1.ReasonOverridePlacementNotFound
 	o.SetConditions(conditions)
 	return o
 }
@@ -128,7 +129,8 @@ func TestSnapshotsOfOverridesThatAreBeingDeletedAreLeftOut(t *testing.T) {
 }
 
 func TestSnapshotsThatADecisionNamesAreReadLiveIfTheCacheDoesNotHaveThem(t *testing.T) {
-	cached, live := fixture.APIServer(t, snapshotOf("", "a", 0, "true", "")), fixture.APIServer(t, snapshotOf("web", "b", 1, "true", ""))
+	cached := fixture.APIServer(t, snapshotOf("", "a", 0, "true", ""))
+	live := fixture.APIServer(t, snapshotOf("web", "b", 1, "true", ""))
 	loaded, err := overridesource.Load(t.Context(), cached, live, []string{"a-0", "web/b-1"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a-0", "web/b-1"}, namesOf(loaded))

@@ -53,5 +53,6 @@ func DescribeLacking(overrides []string) string {
 	if len(overrides) > namedLacking {
 		named += ", ..."
 	}
-	return "spec.requiredOverrides names overrides that do not exist or are not valid: " + named + "; create or correct them, or no longer require them"
+	return "spec.requiredOverrides names overrides that do not exist or are not valid: " + named +
+		"; create or correct them, or no longer require them"
 }

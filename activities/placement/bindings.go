@@ -74,7 +74,8 @@ func createBindings(ctx context.Context, a *Activities, placement placementv1bet
 
 // checkLabels fails while a binding of the placement has lost its label, by which the listed ones were found. The label is put
 // back before long, and until then the cluster of the binding must not get a second one, nor another cluster its place.
-func checkLabels(ctx context.Context, cache client.Reader, placement placementv1beta1.PlacementObject, listed []placementv1beta1.BindingObject) error {
+func checkLabels(ctx context.Context, cache client.Reader, placement placementv1beta1.PlacementObject,
+	listed []placementv1beta1.BindingObject) error {
 	known := make(map[types.UID]bool, len(listed))
 	for _, binding := range listed {
 		known[binding.GetUID()] = true
@@ -92,9 +93,11 @@ func checkLabels(ctx context.Context, cache client.Reader, placement placementv1
 			return fmt.Errorf("listing the bindings of placement %s from the cache: %w", placement.GetName(), err)
 		}
 		for _, binding := range cached.Objects() {
-			if !known[binding.GetUID()] && placementv1beta1.IsLiveBinding(binding) && placementv1beta1.PlacementNameOf(binding) == placement.GetName() &&
+			if !known[binding.GetUID()] && placementv1beta1.IsLiveBinding(binding) &&
+				placementv1beta1.PlacementNameOf(binding) == placement.GetName() &&
 				placementv1beta1.KinshipOf(binding, owner) != placementv1beta1.KinshipDisputed {
-				return fmt.Errorf("scheduling placement %s: its binding %s had lost its label, which is put back first", placement.GetName(), binding.GetName())
+				return fmt.Errorf("scheduling placement %s: its binding %s had lost its label, which is put back first", placement.GetName(),
+					binding.GetName())
 			}
 		}
 	}
@@ -147,8 +150,10 @@ func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.B
 
 // noteLeaving is what the annotations of a binding that goes say of why it does; what is empty is taken off. The time is that of the
 // decision, so that what is picked in its place is younger.
-func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.Decision, binding placementv1beta1.BindingObject, now time.Time) map[string]string {
-	notes := map[string]string{placementv1beta1.FailedOverAnnotation: "", placementv1beta1.FailedOverBecauseAnnotation: "", placementv1beta1.SupersededAnnotation: ""}
+func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.Decision, binding placementv1beta1.BindingObject,
+	now time.Time) map[string]string {
+	notes := map[string]string{placementv1beta1.FailedOverAnnotation: "", placementv1beta1.FailedOverBecauseAnnotation: "",
+		placementv1beta1.SupersededAnnotation: ""}
 	if decision.FailedOver[binding.GetName()] == "" {
 		return notes
 	}
@@ -165,7 +170,8 @@ func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.
 // unscheduleBinding marks a binding as no longer picked. Removing what it placed
 // is part of the rollout, which waits for a replacement if the placement has failed over.
 func (a *Activities) unscheduleBinding(ctx context.Context, binding placementv1beta1.BindingObject, notes map[string]string) error {
-	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.PreviousBindingStateAnnotation, string(binding.GetBindingSpec().State))
+	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.PreviousBindingStateAnnotation,
+		string(binding.GetBindingSpec().State))
 	for _, key := range slices.Sorted(maps.Keys(notes)) {
 		switch _, before := binding.GetAnnotations()[key]; {
 		case notes[key] != "": // there are annotations by now

@@ -161,7 +161,8 @@ func TestALargeSelectionWaitsForItsSlotAndASmallOneDoesNot(t *testing.T) {
 		h.add(configMap(fmt.Sprintf("c%d", i), large(fmt.Sprint(i), "1")))
 	}
 	a := h.activities()
-	a.Selector.Slots, a.Selector.LargeSlots = throttle.NewLimit(1), throttle.NewLimit(1)
+	a.Selector.Slots = throttle.NewLimit(1)
+	a.Selector.LargeSlots = throttle.NewLimit(1)
 	release, err := throttle.Acquire(t.Context(), a.Selector.LargeSlots)
 	require.NoError(t, err)
 	done := make(chan error, 1)

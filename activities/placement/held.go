@@ -13,7 +13,8 @@ import (
 
 // isRespecified says that a placement has changed since its clusters were last picked, or that clusters were never picked by the
 // latest of its policies, which explains that some of them are picked no more.
-func isRespecified(placement placementv1beta1.PlacementObject, policies []placementv1beta1.PolicySnapshotObject, latest placementv1beta1.PolicySnapshotObject) bool {
+func isRespecified(placement placementv1beta1.PlacementObject, policies []placementv1beta1.PolicySnapshotObject,
+	latest placementv1beta1.PolicySnapshotObject) bool {
 	if len(policies) > 0 && latest.GetPolicySnapshotStatus().ObservedCRPGeneration == 0 {
 		return true
 	}
@@ -26,7 +27,8 @@ func isRespecified(placement placementv1beta1.PlacementObject, policies []placem
 }
 
 // holdRemovals says that a decision is not to be carried out, because it would let bindings go for no reason that a user has
-// given, or would have the placement leave too many clusters at once. That stands on the placement then, for its status and for the user who accepts.
+// given, or would have the placement leave too many clusters at once. That stands on the placement then, for its status and for the user
+// who accepts.
 func (a *Activities) holdRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, d decided) (bool, error) {
 	uids := make(map[string]types.UID, len(d.unexplained))
 	for _, binding := range d.bindings {

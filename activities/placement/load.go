@@ -48,7 +48,8 @@ func hasPreparedForEviction(ctx context.Context, cached client.Reader, placement
 		return false, nil
 	}
 	bindings := placementv1beta1.ScopeOf(placement).NewBindingList()
-	err := cached.List(ctx, bindings, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+	err := cached.List(ctx, bindings, client.InNamespace(placement.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
 	if err != nil {
 		return false, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
 	}

@@ -99,7 +99,8 @@ func TestWhatIsNotHeld(t *testing.T) {
 		},
 		"a change of the selectors": func(h *hub) {
 			p := h.placement()
-			p.Spec.ResourceSelectors[0].Name, p.Generation = "other", 2
+			p.Spec.ResourceSelectors[0].Name = "other"
+			p.Generation = 2
 			require.NoError(h.t, h.Update(h.t.Context(), p))
 		},
 		"a placement that opts out": func(h *hub) {
@@ -177,7 +178,8 @@ func TestSelectorsThatWereInvalidForAWhileDoNotExplainALoss(t *testing.T) {
 	h := selected(t, 1)
 	edit := func(kind string, generation int64) {
 		p := h.placement()
-		p.Spec.ResourceSelectors[0].Kind, p.Generation = kind, generation
+		p.Spec.ResourceSelectors[0].Kind = kind
+		p.Generation = generation
 		require.NoError(t, h.Update(t.Context(), p))
 	}
 	kind := h.placement().Spec.ResourceSelectors[0].Kind

@@ -28,8 +28,8 @@ var errOvertaken = errors.New("another attempt was faster")
 // hashPolicy hashes what tells policies apart. The number of clusters does not count:
 // picking more or fewer clusters by the same policy moves nothing that is placed. Nor does
 // whether a placement goes back to an earlier affinity group, and when, for how long it tolerates a taint, nor do the rules for
-// replicas, which move replicas and no clusters, nor what is about how and when the policy is carried out. No policy is the same as picking all
-// clusters.
+// replicas, which move replicas and no clusters, nor what is about how and when the policy is carried out. No policy is the same as picking
+// all clusters.
 func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 	counted := policy.DeepCopy()
 	if counted == nil {
@@ -180,7 +180,8 @@ func (a *Activities) listPolicySnapshots(ctx context.Context,
 }
 
 // adoptPolicySnapshot makes a placement, as it is now, the owner of a policy snapshot.
-func adoptPolicySnapshot(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject, owner metav1.OwnerReference) error {
+func adoptPolicySnapshot(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject,
+	owner metav1.OwnerReference) error {
 	patch, err := fence.Patch(policy.GetUID(), fence.Add("/metadata/ownerReferences", placementv1beta1.InheritedBy(policy, owner)))
 	if err != nil {
 		return err
@@ -224,7 +225,8 @@ func (a *Activities) createPolicySnapshot(ctx context.Context, placement placeme
 	created.SetAnnotations(annotations)
 	created.SetOwnerReferences([]metav1.OwnerReference{placementv1beta1.PlacementOwner(placement)})
 	spec := created.GetPolicySnapshotSpec()
-	spec.Policy, spec.PolicyHash = placement.GetPlacementSpec().Policy.DeepCopy(), hash
+	spec.Policy = placement.GetPlacementSpec().Policy.DeepCopy()
+	spec.PolicyHash = hash
 	if spec.Policy != nil {
 		placementv1beta1.CopyChangeable(spec.Policy, nil) // the number is an annotation; the rest is read from the placement
 	}

@@ -14,7 +14,8 @@ import (
 // takeState is the state that goes along to the one cluster that a decision picks anew, encoded; empty if nothing does. It is that of
 // the cluster that the placement leaves for it, or what was on its way to one that has not been given anything yet. A cluster that is
 // picked again before it was cleared needs none: its copy is still there.
-func takeState(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject, existing []placementv1beta1.BindingObject,
+func takeState(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
+	existing []placementv1beta1.BindingObject,
 	decision scheduler.Decision) (string, error) {
 	if len(decision.Create) != 1 || len(decision.Selected) != 1 || len(placementv1beta1.StatePathsOf(placement)) == 0 {
 		return "", nil
@@ -31,7 +32,8 @@ func takeState(ctx context.Context, live client.Reader, placement placementv1bet
 }
 
 // leavingOf are the bindings whose state goes along: first those that have not been given anything, of which only what is on its way does.
-func leavingOf(placement placementv1beta1.PlacementObject, existing []placementv1beta1.BindingObject, decision scheduler.Decision) []preservedstate.Leaving {
+func leavingOf(placement placementv1beta1.PlacementObject, existing []placementv1beta1.BindingObject,
+	decision scheduler.Decision) []preservedstate.Leaving {
 	var passing, leaving []preservedstate.Leaving
 	for _, binding := range existing {
 		name := binding.GetName()
@@ -50,7 +52,8 @@ func leavingOf(placement placementv1beta1.PlacementObject, existing []placementv
 }
 
 // rulesFor are the rules by which state of a binding that goes is preserved; none if the placement does not fail over from there.
-func rulesFor(placement placementv1beta1.PlacementObject, decision scheduler.Decision, name string) []placementv1beta1.StatePreservationRule {
+func rulesFor(placement placementv1beta1.PlacementObject, decision scheduler.Decision,
+	name string) []placementv1beta1.StatePreservationRule {
 	cause := placementv1beta1.CauseCluster
 	switch {
 	case decision.FailedOver[name] == "":

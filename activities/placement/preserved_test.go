@@ -36,7 +36,8 @@ func preserving(t *testing.T, more ...func(*placementv1beta1.FailoverStrategy)) 
 func (h *hub) runs(cluster, job string) {
 	h.t.Helper()
 	h.editBindingOf(cluster, func(b *placementv1beta1.ClusterResourceBinding) {
-		b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, "crp-0-snapshot"
+		b.Spec.State = placementv1beta1.BindingStateBound
+		b.Spec.ResourceSnapshotName = "crp-0-snapshot"
 		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
 			Namespace: placementv1beta1.MemberNamespace(cluster), Name: "crp-work",
 			Labels:      map[string]string{placementv1beta1.ParentBindingLabel: b.Name, placementv1beta1.ParentPlacementLabel: "crp"},

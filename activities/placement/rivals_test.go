@@ -16,8 +16,10 @@ import (
 // ranked is a placement of a priority that selects the namespace app.
 func ranked(name string, priority int32, preemption placementv1beta1.Preemption) *placementv1beta1.ClusterResourcePlacement {
 	return crp(func(p *placementv1beta1.ClusterResourcePlacement) {
-		p.Name, p.UID = name, types.UID(name+"-uid")
-		p.Spec.Priority, p.Spec.Preemption = &priority, preemption
+		p.Name = name
+		p.UID = types.UID(name + "-uid")
+		p.Spec.Priority = &priority
+		p.Spec.Preemption = preemption
 	})
 }
 

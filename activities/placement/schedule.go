@@ -51,7 +51,8 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
-	decided, err := a.decideClusters(ctx, placement, policy, revision, now, decisionKind{respecified: isRespecified(placement, policies, policy), afresh: afresh})
+	decided, err := a.decideClusters(ctx, placement, policy, revision, now,
+		decisionKind{respecified: isRespecified(placement, policies, policy), afresh: afresh})
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
@@ -76,9 +77,12 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	}
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
-		placementv1beta1.ReplicaDemandAnnotation: placementv1beta1.HashReplicaDemands(decided.demands), placementv1beta1.ReplicaRequestsAnnotation: decided.requests,
-		placementv1beta1.LeaveAtAnnotation: formatInstant(decision.LeaveAt), placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, decision, decision.Bars, now),
-		placementv1beta1.RescheduleAtAnnotation: carriedOut(placement, policy), placementv1beta1.ClustersNotFoundAnnotation: listNotFound(placement, policy, decision),
+		placementv1beta1.ReplicaDemandAnnotation:    placementv1beta1.HashReplicaDemands(decided.demands),
+		placementv1beta1.ReplicaRequestsAnnotation:  decided.requests,
+		placementv1beta1.LeaveAtAnnotation:          formatInstant(decision.LeaveAt),
+		placementv1beta1.OverdueAnnotation:          listOverdue(placement, decided.bindings, decision, decision.Bars, now),
+		placementv1beta1.RescheduleAtAnnotation:     carriedOut(placement, policy),
+		placementv1beta1.ClustersNotFoundAnnotation: listNotFound(placement, policy, decision),
 	})
 	if err != nil {
 		return act.ScheduleResult{}, err
@@ -108,21 +112,24 @@ func carriedOut(placement placementv1beta1.PlacementObject, policy placementv1be
 
 // holdOrBar says that a decision is not to be carried out. Otherwise it notes which clusters are barred by it, before the bindings
 // are written: nothing tells afterwards that these go for that reason.
-func holdOrBar(ctx context.Context, a *Activities, placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject, decided decided, now time.Time) (bool, error) {
+func holdOrBar(ctx context.Context, a *Activities, placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject,
+	decided decided, now time.Time) (bool, error) {
 	held, err := a.holdRemovals(ctx, placement, decided)
 	if err != nil {
 		return false, err
 	}
 	note := map[string]string{placementv1beta1.BarredAnnotation: scheduler.EncodeBars(decided.decision.Bars)}
 	if held {
-		note = map[string]string{placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, scheduler.Decision{}, scheduler.ReadBars(policy.GetAnnotations()), now)}
+		note = map[string]string{placementv1beta1.OverdueAnnotation: listOverdue(placement, decided.bindings, scheduler.Decision{},
+			scheduler.ReadBars(policy.GetAnnotations()), now)}
 	}
 	return held, noteOnPolicy(ctx, a.Client, policy, note)
 }
 
 // listOverdue identifies the clusters that are to be left, once a decision is carried out, because of how what is placed there fares.
 // The bars are those that are noted then.
-func listOverdue(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, decision scheduler.Decision, bars map[string]scheduler.Bar, now time.Time) string {
+func listOverdue(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, decision scheduler.Decision,
+	bars map[string]scheduler.Bar, now time.Time) string {
 	rule := placementv1beta1.ApplicationFailoverOf(placement)
 	if rule == nil {
 		return ""
@@ -199,7 +206,8 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		return decided{}, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
 	}
 	facts := scheduler.FactsOf(placement, policy, bindings.Objects(), clusters, now)
-	facts.Demands, facts.Afresh = demands, kind.afresh // a policy snapshot that was made just now is not asked
+	facts.Demands = demands
+	facts.Afresh = kind.afresh // a policy snapshot that was made just now is not asked
 	if demands != nil {
 		if err := a.addShort(ctx, facts.Bindings); err != nil {
 			return decided{}, err
@@ -207,8 +215,9 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	}
 	decision := scheduler.Decide(facts)
 	return decided{
-		decision: decision, bindings: bindings.Objects(), demands: demands, unexplained: scheduler.Unexplained(facts, decision, kind.respecified || kind.afresh || placementv1beta1.SchedulerOf(placement) != ""),
-		requests: scheduler.RequestsToWatch(facts, decision), tooMany: scheduler.TooManyAtOnce(facts, decision),
+		decision: decision, bindings: bindings.Objects(), demands: demands,
+		unexplained: scheduler.Unexplained(facts, decision, kind.respecified || kind.afresh || placementv1beta1.SchedulerOf(placement) != ""),
+		requests:    scheduler.RequestsToWatch(facts, decision), tooMany: scheduler.TooManyAtOnce(facts, decision),
 	}, nil
 }
 
@@ -260,7 +269,8 @@ func (a *Activities) readCandidates(ctx context.Context, policy *placementv1beta
 func (a *Activities) reportDecision(ctx context.Context, placement placementv1beta1.PlacementObject,
 	policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) error {
 	base := placementv1beta1.DeepCopyOf(policy)
-	before, status := base.GetPolicySnapshotStatus(), policy.GetPolicySnapshotStatus()
+	before := base.GetPolicySnapshotStatus()
+	status := policy.GetPolicySnapshotStatus()
 	switch told := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeScheduled); {
 	case placementv1beta1.SchedulerOf(placement) == "":
 		status.ObservedCRPGeneration = placement.GetGeneration()
@@ -295,7 +305,8 @@ func isOwnReason(reason string) bool {
 }
 
 // listNotFound lists the clusters that another scheduler has picked and that a decision does not select.
-func listNotFound(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) string {
+func listNotFound(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject,
+	decision scheduler.Decision) string {
 	if placementv1beta1.SchedulerOf(placement) == "" {
 		return ""
 	}
@@ -324,7 +335,8 @@ func withoutAges(status placementv1beta1.SchedulingPolicySnapshotStatus) placeme
 // the others. If there are too many selected ones to list them all, the others tell more
 // than the last of them.
 func boundDecisions(decision scheduler.Decision) []placementv1beta1.ClusterDecision {
-	selected, unselected := decision.Selected, decision.Unselected
+	selected := decision.Selected
+	unselected := decision.Unselected
 	if len(selected) > placementv1beta1.MaxClusterDecisions {
 		selected = selected[:placementv1beta1.MaxClusterDecisions-len(unselected)]
 	}
@@ -355,9 +367,11 @@ func (a *Activities) scheduledCondition(policy placementv1beta1.PolicySnapshotOb
 	}
 	switch {
 	case !decision.Satisfied:
-		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSchedulingPolicyUnfulfilled
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = placementv1beta1.ReasonSchedulingPolicyUnfulfilled
 	case len(decision.Unplaced) > 0:
-		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonReplicasUnplaced
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = placementv1beta1.ReasonReplicasUnplaced
 	}
 	// A condition that keeps its status keeps its transition time; see SetStatusCondition.
 	condition.LastTransitionTime = metav1.NewTime(a.Clock.Now())

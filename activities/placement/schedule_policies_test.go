@@ -68,7 +68,8 @@ func TestAffinityGroupsAreRecordedAndGoneBackTo(t *testing.T) {
 			{LabelSelector: clusterv1beta1.SelectNames(cluster)},
 		}}}
 	}
-	tainted, other := member("tainted"), member("other")
+	tainted := member("tainted")
+	other := member("other")
 	tainted.Spec.Taints = []clusterv1beta1.Taint{{Key: "k", Effect: "NoExecute"}}
 	h := newHub(t, tainted, other, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{AffinityGroups: []placementv1beta1.AffinityGroup{group("local", "tainted"), group("cloud", "other")}}
@@ -140,7 +141,8 @@ func TestScoresAreRecordedAndReasonsAreTold(t *testing.T) {
 		m := memberIn(name, "north", nodes)
 		stored := &clusterv1beta1.MemberCluster{}
 		require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(m), stored))
-		stored.Labels, stored.Status = m.Labels, m.Status
+		stored.Labels = m.Labels
+		stored.Status = m.Status
 		require.NoError(t, h.Update(t.Context(), stored))
 	}
 	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) { *p.Spec.Policy.NumberOfClusters = 1 })
@@ -229,7 +231,8 @@ func TestOfMoreClustersThanAStatusHoldsItStillSaysWhyOthersAreMissing(t *testing
 
 func TestAnAttemptThatWasOvertakenDoesNotSpoilTheVerdict(t *testing.T) {
 	h := newHub(t, crp(pickFixed("a", "b")), member("a"))
-	lists, overtaken := 0, h.activities()
+	lists := 0
+	overtaken := h.activities()
 	overtaken.Live = &slow{h, func() {
 		if lists++; lists == 2 { // it has read all it will
 			require.NoError(t, h.Create(t.Context(), member("b")))
@@ -274,7 +277,8 @@ func (w *wholeFleet) List(ctx context.Context, list client.ObjectList, options .
 
 func TestWhoNamesClustersDoesNotReadTheWholeFleet(t *testing.T) {
 	h := newHub(t, crp(pickFixed("a", "b", "a", "gone")), member("a"), member("b"), member("c"))
-	a, reads := h.activities(), &wholeFleet{Reader: h}
+	a := h.activities()
+	reads := &wholeFleet{Reader: h}
 	a.Live = reads
 	result, err := a.ScheduleClusters(t.Context(), ref)
 	require.NoError(t, err)

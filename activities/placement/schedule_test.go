@@ -102,7 +102,8 @@ func TestScheduleWritesWhatTheDocumentsPrint(t *testing.T) {
 	list := &placementv1beta1.ClusterResourceBindingList{}
 	require.NoError(t, h.List(t.Context(), list))
 	require.Len(t, list.Items, 1)
-	zero, yes := int32(0), true
+	zero := int32(0)
+	yes := true
 	decision := placementv1beta1.ClusterDecision{
 		ClusterName: "member1", Selected: true,
 		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &zero, PriorityScore: &zero},

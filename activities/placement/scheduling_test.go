@@ -77,7 +77,8 @@ func TestALazyPolicyWaitsForTheNextChangeOfTheResources(t *testing.T) {
 	assert.NotContains(t, h.policy("crp-1").Annotations, placementv1beta1.PolicyWaitsAnnotation)
 
 	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
-		p.Spec.Policy.Affinity, p.Spec.Policy.Activation = requiringClusters("a"), placementv1beta1.ActivationImmediate
+		p.Spec.Policy.Affinity = requiringClusters("a")
+		p.Spec.Policy.Activation = placementv1beta1.ActivationImmediate
 	})
 	selects()
 	h.schedule()
@@ -116,7 +117,8 @@ func TestAnotherSchedulerPicksTheClusters(t *testing.T) {
 	}))
 	picks := func(policy string, clusters ...string) {
 		snapshot := h.policy(policy)
-		snapshot.Status.ObservedCRPGeneration, snapshot.Status.ClusterDecisions = h.placement().Generation, nil
+		snapshot.Status.ObservedCRPGeneration = h.placement().Generation
+		snapshot.Status.ClusterDecisions = nil
 		for _, name := range clusters {
 			snapshot.Status.ClusterDecisions = append(snapshot.Status.ClusterDecisions, placementv1beta1.ClusterDecision{ClusterName: name, Selected: true, Reason: "theirs"})
 		}

@@ -117,7 +117,8 @@ func TestASnapshotThatStatesTheHashOfAnEarlierVersionIsKept(t *testing.T) {
 	require.NoError(t, err)
 	made := &placementv1beta1.ClusterResourceSnapshot{}
 	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, made))
-	now, earlier := made.Annotations[placementv1beta1.ResourceGroupHashAnnotation], sha256.New()
+	now := made.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
+	earlier := sha256.New()
 	for _, resource := range made.Spec.SelectedResources {
 		fmt.Fprintf(earlier, "%s\n", resource.Raw)
 	}
@@ -174,7 +175,8 @@ func TestSelectKnowsWhenThePlacementIsGone(t *testing.T) {
 	cases := map[string]*placementv1beta1.ClusterResourcePlacement{
 		"another one of the same name": crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.UID = "other" }),
 		"being deleted": crp(func(p *placementv1beta1.ClusterResourcePlacement) {
-			p.DeletionTimestamp, p.Finalizers = &at, []string{"f"}
+			p.DeletionTimestamp = &at
+			p.Finalizers = []string{"f"}
 		}),
 		"no such placement": crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Name = "other" }),
 	}

@@ -43,7 +43,8 @@ func TestAnUnreadableAPIGroupIsNotTakenForEmpty(t *testing.T) {
 		Raw: []byte(`{"apiVersion":"` + brokenGroup + `/v1","kind":"Gadget","metadata":{"name":"g","namespace":"app"}}`),
 	}})
 	require.NoError(t, h.Update(t.Context(), master))
-	h.served.err, h.writes = groupFailure(brokenGroup), 0
+	h.served.err = groupFailure(brokenGroup)
+	h.writes = 0
 	_, err = h.activities().SelectResources(t.Context(), ref)
 	assert.ErrorContains(t, err, brokenGroup)
 	assert.Zero(t, h.writes, "what was placed of it would be removed from the members")
@@ -68,7 +69,8 @@ func TestAGroupThatWasReadBeforeIsStillKnown(t *testing.T) {
 		assert.Equal(t, asked, h.served.asked, why)
 	}
 	ask(1, true, false, "all is well")
-	h.served.lists, h.served.err = basic, groupFailure(brokenGroup)
+	h.served.lists = basic
+	h.served.err = groupFailure(brokenGroup)
 	h.clock.Step(10 * time.Minute)
 	ask(2, true, true, "the group cannot be read")
 	h.clock.Step(time.Minute)

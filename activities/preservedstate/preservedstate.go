@@ -56,7 +56,8 @@ func reportedOf(ctx context.Context, live client.Reader, left Leaving) (placemen
 // HandOver brings what replaces a binding that its placement leaves up to date, before everything is removed from the cluster: since
 // it was picked, the old copy may have reported something else, such as where it was told to save its state. Once the replacement has
 // been written, it stays as it is. ErrFenced says that this has happened just now.
-func HandOver(ctx context.Context, c client.Client, live client.Reader, placement placementv1beta1.PlacementObject, left placementv1beta1.BindingObject) error {
+func HandOver(ctx context.Context, c client.Client, live client.Reader, placement placementv1beta1.PlacementObject,
+	left placementv1beta1.BindingObject) error {
 	if _, leaves := placementv1beta1.LeftSince(left); !leaves {
 		return nil
 	}
@@ -94,9 +95,11 @@ func HandOver(ctx context.Context, c client.Client, live client.Reader, placemen
 }
 
 // findReplacement is the only picked binding of a placement, if it has not been written yet; else nil.
-func findReplacement(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject) (placementv1beta1.BindingObject, error) {
+func findReplacement(ctx context.Context, live client.Reader,
+	placement placementv1beta1.PlacementObject) (placementv1beta1.BindingObject, error) {
 	list := placementv1beta1.ScopeOf(placement).NewBindingList()
-	err := live.List(ctx, list, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+	err := live.List(ctx, list, client.InNamespace(placement.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
 	if err != nil {
 		return nil, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}

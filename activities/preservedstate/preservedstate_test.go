@@ -90,7 +90,9 @@ func TestTheLastReportIsHandedOver(t *testing.T) {
 		"it goes for another reason": {old: binding("old", placementv1beta1.BindingStateUnscheduled, "crp-0-snapshot", nil), others: []client.Object{binding("new", placementv1beta1.BindingStateScheduled, "", carrying("1")), work("2")}, want: "1"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			old, change, writes := tc.old, tc.placement, 0
+			old := tc.old
+			change := tc.placement
+			writes := 0
 			if old == nil {
 				old = left()
 			}
@@ -123,7 +125,8 @@ func TestAReplacementThatIsBeingWrittenIsLeftAlone(t *testing.T) {
 					written = true
 					bound := &placementv1beta1.ClusterResourceBinding{}
 					require.NoError(t, c.Get(ctx, client.ObjectKey{Name: "crp-new"}, bound))
-					bound.Spec.State, bound.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, "crp-0-snapshot"
+					bound.Spec.State = placementv1beta1.BindingStateBound
+					bound.Spec.ResourceSnapshotName = "crp-0-snapshot"
 					require.NoError(t, c.Update(ctx, bound))
 				}
 				if err := c.Patch(ctx, o, patch, options...); err != nil { // as an API server says that a test has failed

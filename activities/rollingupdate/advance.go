@@ -34,7 +34,8 @@ type progress struct {
 // available.
 func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
 	scope := placementv1beta1.Scope{Namespace: in.Placement.Namespace}
-	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name), clusterwait.GatesKey)
+	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name),
+		clusterwait.GatesKey)
 	defer sub.Close()
 	placement, err := liveread.CurrentPlacement(ctx, a.Live, in.Placement)
 	if err != nil {
@@ -85,7 +86,8 @@ func isLatestSelection(ctx context.Context, live client.Reader, placement placem
 		verdict.Snapshot != "" && verdict.Snapshot != in.Snapshot && len(in.Overrides) > 0 {
 		return false, nil
 	}
-	scope, master := placementv1beta1.ScopeOf(placement), &metav1.PartialObjectMetadata{}
+	scope := placementv1beta1.ScopeOf(placement)
+	master := &metav1.PartialObjectMetadata{}
 	master.SetGroupVersionKind(scope.ResourceSnapshotKind())
 	if err := live.Get(ctx, scope.Key(in.Snapshot), master); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -190,7 +192,8 @@ func (c *advanceCall) observeAndRelease(ctx context.Context) (*rolloutFacts, err
 // hold back becomes unavailable, or the plan may have changed. It reports whether
 // resources must be selected and clusters scheduled again.
 func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
-	pending, held := sets.New[string](), sets.New[string]()
+	pending := sets.New[string]()
+	held := sets.New[string]()
 	for _, cluster := range facts.Clusters {
 		switch {
 		case !cluster.Available:
@@ -282,7 +285,8 @@ const maxBatch = 1000
 
 // proposeNext makes the result of the call of a plan.
 func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
-	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, Hooked: plan.Hooked, WakeAt: plan.WakeAt, Held: plan.Held}
+	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, Hooked: plan.Hooked, WakeAt: plan.WakeAt,
+		Held: plan.Held}
 	if !isConclusive(plan) {
 		out.Waiting = describeWaiting(facts.unavailable, c.lifecycleHooks(), c.acts.Clock.Now())
 	}
@@ -297,7 +301,8 @@ func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.Ad
 		}
 	}
 	if len(out.Next) > 0 {
-		out.Epoch, out.Basis = c.claim.Epoch+1, facts.basis()
+		out.Epoch = c.claim.Epoch + 1
+		out.Basis = facts.basis()
 	}
 	return out
 }

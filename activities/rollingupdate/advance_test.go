@@ -69,7 +69,8 @@ func TestARolloutGoesOneAtATimeAndSettles(t *testing.T) {
 		}
 		require.Len(t, result.Next, 1)
 		order = append(order, result.Next[0].Cluster)
-		request.Batch, request.InFlight = result.Next, result.InFlight
+		request.Batch = result.Next
+		request.InFlight = result.InFlight
 	}
 	t.Fatal("it does not settle")
 }

@@ -32,7 +32,8 @@ type batchWriter struct{ *callState }
 // whether the batch may be written: not if another attempt has claimed since it was
 // decided.
 func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
-	last, next := w.claim, newClaim(w.in, w.claim)
+	last := w.claim
+	next := newClaim(w.in, w.claim)
 	switch {
 	case len(next.Clusters) == 0:
 		return true, nil // outcomes of evictions only
@@ -66,7 +67,8 @@ func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("claiming clusters on placement %s: %w", name, err)
 	}
-	w.placement, w.claim = claimed, next
+	w.placement = claimed
+	w.claim = next
 	return true, nil
 }
 
@@ -249,10 +251,12 @@ func (w batchWriter) removeBinding(ctx context.Context, binding placementv1beta1
 }
 
 // newTarget is what a change makes of a binding, with further annotations.
-func (w batchWriter) newTarget(change act.Change, binding placementv1beta1.BindingObject, annotations map[string]string) bindingwrite.Target {
+func (w batchWriter) newTarget(change act.Change, binding placementv1beta1.BindingObject,
+	annotations map[string]string) bindingwrite.Target {
 	to := w.goalOf(change).targetOf(change.Cluster)
 	maps.Copy(annotations, to.Annotations)
-	to.Annotations, to.Pinned = annotations, w.lifecycleHooks() != nil
+	to.Annotations = annotations
+	to.Pinned = w.lifecycleHooks() != nil
 	to.EnterState(w.lifecycleHooks().StateWhenWritten(binding), w.acts.Clock.Now())
 	return to
 }
@@ -274,7 +278,8 @@ func (w batchWriter) isHeld(ctx context.Context, change act.Change, binding plac
 }
 
 // enterState notes on a binding that its cluster goes out of service for a change, or that the change is given up.
-func (w batchWriter) enterState(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject, annotations map[string]string) error {
+func (w batchWriter) enterState(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject,
+	annotations map[string]string) error {
 	state := map[string]placementv1beta1.LifecycleState{
 		act.OpPrepareUpdate: placementv1beta1.LifecyclePreparingUpdate, act.OpPrepareRemove: placementv1beta1.LifecyclePreparingRemove,
 		act.OpGiveUpChange: w.lifecycleHooks().StateWhenGivenUp(binding),

@@ -90,7 +90,8 @@ func reportsOnly(s *placementv1beta1.ApplyStrategy) bool {
 // another writer was faster: then the eviction is decided again.
 func (a *Activities) writeOutcome(ctx context.Context, name, uid string,
 	verdict rollout.Verdict) (*placementv1beta1.ClusterResourcePlacementEviction, error) {
-	e, err := liveread.Existing(ctx, a.Live, &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: name}}, "eviction")
+	e, err := liveread.Existing(ctx, a.Live, &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		"eviction")
 	if err != nil || e == nil {
 		return nil, err
 	}
@@ -120,7 +121,8 @@ func outcomeConditions(verdict rollout.Verdict, generation int64, now metav1.Tim
 			Type: kind, Status: metav1.ConditionTrue, Reason: yes, Message: message, ObservedGeneration: generation, LastTransitionTime: now,
 		}
 		if !status {
-			c.Status, c.Reason = metav1.ConditionFalse, no
+			c.Status = metav1.ConditionFalse
+			c.Reason = no
 		}
 		return c
 	}
@@ -141,12 +143,15 @@ func (a *Activities) emitOutcome(e *placementv1beta1.ClusterResourcePlacementEvi
 	if a.Events == nil {
 		return
 	}
-	kind, reason := "Normal", placementv1beta1.ReasonEvictionExecuted
+	kind := "Normal"
+	reason := placementv1beta1.ReasonEvictionExecuted
 	switch {
 	case !verdict.Valid():
-		kind, reason = "Warning", placementv1beta1.ReasonEvictionInvalid
+		kind = "Warning"
+		reason = placementv1beta1.ReasonEvictionInvalid
 	case !verdict.Executed():
-		kind, reason = "Warning", placementv1beta1.ReasonEvictionNotExecuted
+		kind = "Warning"
+		reason = placementv1beta1.ReasonEvictionNotExecuted
 	}
 	a.Events.Eventf(e, nil, kind, reason, "Evict", "Placement %s, cluster %s: %s", e.Spec.PlacementName, e.Spec.ClusterName, verdict.Message())
 }

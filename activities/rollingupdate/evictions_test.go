@@ -63,7 +63,8 @@ func (r *rollout) said(e *placementv1beta1.ClusterResourcePlacementEviction) []s
 	message := ""
 	for _, kind := range []string{"Valid", "Executed"} {
 		if c := meta.FindStatusCondition(stored.Status.Conditions, kind); c != nil {
-			out, message = append(out, kind+" "+string(c.Status)), c.Message
+			out = append(out, kind+" "+string(c.Status))
+			message = c.Message
 		}
 	}
 	return append(out, message)
@@ -98,7 +99,8 @@ func (r *rollout) evictAll() {
 			require.True(r.t, result.Settled, "%+v", result)
 			return
 		default:
-			request.Batch, request.Epoch = result.Next, result.Epoch
+			request.Batch = result.Next
+			request.Epoch = result.Epoch
 		}
 	}
 	r.t.Fatal("it does not end")

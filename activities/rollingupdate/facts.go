@@ -139,7 +139,8 @@ func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Clu
 		return limits, fmt.Errorf("maxSurge of placement %s: %w", placement.GetName(), err)
 	}
 	config := placementv1beta1.RollingUpdateOf(placement)
-	limits.Paused, limits.MaxInFlight = config.Paused, clusterorder.MaxInFlight(config.Order)
+	limits.Paused = config.Paused
+	limits.MaxInFlight = clusterorder.MaxInFlight(config.Order)
 	if config.Partition == nil {
 		return limits, nil
 	}

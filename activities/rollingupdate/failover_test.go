@@ -139,7 +139,8 @@ func TestWhatTheCopyHasReportedIsHandedOverBeforeItGoes(t *testing.T) {
 func TestWhatIsLeftOnALostClusterTakesNoRoom(t *testing.T) {
 	for _, healthy := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionUnknown} {
 		gone := leftAt("a", now)
-		gone.Finalizers, gone.DeletionTimestamp = []string{placementv1beta1.WorkFinalizer}, &metav1.Time{Time: now}
+		gone.Finalizers = []string{placementv1beta1.WorkFinalizer}
+		gone.DeletionTimestamp = &metav1.Time{Time: now}
 		r := newRollout(t, gone, leftAt("b", now), scheduledTo("n"))
 		r.failsOver(placementv1beta1.ClusterFailover{})
 		require.NoError(t, r.Create(t.Context(), &clusterv1beta1.MemberCluster{

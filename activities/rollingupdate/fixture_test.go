@@ -80,7 +80,8 @@ type rollout struct {
 
 func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBinding) *rollout {
 	t.Helper()
-	scheme, watched := runtime.NewScheme(), runtime.NewScheme()
+	scheme := runtime.NewScheme()
+	watched := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
 	require.NoError(t, fleetflowv1alpha1.AddToScheme(scheme))
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
@@ -266,8 +267,10 @@ func (r *rollout) advance(in act.AdvanceRequest) act.AdvanceResult {
 	require.NoError(r.t, err)
 	var out act.AdvanceResult
 	require.NoError(r.t, value.Get(&out))
-	if r.epoch = out.Epoch; !r.claims {
-		out.Epoch, out.Basis = 0, ""
+	r.epoch = out.Epoch
+	if !r.claims {
+		out.Epoch = 0
+		out.Basis = ""
 	}
 	return out
 }

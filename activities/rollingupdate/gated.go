@@ -34,7 +34,8 @@ func (o observer) observeClosed(ctx context.Context, f *rolloutFacts) error {
 			if err != nil {
 				return err
 			}
-			if *kind.into = closed; closed {
+			*kind.into = closed
+			if closed {
 				f.closures[rollout.Step{Cluster: c.Name, Op: kind.op}] = closure
 			}
 		}

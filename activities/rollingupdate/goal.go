@@ -57,7 +57,8 @@ func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings
 		}
 		if spec := binding.GetBindingSpec(); cluster.Gone {
 			all[cluster.Name] = clusterOverrides{
-				override.Applicable{ClusterResourceOverrideSnapshots: spec.ClusterResourceOverrideSnapshots, ResourceOverrideSnapshots: spec.ResourceOverrideSnapshots},
+				override.Applicable{ClusterResourceOverrideSnapshots: spec.ClusterResourceOverrideSnapshots,
+					ResourceOverrideSnapshots: spec.ResourceOverrideSnapshots},
 				binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation],
 			}
 			continue

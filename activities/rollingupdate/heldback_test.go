@@ -38,7 +38,8 @@ func (r *rollout) finish() (updated []string, last act.AdvanceResult) {
 		for _, change := range last.Next {
 			updated = append(updated, change.Cluster)
 		}
-		request.Batch, request.InFlight = last.Next, last.InFlight
+		request.Batch = last.Next
+		request.InFlight = last.InFlight
 	}
 	r.t.Fatal("it does not settle")
 	return nil, last

@@ -51,7 +51,8 @@ func drained(b *placementv1beta1.ClusterResourceBinding) { delete(b.Labels, hook
 func serving(b *placementv1beta1.ClusterResourceBinding) { b.Labels[hookLabel] = "yes" }
 
 func TestAnUpdateWaitsForItsHook(t *testing.T) {
-	a, b := bound("a", oldSnapshot), bound("b", oldSnapshot)
+	a := bound("a", oldSnapshot)
+	b := bound("b", oldSnapshot)
 	a.Labels[hookLabel], b.Labels[hookLabel] = "yes", "yes"
 	r := newRollout(t, a, b)
 	r.hooks(placementv1beta1.ClusterLifecycle{PreUpdate: inService()}, "a", "b")
@@ -227,7 +228,8 @@ func TestAGracePeriodIsWaitedFor(t *testing.T) {
 	a.Status.Conditions = []metav1.Condition{{Type: "Serving", Status: metav1.ConditionFalse, Reason: "PreparingUpdate", LastTransitionTime: metav1.NewTime(now)}}
 	r := newRollout(t, a)
 	hook := inService()
-	hook.MarkNotServing, hook.GracePeriodSeconds = true, 30
+	hook.MarkNotServing = true
+	hook.GracePeriodSeconds = 30
 	r.hooks(placementv1beta1.ClusterLifecycle{PreUpdate: hook}, "a")
 	done := r.waiting(act.AdvanceRequest{})
 	r.clock.Step(31 * time.Second)

@@ -106,7 +106,8 @@ func (o observer) orderClusters(ctx context.Context, f *rolloutFacts) error {
 	}
 	for i := range f.Clusters {
 		c := &f.Clusters[i]
-		c.Order, c.Scatter = places[c.Name], labels[c.Name][order.Scatter]
+		c.Order = places[c.Name]
+		c.Scatter = labels[c.Name][order.Scatter]
 	}
 	return nil
 }
@@ -118,7 +119,8 @@ func (o observer) listBindings(ctx context.Context, live bool) ([]placementv1bet
 	if live {
 		reader = o.acts.Live
 	}
-	name, list := o.placement.GetName(), placementv1beta1.ScopeOf(o.placement).NewBindingList()
+	name := o.placement.GetName()
+	list := placementv1beta1.ScopeOf(o.placement).NewBindingList()
 	err := reader.List(ctx, list, client.InNamespace(o.placement.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name})
 	if err != nil {
@@ -166,7 +168,8 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	if err != nil {
 		return rollout.Cluster{}, err
 	}
-	spec, deleting := b.GetBindingSpec(), placementv1beta1.IsDeleting(b)
+	spec := b.GetBindingSpec()
+	deleting := placementv1beta1.IsDeleting(b)
 	c := rollout.Cluster{
 		Name: spec.TargetCluster, State: rollout.State(spec.State), Deleting: deleting,
 		Placed:  spec.ResourceSnapshotName != "",
@@ -177,7 +180,8 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		Frozen: placementv1beta1.IsSuspended(o.placement, spec.TargetCluster),
 	}
 	if ready := o.goal.readyAt(state); state.Available && state.NotTrackable && o.acts.Clock.Now().Before(ready) {
-		c.Available, c.ReadyAt = false, ready
+		c.Available = false
+		c.ReadyAt = ready
 	}
 	if err := o.observeFailover(ctx, &c, b); err != nil {
 		return c, err
@@ -201,7 +205,8 @@ const longestDeparture = 10 * time.Minute
 
 // observeFailover adds what waits for each other if the placement leaves clusters for others.
 func (o observer) observeFailover(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) error {
-	rule, now := placementv1beta1.FailoverOf(o.placement), o.acts.Clock.Now()
+	rule := placementv1beta1.FailoverOf(o.placement)
+	now := o.acts.Clock.Now()
 	if c.Superseded = placementv1beta1.IsSuperseded(b); c.Superseded {
 		return nil
 	}
@@ -242,7 +247,8 @@ func (o observer) observeLost(ctx context.Context, c *rollout.Cluster) error {
 
 // observeHooks adds what the lifecycle hooks of the placement say of a cluster.
 func (o observer) observeHooks(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) (err error) {
-	lifecycle, now := o.lifecycleHooks(), o.acts.Clock.Now()
+	lifecycle := o.lifecycleHooks()
+	now := o.acts.Clock.Now()
 	if lifecycle == nil || !c.Placed {
 		return nil
 	}
@@ -251,7 +257,8 @@ func (o observer) observeHooks(ctx context.Context, c *rollout.Cluster, b placem
 		return err
 	}
 	update := lifecycle.HoldsUpdate(b, now)
-	c.UpdateHeld, c.RemovalHeld = update != nil, removal != nil
+	c.UpdateHeld = update != nil
+	c.RemovalHeld = removal != nil
 	switch state, _ := placementv1beta1.LifecycleStateOf(b); state {
 	case placementv1beta1.LifecyclePreparingUpdate:
 		c.Prepared = rollout.Update
@@ -285,7 +292,8 @@ func (o observer) addEvictions(ctx context.Context, f *rolloutFacts) error {
 		}
 		asked := rollout.Eviction{Name: e.Name, Cluster: e.Spec.ClusterName}
 		if started, ok := o.claim.startedEviction(e); ok {
-			asked.Begun, asked.Gone = &started.Verdict, !f.staying[started.Binding]
+			asked.Begun = &started.Verdict
+			asked.Gone = !f.staying[started.Binding]
 		}
 		f.Evictions = append(f.Evictions, asked)
 		f.evictionUIDs[e.Name] = string(e.UID)

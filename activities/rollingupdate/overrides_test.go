@@ -62,7 +62,8 @@ func TestARolloutThatWaitsNoticesOtherLabels(t *testing.T) {
 		require.NoError(t, r.Create(t.Context(), object))
 	}
 	result := r.waiting(act.AdvanceRequest{Overrides: []string{"made-0"}, Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}})
-	before, after := cluster("a", "test"), &clusterv1beta1.MemberCluster{}
+	before := cluster("a", "test")
+	after := &clusterv1beta1.MemberCluster{}
 	require.NoError(t, r.Get(t.Context(), client.ObjectKeyFromObject(before), after))
 	after.Labels["env"] = "prod"
 	require.NoError(t, r.Update(t.Context(), after))

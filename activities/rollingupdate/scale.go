@@ -59,7 +59,8 @@ func DividedClusters(ctx context.Context, cached client.Reader, placement placem
 	bindings []placementv1beta1.BindingObject) ([]workmodel.DividedCluster, error) {
 	clusters := make([]workmodel.DividedCluster, 0, len(bindings))
 	for _, binding := range bindings {
-		name, member := binding.GetBindingSpec().TargetCluster, &clusterv1beta1.MemberCluster{}
+		name := binding.GetBindingSpec().TargetCluster
+		member := &clusterv1beta1.MemberCluster{}
 		err := cached.Get(ctx, types.NamespacedName{Name: name}, member)
 		if apierrors.IsNotFound(err) || err == nil && placementv1beta1.IsDeleting(member) {
 			continue

@@ -30,8 +30,10 @@ func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *place
 	all := make([]act.Waiting, 0, len(bindings))
 	for _, b := range bindings {
 		w := describeWait(b)
-		if held := lifecycle.HoldsAvailable(b, now); held != nil && w.Step != stepRemoved && (!held.PutOn || w.Reason == placementv1beta1.ReasonWaitingForHook) {
-			w = act.Waiting{Cluster: w.Cluster, Since: held.Since.UTC(), Step: "hook " + held.Hook, Reason: placementv1beta1.ReasonWaitingForHook, Object: held.Need()}
+		if held := lifecycle.HoldsAvailable(b, now); held != nil && w.Step != stepRemoved &&
+			(!held.PutOn || w.Reason == placementv1beta1.ReasonWaitingForHook) {
+			w = act.Waiting{Cluster: w.Cluster, Since: held.Since.UTC(), Step: "hook " + held.Hook, Reason: placementv1beta1.ReasonWaitingForHook,
+				Object: held.Need()}
 		}
 		all = append(all, w)
 	}
@@ -46,18 +48,22 @@ func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *place
 func describeWait(b placementv1beta1.BindingObject) act.Waiting {
 	w := act.Waiting{Cluster: b.GetBindingSpec().TargetCluster, Step: placementv1beta1.ConditionTypeAvailable}
 	if deleted := b.GetDeletionTimestamp(); !deleted.IsZero() {
-		w.Step, w.Since = stepRemoved, deleted.UTC()
+		w.Step = stepRemoved
+		w.Since = deleted.UTC()
 		return w
 	}
 	for _, step := range bindingSteps {
 		c := meta.FindStatusCondition(b.GetConditions(), step)
 		if c != nil && c.Status != metav1.ConditionTrue {
-			w.Step, w.Reason, w.Since = step, c.Reason, c.LastTransitionTime.UTC()
+			w.Step = step
+			w.Reason = c.Reason
+			w.Since = c.LastTransitionTime.UTC()
 			break
 		}
 	}
 	if failed := b.GetBindingStatus().FailedPlacements; len(failed) > 0 {
-		w.Object, w.Reason = formatObject(failed[0].ResourceIdentifier), failed[0].Condition.Reason
+		w.Object = formatObject(failed[0].ResourceIdentifier)
+		w.Reason = failed[0].Condition.Reason
 	}
 	return w
 }

@@ -86,8 +86,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.seed(t)
 	if r.IntN(2) == 0 {
 		b := &placementv1beta1.ClusterResourcePlacementDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "crp"}}
-		if b.Spec.MaxUnavailable = w.anyLimit(0, 3); r.IntN(2) == 0 {
-			b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, w.anyLimit(0, n+1)
+		b.Spec.MaxUnavailable = w.anyLimit(0, 3)
+		if r.IntN(2) == 0 {
+			b.Spec.MaxUnavailable = nil
+			b.Spec.MinAvailable = w.anyLimit(0, n+1)
 		}
 		w.ask(b)
 	}
@@ -139,7 +141,8 @@ func (w *world) holdBack(config *placementv1beta1.RollingUpdateConfig) {
 	if w.random.IntN(2) == 0 {
 		return
 	}
-	config.Partition, config.Paused = w.anyLimit(0, 4), w.random.IntN(4) == 0
+	config.Partition = w.anyLimit(0, 4)
+	config.Paused = w.random.IntN(4) == 0
 	config.Order = &placementv1beta1.ClusterOrder{
 		Priority: &placementv1beta1.ClusterPriority{Labels: []placementv1beta1.ClusterOrderLabel{{Key: "wave"}}},
 		Scatter:  []placementv1beta1.ClusterScatter{{Key: "region", MaxInFlight: new(int32(1 + w.random.IntN(2)))}},
@@ -176,7 +179,8 @@ func (w *world) answer(b *placementv1beta1.ClusterResourceBinding) {
 	take := w.random.IntN(2) == 0 && w.depth.Load() == 0
 	switch state, _ := placementv1beta1.LifecycleStateOf(b); w.random.IntN(3) {
 	case 0:
-		if b.Labels[hookLabel] = "yes"; take {
+		b.Labels[hookLabel] = "yes"
+		if take {
 			delete(b.Labels, hookLabel)
 		}
 	case 1:
@@ -218,7 +222,8 @@ func (w *world) seed(t *testing.T) {
 	for i, name := range w.clusters {
 		w.checker.Labels(name, labelsOf(i))
 	}
-	w.bindings, w.works = map[string]placementv1beta1.ClusterResourceBinding{}, map[client.ObjectKey]placementv1beta1.Work{}
+	w.bindings = map[string]placementv1beta1.ClusterResourceBinding{}
+	w.works = map[client.ObjectKey]placementv1beta1.Work{}
 	w.catchUp(1)
 	for _, b := range w.bindings {
 		w.checker.Seed(&b)

@@ -134,20 +134,24 @@ func (c *Catch) surveyOnce(ctx context.Context) error {
 	var bindings []placementv1beta1.BindingObject
 	var placements []placementv1beta1.PlacementObject
 	for _, scope := range placementv1beta1.Scopes() {
-		bound, placed := scope.NewBindingList(), scope.NewPlacementList()
+		bound := scope.NewBindingList()
+		placed := scope.NewPlacementList()
 		if err := c.Cached.List(ctx, bound, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing bindings: %w", err)
 		}
 		if err := c.Cached.List(ctx, placed, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing placements: %w", err)
 		}
-		bindings, placements = append(bindings, bound.Objects()...), append(placements, placed.Objects()...)
+		bindings = append(bindings, bound.Objects()...)
+		placements = append(placements, placed.Objects()...)
 	}
 	if err := c.Cached.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing member clusters: %w", err)
 	}
 	c.live, c.suspects = Survey(bindings, placements, clusters.Items)
-	c.surveyed, c.looked, c.cleared = true, map[types.UID]bool{}, map[types.UID]bool{}
+	c.surveyed = true
+	c.looked = map[types.UID]bool{}
+	c.cleared = map[types.UID]bool{}
 	return nil
 }
 
@@ -155,7 +159,8 @@ func (c *Catch) surveyOnce(ctx context.Context) error {
 // is being deleted exists. A binding that has lost its label is of the placement that its policy snapshot is of.
 func Survey(bindings []placementv1beta1.BindingObject, placements []placementv1beta1.PlacementObject,
 	clusters []clusterv1beta1.MemberCluster) (live int, suspects map[types.UID]bool) {
-	inFleet, placed := map[string]bool{}, map[types.NamespacedName]bool{}
+	inFleet := map[string]bool{}
+	placed := map[types.NamespacedName]bool{}
 	for i := range clusters {
 		inFleet[clusters[i].Name] = true
 	}

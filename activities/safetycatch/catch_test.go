@@ -46,7 +46,8 @@ func fleet(n, present int) []client.Object {
 func unlabelled(objects []client.Object) []client.Object {
 	for _, object := range objects {
 		if binding, is := object.(*placementv1beta1.ClusterResourceBinding); is {
-			binding.Labels, binding.Spec.SchedulingPolicySnapshotName = nil, "crp-0"
+			binding.Labels = nil
+			binding.Spec.SchedulingPolicySnapshotName = "crp-0"
 		}
 	}
 	return objects
@@ -132,7 +133,8 @@ func uidsOf(n int) map[string]types.UID {
 
 func TestTheFirstLookAtAPlacementCounts(t *testing.T) {
 	catch := newCatch(t, fleet(10, 10))
-	first, second := placementNamed("first"), placementNamed("second")
+	first := placementNamed("first")
+	second := placementNamed("second")
 	hold := func(placement placementv1beta1.PlacementObject, n int) int {
 		removals, err := catch.HoldRemovals(t.Context(), placement, removalsOf(n, scheduler.NoLongerPicked), uidsOf(n))
 		require.NoError(t, err)

@@ -14,7 +14,8 @@ import (
 // because a loss was held before, which is nil if none was. Identities are compared by kind and name only. It returns nil if all
 // may go.
 func HoldLoss(before, now []snapshot.Identity, held *snapshot.Loss, isEnded func(namespace string) bool) *snapshot.Loss {
-	left, had := byKindAndName(now), byKindAndName(before)
+	left := byKindAndName(now)
+	had := byKindAndName(before)
 	var lost, gained []snapshot.Identity
 	namespaces := sets.New[string]()
 	for id := range had {

@@ -52,7 +52,8 @@ func TestAfreshMovesWhatStaysOtherwise(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			c.facts.PolicySnapshot, c.facts.Now = "p-1", now
+			c.facts.PolicySnapshot = "p-1"
+			c.facts.Now = now
 			assert.Equal(t, c.stays, selectedBy(scheduler.Decide(c.facts)))
 			c.facts.Afresh = true
 			assert.Equal(t, c.moves, selectedBy(scheduler.Decide(c.facts)))

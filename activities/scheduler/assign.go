@@ -140,10 +140,14 @@ func (a *assigner) compileRules() error {
 // keepJob leaves a Job as it was divided: how many pods are to complete where cannot change afterwards. It is false if the Job
 // is on none of the clusters, or if it must be another one of that name, as less is to complete now.
 func (a *assigner) keepJob(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule) bool {
-	placed, completions, replicas := false, int32(0), int32(0)
+	placed := false
+	completions := int32(0)
+	replicas := int32(0)
 	for i := range a.targets {
 		if before := a.targets[i].findBefore(demand.Workload); before != nil && !before.Dropped {
-			placed, completions, replicas = true, completions+ptr.Deref(before.Completions, 0), replicas+before.Replicas
+			placed = true
+			completions = completions + ptr.Deref(before.Completions, 0)
+			replicas = replicas + before.Replicas
 		}
 	}
 	if !placed || completions > ptr.Deref(demand.Completions, completions) {
@@ -181,11 +185,14 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 		byMeans = a.divideByRoom
 	}
 	reasons, waits := byMeans(demand, rule, int64(total), shares)
-	completions, moved := divideCompletions(demand.Completions, shares), a.isMoved(demand.Workload, shares) || a.withholdsAnew()
+	completions := divideCompletions(demand.Completions, shares)
+	moved := a.isMoved(demand.Workload, shares) || a.withholdsAnew()
 	for i := range a.targets {
 		assignment := placementv1beta1.ReplicaAssignment{Replicas: int32(shares[i].seats), Reason: reasons[i]} //nolint:gosec // it is a part of the total
 		if limits[i] != nil {
-			assignment.Capacity, assignment.CapacityAt, assignment.CapacityFree = limits[i].Capacity, limits[i].CapacityAt, limits[i].CapacityFree
+			assignment.Capacity = limits[i].Capacity
+			assignment.CapacityAt = limits[i].CapacityAt
+			assignment.CapacityFree = limits[i].CapacityFree
 		}
 		if rule.CountsRoom() {
 			a.targets[i].noteRoom(&assignment, demand, &shares[i], moved, a.cycle.facts.Now)
@@ -198,7 +205,8 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 		}
 		assignment.Dropped = assignment.Replicas == 0 && rule.EmptyClusters == placementv1beta1.EmptyClustersDrop
 		if waits && demand.IsJob() { // with nothing to complete, it would end
-			assignment.Dropped, assignment.Completions = true, nil
+			assignment.Dropped = true
+			assignment.Completions = nil
 		}
 		a.targets[i].room.take(shares[i].seats-shares[i].current, demand.Requests)
 		a.targets[i].assign(demand, assignment)
@@ -207,12 +215,14 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 }
 
 // divideByWeight divides replicas by the weights that a rule gives to clusters.
-func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64, shares []share) (reasons []string, waits bool) {
+func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64,
+	shares []share) (reasons []string, waits bool) {
 	keep := a.keepsReplicas(rule)
 	left := divideReplicas(total, shares, keep)
 	leaveReplicas(left, shares)
 	if left > 0 && len(shares) > 0 { // without clusters, it is told that there are none
-		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d of %d replicas of %s find no place%s", left, total, demand.Workload, staysOn(shares)))
+		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced,
+			fmt.Sprintf("%d of %d replicas of %s find no place%s", left, total, demand.Workload, staysOn(shares)))
 	}
 	afresh := divideAfresh(total, shares, keep)
 	votes := int64(0)
@@ -266,13 +276,15 @@ func (a *assigner) matchesNone(rule *placementv1beta1.ReplicaSchedulingRule, i i
 
 // divideByRoom divides replicas by how many more the clusters have room for. If there is not enough, nothing is moved, and the
 // workload waits.
-func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64, shares []share) (reasons []string, waits bool) {
+func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64,
+	shares []share) (reasons []string, waits bool) {
 	d := roomDivision{
 		total: total, shares: shares, keep: a.keepsReplicas(rule), aggregate: rule.Division == placementv1beta1.DivisionAggregated,
 	}
 	missing, fit := d.divide()
 	if waits = missing > 0 && len(shares) > 0; waits {
-		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d more replicas of %s wanted, %d fit%s", missing, demand.Workload, fit, staysOn(shares)))
+		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced,
+			fmt.Sprintf("%d more replicas of %s wanted, %d fit%s", missing, demand.Workload, fit, staysOn(shares)))
 	}
 	for i := range shares {
 		switch t := &a.targets[i]; {
@@ -317,9 +329,11 @@ func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placem
 		}
 		if entry := a.entries[rule][i]; entry != nil {
 			s.votes = int64(ptr.Deref(entry.Weight, 1))
-			s.lower, s.upper = int64(ptr.Deref(entry.MinReplicas, 0)), int64(ptr.Deref(entry.MaxReplicas, noUpper))
+			s.lower = int64(ptr.Deref(entry.MinReplicas, 0))
+			s.upper = int64(ptr.Deref(entry.MaxReplicas, noUpper))
 		} else if len(rule.Clusters) == 0 {
-			s.votes, s.upper = 1, noUpper
+			s.votes = 1
+			s.upper = noUpper
 		}
 		if before := t.findBefore(demand.Workload); before != nil && !t.returned && !demand.IsJob() {
 			s.current = int64(before.Replicas)
@@ -362,7 +376,9 @@ func divideCompletions(completions *int32, shares []share) []share {
 	empty := !slices.ContainsFunc(shares, func(s share) bool { return s.seats > 0 })
 	for i := range divided {
 		s := &divided[i]
-		s.lower, s.upper, s.current = s.seats, noUpper, 0
+		s.lower = s.seats
+		s.upper = noUpper
+		s.current = 0
 		if !empty {
 			s.votes = s.seats
 		}

@@ -27,7 +27,9 @@ func front(replicas int32) placementv1beta1.ReplicaDemand {
 
 func job(parallelism int32, completions *int32) placementv1beta1.ReplicaDemand {
 	demand := front(parallelism)
-	demand.Group, demand.Kind, demand.Completions = "batch", "Job", completions
+	demand.Group = "batch"
+	demand.Kind = "Job"
+	demand.Completions = completions
 	return demand
 }
 

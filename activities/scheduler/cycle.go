@@ -74,7 +74,8 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 		totals:      map[placementv1beta1.Workload]int32{},
 	}
 	c.known = &framework.Cycle{
-		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Failover: facts.Failover, Now: facts.Now, Ranges: facts.ranges, Has: map[string]framework.Hold{},
+		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Failover: facts.Failover, Now: facts.Now, Ranges: facts.ranges,
+		Has:   map[string]framework.Hold{},
 		Fleet: make([]*clusterv1beta1.MemberCluster, 0, len(facts.Clusters)),
 	}
 	for i := range facts.Clusters {
@@ -108,7 +109,8 @@ func withdrawReplacements(c *cycle, clearing map[string]bool) {
 		}
 		for _, other := range slices.Sorted(maps.Keys(c.current)) {
 			picked := c.current[other]
-			if picked.Placed || picked.State != placementv1beta1.BindingStateScheduled || picked.Created.Before(left.LeftAt) || picked.Decision.AffinityGroup != left.Decision.AffinityGroup {
+			if picked.Placed || picked.State != placementv1beta1.BindingStateScheduled || picked.Created.Before(left.LeftAt) ||
+				picked.Decision.AffinityGroup != left.Decision.AffinityGroup {
 				continue
 			}
 			c.unscheduleBinding(picked)
@@ -142,12 +144,16 @@ func findFailing(c *cycle) {
 	if c.facts.Failover == nil || typeOf(c.facts.Policy) == placementv1beta1.PickFixedPlacementType {
 		return
 	}
-	c.failing, c.ill, c.dueLater = map[string]string{}, map[string]bool{}, map[string]failover.Due{}
+	c.failing = map[string]string{}
+	c.ill = map[string]bool{}
+	c.dueLater = map[string]failover.Due{}
 	for _, bindings := range []map[string]Binding{c.current, c.obsolete} {
 		for name, binding := range bindings {
 			due := dueOf(c, binding)
 			if reason := due.Against(c.facts.Now); reason != "" {
-				if c.failing[name], c.ill[name] = reason, due.Ill; due.Ill {
+				c.failing[name] = reason
+				c.ill[name] = due.Ill
+				if due.Ill {
 					c.known.Barred[name] = newBar(c.facts).String() // it counts once the cluster is not held any more
 				}
 			} else if !due.At.IsZero() {
@@ -167,7 +173,8 @@ func (c *cycle) sortBinding(binding Binding) {
 		c.unscheduleBinding(binding)
 	case !binding.holdsCluster():
 		c.unscheduled[binding.Cluster] = binding
-	case c.facts.isSettled(binding) && (c.known.Group == nil || len(overflowingGroups(c.facts.Policy)) > 0 || c.known.Group.Name == binding.Decision.AffinityGroup):
+	case c.facts.isSettled(binding) && (c.known.Group == nil || len(overflowingGroups(c.facts.Policy)) > 0 ||
+		c.known.Group.Name == binding.Decision.AffinityGroup):
 		c.holdBinding(c.current, binding)
 	default:
 		c.holdBinding(c.obsolete, binding)
@@ -183,7 +190,8 @@ func (c *cycle) holdBinding(group map[string]Binding, binding Binding) {
 			continue
 		}
 		first := cmp.Or(
-			cmp.Compare(rankState(other.State), rankState(binding.State)), binding.Created.Compare(other.Created), cmp.Compare(binding.Name, other.Name),
+			cmp.Compare(rankState(other.State), rankState(binding.State)), binding.Created.Compare(other.Created),
+			cmp.Compare(binding.Name, other.Name),
 		)
 		if first > 0 {
 			c.unscheduleBinding(binding)

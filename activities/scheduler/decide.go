@@ -31,10 +31,12 @@ func runRounds(facts Facts) (*cycle, Decision) {
 		return c, c.keepEverything(errors.New(facts.Undecided))
 	}
 	overflows := len(overflowingGroups(facts.Policy)) > 0
-	if !overflows && facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 && typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
+	if !overflows && facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 &&
+		typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
 		return newGroupSearch(facts).pickGroup()
 	}
-	c, err := newCycle(facts, nil), error(nil)
+	c := newCycle(facts, nil)
+	err := error(nil)
 	if overflows {
 		c, err = newJointCycle(facts)
 	}

@@ -83,15 +83,22 @@ func scheduled(b *scheduler.Binding)   { b.State = placementv1beta1.BindingState
 func terminating(b *scheduler.Binding) { b.Terminating = true }
 func disputed(b *scheduler.Binding)    { b.Disputed = true }
 func unscheduled(b *scheduler.Binding) {
-	b.State, b.Previous = placementv1beta1.BindingStateUnscheduled, placementv1beta1.BindingStateBound
+	b.State = placementv1beta1.BindingStateUnscheduled
+	b.Previous = placementv1beta1.BindingStateBound
 }
 
-func marked(b *scheduler.Binding) { b.Marked, b.Available = true, true }
+func marked(b *scheduler.Binding) {
+	b.Marked = true
+	b.Available = true
+}
 
 func up(b *scheduler.Binding) { b.Available = true }
 
 func costing(cost int32) func(*scheduler.Binding) {
-	return func(b *scheduler.Binding) { b.Available, b.DeletionCost = true, &cost }
+	return func(b *scheduler.Binding) {
+		b.Available = true
+		b.DeletionCost = &cost
+	}
 }
 
 func costs(cost string) func(*clusterv1beta1.MemberCluster) {

@@ -124,7 +124,8 @@ func (d *division) giveLowerBounds() {
 // giveBack gives what is left to clusters without votes, as much as each has by now: it would be moved without need.
 func (d *division) giveBack() {
 	for _, s := range d.shares {
-		if s.upper = min(s.upper, s.stays()); s.votes == 0 {
+		s.upper = min(s.upper, s.stays())
+		if s.votes == 0 {
 			s.votes = s.upper
 		} else {
 			s.votes = 0
@@ -158,11 +159,14 @@ func (d *division) giveByVotes() {
 // giveAtOnce gives all replicas whose turn comes before some quotient of votes, which is chosen so that as many as possible
 // are given, and not more than there are. One by one, they would be given to the same clusters.
 func (d *division) giveAtOnce() {
-	votes, least, most := uint64(0), uint64(math.MaxUint64), uint64(0)
+	votes := uint64(0)
+	least := uint64(math.MaxUint64)
+	most := uint64(0)
 	for _, s := range d.shares {
 		if s.votes > 0 {
 			votes += uint64(s.votes)
-			least, most = min(least, uint64(s.votes)), max(most, uint64(s.upper))
+			least = min(least, uint64(s.votes))
+			most = max(most, uint64(s.upper))
 		}
 	}
 	if votes == 0 {
@@ -170,7 +174,8 @@ func (d *division) giveAtOnce() {
 	}
 	// A replica comes before the quotient unit/at. The unit is so small that little is left between two values of at.
 	unit := max(1, votes/8)
-	low, high := uint64(0), uint64(math.MaxInt64)
+	low := uint64(0)
+	high := uint64(math.MaxInt64)
 	if over, end := bits.Mul64(unit, 2*most+2); over == 0 && end/least < high {
 		high = end/least + 1
 	}
@@ -222,13 +227,16 @@ func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 // Less compares quotients by multiplying crosswise. At the same quotient, the cluster with fewer seats comes first, then one that
 // had more replicas than seats.
 func (q queue) Less(i, j int) bool {
-	a, b := q[i], q[j]
-	one, other := uint64(a.votes)*uint64(2*b.seats+1), uint64(b.votes)*uint64(2*a.seats+1)
+	a := q[i]
+	b := q[j]
+	one := uint64(a.votes) * uint64(2*b.seats+1)
+	other := uint64(b.votes) * uint64(2*a.seats+1)
 	if one != other {
 		return one > other
 	}
 	return cmp.Or(
-		cmp.Compare(a.seats, b.seats), compareFalseFirst(a.current <= a.seats, b.current <= b.seats), cmp.Compare(a.tie, b.tie), cmp.Compare(a.cluster, b.cluster),
+		cmp.Compare(a.seats, b.seats), compareFalseFirst(a.current <= a.seats, b.current <= b.seats), cmp.Compare(a.tie, b.tie),
+		cmp.Compare(a.cluster, b.cluster),
 	) < 0
 }
 

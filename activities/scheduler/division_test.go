@@ -15,7 +15,11 @@ func of(cluster string, votes int64) share {
 	return share{cluster: cluster, votes: votes, upper: noUpper}
 }
 
-func (s share) between(lower, upper int64) share { s.lower, s.upper = lower, upper; return s }
+func (s share) between(lower, upper int64) share {
+	s.lower = lower
+	s.upper = upper
+	return s
+}
 
 func (s share) running(current int64) share { s.current = current; return s }
 
@@ -135,7 +139,9 @@ func compareNames(a, b string) int {
 // checkDivision checks what every division promises.
 func checkDivision(t *testing.T, said string, total int64, shares []share, keep bool, left int64) {
 	t.Helper()
-	given, lower, running := int64(0), int64(0), int64(0)
+	given := int64(0)
+	lower := int64(0)
+	running := int64(0)
 	for i := range shares {
 		given += shares[i].seats
 		lower += shares[i].lower
@@ -174,7 +180,8 @@ func TestGivingManyAtOnceIsTheSameAsOneByOne(t *testing.T) {
 		for i := range shares {
 			shares[i].votes *= int64(1 + random.IntN(250_000))
 		}
-		one, all := divisionOf(total, slices.Clone(shares)), divisionOf(total, slices.Clone(shares))
+		one := divisionOf(total, slices.Clone(shares))
+		all := divisionOf(total, slices.Clone(shares))
 		one.giveLowerBounds()
 		one.giveByVotes()
 		all.giveLowerBounds()

@@ -143,7 +143,8 @@ func TestDocumentedPropertySelectors(t *testing.T) {
 }
 
 func TestDocumentedPreferredTerms(t *testing.T) {
-	west, prod := matching("region", "west"), matching("environment", "prod")
+	west := matching("region", "west")
+	prod := matching("environment", "prod")
 	clusters := fleet(
 		cluster("both", labels("region", "west", "environment", "prod")), cluster("west", labels("region", "west")),
 		cluster("prod", labels("environment", "prod")), cluster("neither"),

@@ -57,14 +57,16 @@ type Rival struct {
 func Explain(facts Facts, clusters ...string) []Explanation {
 	c, decision := runCycle(facts)
 	e := &explainer{
-		cycle: c, message: decision.Message, picked: map[string]placementv1beta1.ClusterDecision{}, assigned: map[string][]placementv1beta1.ReplicaAssignment{},
+		cycle: c, message: decision.Message, picked: map[string]placementv1beta1.ClusterDecision{},
+		assigned: map[string][]placementv1beta1.ReplicaAssignment{},
 		withheld: map[string]*placementv1beta1.WithheldReplicas{},
 	}
 	for _, created := range decision.Create {
 		e.assigned[created.ClusterName] = created.Assignments
 	}
 	for _, kept := range decision.Keep {
-		e.assigned[kept.Decision.ClusterName], e.withheld[kept.Decision.ClusterName] = kept.Decision.Assignments, kept.Decision.Withheld
+		e.assigned[kept.Decision.ClusterName] = kept.Decision.Assignments
+		e.withheld[kept.Decision.ClusterName] = kept.Decision.Withheld
 	}
 	for _, one := range decision.Selected {
 		e.picked[one.ClusterName] = one
@@ -150,13 +152,16 @@ func (e *explainer) explainCluster(name string) Explanation {
 	decision, picked := e.picked[name]
 	switch {
 	case picked:
-		explanation.Selected, explanation.Reason, explanation.Score = true, decision.Reason, scoreOf(decision.ClusterScore)
+		explanation.Selected = true
+		explanation.Reason = decision.Reason
+		explanation.Score = scoreOf(decision.ClusterScore)
 		explanation.Before = e.cycle.known.Has[name] == framework.Picked || e.cycle.known.Has[name] == framework.Obsolete
 		explanation.Checks = e.checkFilters(cluster, false)
 		explanation.Shares = e.describeShares(name)
 		explanation.Leaves = e.describeLeaving(name)
 	case e.cycle.run == nil:
-		explanation.Reason, explanation.Checks = e.message, e.checkGroups(cluster)
+		explanation.Reason = e.message
+		explanation.Checks = e.checkGroups(cluster)
 	case cluster == nil:
 		explanation.Reason = e.explainAbsence(name)
 	default:
@@ -173,9 +178,11 @@ func (e *explainer) describeLeaving(name string) string {
 		return describeWithholding(withheld, e.cycle.facts.Failover)
 	}
 	if due, later := e.cycle.dueLater[name]; later && !replacesClusters(e.cycle) {
-		return fmt.Sprintf("its replicas go to other clusters at %s, as far as these take them and nothing changes: then %s", due.At.UTC().Format(time.RFC3339), due.Reason)
+		return fmt.Sprintf("its replicas go to other clusters at %s, as far as these take them and nothing changes: then %s",
+			due.At.UTC().Format(time.RFC3339), due.Reason)
 	} else if later {
-		return fmt.Sprintf("the placement leaves it at %s, if nothing changes and another cluster can be picked: then %s", due.At.UTC().Format(time.RFC3339), due.Reason)
+		return fmt.Sprintf("the placement leaves it at %s, if nothing changes and another cluster can be picked: then %s",
+			due.At.UTC().Format(time.RFC3339), due.Reason)
 	}
 	if reason := e.cycle.failing[name]; reason != "" {
 		return "the placement is to leave it, and no other cluster can be picked: " + reason
@@ -219,7 +226,8 @@ func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta
 		missed = rejection{by: byName, reason: notEligible(name, reason)}
 	case reason == "":
 		place := slices.IndexFunc(e.line, func(c candidate) bool { return c.cluster == cluster })
-		explanation.Rank, explanation.Score = place+1, e.line[place].score
+		explanation.Rank = place + 1
+		explanation.Score = e.line[place].score
 		missed = rejection{cluster: name, by: byRank, rank: explanation.Score}
 	}
 	explanation.Reason = missed.asDecision().Reason

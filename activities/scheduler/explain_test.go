@@ -101,9 +101,11 @@ func TestExplanationsSayWhatIsDecided(t *testing.T) {
 	for seed := range *fleets / 10 {
 		facts := throw(seed).facts()
 		decision := scheduler.Decide(facts)
-		selected, reasons := map[string]bool{}, map[string]string{}
+		selected := map[string]bool{}
+		reasons := map[string]string{}
 		for _, d := range append(decision.Selected, decision.Unselected...) {
-			selected[d.ClusterName], reasons[d.ClusterName] = d.Selected, d.Reason
+			selected[d.ClusterName] = d.Selected
+			reasons[d.ClusterName] = d.Reason
 		}
 		for _, e := range scheduler.Explain(facts) {
 			require.Equal(t, selected[e.Cluster], e.Selected, "cluster %s of fleet %d", e.Cluster, seed)

@@ -101,7 +101,8 @@ type Binding struct {
 
 // BindingsOf are the bindings with the name of a placement, as the scheduler knows them.
 func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1beta1.BindingObject) []Binding {
-	bindings, owner := make([]Binding, 0, len(stored)), placementv1beta1.PlacementOwner(placement)
+	bindings := make([]Binding, 0, len(stored))
+	owner := placementv1beta1.PlacementOwner(placement)
 	for _, binding := range stored {
 		spec := binding.GetBindingSpec()
 		cost, _ := placementv1beta1.DeletionCost(binding) // what cannot be read counts as 0
@@ -126,10 +127,13 @@ func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1
 
 // AddHealth adds what failover depends on.
 func (b *Binding) AddHealth(stored placementv1beta1.BindingObject) {
-	b.Health, b.Placed = stored.GetBindingStatus().Health, stored.GetBindingSpec().ResourceSnapshotName != ""
-	b.AvailableSince, b.Runs = placementv1beta1.AvailableSince(stored), placementv1beta1.RunsReplicas(stored)
+	b.Health = stored.GetBindingStatus().Health
+	b.Placed = stored.GetBindingSpec().ResourceSnapshotName != ""
+	b.AvailableSince = placementv1beta1.AvailableSince(stored)
+	b.Runs = placementv1beta1.RunsReplicas(stored)
 	if since, left := placementv1beta1.LeftSince(stored); left {
-		b.LeftAt, b.LeftBecause = since, placementv1beta1.LeftBecauseOf(stored)
+		b.LeftAt = since
+		b.LeftBecause = placementv1beta1.LeftBecauseOf(stored)
 	}
 }
 
@@ -141,7 +145,8 @@ func AddShort(bindings []Binding, works []placementv1beta1.Work) {
 			if said.ReplicaStatus == nil || said.ReplicaStatus.Unschedulable <= 0 {
 				continue
 			}
-			name, id := works[i].Labels[placementv1beta1.ParentBindingLabel], said.Identifier
+			name := works[i].Labels[placementv1beta1.ParentBindingLabel]
+			id := said.Identifier
 			if of[name] == nil {
 				of[name] = map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{}
 			}
@@ -197,7 +202,8 @@ type Decision struct {
 	FailedOver map[string]string
 	// Ill are those of them that go because of how what is placed there fares.
 	Ill map[string]bool
-	// NewlyWithheld are the bindings of clusters that get no replicas any more because the placement fails over from them and stays there, by name.
+	// NewlyWithheld are the bindings of clusters that get no replicas any more because the placement fails over from them and stays there, by
+	// name.
 	NewlyWithheld []string
 	// Withdrawn are bindings that go because the cluster whose place they were to take has recovered, by name.
 	Withdrawn []string

@@ -11,7 +11,8 @@ import (
 // FactsOf returns what a decision about a placement rests on: the decisions of the hub, the look whether one is due and the
 // explanation of one all begin with it. The latest policy snapshot may be nil. Demands, and the workloads that run short on clusters,
 // are read apart.
-func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject,
+func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1.PolicySnapshotObject,
+	bindings []placementv1beta1.BindingObject,
 	clusters []clusterv1beta1.MemberCluster, now time.Time) Facts {
 	facts := Facts{
 		Namespace: placement.GetNamespace(),
@@ -24,8 +25,10 @@ func FactsOf(placement placementv1beta1.PlacementObject, latest placementv1beta1
 		Now:       now,
 	}
 	if latest != nil {
-		facts.PolicySnapshot, facts.Afresh = latest.GetName(), placementv1beta1.AsksToReschedule(placement, latest)
-		facts.Groups, facts.Bars = ReadGroups(latest.GetAnnotations(), latest.GetPolicySnapshotStatus()), ReadBars(latest.GetAnnotations())
+		facts.PolicySnapshot = latest.GetName()
+		facts.Afresh = placementv1beta1.AsksToReschedule(placement, latest)
+		facts.Groups = ReadGroups(latest.GetAnnotations(), latest.GetPolicySnapshotStatus())
+		facts.Bars = ReadBars(latest.GetAnnotations())
 	}
 	return facts
 }

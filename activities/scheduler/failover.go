@@ -93,7 +93,9 @@ func newBar(facts Facts) Bar {
 
 // tellFailover tells of the clusters that the placement leaves, and of those that it is to leave and cannot.
 func tellFailover(c *cycle, d *Decision) {
-	d.LeaveAt, d.Bars, d.Withdrawn = c.leaveAt, c.bars, c.withdrawn
+	d.LeaveAt = c.leaveAt
+	d.Bars = c.bars
+	d.Withdrawn = c.withdrawn
 	if !c.leaveAt.IsZero() && (d.WakeAt.IsZero() || c.leaveAt.Before(d.WakeAt)) {
 		d.WakeAt = c.leaveAt
 	}
@@ -145,17 +147,22 @@ func forgetOldBars(bars map[string]Bar) {
 	}
 }
 
-// listFailedOver says why bindings go, and of which it is because of how what is placed fares; nothing if none of them goes because its cluster is to be left.
+// listFailedOver says why bindings go, and of which it is because of how what is placed fares; nothing if none of them goes because its
+// cluster is to be left.
 func listFailedOver(c *cycle, unscheduled []string) (gone map[string]string, ill map[string]bool) {
-	gone, ill = map[string]string{}, map[string]bool{}
-	left, leftIll := "", false
+	gone = map[string]string{}
+	ill = map[string]bool{}
+	left := ""
+	leftIll := false
 	for _, binding := range c.facts.Bindings {
 		_, goes := slices.BinarySearch(unscheduled, binding.Name)
-		if !goes || slices.Contains(c.withdrawn, binding.Name) || !slices.ContainsFunc(c.known.Fleet, func(m *clusterv1beta1.MemberCluster) bool { return m.Name == binding.Cluster }) {
+		if !goes || slices.Contains(c.withdrawn, binding.Name) || !slices.ContainsFunc(c.known.Fleet,
+			func(m *clusterv1beta1.MemberCluster) bool { return m.Name == binding.Cluster }) {
 			continue
 		}
 		if gone[binding.Name] = c.failing[binding.Cluster]; left == "" && gone[binding.Name] != "" {
-			left, leftIll = gone[binding.Name], c.ill[binding.Cluster]
+			left = gone[binding.Name]
+			leftIll = c.ill[binding.Cluster]
 		}
 		ill[binding.Name] = c.ill[binding.Cluster]
 	}
@@ -164,7 +171,8 @@ func listFailedOver(c *cycle, unscheduled []string) (gone map[string]string, ill
 	}
 	for name, reason := range gone {
 		if reason == "" {
-			gone[name], ill[name] = "the placement leaves its affinity group", leftIll
+			gone[name] = "the placement leaves its affinity group"
+			ill[name] = leftIll
 		}
 	}
 	return gone, ill
@@ -204,8 +212,8 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 	return listLeftAtOnce(facts, decision)
 }
 
-// dueAtOnce is when the placement leaves the cluster of a binding, or when it withheld replicas from it, if that is near enough to now to count
-// among those that are left at once.
+// dueAtOnce is when the placement leaves the cluster of a binding, or when it withheld replicas from it, if that is near enough to now to
+// count among those that are left at once.
 func dueAtOnce(facts Facts, binding Binding, cluster *clusterv1beta1.MemberCluster) (at time.Time, is bool) {
 	if withheld := binding.Decision.Withheld; withheld != nil && binding.holdsCluster() {
 		return withheld.Since.Time, facts.Now.Sub(withheld.Since.Time).Abs() <= atOnce
@@ -222,7 +230,8 @@ func listLeftAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemov
 			removals = append(removals, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver + reason})
 		}
 		if at, found := slices.BinarySearch(decision.NewlyWithheld, binding.Name); found {
-			removals = append(removals, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver + decision.withheldReason(decision.NewlyWithheld[at])})
+			removals = append(removals, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: FailsOver +
+				decision.withheldReason(decision.NewlyWithheld[at])})
 		}
 	}
 	slices.SortFunc(removals, func(a, b placementv1beta1.HeldRemoval) int { return cmp.Compare(a.Binding, b.Binding) })
@@ -240,7 +249,8 @@ func (b Binding) countsAtOnce(now time.Time) bool {
 // mostWithin is how many instants at most are within some time of each other.
 func mostWithin(instants []time.Time, span time.Duration) int {
 	slices.SortFunc(instants, time.Time.Compare)
-	most, first := 0, 0
+	most := 0
+	first := 0
 	for last := range instants {
 		for instants[last].Sub(instants[first]) > span {
 			first++

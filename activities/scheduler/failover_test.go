@@ -188,7 +188,8 @@ func TestFailoverOfTooManyClustersAtOnce(t *testing.T) {
 	five := []scheduler.Binding{bound("a"), bound("b"), bound("c"), bound("d"), bound("e")}
 	left := func(ago int) func(b *scheduler.Binding) {
 		return func(b *scheduler.Binding) {
-			b.State, b.LeftAt = placementv1beta1.BindingStateUnscheduled, now.Add(-time.Duration(ago)*time.Second)
+			b.State = placementv1beta1.BindingStateUnscheduled
+			b.LeftAt = now.Add(-time.Duration(ago) * time.Second)
 		}
 	}
 	replacing := func(ago int) []scheduler.Binding {
@@ -246,16 +247,23 @@ func healthy() *placementv1beta1.BindingHealth {
 
 // sick is a binding of a cluster where what is placed is not available.
 func sick(cluster string, since time.Time) scheduler.Binding {
-	return with(bound(cluster), func(b *scheduler.Binding) { b.Placed, b.Health = true, ill(since) })
+	return with(bound(cluster), func(b *scheduler.Binding) {
+		b.Placed = true
+		b.Health = ill(since)
+	})
 }
 
 // leftIll is a binding of a cluster that the placement has left for that reason.
 func leftIll(cluster string, at time.Time, health *placementv1beta1.BindingHealth) scheduler.Binding {
 	return with(bound(cluster), func(b *scheduler.Binding) {
 		unscheduled(b)
-		b.Placed, b.Health, b.LeftAt, b.LeftBecause = true, health, at, placementv1beta1.CauseApplication
+		b.Placed = true
+		b.Health = health
+		b.LeftAt = at
+		b.LeftBecause = placementv1beta1.CauseApplication
 		if health.IsWell() {
-			b.Available, b.AvailableSince = true, at
+			b.Available = true
+			b.AvailableSince = at
 		}
 	})
 }
@@ -418,10 +426,12 @@ func TestFailoverNeverRemovesWithoutAReplacement(t *testing.T) {
 			switch {
 			case len(held) < n && d.one(2):
 				b := bound(name)
-				if b.Placed = true; d.one(2) {
+				b.Placed = true
+				if d.one(2) {
 					b.Health = ill(now.Add(-time.Duration(d.IntN(600)) * time.Second))
 				}
-				facts.Bindings, held[name] = append(facts.Bindings, b), true
+				facts.Bindings = append(facts.Bindings, b)
+				held[name] = true
 			case d.one(4):
 				facts.Bars[name] = scheduler.Bar{Since: now.Add(-time.Hour), Resources: oneOf(d, "s-0", "s-1")}
 			case d.one(4):
@@ -435,7 +445,8 @@ func TestFailoverNeverRemovesWithoutAReplacement(t *testing.T) {
 			require.NotEqual(t, "s-1", facts.Bars[created.ClusterName].Resources, "seed %d: %s is barred", seed, created.ClusterName)
 		}
 		shuffled := facts
-		shuffled.Clusters, shuffled.Bindings = slices.Clone(facts.Clusters), slices.Clone(facts.Bindings)
+		shuffled.Clusters = slices.Clone(facts.Clusters)
+		shuffled.Bindings = slices.Clone(facts.Bindings)
 		d.Shuffle(len(shuffled.Clusters), func(i, j int) {
 			shuffled.Clusters[i], shuffled.Clusters[j] = shuffled.Clusters[j], shuffled.Clusters[i]
 		})
@@ -445,7 +456,8 @@ func TestFailoverNeverRemovesWithoutAReplacement(t *testing.T) {
 		require.Equal(t, decision, scheduler.Decide(shuffled), "seed %d", seed)
 
 		next := facts
-		next.Bindings, next.Bars = nil, decision.Bars
+		next.Bindings = nil
+		next.Bars = decision.Bars
 		for _, b := range facts.Bindings {
 			if slices.Contains(decision.Unschedule, b.Name) {
 				b = leftIll(b.Cluster, now, b.Health)

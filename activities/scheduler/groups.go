@@ -55,7 +55,8 @@ func joinGroups(groups []placementv1beta1.AffinityGroup) *placementv1beta1.Affin
 		all = all || len(terms) == 0
 		joint.ClusterSelector.ClusterSelectorTerms = append(joint.ClusterSelector.ClusterSelectorTerms, terms...)
 	}
-	if joint.Name = strings.Join(names, ", "); all {
+	joint.Name = strings.Join(names, ", ")
+	if all {
 		joint.ClusterSelector.ClusterSelectorTerms = nil
 	}
 	return joint
@@ -108,8 +109,8 @@ func (s *groupSearch) pickGroup() (*cycle, Decision) {
 	return s.keepHeld()
 }
 
-// groupHeld is the place of the group that the placement is in; -1 if it is in none, or is to be picked afresh. That of clusters picked for the latest policy
-// comes first; of several, for a move may have been cut short, the first.
+// groupHeld is the place of the group that the placement is in; -1 if it is in none, or is to be picked afresh. That of clusters picked for
+// the latest policy comes first; of several, for a move may have been cut short, the first.
 func (s *groupSearch) groupHeld() int {
 	if s.facts.Afresh {
 		return -1
@@ -202,7 +203,8 @@ func (s *groupSearch) finish(i int) Decision {
 		if decision.WakeAt.IsZero() || at.Before(decision.WakeAt) {
 			decision.WakeAt = at
 		}
-		decision.Message += fmt.Sprintf("; affinity group %q has enough clusters again, and is gone back to at %s if that stays so", name, at.UTC().Format(time.RFC3339))
+		decision.Message += fmt.Sprintf("; affinity group %q has enough clusters again, and is gone back to at %s if that stays so", name,
+			at.UTC().Format(time.RFC3339))
 	}
 	return decision
 }

@@ -282,7 +282,8 @@ func TestWhateverTheFleetAffinityGroupsKeepTheirPromises(t *testing.T) {
 		facts := d.groupFacts()
 		decision := scheduler.Decide(facts)
 		shuffled := facts
-		shuffled.Clusters, shuffled.Bindings = slices.Clone(facts.Clusters), slices.Clone(facts.Bindings)
+		shuffled.Clusters = slices.Clone(facts.Clusters)
+		shuffled.Bindings = slices.Clone(facts.Bindings)
 		d.Shuffle(len(shuffled.Clusters), func(i, j int) {
 			shuffled.Clusters[i], shuffled.Clusters[j] = shuffled.Clusters[j], shuffled.Clusters[i]
 		})

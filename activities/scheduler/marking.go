@@ -44,7 +44,8 @@ func (m marking) unscheduleReplaced() {
 	for _, binding := range order {
 		reason := cmp.Or(m.cycle.failing[binding.Cluster], isMarked)
 		if missing > 0 && binding.holdsCluster() {
-			if reason = ""; binding.PolicySnapshot != m.cycle.facts.PolicySnapshot { // the policy may not match it any more
+			reason = ""
+			if binding.PolicySnapshot != m.cycle.facts.PolicySnapshot { // the policy may not match it any more
 				reason = m.filterAsHeld(binding.Cluster)
 			}
 		}
@@ -113,7 +114,8 @@ func newDepartures(c *cycle) departures {
 func (d departures) compareStays(a, b Binding) int {
 	byUser := 0
 	if d.byUser {
-		byUser = cmp.Or(compareFalseFirst(a.Marked, b.Marked), compareFalseFirst(!a.isUp(), !b.isUp()), cmp.Compare(d.costs[b.Name], d.costs[a.Name]))
+		byUser = cmp.Or(compareFalseFirst(a.Marked, b.Marked), compareFalseFirst(!a.isUp(), !b.isUp()),
+			cmp.Compare(d.costs[b.Name], d.costs[a.Name]))
 	}
 	return cmp.Or(
 		byUser,

@@ -144,7 +144,8 @@ func (n *naive) tolerates(taint clusterv1beta1.Taint) bool {
 
 // scoreOf is the score of a cluster now: affinity, topology, taints.
 func (n *naive) scoreOf(name string) [3]int32 {
-	cluster, score := n.cluster(name), [3]int32{}
+	cluster := n.cluster(name)
+	score := [3]int32{}
 	if affinity := n.facts.Policy.Affinity; affinity != nil {
 		for _, term := range affinity.ClusterAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 			if n.hasLabels(cluster, term.Preference) {
@@ -216,7 +217,8 @@ func (n *naive) spread(constraint placementv1beta1.TopologySpreadConstraint, clu
 	if _, ok := cluster.Labels[constraint.TopologyKey]; !ok {
 		return 0
 	}
-	before, after := n.skew(constraint.TopologyKey, ""), n.skew(constraint.TopologyKey, cluster.Name)
+	before := n.skew(constraint.TopologyKey, "")
+	after := n.skew(constraint.TopologyKey, cluster.Name)
 	switch {
 	case after < before:
 		return 1
@@ -242,7 +244,8 @@ func (n *naive) skew(key, more string) int {
 			groups[value]++
 		}
 	}
-	least, most := -1, 0
+	least := -1
+	most := 0
 	for _, count := range groups {
 		if least < 0 || count < least {
 			least = count

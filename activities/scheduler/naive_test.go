@@ -157,7 +157,8 @@ func (n *naive) letGo(name string) {
 }
 
 func (n *naive) fixed() {
-	wanted, found := 0, 0
+	wanted := 0
+	found := 0
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(n.facts.Policy.ClusterNames))) {
 		wanted++
 		cluster := n.cluster(name)
@@ -255,8 +256,10 @@ func (n *naive) worst() scheduler.Binding {
 			worst = &b
 			continue
 		}
-		mine, theirs := recordedIn(b), recordedIn(*worst)
-		bound, worstBound := b.State == placementv1beta1.BindingStateBound, worst.State == placementv1beta1.BindingStateBound
+		mine := recordedIn(b)
+		theirs := recordedIn(*worst)
+		bound := b.State == placementv1beta1.BindingStateBound
+		worstBound := worst.State == placementv1beta1.BindingStateBound
 		switch {
 		case bound != worstBound:
 			if !bound {
@@ -289,7 +292,8 @@ func (n *naive) best() string {
 			best = name
 			continue
 		}
-		mine, theirs := n.scoreOf(name), n.scoreOf(best)
+		mine := n.scoreOf(name)
+		theirs := n.scoreOf(best)
 		_, placed := n.has[name]
 		_, bestPlaced := n.has[best]
 		switch {

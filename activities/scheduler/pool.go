@@ -133,7 +133,8 @@ func (p *pool) takeBest() (candidate, bool) {
 		first := class.waiting[0]
 		first.score = first.score.Add(class.extra)
 		if from == nil || compareCandidates(first, best) < 0 {
-			best, from = first, class
+			best = first
+			from = class
 		}
 	}
 	if from == nil {

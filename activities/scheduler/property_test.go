@@ -81,7 +81,8 @@ func (d dice) effect() corev1.TaintEffect {
 }
 
 func (d dice) binding(cluster string) scheduler.Binding {
-	affinity, topology := int32(d.IntN(3)), int32(d.IntN(3)-1)
+	affinity := int32(d.IntN(3))
+	topology := int32(d.IntN(3) - 1)
 	b := scheduler.Binding{
 		Name: "b-" + cluster, Cluster: cluster, PolicySnapshot: oneOf(d, "p-1", "p-0"),
 		State:       oneOf(d, placementv1beta1.BindingStateBound, placementv1beta1.BindingStateScheduled, placementv1beta1.BindingStateUnscheduled),
@@ -226,7 +227,9 @@ func applied(facts scheduler.Facts, decision scheduler.Decision) scheduler.Facts
 	}
 	for _, kept := range decision.Keep {
 		b := byName[kept.Name]
-		b.State, b.PolicySnapshot, b.Decision = kept.State, facts.PolicySnapshot, kept.Decision
+		b.State = kept.State
+		b.PolicySnapshot = facts.PolicySnapshot
+		b.Decision = kept.Decision
 		byName[kept.Name] = b
 	}
 	for _, created := range decision.Create {
@@ -257,8 +260,12 @@ func TestSchedulingTwiceChangesNothing(t *testing.T) {
 				}
 			}
 		}
-		first.Create, first.Keep, first.Unschedule = nil, nil, nil
-		second.Create, second.Keep, second.Unschedule = nil, nil, nil
+		first.Create = nil
+		first.Keep = nil
+		first.Unschedule = nil
+		second.Create = nil
+		second.Keep = nil
+		second.Unschedule = nil
 		if diff := cmp.Diff(first, second); diff != "" {
 			require.Empty(t, diff, "fleet %d is told of differently", seed)
 		}
@@ -276,10 +283,12 @@ func TestMarksAndCostsTakeNoPlaceAway(t *testing.T) {
 		d := throw(seed)
 		facts := d.facts()
 		plain := scheduler.Decide(facts)
-		marked, held := map[string]bool{}, map[string]bool{}
+		marked := map[string]bool{}
+		held := map[string]bool{}
 		for i := range facts.Bindings {
 			b := &facts.Bindings[i]
-			b.Marked, b.Available = d.one(3), d.one(2)
+			b.Marked = d.one(3)
+			b.Available = d.one(2)
 			if d.one(3) {
 				b.DeletionCost = new(int32(d.IntN(5) - 2))
 			}

@@ -56,16 +56,19 @@ func roomOf(cluster *clusterv1beta1.MemberCluster, now time.Time) room {
 
 // countFree is how many more pods there is room for that request as much each.
 func (r *room) countFree(requests corev1.ResourceList) int64 {
-	free, limited := int64(math.MaxInt32), false
+	free := int64(math.MaxInt32)
+	limited := false
 	if pods, told := r.available[corev1.ResourcePods]; told {
-		free, limited = max(0, min(free, pods.Value())), true
+		free = max(0, min(free, pods.Value()))
+		limited = true
 	}
 	for name, each := range requests {
 		if name == corev1.ResourcePods {
 			continue
 		}
 		has := r.available[name]
-		free, limited = max(0, min(free, timesIn(has, each))), true
+		free = max(0, min(free, timesIn(has, each)))
+		limited = true
 	}
 	if !limited {
 		return 0 // nothing is known that says that there is room
@@ -134,7 +137,8 @@ func timeOf(at time.Time) *metav1.Time { return new(metav1.NewTime(at).Rfc3339Co
 
 // CountsRoom says that a policy, which may be nil, divides replicas by how many more the clusters have room for.
 func CountsRoom(policy *placementv1beta1.PlacementPolicy) bool {
-	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling, func(rule placementv1beta1.ReplicaSchedulingRule) bool { return rule.CountsRoom() })
+	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling,
+		func(rule placementv1beta1.ReplicaSchedulingRule) bool { return rule.CountsRoom() })
 }
 
 // FollowsRoom says that a policy, which may be nil, moves replicas when clusters have more or less room.

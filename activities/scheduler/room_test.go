@@ -32,7 +32,8 @@ func byRoom() placementv1beta1.ReplicaSchedulingRule {
 // requesting is a workload whose pods request half a CPU each.
 func requesting(replicas int32) placementv1beta1.ReplicaDemand {
 	demand := front(replicas)
-	demand.Requests, demand.CountsRoom = amounts("cpu", "500m"), true
+	demand.Requests = amounts("cpu", "500m")
+	demand.CountsRoom = true
 	return demand
 }
 
@@ -272,7 +273,8 @@ func TestALimitIsForgottenWhenTheClusterReportsMoreRoom(t *testing.T) {
 
 func TestAJobForWhichThereIsNoRoomWaits(t *testing.T) {
 	demand := job(6, ptr.To[int32](60))
-	demand.Requests, demand.CountsRoom = amounts("cpu", "1"), true
+	demand.Requests = amounts("cpu", "1")
+	demand.CountsRoom = true
 	d := newDivided(t, byRoom(), demand, "A", "B")
 	d.reports("A", "1", "100")
 	d.reports("B", "2", "100")

@@ -73,9 +73,11 @@ func (d *roomDivision) divideTiers(left int64) {
 		later += d.parts[i].lower
 	}
 	for _, tier := range slices.Sorted(maps.Keys(tiers)) {
-		lower, room := int64(0), int64(0)
+		lower := int64(0)
+		room := int64(0)
 		for _, i := range tiers[tier] {
-			lower, room = lower+d.parts[i].lower, room+d.parts[i].upper
+			lower = lower + d.parts[i].lower
+			room = room + d.parts[i].upper
 		}
 		later -= lower
 		takes := min(left, room, max(lower, left-later))
@@ -143,7 +145,8 @@ func (d *roomDivision) afresh() {
 
 // stay leaves what runs where it is, and less of it if the total is less.
 func (d *roomDivision) stay() (missing, fit int64) {
-	running, room := int64(0), int64(0)
+	running := int64(0)
+	room := int64(0)
 	for i := range d.shares {
 		s := &d.shares[i]
 		running += s.runsWithin()
@@ -165,7 +168,8 @@ func (d *roomDivision) narrow(tier []int, wanted int64) {
 		wanted -= d.parts[i].lower
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		one, other := &d.parts[a], &d.parts[b]
+		one := &d.parts[a]
+		other := &d.parts[b]
 		return cmp.Or(
 			compareFalseFirst(d.shares[a].current == 0, d.shares[b].current == 0), cmp.Compare(other.votes, one.votes),
 			cmp.Compare(one.tie, other.tie), cmp.Compare(one.cluster, other.cluster),
@@ -174,7 +178,8 @@ func (d *roomDivision) narrow(tier []int, wanted int64) {
 	for _, i := range order {
 		p := &d.parts[i]
 		if wanted <= 0 {
-			p.upper, p.votes = p.lower, 0
+			p.upper = p.lower
+			p.votes = 0
 			continue
 		}
 		wanted -= p.upper - p.lower

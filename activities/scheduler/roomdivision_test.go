@@ -13,7 +13,8 @@ import (
 // having is a share of a cluster that runs some replicas and has room for more.
 func having(cluster string, current, free int64) share {
 	s := of(cluster, 0).running(current)
-	s.free, s.limit = free, noUpper
+	s.free = free
+	s.limit = noUpper
 	return s
 }
 
@@ -94,7 +95,9 @@ func TestDivisionsOfRandomFleetsByRoom(t *testing.T) {
 	for range 10_000 {
 		total, shares := randomShares(random)
 		for i := range shares {
-			shares[i].free, shares[i].limit, shares[i].tier = int64(random.IntN(30)), noUpper, random.IntN(3)
+			shares[i].free = int64(random.IntN(30))
+			shares[i].limit = noUpper
+			shares[i].tier = random.IntN(3)
 			if random.IntN(4) == 0 {
 				shares[i].limit = int64(random.IntN(20))
 				shares[i].upper = min(shares[i].upper, shares[i].limit)
@@ -126,7 +129,9 @@ func TestDivisionsOfRandomFleetsByRoom(t *testing.T) {
 // checkRoomDivision checks what every division by room promises.
 func checkRoomDivision(t *testing.T, said string, d *roomDivision, missing, fit int64) {
 	t.Helper()
-	given, before, running := int64(0), int64(0), int64(0)
+	given := int64(0)
+	before := int64(0)
+	running := int64(0)
 	for i := range d.shares {
 		given += d.shares[i].seats
 		before += d.shares[i].current

@@ -17,7 +17,8 @@ func (s scores) shareScore(score framework.Score) *placementv1beta1.ClusterScore
 	score.Placed = 0 // is not told of
 	known, ok := s[score]
 	if !ok {
-		affinity, topology := score.Affinity, score.Topology
+		affinity := score.Affinity
+		topology := score.Topology
 		known = &placementv1beta1.ClusterScore{AffinityScore: &affinity, PriorityScore: &topology}
 		if taints := score.Taints; taints != 0 {
 			known.TaintScore = &taints
@@ -47,7 +48,8 @@ func scoreOf(s *placementv1beta1.ClusterScore) framework.Score {
 	if s == nil {
 		return framework.Score{}
 	}
-	return framework.Score{Affinity: ptr.Deref(s.AffinityScore, 0), Topology: ptr.Deref(s.PriorityScore, 0), Taints: ptr.Deref(s.TaintScore, 0)}
+	return framework.Score{Affinity: ptr.Deref(s.AffinityScore, 0), Topology: ptr.Deref(s.PriorityScore, 0),
+		Taints: ptr.Deref(s.TaintScore, 0)}
 }
 
 // describeScore words a score; of taints only if there are some.

@@ -18,7 +18,8 @@ import (
 // byRegion spreads over the label region, byCluster over clusters. No limit is 0.
 func byRegion(least, most int32) placementv1beta1.SpreadConstraint {
 	constraint := byCluster(least, most)
-	constraint.SpreadBy, constraint.LabelKey = placementv1beta1.SpreadByLabel, "region"
+	constraint.SpreadBy = placementv1beta1.SpreadByLabel
+	constraint.LabelKey = "region"
 	return constraint
 }
 
@@ -164,13 +165,15 @@ func (d dice) spreadFacts() scheduler.Facts {
 }
 
 func TestWhateverTheFleetSpreadConstraintsHold(t *testing.T) {
-	met, unmet := 0, 0
+	met := 0
+	unmet := 0
 	for seed := range *fleets {
 		d := throw(seed)
 		facts := d.spreadFacts()
 		decision := scheduler.Decide(facts)
 		shuffled := facts
-		shuffled.Clusters, shuffled.Bindings = slices.Clone(facts.Clusters), slices.Clone(facts.Bindings)
+		shuffled.Clusters = slices.Clone(facts.Clusters)
+		shuffled.Bindings = slices.Clone(facts.Bindings)
 		d.Shuffle(len(shuffled.Clusters), func(i, j int) {
 			shuffled.Clusters[i], shuffled.Clusters[j] = shuffled.Clusters[j], shuffled.Clusters[i]
 		})
@@ -197,7 +200,8 @@ func TestWhateverTheFleetSpreadConstraintsHold(t *testing.T) {
 // requireBounds requires the constraints to hold, but for what was picked before by the same policy.
 func requireBounds(t *testing.T, seed int, facts scheduler.Facts, decision scheduler.Decision) {
 	t.Helper()
-	values, stay := map[string]bool{}, 0
+	values := map[string]bool{}
+	stay := 0
 	for _, one := range decision.Selected {
 		i := slices.IndexFunc(facts.Clusters, func(c clusterv1beta1.MemberCluster) bool { return c.Name == one.ClusterName })
 		if value, ok := facts.Clusters[i].Labels["region"]; ok {
@@ -210,9 +214,11 @@ func requireBounds(t *testing.T, seed int, facts scheduler.Facts, decision sched
 		}
 	}
 	for _, constraint := range facts.Policy.SpreadConstraints {
-		count, extra := len(decision.Selected), stay
+		count := len(decision.Selected)
+		extra := stay
 		if constraint.SpreadBy == placementv1beta1.SpreadByLabel {
-			count, extra = len(values), 0
+			count = len(values)
+			extra = 0
 		}
 		require.GreaterOrEqual(t, count, int(*constraint.MinGroups), "fleet %d", seed)
 		if constraint.MaxGroups != nil {

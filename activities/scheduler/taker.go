@@ -26,7 +26,8 @@ type Taker struct {
 // NewTaker prepares a taker for the policy of a placement; nil stands for no policy.
 func NewTaker(namespace string, policy *placementv1beta1.PlacementPolicy) *Taker {
 	t := &Taker{cycle: &framework.Cycle{Namespace: namespace, Policy: orEmpty(policy)}}
-	t.names, t.fixed = t.cycle.Policy.ClusterNames, typeOf(policy) == placementv1beta1.PickFixedPlacementType
+	t.names = t.cycle.Policy.ClusterNames
+	t.fixed = typeOf(policy) == placementv1beta1.PickFixedPlacementType
 	if run, err := newRunner(profiles[typeOf(policy)], t.cycle); err == nil {
 		t.run = run
 	}

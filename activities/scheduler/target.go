@@ -28,7 +28,8 @@ type target struct {
 
 // findBefore finds what a cluster was assigned of a workload before; nil if nothing.
 func (t *target) findBefore(workload placementv1beta1.Workload) *placementv1beta1.ReplicaAssignment {
-	at, found := slices.BinarySearchFunc(t.before, workload, func(one placementv1beta1.ReplicaAssignment, wanted placementv1beta1.Workload) int {
+	at, found := slices.BinarySearchFunc(t.before, workload, func(one placementv1beta1.ReplicaAssignment,
+		wanted placementv1beta1.Workload) int {
 		return one.Workload().Compare(wanted)
 	})
 	if !found {
@@ -39,7 +40,10 @@ func (t *target) findBefore(workload placementv1beta1.Workload) *placementv1beta
 
 // assign adds an assignment to those of a cluster.
 func (t *target) assign(demand *placementv1beta1.ReplicaDemand, assignment placementv1beta1.ReplicaAssignment) {
-	assignment.Group, assignment.Kind, assignment.Namespace, assignment.Name = demand.Group, demand.Kind, demand.Namespace, demand.Name
+	assignment.Group = demand.Group
+	assignment.Kind = demand.Kind
+	assignment.Namespace = demand.Namespace
+	assignment.Name = demand.Name
 	t.decision.Assignments = append(t.decision.Assignments, assignment)
 }
 
@@ -53,24 +57,31 @@ func (t *target) findNoted(workload placementv1beta1.Workload) *placementv1beta1
 
 // noteRoom notes with an assignment what a later decision has to know: the room that there was, and when replicas were added. Where
 // nothing is moved, everything stays as it was noted.
-func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, s *share, moved bool, now time.Time) {
+func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, s *share, moved bool,
+	now time.Time) {
 	before := t.findNoted(demand.Workload)
 	if before != nil && !moved {
-		assignment.Reason, assignment.Free, assignment.Grown, assignment.GrownAt = before.Reason, before.Free, before.Grown, before.GrownAt
+		assignment.Reason = before.Reason
+		assignment.Free = before.Free
+		assignment.Grown = before.Grown
+		assignment.GrownAt = before.GrownAt
 		return
 	}
 	assignment.Free = new(int32(s.free)) //nolint:gosec // it is bounded
 	if added := s.seats - s.current; added > 0 {
-		assignment.Grown, assignment.GrownAt = int32(added+t.room.inFlight(before)), timeOf(now) //nolint:gosec // it is a part of the total
+		assignment.Grown = int32(added + t.room.inFlight(before))
+		assignment.GrownAt = timeOf(now) //nolint:gosec // it is a part of the total
 	} else if left := t.room.inFlight(before) + added; left > 0 {
-		assignment.Grown, assignment.GrownAt = int32(left), before.GrownAt //nolint:gosec // it is a part of the total
+		assignment.Grown = int32(left)
+		assignment.GrownAt = before.GrownAt //nolint:gosec // it is a part of the total
 	}
 }
 
 // limitOf works out the limit of a workload on a cluster: what the member tells of now, or else what was learnt before and
 // not forgotten. It is nil if there is none, and otherwise has nothing but Capacity, CapacityAt and CapacityFree.
 func (t *target) limitOf(demand *placementv1beta1.ReplicaDemand, now time.Time) *placementv1beta1.ReplicaAssignment {
-	before, free := t.findBefore(demand.Workload), t.room.countFree(demand.Requests)
+	before := t.findBefore(demand.Workload)
+	free := t.room.countFree(demand.Requests)
 	if t.returned || before != nil && before.Capacity == nil {
 		before = nil
 	}
@@ -86,7 +97,8 @@ func (t *target) limitOf(demand *placementv1beta1.ReplicaDemand, now time.Time) 
 
 // forgets says that a limit is to be forgotten: the cluster reports room for more than when it was learnt, or of pods without
 // requests, of which no report tells, it was learnt long ago. While the member tells of pods that no node takes, it stays.
-func (t *target) forgets(before *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, free int64, now time.Time, stillShort bool) bool {
+func (t *target) forgets(before *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, free int64, now time.Time,
+	stillShort bool) bool {
 	if len(demand.Requests) == 0 {
 		return before.CapacityAt == nil || !now.Before(before.CapacityAt.Add(limitForgottenAfter))
 	}

@@ -36,7 +36,8 @@ func Unexplained(facts Facts, decision Decision, respecified bool) []placementv1
 		if !exists && mayBePicked(facts.Policy, binding.Cluster) {
 			why = ClusterGone
 		}
-		if isLeaving || binding.Marked || slices.Contains(decision.Withdrawn, binding.Name) || decision.FailedOver[binding.Name] != "" || why == NoLongerPicked && leavesGroup(binding, decision) || why == NoLongerPicked && respecified {
+		if isLeaving || binding.Marked || slices.Contains(decision.Withdrawn, binding.Name) || decision.FailedOver[binding.Name] != "" ||
+			why == NoLongerPicked && leavesGroup(binding, decision) || why == NoLongerPicked && respecified {
 			continue
 		}
 		found = append(found, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: why})

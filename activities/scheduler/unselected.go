@@ -41,7 +41,8 @@ func (c *cycle) rejectCluster(cluster *clusterv1beta1.MemberCluster, reason stri
 		c.releaseObsolete(cluster.Name)
 		// What the placement has there no longer speaks for it.
 		if now, filter := c.run.filterCluster(cluster); now != "" {
-			reason, by = now, filter
+			reason = now
+			by = filter
 		}
 	}
 	c.keptOut[by]++

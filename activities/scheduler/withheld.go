@@ -13,7 +13,8 @@ import (
 
 // withholdsReplicas says that a placement which fails over stays on the clusters that fit, so that only their replicas go to others.
 func withholdsReplicas(facts Facts) bool {
-	return facts.Failover != nil && typeOf(facts.Policy) == placementv1beta1.PickAllPlacementType && placementv1beta1.DividesReplicas(facts.Policy)
+	return facts.Failover != nil && typeOf(facts.Policy) == placementv1beta1.PickAllPlacementType &&
+		placementv1beta1.DividesReplicas(facts.Policy)
 }
 
 // replacesClusters says that clusters which are to be left make place for others.
@@ -57,7 +58,8 @@ func withheldFrom(c *cycle, binding *Binding) *placementv1beta1.WithheldReplicas
 	case reason != "":
 		withheld := &placementv1beta1.WithheldReplicas{Since: since, Because: placementv1beta1.CauseCluster, Reason: reason}
 		if c.ill[binding.Cluster] {
-			withheld.Because, withheld.ResourceSnapshotName = placementv1beta1.CauseApplication, c.facts.Resources
+			withheld.Because = placementv1beta1.CauseApplication
+			withheld.ResourceSnapshotName = c.facts.Resources
 		}
 		return withheld
 	case standsWithheld(c, binding):
@@ -71,8 +73,10 @@ func withheldFrom(c *cycle, binding *Binding) *placementv1beta1.WithheldReplicas
 // standsWithheld says that replicas stay withheld from a cluster where nothing is ill by now, because what was placed there was: an
 // emptied workload is available whatever the cluster is like.
 func standsWithheld(c *cycle, binding *Binding) bool {
-	before, rule := binding.Decision.Withheld, c.facts.Failover.Application
-	if before == nil || rule == nil || before.Because != placementv1beta1.CauseApplication || before.ResourceSnapshotName != c.facts.Resources || !c.facts.isSettled(*binding) {
+	before := binding.Decision.Withheld
+	rule := c.facts.Failover.Application
+	if before == nil || rule == nil || before.Because != placementv1beta1.CauseApplication ||
+		before.ResourceSnapshotName != c.facts.Resources || !c.facts.isSettled(*binding) {
 		return false
 	}
 	if !binding.Runs || !binding.Health.IsWell() || binding.AvailableSince.IsZero() {
@@ -119,7 +123,10 @@ func leaveReplicas(left int64, shares []share) int64 {
 // withholdSeats has a share get nothing but what others do not take of what is there.
 func (s *share) withholdSeats() {
 	s.withheld, s.leavable = true, max(0, min(s.current, s.upper))
-	s.votes, s.lower, s.upper, s.free = 0, 0, 0, 0
+	s.votes = 0
+	s.lower = 0
+	s.upper = 0
+	s.free = 0
 }
 
 // describeWithheld says why a cluster from which replicas are withheld has as many as it has.

@@ -36,14 +36,22 @@ func (d *divided) at(cluster string, change func(b *scheduler.Binding)) {
 // fallsIll has what is placed on a cluster not be available for so long.
 func (d *divided) fallsIll(cluster string, forLong time.Duration) {
 	d.at(cluster, func(b *scheduler.Binding) {
-		b.Placed, b.Runs, b.Health, b.Available, b.AvailableSince = true, true, ill(d.facts.Now.Add(-forLong)), false, time.Time{}
+		b.Placed = true
+		b.Runs = true
+		b.Health = ill(d.facts.Now.Add(-forLong))
+		b.Available = false
+		b.AvailableSince = time.Time{}
 	})
 }
 
 // getsWell has what is placed on a cluster be available for so long, of which runs says whether any of it is pods that are divided.
 func (d *divided) getsWell(cluster string, forLong time.Duration, runs bool) {
 	d.at(cluster, func(b *scheduler.Binding) {
-		b.Placed, b.Runs, b.Health, b.Available, b.AvailableSince = true, runs, healthy(), true, d.facts.Now.Add(-forLong)
+		b.Placed = true
+		b.Runs = runs
+		b.Health = healthy()
+		b.Available = true
+		b.AvailableSince = d.facts.Now.Add(-forLong)
 	})
 }
 
@@ -51,7 +59,8 @@ func (d *divided) getsWell(cluster string, forLong time.Duration, runs bool) {
 func (d *divided) hasTaint(name string, tainted bool) {
 	for i := range d.facts.Clusters {
 		if c := &d.facts.Clusters[i]; c.Name == name {
-			if c.Spec.Taints = nil; tainted {
+			c.Spec.Taints = nil
+			if tainted {
 				evictedSince(d.facts.Now.Add(-time.Second))(c)
 			}
 		}
@@ -393,10 +402,12 @@ func checkFailoverOfShares(t *testing.T, seed int) {
 	d := throw(seed)
 	names := []string{"A", "B", "C", "D", "E", "F"}[:2+d.IntN(5)]
 	rule := placementv1beta1.ReplicaSchedulingRule{Rebalance: oneOf(d, placementv1beta1.RebalanceNever, placementv1beta1.RebalanceAlways)}
-	least, most := map[string]int32{}, map[string]int32{}
+	least := map[string]int32{}
+	most := map[string]int32{}
 	for _, name := range names {
 		entry := weighing(int32(1+d.IntN(3)), name)
-		if most[name] = 1000; d.one(3) {
+		most[name] = 1000
+		if d.one(3) {
 			most[name] = int32(2 + d.IntN(8))
 			entry.MaxReplicas = new(most[name])
 		}
@@ -432,8 +443,12 @@ func checkFailoverOfShares(t *testing.T, seed int) {
 		other := scheduler.Decide(shuffled)
 		require.Equal(t, other, world.decide(), "seed %d step %d: the order matters", seed, step)
 
-		now, fails := world.replicas(), map[string]bool{}
-		sum, spare, minima, free := int32(0), false, int32(0), int32(0)
+		now := world.replicas()
+		fails := map[string]bool{}
+		sum := int32(0)
+		spare := false
+		minima := int32(0)
+		free := int32(0)
 		for _, name := range world.withheld() {
 			fails[name] = true
 		}

@@ -21,7 +21,8 @@ var claimMakers = []schema.GroupVersionResource{
 
 // leaveOutClaims leaves out the claims that StatefulSets of the hub make, or would make: the sets of the members make their own,
 // and theirs have the data.
-func leaveOutClaims(ctx context.Context, reader dynamic.Interface, catalog *snapshot.Catalog, selected *selectedObjects, revision string) error {
+func leaveOutClaims(ctx context.Context, reader dynamic.Interface, catalog *snapshot.Catalog, selected *selectedObjects,
+	revision string) error {
 	namespaces := map[string]bool{}
 	for i := range selected.items {
 		if selected.items[i].IsClaim() {

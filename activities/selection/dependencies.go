@@ -11,7 +11,8 @@ import (
 
 // addDependencies adds to a selection what the selected objects name. It goes by the same rules as all that is selected: what a
 // selector could not have placed is not placed for being named either.
-func addDependencies(ctx context.Context, reader dynamic.Interface, latest *formerObjects, catalog *snapshot.Catalog, selection *snapshot.Selection,
+func addDependencies(ctx context.Context, reader dynamic.Interface, latest *formerObjects, catalog *snapshot.Catalog,
+	selection *snapshot.Selection,
 	selected *selectedObjects, counted *reading) error {
 	selectedOnly := len(selected.items)
 	needs := findUnselected(selected)

@@ -43,7 +43,8 @@ func (f *formerObjects) keepTooLargeOf(ctx context.Context, selected *selectedOb
 }
 
 // keepHeld lets the objects of the kinds whose propagation is disabled stay as the latest snapshot has them.
-func (f *formerObjects) keepHeld(ctx context.Context, catalog *snapshot.Catalog, selection *snapshot.Selection, selected *selectedObjects) error {
+func (f *formerObjects) keepHeld(ctx context.Context, catalog *snapshot.Catalog, selection *snapshot.Selection,
+	selected *selectedObjects) error {
 	if !catalog.HoldsAny() {
 		return nil
 	}

@@ -34,7 +34,8 @@ type References struct {
 func ReadReferences(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
 	revision string) (References, error) {
 	r := References{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
-	scope, name := placementv1beta1.ScopeOf(placement), placement.GetName()
+	scope := placementv1beta1.ScopeOf(placement)
+	name := placement.GetName()
 	bindings := scope.NewBindingList()
 	err := live.List(ctx, bindings, liveread.SinceRevision(revision),
 		client.InNamespace(scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name})
@@ -51,7 +52,8 @@ func ReadReferences(ctx context.Context, live client.Reader, placement placement
 		return r, fmt.Errorf("listing update runs: %w", err)
 	}
 	for _, run := range runs.Objects() {
-		spec, status := run.GetUpdateRunSpec(), run.GetUpdateRunStatus()
+		spec := run.GetUpdateRunSpec()
+		status := run.GetUpdateRunStatus()
 		if spec.PlacementName == name && !placementv1beta1.IsRunOver(run) {
 			r.ResourceIndexes[spec.ResourceSnapshotIndex] = true
 			r.ResourceIndexes[status.ResourceSnapshotIndexUsed] = true

@@ -18,7 +18,9 @@ func TestASnapshotThatAnUnfinishedRunPinsIsReferredTo(t *testing.T) {
 	binding := fixture.Binding("a", 1)
 	binding.Spec.SchedulingPolicySnapshotName = "crp-3"
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
-	run.Name, run.Spec.PlacementName, run.Spec.ResourceSnapshotIndex = "run", "crp", "7"
+	run.Name = "run"
+	run.Spec.PlacementName = "crp"
+	run.Spec.ResourceSnapshotIndex = "7"
 	asked := map[string]string{}
 	// The options are turned into a request in the way of the client of an API server, which
 	// writes a label selector into the raw options.

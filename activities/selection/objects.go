@@ -252,7 +252,8 @@ func (q *objectQuery) listObjects(ctx context.Context, resources dynamic.Resourc
 	if q.rule.Kind.Native {
 		options = liveread.NotOlderThan(q.revision)
 	}
-	options.LabelSelector, options.Limit = q.rule.Labels.String(), pageSize
+	options.LabelSelector = q.rule.Labels.String()
+	options.Limit = pageSize
 	for {
 		page, err := resources.List(ctx, options)
 		switch {

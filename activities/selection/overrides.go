@@ -137,7 +137,8 @@ func containsSnapshot(all overridesource.Snapshots, snapshot placementv1beta1.Ov
 // identifyManifests identifies the objects that manifests bring to clusters: an envelope
 // brings its content, and one that cannot be unpacked brings nothing that could be
 // overridden.
-func (s *Selector) identifyManifests(ctx context.Context, scope placementv1beta1.Scope, manifests [][]byte) ([]placementv1beta1.ResourceIdentifier, error) {
+func (s *Selector) identifyManifests(ctx context.Context, scope placementv1beta1.Scope,
+	manifests [][]byte) ([]placementv1beta1.ResourceIdentifier, error) {
 	rules, err := s.Kinds.EnvelopeRules(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("finding out what envelopes may hold: %w", err)
@@ -197,7 +198,8 @@ func (s *Selector) readSnapshotIdentifiers(ctx context.Context, placement placem
 }
 
 // readSnapshotManifests reads live what a snapshot of a placement holds.
-func readSnapshotManifests(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject, index string) ([][]byte, error) {
+func readSnapshotManifests(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
+	index string) ([][]byte, error) {
 	parts := placementv1beta1.ScopeOf(placement).NewResourceSnapshotList()
 	err := live.List(ctx, parts, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement.GetName(), placementv1beta1.ResourceIndexLabel: index})

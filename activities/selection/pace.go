@@ -134,7 +134,8 @@ func changeSeenAt(ctx context.Context, c client.Client, master *metav1.PartialOb
 // recordedDelay is that of the last verdict, as long as it lasts. Until then there is no
 // need to read what is selected.
 func (s *Selector) recordedDelay(placement placementv1beta1.PlacementObject, existing *series) delay {
-	latest, last := existing.latestGroup(), lastVerdict(placement)
+	latest := existing.latestGroup()
+	last := lastVerdict(placement)
 	if latest == nil || !latest.isComplete() || last.Generation != placement.GetGeneration() ||
 		last.Snapshot != latest.master.Name || !last.Due.After(s.Clock.Now()) {
 		return delay{}
@@ -147,7 +148,8 @@ func (s *Selector) recordedDelay(placement placementv1beta1.PlacementObject, exi
 // sees it, for example after a restart, has the placement selected again. What is said of the selection is carried over.
 func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series,
 	wait delay, said snapshot.Verdict) (act.SelectResult, error) {
-	latest, writer := existing.latestGroup(), s.snapshotWriter(placement)
+	latest := existing.latestGroup()
+	writer := s.snapshotWriter(placement)
 	err := errors.Join(writer.labelLatest(ctx, latest.master, placementv1beta1.LabelValueTrue),
 		writer.unlabelOthers(ctx, existing, latest.index))
 	if err != nil {

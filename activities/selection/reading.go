@@ -60,7 +60,8 @@ func (r *reading) isLarge() bool { return r.answered.Load() > smallReading }
 
 // countItem counts an object that is placed. The error is errTooMuch or errLarge.
 func (r *reading) countItem(size int) error {
-	objects, bytes := r.objects.Add(1), r.bytes.Add(int64(size))
+	objects := r.objects.Add(1)
+	bytes := r.bytes.Add(int64(size))
 	switch {
 	case r.ceiling.Objects > 0 && objects > r.ceiling.Objects, r.ceiling.Bytes > 0 && bytes > r.ceiling.Bytes:
 		return errTooMuch
@@ -85,11 +86,15 @@ func (r *reading) countAnswer(n, page int64) error {
 
 // describeTooMuch says what has reached the ceiling: which query has found most.
 func (r *reading) describeTooMuch(queries []*objectQuery) *snapshot.InvalidError {
-	most, flag, limit := queries[0], MaxObjectsFlag, fmt.Sprintf("%d objects", r.ceiling.Objects)
+	most := queries[0]
+	flag := MaxObjectsFlag
+	limit := fmt.Sprintf("%d objects", r.ceiling.Objects)
 	share := func(q *objectQuery) int64 { return int64(len(q.found)) }
 	format := func(n int64) string { return fmt.Sprintf("%d", n) }
 	if r.ceiling.Objects <= 0 || r.objects.Load() <= r.ceiling.Objects {
-		flag, limit, format = MaxBytesFlag, snapshot.FormatBytes(r.ceiling.Bytes), snapshot.FormatBytes
+		flag = MaxBytesFlag
+		limit = snapshot.FormatBytes(r.ceiling.Bytes)
+		format = snapshot.FormatBytes
 		share = (*objectQuery).foundBytes
 	}
 	for _, q := range queries {

@@ -95,7 +95,8 @@ func nameOf(placement placementv1beta1.PlacementObject) string {
 	return placementv1beta1.ScopeOf(placement).String() + placement.GetName()
 }
 
-func (r *rivalReader) readRival(ctx context.Context, catalog *snapshot.Catalog, placement placementv1beta1.PlacementObject) (snapshot.Rival, error) {
+func (r *rivalReader) readRival(ctx context.Context, catalog *snapshot.Catalog,
+	placement placementv1beta1.PlacementObject) (snapshot.Rival, error) {
 	rival := snapshot.Rival{Name: nameOf(placement), Written: snapshot.IsWritten(placement)}
 	rival.Rank, _ = placementv1beta1.RankOf(placement)
 	verdict := lastVerdict(placement)
@@ -116,7 +117,8 @@ func (r *rivalReader) readRival(ctx context.Context, catalog *snapshot.Catalog, 
 }
 
 // objectsIn are the objects in a snapshot of a placement. Snapshots never change, so what was read once is kept.
-func (r *rivalReader) objectsIn(ctx context.Context, placement placementv1beta1.PlacementObject, name string, index int) (map[snapshot.Identity]bool, error) {
+func (r *rivalReader) objectsIn(ctx context.Context, placement placementv1beta1.PlacementObject, name string,
+	index int) (map[snapshot.Identity]bool, error) {
 	key := string(placement.GetUID()) + "/" + name
 	if r.objects != nil {
 		if known, ok := r.objects.Get(key); ok {
@@ -138,7 +140,8 @@ func (r *rivalReader) objectsIn(ctx context.Context, placement placementv1beta1.
 }
 
 // readLabelsOfNamespaces reads the labels of the namespaces of items, if a rival selects namespaces by label.
-func (r *rivalReader) readLabelsOfNamespaces(ctx context.Context, items []snapshot.Item, rivals []snapshot.Rival) (map[string]labels.Set, error) {
+func (r *rivalReader) readLabelsOfNamespaces(ctx context.Context, items []snapshot.Item,
+	rivals []snapshot.Rival) (map[string]labels.Set, error) {
 	byLabel := false
 	for i := range rivals {
 		byLabel = byLabel || rivals[i].Selection.SelectsNamespacesByLabel()

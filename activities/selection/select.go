@@ -128,7 +128,9 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	verdict.TooLarge = snapshot.DescribeMissing(selected.tooLarge)
 	verdict.Demand = placementv1beta1.HashReplicaDemands(demands)
 	if _, ranked := placementv1beta1.RankOf(placement); ranked {
-		verdict.Objects, verdict.Rivals, verdict.LeftOut = content.Objects(), selected.rivals, selected.leftOut
+		verdict.Objects = content.Objects()
+		verdict.Rivals = selected.rivals
+		verdict.LeftOut = selected.leftOut
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.identifyManifests(ctx, placementv1beta1.ScopeOf(placement), content.Manifests)
@@ -154,11 +156,14 @@ func (s *Selector) keepInstead(ctx context.Context, placement placementv1beta1.P
 		}
 	}
 	said := lastVerdict(placement)
-	said.Lost, said.Inputs = loss, ""
+	said.Lost = loss
+	said.Inputs = ""
 	if loss != nil {
 		said.Inputs = selected.inputs
 	}
-	said.Held, said.Rivals, said.LeftOut = selected.held, selected.rivals, selected.leftOut
+	said.Held = selected.held
+	said.Rivals = selected.rivals
+	said.LeftOut = selected.leftOut
 	result, err = s.keepLatest(ctx, placement, existing, wait, said)
 	return result, true, err
 }
@@ -214,7 +219,8 @@ func checkStatusCopy(placement placementv1beta1.PlacementObject) error {
 	for _, selected := range placement.GetPlacementStatus().SelectedResources {
 		if namespace != "" && selected.Group == "" && selected.Kind == snapshot.NamespaceKind.Kind && selected.Name != namespace {
 			return &snapshot.InvalidError{Message: fmt.Sprintf("with statusReportingScope NamespaceAccessible the selected namespace cannot change: "+
-				"the status is reported in %q, and resourceSelectors select %q; select %q again, or create another placement", selected.Name, namespace, selected.Name)}
+				"the status is reported in %q, and resourceSelectors select %q; select %q again, or create another placement", selected.Name, namespace,
+				selected.Name)}
 		}
 	}
 	return nil
@@ -233,8 +239,12 @@ func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1
 		verdict.ReadAgain = s.Clock.Now().Add(readAgainAfter).UTC().Truncate(time.Second)
 	}
 	if latest := existing.latestGroup(); latest != nil {
-		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.contentHash()
-		verdict.Demand, verdict.Objects, verdict.Lost = last.Demand, last.Objects, heldLoss(placement, latest)
+		verdict.Snapshot = latest.master.Name
+		verdict.Index = latest.index
+		verdict.Hash = latest.contentHash()
+		verdict.Demand = last.Demand
+		verdict.Objects = last.Objects
+		verdict.Lost = heldLoss(placement, latest)
 	}
 	return s.recordVerdict(ctx, placement, verdict, false)
 }

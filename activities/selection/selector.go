@@ -72,10 +72,12 @@ func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds
 func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1.PlacementObject, verdict snapshot.Verdict,
 	created bool) (act.SelectResult, error) {
 	result := act.SelectResult{
-		Invalid: verdict.Error != "" || verdict.OverridesLacking != nil, OverridesLacking: verdict.OverridesLacking, Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
+		Invalid: verdict.Error != "" || verdict.OverridesLacking != nil, OverridesLacking: verdict.OverridesLacking, Snapshot: verdict.Snapshot,
+		Index: verdict.Index, Hash: verdict.Hash, Created: created,
 		Overrides: verdict.Overrides, WakeAt: verdict.Due, LossHeld: verdict.Lost != nil, Demand: verdict.Demand,
 	}
-	key, value := placementv1beta1.SelectionVerdictAnnotation, verdict.Encode()
+	key := placementv1beta1.SelectionVerdictAnnotation
+	value := verdict.Encode()
 	if placement.GetAnnotations()[key] == value {
 		return result, nil
 	}

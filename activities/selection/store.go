@@ -70,7 +70,8 @@ func (w snapshotWriter) storeContent(ctx context.Context, existing *series, cont
 		if err := w.storeMaster(ctx, group[0], content.Hash, len(group)); err != nil {
 			return storedSnapshot{}, err
 		}
-	} else if err := errors.Join(w.labelLatest(ctx, target.master, placementv1beta1.LabelValueTrue), w.noteReplicas(ctx, target.master, content.Replicas)); err != nil {
+	} else if err := errors.Join(w.labelLatest(ctx, target.master, placementv1beta1.LabelValueTrue),
+		w.noteReplicas(ctx, target.master, content.Replicas)); err != nil {
 		return storedSnapshot{}, err
 	}
 	return result, w.unlabelOthers(ctx, existing, index)
@@ -249,7 +250,8 @@ func (w snapshotWriter) recognizeContent(ctx context.Context, latest *snapshotGr
 		latest.content = content.Hash
 		return nil
 	}
-	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash || lastVerdict(w.placement).Snapshot == latest.master.Name {
+	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash ||
+		lastVerdict(w.placement).Snapshot == latest.master.Name {
 		return nil
 	}
 	var stored [][]byte

@@ -139,7 +139,8 @@ func (c *Cache) EnvelopeRules(ctx context.Context) (envelope.Rules, error) {
 		return envelope.Rules{}, err
 	}
 	restricted := len(c.Filter.PlaceableNamespaces()) > 0
-	return envelope.Rules{Scope: envelope.Served(catalog), Filter: c.Filter, ClusterScopedInConfigMaps: c.ClusterScopedInConfigMaps && !restricted}, nil
+	return envelope.Rules{Scope: envelope.Served(catalog), Filter: c.Filter, ClusterScopedInConfigMaps: c.ClusterScopedInConfigMaps &&
+		!restricted}, nil
 }
 
 // maxAgeOf is how long a catalog is used before it is read again.
@@ -194,13 +195,15 @@ func (c *Cache) discoverCatalog(ctx context.Context, definitions *metav1.Partial
 	for _, list := range lists {
 		served[list.GroupVersion] = list
 	}
-	unreadable, outdated := map[string]error{}, false
+	unreadable := map[string]error{}
+	outdated := false
 	for gv, cause := range failed {
 		last, known := c.served[gv.String()]
 		switch {
 		case snapshot.DisabledGroup(gv.Group) || served[gv.String()] != nil:
 		case known:
-			served[gv.String()], outdated = last, true
+			served[gv.String()] = last
+			outdated = true
 			lists = append(lists, last)
 		default:
 			unreadable[gv.Group] = cause

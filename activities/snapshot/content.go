@@ -61,7 +61,8 @@ func (c *Content) hash(manifests [][]byte) {
 	for i, at := range c.formerly {
 		former[i] = manifests[at]
 	}
-	c.Hash, c.FormerHashes = Hash(manifests), []string{Hash(former), formerHash(former)}
+	c.Hash = Hash(manifests)
+	c.FormerHashes = []string{Hash(former), formerHash(former)}
 }
 
 // NewContent orders and hashes what was selected.
@@ -171,7 +172,8 @@ func Split(manifests [][]byte, limit int) [][][]byte {
 		last := len(parts) - 1
 		if len(parts[last]) > 0 && size+len(manifest) > limit {
 			parts = append(parts, nil)
-			last, size = last+1, 0
+			last = last + 1
+			size = 0
 		}
 		parts[last] = append(parts[last], manifest)
 		size += len(manifest)

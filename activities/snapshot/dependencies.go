@@ -303,7 +303,8 @@ func (s *Selection) AddDependencies(dependencies []Dependency, catalog *Catalog)
 		case held:
 			s.holdKind(name)
 		default:
-			added = append(added, Rule{Index: -1, Kind: kind, Namespace: d.Namespace, Name: d.Name, Labels: labels.Everything(), filter: catalog.filter})
+			added = append(added, Rule{Index: -1, Kind: kind, Namespace: d.Namespace, Name: d.Name, Labels: labels.Everything(),
+				filter: catalog.filter})
 		}
 	}
 	s.Rules = append(s.Rules, added...)

@@ -61,7 +61,8 @@ func NewFilter(o FilterOptions) (Filter, error) {
 		return Filter{}, fmt.Errorf("--%s: %w", AllowedAPIsFlag, err)
 	}
 	if len(f.skipped) > 0 && len(f.allowed) > 0 {
-		return Filter{}, fmt.Errorf("--%s and --%s exclude each other: name either what may not be placed or all that may", SkippedAPIsFlag, AllowedAPIsFlag)
+		return Filter{}, fmt.Errorf("--%s and --%s exclude each other: name either what may not be placed or all that may", SkippedAPIsFlag,
+			AllowedAPIsFlag)
 	}
 	if f.namespaces, err = parseNamespaces(SkippedNamespacesFlag, o.SkippedNamespaces); err != nil {
 		return Filter{}, err

@@ -34,7 +34,8 @@ func TestTheHashOfASnapshotIsTheOneThatKubeFleetStates(t *testing.T) {
 			require.NoError(t, err)
 			item, err := snapshot.Encode(object)
 			require.NoError(t, err)
-			manifests, items = append(manifests, raw), append(items, item)
+			manifests = append(manifests, raw)
+			items = append(items, item)
 		}
 		assert.Equal(t, stated, snapshot.Hash(manifests), recorded.GetName())
 		assert.Equal(t, stated, snapshot.NewContent(items).Hash, "%s, selected by us", recorded.GetName())

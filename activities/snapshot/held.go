@@ -61,7 +61,8 @@ func (c *Catalog) SimilarTo(name string) string {
 		return strings.Compare(a.String(), b.String())
 	}) {
 		kind := c.resources[resource]
-		if strings.EqualFold(kind.Kind, meant.Kind) && (kind.Group == meant.Group || meant.Group == "") || resource.Resource == meant.Kind && meant.Group == "" {
+		if strings.EqualFold(kind.Kind, meant.Kind) && (kind.Group == meant.Group || meant.Group == "") || resource.Resource == meant.Kind &&
+			meant.Group == "" {
 			return resource.String()
 		}
 	}
@@ -130,7 +131,8 @@ func (s *Selection) SameHeld(recorded []string, catalog *Catalog) bool {
 
 // KeepHeld replaces what was selected of the held kinds by what the latest snapshot holds of them, and returns it with the
 // names of the kinds that are held. Nothing comes along with a namespace that is held and not in the snapshot.
-func KeepHeld(catalog *Catalog, selection *Selection, selected []Item, former map[Identity][]byte) (items []Item, held []string, err error) {
+func KeepHeld(catalog *Catalog, selection *Selection, selected []Item,
+	former map[Identity][]byte) (items []Item, held []string, err error) {
 	held = slices.Clone(selection.Held)
 	namespaces := map[string]bool{}
 	for id, manifest := range former {

@@ -16,10 +16,12 @@ import (
 
 func TestKindsThatAreHeldAreLeftOutOfASelection(t *testing.T) {
 	app := term("", "v1", "Namespace", "app")
-	alone, some := app, app
+	alone := app
+	some := app
 	alone.SelectionScope = placementv1beta1.NamespaceOnly
 	some.SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
-	role, config := term("rbac.authorization.k8s.io", "v1", "ClusterRole", "r"), term("", "v1", "ConfigMap", "c")
+	role := term("rbac.authorization.k8s.io", "v1", "ClusterRole", "r")
+	config := term("", "v1", "ConfigMap", "c")
 	cases := map[string]struct {
 		held  []string
 		scope placementv1beta1.Scope
@@ -104,8 +106,13 @@ func TestWhatIsHeldIsTakenFromTheLatestSnapshot(t *testing.T) {
 		return text
 	}
 	const before, after = "before", "after"
-	app, secret, kept, changed, created := id("Namespace", "", "app"), id("Secret", "app", "s"), id("ConfigMap", "app", "kept"), id("ConfigMap", "app", "changed"), id("ConfigMap", "app", "created")
-	widget, other := snapshot.Identity{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Widget"}, Namespace: "app", Name: "w"}, id("Secret", "other", "s")
+	app := id("Namespace", "", "app")
+	secret := id("Secret", "app", "s")
+	kept := id("ConfigMap", "app", "kept")
+	changed := id("ConfigMap", "app", "changed")
+	created := id("ConfigMap", "app", "created")
+	widget := snapshot.Identity{GroupKind: schema.GroupKind{Group: "example.com", Kind: "Widget"}, Namespace: "app", Name: "w"}
+	other := id("Secret", "other", "s")
 	cases := map[string]struct {
 		held             []string
 		scope            placementv1beta1.Scope

@@ -96,7 +96,8 @@ func (c *Catalog) addKind(gv schema.GroupVersion, resource *metav1.APIResource, 
 
 // builtIn says whether an API group is Kubernetes' own.
 func builtIn(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" && !strings.HasSuffix(group, ".metrics.k8s.io")
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" &&
+		!strings.HasSuffix(group, ".metrics.k8s.io")
 }
 
 func supportsVerbs(resource *metav1.APIResource, verbs ...string) bool {
@@ -171,7 +172,8 @@ func (c *Catalog) Contents() []Kind { return c.contents }
 // Doubt records what discovery could not read: groups of which therefore nothing is
 // known, with the cause, and whether others are known only from before.
 func (c *Catalog) Doubt(unreadable map[string]error, outdated bool) {
-	c.unreadable, c.outdated = unreadable, outdated
+	c.unreadable = unreadable
+	c.outdated = outdated
 }
 
 // Unreadable are the API groups that could not be read and of which nothing is known

@@ -111,7 +111,8 @@ func (s *Selection) AskedFor(former map[Identity][]byte, propagates bool) ([]Ide
 		if err != nil {
 			return nil, err
 		}
-		asked[id], items = true, append(items, item)
+		asked[id] = true
+		items = append(items, item)
 	}
 	if propagates {
 		for _, need := range FindNeeds(items) {

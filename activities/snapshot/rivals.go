@@ -184,7 +184,10 @@ func (s *Selection) matchOf(gk schema.GroupKind, object metav1.Object, namespace
 
 // SelectsNamespacesByLabel says that the labels of a namespace decide whether what is in it is selected.
 func (s *Selection) SelectsNamespacesByLabel() bool {
-	return s != nil && slices.ContainsFunc(s.Rules, func(rule Rule) bool { return rule.Kind.GroupKind() == NamespaceKind && !rule.Labels.Empty() })
+	return s != nil && slices.ContainsFunc(s.Rules, func(rule Rule) bool {
+		return rule.Kind.GroupKind() == NamespaceKind &&
+			!rule.Labels.Empty()
+	})
 }
 
 func closestOf(rules []Rule, gk schema.GroupKind, object metav1.Object) match {
@@ -246,7 +249,8 @@ func selectsInNamespace(term *placementv1beta1.ResourceSelectorTerm, namespace s
 func IsWritten(placement placementv1beta1.PlacementObject) bool {
 	status := placement.GetPlacementStatus()
 	verdict, err := DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
-	written := meta.FindStatusCondition(status.Conditions, placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeWorkSynchronized))
+	written := meta.FindStatusCondition(status.Conditions, placementv1beta1.ScopeOf(placement).PlacementConditionType(
+		placementv1beta1.ConditionTypeWorkSynchronized))
 	return err == nil && verdict.Snapshot != "" && status.ObservedResourceIndex == strconv.Itoa(verdict.Index) &&
 		written != nil && written.Status == metav1.ConditionTrue && written.ObservedGeneration == placement.GetGeneration()
 }

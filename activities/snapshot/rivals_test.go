@@ -31,7 +31,8 @@ func rival(t *testing.T, name string, priority int32, changes ...func(*snapshot.
 	selects := term("", "v1", "ConfigMap", "x")
 	namespace, _, namespaced := strings.Cut(name, "/")
 	if !namespaced {
-		namespace, selects = "", term("", "v1", "Namespace", "team")
+		namespace = ""
+		selects = term("", "v1", "Namespace", "team")
 	}
 	r := snapshot.Rival{Name: name, Rank: placementv1beta1.Rank{Priority: priority, Namespaced: namespaced}}
 	selecting(t, namespace, selects)(&r)
@@ -154,7 +155,8 @@ func TestPlacementsAgreeOnWhoHasAnObject(t *testing.T) {
 			}
 			kept, _, err := snapshot.Share(all[i], []snapshot.Item{contestedItem()}, nil, slices.Concat(all[:i], all[i+1:]))
 			require.NoError(t, err)
-			all[i].Has, all[i].Written = map[snapshot.Identity]bool{contested: len(kept) > 0}, true
+			all[i].Has = map[snapshot.Identity]bool{contested: len(kept) > 0}
+			all[i].Written = true
 			if len(kept) > 0 {
 				anyHad = true
 			}
@@ -189,13 +191,15 @@ func byLabels(term placementv1beta1.ResourceSelectorTerm, match map[string]strin
 func placementOf(namespace, name string, priority *int32, terms ...placementv1beta1.ResourceSelectorTerm) placementv1beta1.PlacementObject {
 	p := placementv1beta1.Scope{Namespace: namespace}.NewPlacement(name)
 	p.SetUID(types.UID(namespace + name))
-	p.GetPlacementSpec().Priority, p.GetPlacementSpec().ResourceSelectors = priority, terms
+	p.GetPlacementSpec().Priority = priority
+	p.GetPlacementSpec().ResourceSelectors = terms
 	return p
 }
 
 func TestWhichPlacementsMayShareAnObject(t *testing.T) {
 	one := new(int32(1))
-	whole, alone := term("", "v1", "Namespace", "team"), term("", "v1", "Namespace", "team")
+	whole := term("", "v1", "Namespace", "team")
+	alone := term("", "v1", "Namespace", "team")
 	alone.SelectionScope = placementv1beta1.NamespaceOnly
 	x := term("", "v1", "ConfigMap", "x")
 	cases := map[string]struct {
@@ -223,7 +227,8 @@ func TestWhichPlacementsMayShareAnObject(t *testing.T) {
 }
 
 func TestWhatARivalHasToBeKnownFor(t *testing.T) {
-	me, other := placementOf("team", "a", new(int32(0))), placementOf("team", "b", new(int32(5)))
+	me := placementOf("team", "a", new(int32(0)))
+	other := placementOf("team", "b", new(int32(5)))
 	of := func() string { return snapshot.FingerprintRivals(me, []placementv1beta1.PlacementObject{other}) }
 	assert.Empty(t, snapshot.FingerprintRivals(me, nil))
 	before := of()

@@ -138,7 +138,8 @@ func checkScope(scope placementv1beta1.Scope, catalog *Catalog) error {
 		return newInvalidError("the placement is in namespace %q, which the hub agent's flag --%s keeps from being placed: move it to another namespace, or have the flag changed", scope.Namespace, SkippedNamespacesFlag)
 	}
 	if refusal := catalog.filter.refuseElsewhere(scope.Namespace); scope.Namespaced() && refusal != "" {
-		return newInvalidError("the placement is in namespace %q, and %s: move it to one of these, or have the flag changed", scope.Namespace, refusal)
+		return newInvalidError("the placement is in namespace %q, and %s: move it to one of these, or have the flag changed",
+			scope.Namespace, refusal)
 	}
 	return nil
 }
@@ -167,14 +168,16 @@ func compileTerm(i int, term *placementv1beta1.ResourceSelectorTerm, catalog *Ca
 	gvk := schema.GroupVersionKind{Group: term.Group, Version: term.Version, Kind: term.Kind}
 	rule := Rule{Index: i, Name: term.Name, Labels: labels.Everything(), Scope: term.SelectionScope, filter: catalog.filter}
 	if Disabled(gvk.GroupKind()) {
-		return rule, newInvalidError("resourceSelectors[%d] selects %s, a kind that is never placed: remove the selector", i, Kind{GroupVersionKind: gvk})
+		return rule, newInvalidError("resourceSelectors[%d] selects %s, a kind that is never placed: remove the selector", i,
+			Kind{GroupVersionKind: gvk})
 	}
 	kind, ok := catalog.Lookup(gvk)
 	switch {
 	case !ok:
 		return rule, unknownKind(i, gvk, catalog)
 	case catalog.filter.reasonToExclude(gvk) != "":
-		return rule, newInvalidError("resourceSelectors[%d] selects %s, a kind that %s: remove the selector, or have the flag changed", i, kind, catalog.filter.reasonToExclude(gvk))
+		return rule, newInvalidError("resourceSelectors[%d] selects %s, a kind that %s: remove the selector, or have the flag changed", i, kind,
+			catalog.filter.reasonToExclude(gvk))
 	case !kind.Placeable:
 		return rule, newInvalidError("resourceSelectors[%d] selects %s, which cannot be listed, watched and created: remove the selector", i, kind)
 	case gvk.GroupKind() == NamespaceKind && ReservedNamespace(term.Name):
@@ -198,7 +201,8 @@ func compileTerm(i int, term *placementv1beta1.ResourceSelectorTerm, catalog *Ca
 func unknownKind(i int, gvk schema.GroupVersionKind, catalog *Catalog) error {
 	kind := Kind{GroupVersionKind: gvk}
 	if versions := catalog.Versions(gvk.GroupKind()); len(versions) > 0 {
-		return newInvalidError("resourceSelectors[%d] selects %s, but the hub serves this kind as %s: correct the version", i, kind, strings.Join(versions, ", "))
+		return newInvalidError("resourceSelectors[%d] selects %s, but the hub serves this kind as %s: correct the version", i, kind,
+			strings.Join(versions, ", "))
 	}
 	if cause, ok := catalog.unreadable[gvk.Group]; ok {
 		return fmt.Errorf("resourceSelectors[%d] selects %s, whose API group cannot be read now: %w", i, kind, cause)
@@ -209,7 +213,8 @@ func unknownKind(i int, gvk schema.GroupVersionKind, catalog *Catalog) error {
 // NamespaceMissing refuses a Namespace that other selectors need, and that is not placed for now. It begins with
 // KubeFleet's sentence.
 func (r Rule) NamespaceMissing(unfit bool) error {
-	return newInvalidError("NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected: %s", r.Missing(unfit))
+	return newInvalidError("NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected: %s",
+		r.Missing(unfit))
 }
 
 // SelectedTwice refuses an object that another rule has selected before. It ends with KubeFleet's sentence.

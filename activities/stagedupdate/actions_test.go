@@ -108,7 +108,8 @@ func TestARunThatStopsNeedNotWaitForASkippedCluster(t *testing.T) {
 	delta := h.advancing(canaryAdvance(names("member3"), nil, nil))
 	before := h.run("example-run-2")
 	stopped := edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-		r.Spec.State, r.Generation = placementv1beta1.StateStop, 2
+		r.Spec.State = placementv1beta1.StateStop
+		r.Generation = 2
 	})
 	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, before, stopped)
 	assert.True(t, (<-delta).Stopping)

@@ -148,7 +148,8 @@ func (c *stageCall) checkPlan(ctx context.Context) error {
 
 // checkPlanFrom reads from the cache or live whether the plan of the run of a call is still valid.
 func checkPlanFrom(ctx context.Context, c *stageCall, from client.Reader) error {
-	f, err := c.acts.planner(placementv1beta1.ScopeOf(c.run)).readPlacementFactsFrom(ctx, from, c.run.GetUpdateRunSpec().PlacementName, c.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
+	f, err := c.acts.planner(placementv1beta1.ScopeOf(c.run)).readPlacementFactsFrom(ctx, from, c.run.GetUpdateRunSpec().PlacementName,
+		c.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,8 @@ func checkPlanFrom(ctx context.Context, c *stageCall, from client.Reader) error 
 // decide decides what to do and records its outcomes, if there are any. What was decided from an older
 // version of the status is decided again.
 func (c *stageCall) decide(ctx context.Context) (plan rollout.StagePlan, recorded bool, err error) {
-	facts, before := c.facts(c.run), heldOn(c.run)
+	facts := c.facts(c.run)
+	before := heldOn(c.run)
 	if plan = rollout.DecideStage(facts); plan.HasOutcomes() || c.gate.saysOtherwise(plan) {
 		recorded = true
 		active, err := c.acts.runs().recordStatus(ctx, c.run, func(r updaterun.Recorder) {
@@ -229,7 +231,8 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 // wait waits until there is something to decide. It returns last if the call is to report even if
 // nothing has become of that.
 func (c *stageCall) wait(ctx context.Context, plan rollout.StagePlan, until time.Time) (last bool, err error) {
-	pending, watched := sets.New(plan.InFlight...), sets.New[string]()
+	pending := sets.New(plan.InFlight...)
+	watched := sets.New[string]()
 	for name, role := range c.roles {
 		if role == rollout.RoleFailed {
 			watched.Insert(name)
@@ -282,7 +285,8 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 	if err := c.gate.read(ctx, false); err != nil {
 		return false, err
 	}
-	changed = changed || updaterun.IsStopping(c.run) != wasStopping || !slices.Equal(rollout.DecideStage(c.facts(c.run)).Closed, c.gate.waiting) || !updaterun.RequestsOf(c.run, c.in.Index, c.in.Done).Empty()
+	changed = changed || updaterun.IsStopping(c.run) != wasStopping ||
+		!slices.Equal(rollout.DecideStage(c.facts(c.run)).Closed, c.gate.waiting) || !updaterun.RequestsOf(c.run, c.in.Index, c.in.Done).Empty()
 	c.begun = c.begun && !changed
 	return changed, nil
 }

@@ -115,7 +115,8 @@ func TestALaterRunPreempts(t *testing.T) {
 				must(h, h.acts.AdvanceStage, canaryAdvance(test.inFlight, nil, nil))
 			}
 			edit(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
-				b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, "example-placement-1-snapshot"
+				b.Spec.State = placementv1beta1.BindingStateBound
+				b.Spec.ResourceSnapshotName = "example-placement-1-snapshot"
 				b.Annotations = map[string]string{
 					placementv1beta1.UpdateRunAnnotation: "example-run-3", placementv1beta1.UpdateRunUIDAnnotation: "uid-3",
 					placementv1beta1.UpdateRunCreatedAnnotation: begin.Add(time.Minute).Format(time.RFC3339),
@@ -143,7 +144,8 @@ func TestALaterRunPreempts(t *testing.T) {
 func TestARunOfTheSameSecondThatHasEndedIsNotInTheWay(t *testing.T) {
 	h := initialized(t)
 	edit(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
-		b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, "example-placement-1-snapshot"
+		b.Spec.State = placementv1beta1.BindingStateBound
+		b.Spec.ResourceSnapshotName = "example-placement-1-snapshot"
 		b.Annotations = map[string]string{
 			placementv1beta1.UpdateRunAnnotation: "example-run-3", placementv1beta1.UpdateRunUIDAnnotation: "zzz",
 			placementv1beta1.UpdateRunCreatedAnnotation: h.run("example-run-2").CreationTimestamp.UTC().Format(time.RFC3339),
@@ -305,7 +307,8 @@ func TestStoppingStartsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 	h.untilItWaits()
 	old := h.run("example-run-2")
 	stopped := edit(h, old.DeepCopy(), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-		r.Spec.State, r.Generation = placementv1beta1.StateStop, 2
+		r.Spec.State = placementv1beta1.StateStop
+		r.Generation = 2
 	})
 	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, old, stopped)
 	assert.Equal(t, act.StageDelta{Stopping: true, Waiting: "member3"}, <-delta)
@@ -429,7 +432,8 @@ func TestAWindowOfTwoIsWrittenTogether(t *testing.T) {
 func TestARunThatHasLostItsPlanFailsInsteadOfLoopingHot(t *testing.T) {
 	h := initialized(t)
 	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-		r.Status.StagesStatus, r.Status.DeletionStageStatus = nil, nil
+		r.Status.StagesStatus = nil
+		r.Status.DeletionStageStatus = nil
 	})
 	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: its plan has been removed from its status; create another run (cannot continue the ClusterStagedUpdateRun)",

@@ -15,7 +15,8 @@ import (
 // lost; when it waits, five minutes pass.
 func (h *hub) died(in act.StageAdvance, writes int, waits bool) {
 	h.t.Helper()
-	h.left, h.lost = writes, true
+	h.left = writes
+	h.lost = true
 	failed := background(h, func() error {
 		_, err := call(h, h.acts.AdvanceStage, in)
 		return err
@@ -25,7 +26,8 @@ func (h *hub) died(in act.StageAdvance, writes int, waits bool) {
 		h.clock.Step(5 * time.Minute)
 	}
 	require.ErrorContains(h.t, <-failed, errDied.Error())
-	h.left, h.lost = -1, false
+	h.left = -1
+	h.lost = false
 }
 
 // Temporal makes the next attempt with the same input: it finds more in the status than the
@@ -151,7 +153,8 @@ func TestARunThatStopsWaitsForWhatAnAttemptThatDiedHasStarted(t *testing.T) {
 	to := h.binding("member3")
 	must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1))
 	edit(h, to, func(b *placementv1beta1.ClusterResourceBinding) {
-		b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, newSnapshot
+		b.Spec.State = placementv1beta1.BindingStateBound
+		b.Spec.ResourceSnapshotName = newSnapshot
 		b.Annotations = map[string]string{
 			placementv1beta1.UpdateRunAnnotation: "example-run-2", placementv1beta1.UpdateRunUIDAnnotation: "uid-example-run-2",
 			placementv1beta1.UpdateRunCreatedAnnotation: begin.Format(time.RFC3339),

@@ -76,7 +76,8 @@ func asRefusal(refused string, err error) error {
 func (a analyst) ensure(
 	ctx context.Context, task stagetask.Task, stage *placementv1beta1.StageUpdatingStatus, again bool,
 ) (run fleetflowv1alpha1.StageAnalysisRunObject, refused string, err error) {
-	name, namespace := task.Status.AnalysisRunName, a.run.GetNamespace()
+	name := task.Status.AnalysisRunName
+	namespace := a.run.GetNamespace()
 	found, err := liveread.Existing(ctx, a.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(namespace, name), "analysis")
 	if meta.IsNoMatchError(errors.Unwrap(err)) {
 		return nil, notServed(fleetflowv1alpha1.StageAnalysisRunKind(namespace).Kind), nil
@@ -126,7 +127,8 @@ func (a analyst) tryAgain(
 }
 
 // resolve puts the templates of a task together.
-func (a analyst) resolve(ctx context.Context, task stagetask.Task, stage *placementv1beta1.StageUpdatingStatus) (spec fleetflowv1alpha1.StageAnalysisRunSpec, refused string, err error) {
+func (a analyst) resolve(ctx context.Context, task stagetask.Task,
+	stage *placementv1beta1.StageUpdatingStatus) (spec fleetflowv1alpha1.StageAnalysisRunSpec, refused string, err error) {
 	config := task.Config.Analysis
 	if config == nil {
 		return spec, "the strategy has no templates any more", nil
@@ -146,7 +148,8 @@ func (a analyst) resolve(ctx context.Context, task stagetask.Task, stage *placem
 	status := a.run.GetUpdateRunStatus()
 	spec, problem := analysis.Resolve(analysis.Subject{
 		Namespace: a.run.GetNamespace(), Run: a.run.GetName(), RunUID: a.run.GetUID(), Placement: a.run.GetUpdateRunSpec().PlacementName,
-		Stage: stage.StageName, Position: task.Side.Position(), Snapshot: status.ResourceSnapshotIndexUsed, Clusters: updaterun.ClusterNames(stage),
+		Stage: stage.StageName, Position: task.Side.Position(), Snapshot: status.ResourceSnapshotIndexUsed,
+		Clusters: updaterun.ClusterNames(stage),
 	}, templates, given, config.DryRun)
 	if problem != nil {
 		return spec, fmt.Sprintf("the analysis %s stage `%s`: %s", strings.ToLower(task.Side.Position()), stage.StageName, problem.Text), nil
@@ -157,7 +160,8 @@ func (a analyst) resolve(ctx context.Context, task stagetask.Task, stage *placem
 // readTemplate reads a template with its sources, and says why no analysis can be made of it. That a source cannot be reached now
 // is no reason: that it lacks its Secret is.
 func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Template, refused string, err error) {
-	t.Sources, t.Reach = map[string]*fleetflowv1alpha1.MetricSource{}, a.acts.Reach
+	t.Sources = map[string]*fleetflowv1alpha1.MetricSource{}
+	t.Reach = a.acts.Reach
 	t.Object, err = liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(name)}, "StageAnalysis")
 	if meta.IsNoMatchError(errors.Unwrap(err)) {
 		return t, notServed("StageAnalysis"), nil
@@ -217,7 +221,8 @@ func notServed(kind string) string {
 }
 
 // Analysis implements stagetask.Hub.
-func (h taskHub) Analysis(ctx context.Context, check stagetask.Check, again bool) (fleetflowv1alpha1.StageAnalysisRunObject, string, error) {
+func (h taskHub) Analysis(ctx context.Context, check stagetask.Check,
+	again bool) (fleetflowv1alpha1.StageAnalysisRunObject, string, error) {
 	return analyst{h.acts, h.run}.ensure(ctx, check.Task, check.Stage, again)
 }
 
@@ -232,7 +237,8 @@ func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, erro
 		return "", nil
 	}
 	waiver := exemption.Record()
-	analysed, err := liveread.Existing(ctx, h.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(h.run.GetNamespace(), check.Status.AnalysisRunName), "analysis")
+	analysed, err := liveread.Existing(ctx, h.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(h.run.GetNamespace(),
+		check.Status.AnalysisRunName), "analysis")
 	if err != nil || analysed == nil || fleetflowv1alpha1.PhaseOfAttempt(analysed) == fleetflowv1alpha1.AnalysisWaived {
 		return waiver, err
 	}

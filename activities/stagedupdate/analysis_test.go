@@ -142,7 +142,8 @@ func TestWhatFollowsFromAnAnalysisThatHasNotPassed(t *testing.T) {
 			h := awaitsAnalysis(t, test.config)
 			h.gates("canary", 1)
 			h.measuredAs(test.phase)
-			state, run := h.gates("canary", 1), h.run("example-run-2")
+			state := h.gates("canary", 1)
+			run := h.run("example-run-2")
 			assert.Equal(t, test.passes != "", state.Open)
 			assert.Equal(t, test.paused, run.Spec.State == placementv1beta1.StateStop)
 			assert.Equal(t, test.fails != "", meta.IsStatusConditionFalse(run.Status.Conditions, "Succeeded"))
@@ -167,7 +168,8 @@ func TestARunThatIsResumedIsAnalysedAnew(t *testing.T) {
 		require.False(t, h.gates("canary", 1).Open)
 		require.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State, "attempt %d", attempt)
 		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-			r.Spec.State, r.Generation = placementv1beta1.StateRun, r.Generation+2
+			r.Spec.State = placementv1beta1.StateRun
+			r.Generation = r.Generation + 2
 		})
 		edit(h, get(h, &fleetflowv1alpha1.StageAnalysis{}, "", "errors"), func(a *fleetflowv1alpha1.StageAnalysis) { a.Generation++ })
 
@@ -186,7 +188,8 @@ func TestTheAnalysisOfAnEarlierRunOfTheNameDoesNotCount(t *testing.T) {
 	h := analysed(t, placementv1beta1.AnalysisConfig{})
 	left := &fleetflowv1alpha1.ClusterStageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Name: theAnalysis}}
 	left.Spec.RunRef = fleetflowv1alpha1.UpdateRunReference{Name: "example-run-2", UID: "earlier"}
-	left.Spec.Stage, left.Spec.Position = "canary", fleetflowv1alpha1.PositionAfter
+	left.Spec.Stage = "canary"
+	left.Spec.Position = fleetflowv1alpha1.PositionAfter
 	left.Spec.Attempt = 1
 	fleetflowv1alpha1.SetPhase(left, fleetflowv1alpha1.AnalysisSucceeded, "", h.clock.Now())
 	require.NoError(t, h.unwatched.Create(t.Context(), left))

@@ -57,7 +57,8 @@ func (s runStore) stopAnalysis(ctx context.Context, of placementv1beta1.UpdateRu
 	fleetflowv1alpha1.SetPhase(run, fleetflowv1alpha1.AnalysisStopped, why, s.clock.Now())
 	for i := range run.GetStageAnalysisRunStatus().Metrics {
 		if metric := &run.GetStageAnalysisRunStatus().Metrics[i]; !metric.Phase.IsOver() {
-			metric.Phase, metric.NextMeasurementTime = fleetflowv1alpha1.AnalysisStopped, nil
+			metric.Phase = fleetflowv1alpha1.AnalysisStopped
+			metric.NextMeasurementTime = nil
 		}
 	}
 	return s.client.Status().Update(ctx, run)

@@ -124,7 +124,8 @@ func (r readsOfAnalyses) Get(ctx context.Context, key client.ObjectKey, into cli
 func TestAnAnalysisIsStoppedThoughSomethingIsMeasuredMeanwhile(t *testing.T) {
 	h := measures(t)
 	h.supersede()
-	acts, reads := h.restarted(), 0
+	acts := h.restarted()
+	reads := 0
 	acts.Live = readsOfAnalyses{h, func() {
 		if reads++; reads > 1 {
 			return
@@ -173,7 +174,8 @@ func TestAPlanThatIsTooLargeLeavesNoAnalysisBehind(t *testing.T) {
 	for i := range 501 { // of which as many are to be cleared
 		binding := h.binding("member1").DeepCopy()
 		binding.Name, binding.ResourceVersion = fmt.Sprintf("%s-%d", binding.Name, i), ""
-		binding.Spec.TargetCluster, binding.Spec.State = fmt.Sprintf("former-%d", i), placementv1beta1.BindingStateUnscheduled
+		binding.Spec.TargetCluster = fmt.Sprintf("former-%d", i)
+		binding.Spec.State = placementv1beta1.BindingStateUnscheduled
 		require.NoError(t, h.unwatched.Create(t.Context(), binding))
 	}
 	require.True(t, initialize(h, "example-run-2").Terminal)

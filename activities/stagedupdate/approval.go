@@ -38,7 +38,8 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	}
 	// The history to look into is that of the caller, which is the run's: not one that the input names.
 	caller := activity.GetInfo(ctx).WorkflowExecution
-	in.Workflow, in.Execution = caller.ID, caller.RunID
+	in.Workflow = caller.ID
+	in.Execution = caller.RunID
 	who, verified, err := a.Identities.Approver(ctx, in)
 	if err != nil {
 		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.GetName(), err)
@@ -54,11 +55,13 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	}
 	if why != "" {
 		why = fmt.Sprintf("the approval of stage %s is not taken: %s", truncateText(in.Stage, maxStage), why)
-		a.runs().emitRefusal(run, eventApprovalRefused, fmt.Sprintf("Approving %s by %s", truncateText(in.Stage, maxStage/4), who), fmt.Sprintf("%s (sent by %s)", why, truncateText(who, maxApprover)))
+		a.runs().emitRefusal(run, eventApprovalRefused, fmt.Sprintf("Approving %s by %s", truncateText(in.Stage, maxStage/4), who),
+			fmt.Sprintf("%s (sent by %s)", why, truncateText(who, maxApprover)))
 		return act.ApprovalResult{Request: request.GetName(), Refused: why}, nil
 	}
 	// A client may send any amount of both, and the message of a condition holds 32 KiB.
-	who, comment := truncateText(who, maxApprover), truncateText(in.Comment, maxComment)
+	who = truncateText(who, maxApprover)
+	comment := truncateText(in.Comment, maxComment)
 	now := a.Clock.Now()
 	record := &placementv1beta1.ApprovalRecord{
 		Username: who, At: metav1.NewTime(now), Channel: placementv1beta1.ApprovalChannel(in.Channel), Verified: verified, Comment: comment,
@@ -68,7 +71,8 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	err = a.Client.Status().Update(ctx, request)
 	if why, refused := writeRefusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// The sender is told at once rather than after many attempts, and can send it again.
-		a.runs().emitStageWarning(run, in.Stage, eventWriteRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
+		a.runs().emitStageWarning(run, in.Stage, eventWriteRefused,
+			fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
 		return act.ApprovalResult{Ended: true}, nil
 	}
 	if err != nil {
@@ -113,7 +117,8 @@ func (p ApprovalPolicy) whyRefused(channel string, verified bool) string {
 		return "this hub takes no approvals through Temporal" + instead
 	}
 	if channel == act.ChannelUpdate {
-		return "Temporal does not vouch for who sent it" + instead + ". It never does for an update; where it has principals, it does for the signal approve"
+		return "Temporal does not vouch for who sent it" + instead +
+			". It never does for an update; where it has principals, it does for the signal approve"
 	}
 	return "Temporal does not vouch for who sent it" + instead
 }
@@ -123,7 +128,8 @@ func (p ApprovalPolicy) whyRefused(channel string, verified bool) string {
 func (a *Activities) openRequest(
 	ctx context.Context, run placementv1beta1.UpdateRunObject, in act.ApprovalRequest,
 ) (placementv1beta1.ApprovalRequestObject, error) {
-	scope, name := placementv1beta1.ScopeOf(run), stagetask.ApprovalRequestName(run, in.Stage, sideOf(in.Before))
+	scope := placementv1beta1.ScopeOf(run)
+	name := stagetask.ApprovalRequestName(run, in.Stage, sideOf(in.Before))
 	request, err := liveread.Existing(ctx, a.Live, scope.NewApprovalRequest(name), "approval request")
 	if err != nil || request == nil || request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()) {
 		return nil, err

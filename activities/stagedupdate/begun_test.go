@@ -26,7 +26,8 @@ func TestARollbackThatAnEarlierVersionHasBegunIsJudged(t *testing.T) {
 		"nothing says that that had ever been": {says: "nothing"},
 		"it rolls a rollback back":             {of: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.RollbackOf = "example-run-1" }, before: true, says: "False UpdateRunFailed"},
 		"the run was replaced by a younger one": {of: func(r *placementv1beta1.ClusterStagedUpdateRun) {
-			r.Spec.RollbackOf, r.CreationTimestamp = "example-run-1", metav1.NewTime(begin.Add(2*time.Hour))
+			r.Spec.RollbackOf = "example-run-1"
+			r.CreationTimestamp = metav1.NewTime(begin.Add(2 * time.Hour))
 		}, before: true, exempt: true, says: "nothing"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -34,7 +35,9 @@ func TestARollbackThatAnEarlierVersionHasBegunIsJudged(t *testing.T) {
 			require.True(t, h.late(names("member1"), nil).Ended)
 			made := h.run(back) // the same, an hour later and with a UID
 			require.NoError(t, h.WithWatch.Delete(t.Context(), made))
-			made.ResourceVersion, made.UID, made.CreationTimestamp = "", "uid-"+back, metav1.NewTime(begin.Add(time.Hour))
+			made.ResourceVersion = ""
+			made.UID = "uid-" + back
+			made.CreationTimestamp = metav1.NewTime(begin.Add(time.Hour))
 			require.NoError(t, h.WithWatch.Create(t.Context(), made))
 			require.True(t, initialize(h, back).Initialized)
 			require.False(t, h.run(back).Status.RestoresSucceeded, "it had noted nothing")
@@ -67,7 +70,9 @@ func TestARollbackOfARollbackThatAnEarlierVersionHasBegunStartsNoFurtherCluster(
 	require.True(t, h.late(names("member1"), nil).Ended)
 	made := h.run(back)
 	require.NoError(t, h.WithWatch.Delete(t.Context(), made))
-	made.ResourceVersion, made.UID, made.CreationTimestamp = "", "uid-"+back, metav1.NewTime(begin.Add(time.Hour))
+	made.ResourceVersion = ""
+	made.UID = "uid-" + back
+	made.CreationTimestamp = metav1.NewTime(begin.Add(time.Hour))
 	require.NoError(t, h.WithWatch.Create(t.Context(), made))
 	require.True(t, initialize(h, back).Initialized)
 	of := h.run("example-run-2")

@@ -13,13 +13,15 @@ import (
 
 // ownerOf says whose the binding of a cluster is; for one that the run cannot have, endText is the
 // sentence that the run ends with because of it. A run never takes a cluster from a later run.
-func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string, b placementv1beta1.BindingObject) (owner rollout.BindingOwner, endText string) {
+func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string,
+	b placementv1beta1.BindingObject) (owner rollout.BindingOwner, endText string) {
 	if b == nil || !placementv1beta1.IsLiveBinding(b) {
 		return rollout.OwnerGone, planOutdated(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.GetUpdateRunSpec().PlacementName, cluster, stage))
 	}
 	want := snapshotFor(run, cluster)
 	holder := b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation]
-	if holder == string(run.GetUID()) && b.GetBindingSpec().ResourceSnapshotName == want && b.GetBindingSpec().State == placementv1beta1.BindingStateBound {
+	if holder == string(run.GetUID()) && b.GetBindingSpec().ResourceSnapshotName == want &&
+		b.GetBindingSpec().State == placementv1beta1.BindingStateBound {
 		return rollout.OwnerThisRun, ""
 	}
 	if holder != "" && holder != string(run.GetUID()) && createdLater(b, run) {
@@ -37,7 +39,8 @@ func createdLater(b placementv1beta1.BindingObject, run placementv1beta1.UpdateR
 	if err != nil {
 		return false
 	}
-	return at.After(created(run)) || at.Equal(created(run)) && b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] > string(run.GetUID())
+	return at.After(created(run)) || at.Equal(created(run)) && b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] > string(
+		run.GetUID())
 }
 
 // sameSecond says whether another run, created in the same second, holds a
@@ -59,7 +62,8 @@ func created(run placementv1beta1.UpdateRunObject) time.Time {
 
 // preempted is the message of a run from which a later one has taken a cluster. What stands in parentheses is KubeFleet's.
 func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b placementv1beta1.BindingObject) string {
-	want, diff := snapshotFor(run, cluster), "binding has different resourceSnapshotName"
+	want := snapshotFor(run, cluster)
+	diff := "binding has different resourceSnapshotName"
 	if want == b.GetBindingSpec().ResourceSnapshotName {
 		diff = "binding was taken by a later clusterStagedUpdateRun of the same resourceSnapshotName"
 	}
@@ -81,7 +85,8 @@ func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b pl
 // snapshotFor is the master snapshot a run brings one cluster to; in a rollback, each has its
 // own.
 func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
-	spec, status := run.GetUpdateRunSpec(), run.GetUpdateRunStatus()
+	spec := run.GetUpdateRunSpec()
+	status := run.GetUpdateRunStatus()
 	used := status.ResourceSnapshotIndexUsed
 	if spec.RollbackOf != "" {
 		var c *placementv1beta1.ClusterUpdatingStatus
@@ -109,7 +114,8 @@ func targetOf(run placementv1beta1.UpdateRunObject, stage int, cluster string, f
 		},
 	}
 	// What another run has brought to the same snapshot has that to go back to.
-	again := from.GetBindingSpec().ResourceSnapshotName == to.Snapshot && from.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] == string(run.GetUID())
+	again := from.GetBindingSpec().ResourceSnapshotName == to.Snapshot &&
+		from.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] == string(run.GetUID())
 	if from.GetBindingSpec().ResourceSnapshotName != "" && !again {
 		to.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = from.GetBindingSpec().ResourceSnapshotName
 	}

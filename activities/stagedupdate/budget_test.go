@@ -19,7 +19,8 @@ const tooLate = "Succeeded=False ClusterUpdatingFailed: Not available within 5m0
 func withBudget(t *testing.T, maxFailures string, action placementv1beta1.FailureBudgetAction) *hub {
 	t.Helper()
 	return withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
-		most, two := intstr.Parse(maxFailures), intstr.FromInt32(2)
+		most := intstr.Parse(maxFailures)
+		two := intstr.FromInt32(2)
 		s.Stages[1].MaxConcurrency = &two
 		s.Stages[1].FailureBudget = &placementv1beta1.FailureBudget{MaxFailures: &most, OnExceeded: action}
 	})
@@ -133,7 +134,8 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 	resume := func(h *hub, actions ...placementv1beta1.ClusterAction) act.StageDelta {
 		h.t.Helper()
 		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-			r.Spec.State, r.Spec.ClusterActions = placementv1beta1.StateRun, actions
+			r.Spec.State = placementv1beta1.StateRun
+			r.Spec.ClusterActions = actions
 		})
 		assert.Equal(t, act.PhaseUpdating, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].Phase)
 		plan := must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1))

@@ -126,15 +126,18 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		if !errors.Is(err, bindingwrite.ErrFenced) {
 			return w.judgeWrite(cluster, bound, err)
 		}
-		fenced, version = err, binding.GetResourceVersion()
+		fenced = err
+		version = binding.GetResourceVersion()
 	}
 	return w.judgeWrite(cluster, nil, fenced)
 }
 
 // prepareUpdate says what a lifecycle hook has a cluster wait for before its resources change, and notes on the binding
 // that the cluster goes out of service for that. If nothing holds it, the target says where the cluster stands from then on.
-func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1beta1.BindingObject, target *bindingwrite.Target) (*placementv1beta1.HookWait, error) {
-	lifecycle, now := placementv1beta1.LifecycleOf(w.placement), w.acts.Clock.Now()
+func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1beta1.BindingObject,
+	target *bindingwrite.Target) (*placementv1beta1.HookWait, error) {
+	lifecycle := placementv1beta1.LifecycleOf(w.placement)
+	now := w.acts.Clock.Now()
 	if lifecycle == nil {
 		return nil, nil
 	}
@@ -185,7 +188,8 @@ func (w *clusterWriter) giveUpUpdates(ctx context.Context, clusters []string) er
 }
 
 // judgeWrite tells a write that was refused from one that failed.
-func (w *clusterWriter) judgeWrite(cluster string, bound placementv1beta1.BindingObject, err error) (placementv1beta1.BindingObject, writeResult, error) {
+func (w *clusterWriter) judgeWrite(cluster string, bound placementv1beta1.BindingObject,
+	err error) (placementv1beta1.BindingObject, writeResult, error) {
 	if err == nil {
 		return bound, writeResult{owner: rollout.OwnerThisRun}, nil
 	}
@@ -226,7 +230,8 @@ func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b placementv1bet
 		return b, nil
 	}
 	other, err := w.acts.runs().readActive(ctx, wf.Ref{
-		Namespace: b.GetNamespace(), Name: b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation], UID: b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation],
+		Namespace: b.GetNamespace(), Name: b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation],
+		UID: b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation],
 	})
 	if err != nil || other != nil {
 		return b, err
@@ -239,7 +244,8 @@ func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b placementv1bet
 // addOverrideInputs notes in a target what its overrides are applied from. Overrides that are gone are
 // reported when they are applied.
 func (w *clusterWriter) addOverrideInputs(ctx context.Context, to *bindingwrite.Target, cluster string) error {
-	inputs, err := overridesource.Inputs(ctx, w.acts.Client, w.acts.Live, overridesource.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
+	inputs, err := overridesource.Inputs(ctx, w.acts.Client, w.acts.Live,
+		overridesource.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
 	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
 		return nil
 	}

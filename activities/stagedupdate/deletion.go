@@ -130,7 +130,8 @@ func (d *deletionCall) endRun(ctx context.Context) (done bool, err error) {
 		d.acts.runs().emitWarning(d.run, placementv1beta1.ReasonUpdateRunFailed, c.Message)
 		return false, nil
 	}
-	d.acts.runs().emitEvent(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", updaterun.ExceptionsText(d.run.GetUpdateRunStatus().StagesStatus...))
+	d.acts.runs().emitEvent(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s",
+		updaterun.ExceptionsText(d.run.GetUpdateRunStatus().StagesStatus...))
 	return true, nil
 }
 
@@ -220,7 +221,8 @@ func (d *deletionCall) findLongest(pending sets.Set[string]) (cluster string, si
 			continue
 		}
 		if at := started.LastTransitionTime.Time; since.IsZero() || at.Before(since) {
-			cluster, since = c.ClusterName, at
+			cluster = c.ClusterName
+			since = at
 		}
 	}
 	return cluster, since
@@ -230,15 +232,20 @@ func (d *deletionCall) findLongest(pending sets.Set[string]) (cluster string, si
 func (d *deletionCall) reportStuck(ctx context.Context, pending sets.Set[string]) error {
 	name, _ := d.findLongest(pending)
 	why := d.acts.refusals.causeText(d.run.GetUID(), name)
-	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) })
+	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+		r.Stuck(placementv1beta1.DeletionStageName,
+			name, why)
+	})
 	if err == nil && active {
-		d.acts.runs().emitClusterWarning(d.run, name, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, wf.StuckAfter, why))
+		d.acts.runs().emitClusterWarning(d.run, name, placementv1beta1.ReasonUpdateRunStuck,
+			fmt.Sprintf("What cluster %s has is not gone after %s%s", name, wf.StuckAfter, why))
 	}
 	return err
 }
 
 func (d *deletionCall) checkPlan(ctx context.Context) error {
-	f, err := d.acts.planner(placementv1beta1.ScopeOf(d.run)).readPlacementFacts(ctx, d.run.GetUpdateRunSpec().PlacementName, d.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
+	f, err := d.acts.planner(placementv1beta1.ScopeOf(d.run)).readPlacementFacts(ctx, d.run.GetUpdateRunSpec().PlacementName,
+		d.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
@@ -253,7 +260,8 @@ func (d *deletionCall) checkPlan(ctx context.Context) error {
 // removeBindings deletes the bindings that are still unscheduled, and says whether the call may go on. One
 // that the scheduler has picked again is not the run's to delete.
 func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (goesOn bool, err error) {
-	stopping, before := updaterun.IsStopping(d.run), heldOn(d.run)
+	stopping := updaterun.IsStopping(d.run)
+	before := heldOn(d.run)
 	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
 		stage := r.DeletionStage()
 		r.StageStarted(stage)
@@ -328,7 +336,8 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 // prepareRemoval says whether a lifecycle hook holds the removal from a cluster, and notes on the binding that the cluster goes
 // out of service for that.
 func (d *deletionCall) prepareRemoval(ctx context.Context, cluster string, binding placementv1beta1.BindingObject) (held bool, err error) {
-	lifecycle, now := placementv1beta1.LifecycleOf(d.placement), d.acts.Clock.Now()
+	lifecycle := placementv1beta1.LifecycleOf(d.placement)
+	now := d.acts.Clock.Now()
 	wait, err := bindingwrite.HoldsRemoval(ctx, d.acts.Client, lifecycle, binding, now)
 	if err != nil || wait == nil {
 		d.waits.Delete(cluster)
@@ -351,7 +360,8 @@ func (d *deletionCall) refusalToClear(cluster string) *rollout.Refusal {
 		return &rollout.Refusal{Cause: suspensionCause}
 	}
 	if wait := d.waitOf(cluster); wait != nil {
-		return &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: wait.Text()}, NextTry: wait.Until, Hook: true}
+		return &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: wait.Text()}, NextTry: wait.Until,
+			Hook: true}
 	}
 	if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), cluster); refused {
 		return &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: r.why}, NextTry: r.nextTry}
@@ -382,7 +392,8 @@ func (d *deletionCall) refusalFacts(clusters []string) rollout.StageFacts {
 // recordRefusals brings up to date what the status says of clusters whose bindings must not be deleted.
 // What has to be said of them is decided as for any other stage.
 func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (goesOn bool, err error) {
-	if placementv1beta1.LifecycleOf(d.placement) == nil && d.acts.refusals.isEmpty() && len(d.suspended) == 0 && updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
+	if placementv1beta1.LifecycleOf(d.placement) == nil && d.acts.refusals.isEmpty() && len(d.suspended) == 0 &&
+		updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
 		return true, nil
 	}
 	facts := d.refusalFacts(clusters)

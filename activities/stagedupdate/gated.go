@@ -84,7 +84,8 @@ func (g *stageGate) isClosed(cluster string) bool {
 // others to choose.
 func (g *stageGate) follow(plan rollout.StagePlan) bool {
 	moved := g.plans > 0 && !slices.Equal(plan.Closed, g.waiting)
-	g.plans, g.waiting = g.plans+1, plan.Closed
+	g.plans = g.plans + 1
+	g.waiting = plan.Closed
 	return moved
 }
 
@@ -112,7 +113,8 @@ func (g *stageGate) saysOtherwise(plan rollout.StagePlan) bool {
 		return len(plan.Closed) > 0
 	}
 	counted, text := g.tally(plan.Closed)
-	return said.Reason != counted.Reason() || said.Message != placementv1beta1.ScopeOf(run).Word(text) || updaterun.IsHeldUp(run) != plan.StandsStill
+	return said.Reason != counted.Reason() || said.Message != placementv1beta1.ScopeOf(run).Word(text) ||
+		updaterun.IsHeldUp(run) != plan.StandsStill
 }
 
 // deletionGate knows which clusters must not be cleared now, for one call of AdvanceDeletion.
@@ -138,7 +140,10 @@ func (d *deletionGate) leaveClosed(ctx context.Context, begun, waiting []string)
 	closed := func(name string) bool { _, is := d.closed[name]; return is }
 	// An attempt may have died before it deleted their bindings.
 	if unwritten := slices.DeleteFunc(slices.Clone(begun), func(name string) bool { return !closed(name) }); len(unwritten) > 0 {
-		_, err = d.call.acts.runs().recordStatus(ctx, d.call.run, func(r updaterun.Recorder) { r.ClustersNotWritten(r.DeletionStage(), unwritten) })
+		_, err = d.call.acts.runs().recordStatus(ctx, d.call.run, func(r updaterun.Recorder) {
+			r.ClustersNotWritten(r.DeletionStage(),
+				unwritten)
+		})
 	}
 	return slices.DeleteFunc(all, closed), err
 }
@@ -168,7 +173,8 @@ func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[s
 // gatesMoved says that other clusters are closed than when the call began.
 func (d *deletionGate) gatesMoved(ctx context.Context) (bool, error) {
 	stage := d.call.run.GetUpdateRunStatus().DeletionStageStatus
-	now, err := d.findClosed(ctx, slices.Concat(updaterun.NamesIn(stage, updaterun.PhaseRunning), updaterun.NamesIn(stage, updaterun.PhasePending)))
+	now, err := d.findClosed(ctx, slices.Concat(updaterun.NamesIn(stage, updaterun.PhaseRunning),
+		updaterun.NamesIn(stage, updaterun.PhasePending)))
 	return err == nil && !maps.Equal(now, d.closed), err
 }
 

@@ -209,7 +209,8 @@ func TestARunIsNotInitializedWithWindowsThatItCannotName(t *testing.T) {
 		},
 		"it selects placements": {
 			window: func(s *fleetflowv1alpha1.RolloutWindowSpec) {
-				s.Stages, s.PlacementSelector = names("prod"), &metav1.LabelSelector{}
+				s.Stages = names("prod")
+				s.PlacementSelector = &metav1.LabelSelector{}
 			},
 			why: "it has a placementSelector, which says what it counts for: remove that, or the name",
 		},

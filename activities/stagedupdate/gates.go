@@ -42,7 +42,8 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if !in.Before && (!updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
 		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
 	}
-	f, err := a.planner(placementv1beta1.ScopeOf(run)).readPlacementFacts(ctx, run.GetUpdateRunSpec().PlacementName, run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
+	f, err := a.planner(placementv1beta1.ScopeOf(run)).readPlacementFacts(ctx, run.GetUpdateRunSpec().PlacementName,
+		run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return act.GateState{}, err
 	}
@@ -112,7 +113,8 @@ type checkedTask struct {
 func (a *Activities) performChecks(
 	ctx context.Context, run placementv1beta1.UpdateRunObject, in act.GateRequest,
 ) (checked []checkedTask, ended bool, err error) {
-	stage, now := &run.GetUpdateRunStatus().StagesStatus[in.Index], a.Clock.Now()
+	stage := &run.GetUpdateRunStatus().StagesStatus[in.Index]
+	now := a.Clock.Now()
 	if len(stage.Clusters) == 0 {
 		return nil, false, nil
 	}
@@ -127,7 +129,8 @@ func (a *Activities) performChecks(
 		if task.WaitsSince.IsZero() {
 			task.WaitsSince = updaterun.CeilSecond(now) // as it is recorded when the checks are done
 		}
-		outcome, err := stagetask.Perform(ctx, stagetask.Check{Task: task, Run: run, Stage: stage, Now: now, Hub: taskHub{a, run, stage.StageName}})
+		outcome, err := stagetask.Perform(ctx, stagetask.Check{Task: task, Run: run, Stage: stage, Now: now,
+			Hub: taskHub{a, run, stage.StageName}})
 		if err != nil {
 			return nil, false, err
 		}

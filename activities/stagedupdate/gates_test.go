@@ -410,7 +410,8 @@ func TestApprovalsThroughTemporalCountAsThePolicySays(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := updated(t)
-			h.acts.Approvals, h.acts.Identities = test.policy, sender{h, test.verified}
+			h.acts.Approvals = test.policy
+			h.acts.Identities = sender{h, test.verified}
 			h.gates("canary", 1)
 			h.events = nil
 			result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate})

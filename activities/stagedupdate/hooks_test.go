@@ -92,7 +92,8 @@ func TestAStopPutsAPreparedClusterBackIntoService(t *testing.T) {
 	h.untilItWaits()
 	old := h.run("example-run-2")
 	stopped := edit(h, old.DeepCopy(), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-		r.Spec.State, r.Generation = placementv1beta1.StateStop, 2
+		r.Spec.State = placementv1beta1.StateStop
+		r.Generation = 2
 	})
 	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, old, stopped)
 	soon(h, delta)

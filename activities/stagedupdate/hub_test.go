@@ -261,15 +261,21 @@ func call[In, Out any](h *hub, f func(context.Context, In) (Out, error), in In) 
 // request: most tests are about one stage, and no workflow asks for more.
 func (h *hub) endEarlierStages(f, in any) {
 	h.t.Helper()
-	ref, count, window := wf.Ref{}, 0, 0
+	ref := wf.Ref{}
+	count := 0
+	window := 0
 	switch in := in.(type) {
 	case act.StageAdvance:
-		ref, count, window = in.Run, in.Index, h.windowOf(in)
+		ref = in.Run
+		count = in.Index
+		window = h.windowOf(in)
 	case act.GateRequest:
-		ref, count = in.Run, in.Index
+		ref = in.Run
+		count = in.Index
 	case wf.Ref:
 		if strings.HasSuffix(goruntime.FuncForPC(reflect.ValueOf(f).Pointer()).Name(), "AdvanceDeletion-fm") {
-			ref, count = in, math.MaxInt
+			ref = in
+			count = math.MaxInt
 		}
 	}
 	run := &placementv1beta1.ClusterStagedUpdateRun{}

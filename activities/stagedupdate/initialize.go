@@ -56,7 +56,8 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 }
 
 // storePlan writes the frozen plan, unless another attempt was faster.
-func (a *Activities) storePlan(ctx context.Context, run placementv1beta1.UpdateRunObject, planned placementv1beta1.UpdateRunStatus, note string, refused *userError) error {
+func (a *Activities) storePlan(ctx context.Context, run placementv1beta1.UpdateRunObject, planned placementv1beta1.UpdateRunStatus,
+	note string, refused *userError) error {
 	written := false
 	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
 		if written = meta.FindStatusCondition(r.Status().Conditions, placementv1beta1.ConditionTypeInitialized) == nil; !written {
@@ -82,8 +83,10 @@ func (a *Activities) storePlan(ctx context.Context, run placementv1beta1.UpdateR
 		a.runs().emitWarning(run, placementv1beta1.ReasonUpdateRunInitializedFailed, cannotStart(refused.text))
 		return nil //nolint:nilerr // the run's status says it; trying again would not help
 	}
-	a.runs().emitEvent(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "Froze %d clusters in %d stages, resource snapshot index %s",
-		run.GetUpdateRunStatus().PolicyObservedClusterCount, len(run.GetUpdateRunStatus().StagesStatus), run.GetUpdateRunStatus().ResourceSnapshotIndexUsed)
+	a.runs().emitEvent(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully,
+		"Froze %d clusters in %d stages, resource snapshot index %s",
+		run.GetUpdateRunStatus().PolicyObservedClusterCount, len(run.GetUpdateRunStatus().StagesStatus),
+		run.GetUpdateRunStatus().ResourceSnapshotIndexUsed)
 	return nil
 }
 
@@ -180,7 +183,8 @@ func checkScheduled(f *facts) error {
 	case f.policy == nil:
 		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", f.placement.GetName())
 	case !decided(f.placement, f.policy) ||
-		!placementv1beta1.FoundAllClusters(meta.FindStatusCondition(f.policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled)):
+		!placementv1beta1.FoundAllClusters(meta.FindStatusCondition(f.policy.GetPolicySnapshotStatus().Conditions,
+			placementv1beta1.ConditionTypeScheduled)):
 		return refuse("policy snapshot `%s` not fully scheduled yet", f.policy.GetName())
 	}
 	return nil
@@ -193,7 +197,8 @@ func (p *planner) readStrategy(ctx context.Context, name string, f *facts) (err 
 
 // resolveSnapshotIndex returns the index that the run asks for, if there is such a snapshot. A run that asks
 // for none gets a snapshot of what the placement selects now.
-func (p *planner) resolveSnapshotIndex(ctx context.Context, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) (string, error) {
+func (p *planner) resolveSnapshotIndex(ctx context.Context, run placementv1beta1.UpdateRunObject,
+	placement placementv1beta1.PlacementObject) (string, error) {
 	index := run.GetUpdateRunSpec().ResourceSnapshotIndex
 	if index == "" {
 		selected, err := p.acts.Snapshots.Select(ctx, placement)

@@ -164,7 +164,9 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 		},
 		"an override that the placement requires": {
 			spoil: func(h *hub) {
-				h.latest.Invalid, h.latest.OverridesLacking, h.lacking = true, []string{"ClusterResourceOverride cro"}, []string{"ClusterResourceOverride cro"}
+				h.latest.Invalid = true
+				h.latest.OverridesLacking = []string{"ClusterResourceOverride cro"}
+				h.lacking = []string{"ClusterResourceOverride cro"}
 				run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })(h)
 			},
 			want: "spec.requiredOverrides names overrides that do not exist or are not valid: ClusterResourceOverride cro; create or correct them, or no longer require them", counted: true,

@@ -20,7 +20,8 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 	if err != nil || run == nil {
 		return act.RunState{}, err
 	}
-	if refused, ok := errors.AsType[*userError](checkEnding(run)); ok && run.GetDeletionTimestamp().IsZero() && !placementv1beta1.IsRunOver(run) {
+	if refused, ok := errors.AsType[*userError](checkEnding(run)); ok && run.GetDeletionTimestamp().IsZero() &&
+		!placementv1beta1.IsRunOver(run) {
 		// One that stands still ends, too: it will not be asked again.
 		err = a.runs().failRun(ctx, run, refused.text)
 	}
@@ -45,7 +46,8 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 	if err := a.planner(placementv1beta1.ScopeOf(run)).reviewRollback(ctx, run); err != nil || placementv1beta1.IsRunOver(run) {
 		return act.StagePlan{Gone: true}, err
 	}
-	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.GetUpdateRunStatus().StagesStatus[in.Index].Clusters)); err != nil {
+	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)),
+		len(run.GetUpdateRunStatus().StagesStatus[in.Index].Clusters)); err != nil {
 		return act.StagePlan{Gone: true}, a.runs().failRun(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
 	}
 	return stagePlanOf(run, in.Index), nil
@@ -54,8 +56,10 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 // stagePlanOf is the frozen order of a stage, how far it has come, and with which clusters it goes on. What
 // the user asks for in the spec is carried out by the call of AdvanceStage that follows.
 func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan {
-	stage, facts := &run.GetUpdateRunStatus().StagesStatus[index], stageFacts(run, index)
-	facts.Budget, facts.Stopping = nil, updaterun.IsStopping(run)
+	stage := &run.GetUpdateRunStatus().StagesStatus[index]
+	facts := stageFacts(run, index)
+	facts.Budget = nil
+	facts.Stopping = updaterun.IsStopping(run)
 	for i := range facts.Clusters {
 		if facts.Clusters[i].Phase == rollout.ClusterUpdating {
 			facts.Clusters[i].Role = rollout.RoleInFlight
@@ -71,5 +75,6 @@ func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan 
 }
 
 func hasStage(run placementv1beta1.UpdateRunObject, in act.StageRequest) bool {
-	return in.Index >= 0 && in.Index < len(run.GetUpdateRunStatus().StagesStatus) && run.GetUpdateRunStatus().StagesStatus[in.Index].StageName == in.Stage
+	return in.Index >= 0 && in.Index < len(run.GetUpdateRunStatus().StagesStatus) &&
+		run.GetUpdateRunStatus().StagesStatus[in.Index].StageName == in.Stage
 }

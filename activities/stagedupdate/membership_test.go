@@ -25,7 +25,9 @@ func (h *hub) picks(clusters ...string) {
 	h.t.Helper()
 	require.NoError(h.t, h.WithWatch.Delete(h.t.Context(), policyObject()))
 	policy := policyObject(clusters...)
-	policy.Name, policy.UID, policy.Labels[placementv1beta1.PolicyIndexLabel] = "example-placement-1", "policy-1", "1"
+	policy.Name = "example-placement-1"
+	policy.UID = "policy-1"
+	policy.Labels[placementv1beta1.PolicyIndexLabel] = "1"
 	require.NoError(h.t, h.WithWatch.Create(h.t.Context(), policy))
 }
 

@@ -49,7 +49,8 @@ func reasonNotToStart(run placementv1beta1.UpdateRunObject, index int) (why stri
 // Clusters that the status does not know as started count as new ones, whatever the request calls them.
 func refuseAdvance(run placementv1beta1.UpdateRunObject, in act.StageAdvance) (why string) {
 	stage := &run.GetUpdateRunStatus().StagesStatus[in.Index]
-	phases, inFlight := map[string]updaterun.Phase{}, map[string]bool{}
+	phases := map[string]updaterun.Phase{}
+	inFlight := map[string]bool{}
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
 		phases[c.ClusterName] = updaterun.ClusterPhase(c)
@@ -58,7 +59,8 @@ func refuseAdvance(run placementv1beta1.UpdateRunObject, in act.StageAdvance) (w
 	starts := false
 	for _, name := range slices.Concat(in.Start, in.InFlight, in.InFlightAt.Of(updaterun.ClusterNames(stage)), in.Done) {
 		if phases[name] == updaterun.PhasePending {
-			starts, inFlight[name] = true, true
+			starts = true
+			inFlight[name] = true
 		}
 	}
 	for _, name := range in.Done {

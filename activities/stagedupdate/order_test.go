@@ -86,7 +86,8 @@ func reachedCanary(t *testing.T) *hub {
 	t.Helper()
 	h := initialized(t)
 	h.endEarlierStages(nil, canaryAdvance(names("member3"), nil, nil))
-	h.outOfTurn, h.events = true, nil
+	h.outOfTurn = true
+	h.events = nil
 	return h
 }
 
@@ -106,7 +107,8 @@ func TestAClusterThatIsReportedAsDoneIsLookedAt(t *testing.T) {
 
 func TestARunIsStoppedOnlyIfItsWorkflowWasCancelled(t *testing.T) {
 	h := initialized(t)
-	h.canceller, h.events = "", nil
+	h.canceller = ""
+	h.events = nil
 	request := act.StopRequest{Run: refOf("example-run-2"), Workflow: "updaterun/another", Execution: "of another"}
 	assert.False(t, must(h, h.acts.StopRun, request))
 	assert.NotEqual(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
@@ -135,7 +137,8 @@ func TestAnApprovalThatWasNotSentIsNotRecorded(t *testing.T) {
 	h := updated(t)
 	h.gates("staging", 0)
 	h.gates("canary", 1)
-	h.approver, h.events = "", nil
+	h.approver = ""
+	h.events = nil
 	result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelSignal})
 	assert.Contains(t, result.Refused, "no approval of the stage was sent to workflow ")
 	assert.Contains(t, h.events[0], "Warning example-run-2 CallFromTemporalRefused: Recording an approval of stage canary is refused")

@@ -131,7 +131,8 @@ func (o *APIServerOutages) recordAnswer(succeeded bool) {
 		o.failingSince = now
 	case succeeded && !o.failingSince.IsZero():
 		if length := now.Sub(o.failingSince); length >= minOutage {
-			o.recovered, o.length = now, length
+			o.recovered = now
+			o.length = length
 		}
 		o.failingSince = time.Time{}
 	}

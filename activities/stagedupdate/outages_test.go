@@ -38,7 +38,8 @@ func probe(t *testing.T, ctx context.Context, transport http.RoundTripper) {
 
 func TestOutagesAreDetectedFromRequests(t *testing.T) {
 	clock := clocktesting.NewFakeClock(begin)
-	outages, server := &stagedupdate.APIServerOutages{Clock: clock}, &wire{code: 200}
+	outages := &stagedupdate.APIServerOutages{Clock: clock}
+	server := &wire{code: 200}
 	transport := outages.Wrap(server)
 	outage := func() (time.Duration, time.Duration) {
 		back, away := outages.Last()

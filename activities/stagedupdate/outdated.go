@@ -68,7 +68,8 @@ func (p *planner) compareBindings(ctx context.Context, run placementv1beta1.Upda
 	var verdict error
 	for _, reader := range []client.Reader{p.acts.Client, p.acts.Live} {
 		list := p.scope.NewBindingList()
-		err := reader.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: run.GetUpdateRunSpec().PlacementName}, client.UnsafeDisableDeepCopy)
+		err := reader.List(ctx, list, client.InNamespace(p.scope.Namespace),
+			client.MatchingLabels{placementv1beta1.ParentPlacementLabel: run.GetUpdateRunSpec().PlacementName}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return fmt.Errorf("listing the bindings of placement %s: %w", run.GetUpdateRunSpec().PlacementName, err)
 		}
@@ -83,13 +84,15 @@ func (p *planner) compareBindings(ctx context.Context, run placementv1beta1.Upda
 // outdated says why a run can no longer continue: the placement or what its
 // policy selects is not what was frozen (the reference abandons such a run, and
 // so do we unless told otherwise). It is pure.
-func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) error {
+func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject,
+	policy placementv1beta1.PolicySnapshotObject) error {
 	if err := checkPlacement(placement); err != nil {
 		return err
 	}
 	if frozen := meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil &&
 		frozen.LastTransitionTime.Time.Before(placement.GetCreationTimestamp().Time) && !isRestored(run, frozen) {
-		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized", placement.GetName())
+		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized",
+			placement.GetName())
 	}
 	if frozen(run) {
 		return nil // with whichever clusters there were
@@ -98,7 +101,8 @@ func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.P
 		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", placement.GetName())
 	}
 	if index := policy.GetLabels()[placementv1beta1.PolicyIndexLabel]; index != run.GetUpdateRunStatus().PolicySnapshotIndexUsed {
-		return refuse("the policy snapshot index used in the clusterStagedUpdateRun is outdated, latest: %s, recorded: %s", index, run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
+		return refuse("the policy snapshot index used in the clusterStagedUpdateRun is outdated, latest: %s, recorded: %s", index,
+			run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	}
 	if !decided(placement, policy) {
 		return nil // the scheduler is at it; its verdict will wake us
@@ -129,7 +133,8 @@ func decisions(policy placementv1beta1.PolicySnapshotObject) (selected []string,
 // compareClusters says whether the selected clusters are those that were frozen.
 func compareClusters(run placementv1beta1.UpdateRunObject, now []string) error {
 	if len(now) != run.GetUpdateRunStatus().PolicyObservedClusterCount {
-		return refuse("the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: %d, recorded: %d", len(now), run.GetUpdateRunStatus().PolicyObservedClusterCount)
+		return refuse("the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: %d, recorded: %d", len(now),
+			run.GetUpdateRunStatus().PolicyObservedClusterCount)
 	}
 	planned := map[string]bool{}
 	for _, s := range run.GetUpdateRunStatus().StagesStatus {
@@ -142,7 +147,8 @@ func compareClusters(run placementv1beta1.UpdateRunObject, now []string) error {
 	}
 	for _, name := range now {
 		if !planned[name] {
-			return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is in no stage of the clusterStagedUpdateRun", run.GetUpdateRunSpec().PlacementName, name)
+			return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is in no stage of the clusterStagedUpdateRun",
+				run.GetUpdateRunSpec().PlacementName, name)
 		}
 	}
 	return nil
@@ -155,7 +161,8 @@ func compareStaged(run placementv1beta1.UpdateRunObject, planned map[string]bool
 		delete(planned, name)
 	}
 	for name := range planned {
-		return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is no longer one of them", run.GetUpdateRunSpec().PlacementName, name)
+		return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is no longer one of them",
+			run.GetUpdateRunSpec().PlacementName, name)
 	}
 	return nil
 }

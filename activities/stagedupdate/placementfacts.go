@@ -42,7 +42,8 @@ func (p *planner) readPlacementFactsFrom(ctx context.Context, from client.Reader
 }
 
 // readPolicy reads the latest policy snapshot of a placement; nil when there is none.
-func (p *planner) readPolicy(ctx context.Context, from client.Reader, placement, usedIndex string) (placementv1beta1.PolicySnapshotObject, error) {
+func (p *planner) readPolicy(ctx context.Context, from client.Reader, placement,
+	usedIndex string) (placementv1beta1.PolicySnapshotObject, error) {
 	if index, err := strconv.Atoi(usedIndex); err == nil {
 		used := p.scope.NewPolicySnapshot(placementv1beta1.PolicySnapshotName(placement, index))
 		err := from.Get(ctx, client.ObjectKeyFromObject(used), used)
@@ -64,7 +65,8 @@ func (p *planner) readPolicy(ctx context.Context, from client.Reader, placement,
 
 func (p *planner) readBindings(ctx context.Context, f *facts) error {
 	list := p.scope.NewBindingList()
-	if err := p.acts.Live.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.placement.GetName()}); err != nil {
+	if err := p.acts.Live.List(ctx, list, client.InNamespace(p.scope.Namespace),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.placement.GetName()}); err != nil {
 		return fmt.Errorf("listing the bindings of placement %s: %w", f.placement.GetName(), err)
 	}
 	f.bindings = list.Objects()
@@ -85,7 +87,8 @@ func (p *planner) readMemberClusters(ctx context.Context, f *facts) error {
 	}
 	f.clusters = make([]clusterv1beta1.MemberCluster, len(list.Items))
 	for i := range list.Items {
-		f.clusters[i].Name, f.clusters[i].Labels = list.Items[i].Name, list.Items[i].Labels
+		f.clusters[i].Name = list.Items[i].Name
+		f.clusters[i].Labels = list.Items[i].Labels
 	}
 	return nil
 }

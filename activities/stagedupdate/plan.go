@@ -70,7 +70,8 @@ func checkReferences(run placementv1beta1.UpdateRunObject) error {
 	case isNone(spec.PlacementName) || len(spec.PlacementName) > validation.LabelValueMaxLength:
 		return refuse("parent clusterResourcePlacement not found: `%s` is the name of none", spec.PlacementName)
 	case isNone(spec.StagedRolloutStrategyName):
-		return refuse("referenced clusterStagedUpdateStrategy not found: `%s` is the name of none; a run uses a strategy of its own scope", spec.StagedRolloutStrategyName)
+		return refuse("referenced clusterStagedUpdateStrategy not found: `%s` is the name of none; a run uses a strategy of its own scope",
+			spec.StagedRolloutStrategyName)
 	case spec.RollbackOf != "" && isNone(spec.RollbackOf):
 		return refuse("clusterStagedUpdateRun `%s` to roll back not found", spec.RollbackOf)
 	}
@@ -91,7 +92,8 @@ func checkPlacement(placement placementv1beta1.PlacementObject) error {
 
 // checkAllowedStrategy says why a run may not use its strategy on a placement.
 func checkAllowedStrategy(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) error {
-	limits, name := placementv1beta1.StrategyOf(placement).External, run.GetUpdateRunSpec().StagedRolloutStrategyName
+	limits := placementv1beta1.StrategyOf(placement).External
+	name := run.GetUpdateRunSpec().StagedRolloutStrategyName
 	if limits == nil || len(limits.AllowedStrategies) == 0 || slices.Contains(limits.AllowedStrategies, name) {
 		return nil
 	}
@@ -158,7 +160,8 @@ func checkConcurrent(run placementv1beta1.UpdateRunObject, others []placementv1b
 	for i := range others {
 		other := others[i]
 		if other.GetName() == run.GetName() || other.GetUpdateRunSpec().PlacementName != run.GetUpdateRunSpec().PlacementName ||
-			other.GetUpdateRunSpec().StagedRolloutStrategyName == run.GetUpdateRunSpec().StagedRolloutStrategyName || placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !wasCreatedBefore(other, run) {
+			other.GetUpdateRunSpec().StagedRolloutStrategyName == run.GetUpdateRunSpec().StagedRolloutStrategyName ||
+			placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !wasCreatedBefore(other, run) {
 			continue
 		}
 		return refuse("clusterStagedUpdateRun `%s` of the same placement has not ended and uses clusterStagedUpdateStrategy `%s`; "+
@@ -192,7 +195,8 @@ func checkStages(stages []placementv1beta1.StageConfig) error {
 }
 
 // assignClusters assigns the selected clusters to stages; note is about those that are in none.
-func assignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []string, clusters []clusterv1beta1.MemberCluster) (assigned planning.Assignment, note string, err error) {
+func assignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []string,
+	clusters []clusterv1beta1.MemberCluster) (assigned planning.Assignment, note string, err error) {
 	assigned, err = planning.AssignClusters(strategy, selected, labelsOf(clusters))
 	if invalid, is := errors.AsType[*planning.SelectorError](err); is {
 		return assigned, "", refuse("the stage label selector of stage `%s` is invalid: %v", invalid.Stage, invalid.Err)

@@ -13,7 +13,8 @@ import (
 // checkClusters says why a run whose stage waits for its tasks cannot go on with its plan, and records
 // which of the clusters that the stage went on without have become available. It says whether the run is
 // still active.
-func (a *Activities) checkClusters(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts, in act.GateRequest) (active bool, err error) {
+func (a *Activities) checkClusters(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts,
+	in act.GateRequest) (active bool, err error) {
 	if err := a.checkPlanStillValid(ctx, run, f); err != nil || in.Before {
 		return true, err
 	}

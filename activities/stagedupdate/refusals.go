@@ -136,10 +136,12 @@ func (l *refusalLog) causeText(run types.UID, cluster string) string {
 // warnRefused reports clusters that cannot be written to, the first few by name.
 func (s runStore) warnRefused(run placementv1beta1.UpdateRunObject, stage string, clusters []string, whys map[string]string) {
 	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		s.emitClusterWarning(run, name, eventWriteRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
+		s.emitClusterWarning(run, name, eventWriteRefused, fmt.Sprintf(
+			"The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		s.emitStageWarning(run, stage, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
+		s.emitStageWarning(run, stage, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written",
+			more, stage))
 	}
 }
 
@@ -159,7 +161,8 @@ func (s runStore) tellHooked(run placementv1beta1.UpdateRunObject, stage string,
 		s.emitClusterEvent(run, name, placementv1beta1.ReasonWaitingForHook, "Cluster %s in stage %s %s", name, stage, whys[name])
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		s.emitStageEvent(run, stage, placementv1beta1.ReasonWaitingForHook, "%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)
+		s.emitStageEvent(run, stage, placementv1beta1.ReasonWaitingForHook,
+			"%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)
 	}
 }
 

@@ -201,7 +201,8 @@ func TestALostRaceForABindingIsNoRefusal(t *testing.T) {
 // In a run of thousands of clusters the status has no room for what is wrong with each.
 func TestALargeRunSaysItOfTheFirstFew(t *testing.T) {
 	const many = 501
-	clusters, objects := make([]string, many), []client.Object{}
+	clusters := make([]string, many)
+	objects := []client.Object{}
 	for i := range clusters {
 		clusters[i] = fmt.Sprintf("c-%04d", i)
 		objects = append(objects, clusterObject(clusters[i], "environment", "staging"), bindingObject(clusters[i], placementv1beta1.BindingStateBound, oldSnapshot))

@@ -30,7 +30,8 @@ var errNameTaken = errors.New("others have its names")
 // createRollback creates the run that rolls another back, and returns its name. If a rollback of an
 // earlier run has that name, the new one gets a longer name.
 func (a *Activities) createRollback(ctx context.Context, of placementv1beta1.UpdateRunObject) (string, error) {
-	for _, name := range []string{placementv1beta1.RollbackName(of.GetName(), of.GetUID()), placementv1beta1.UniqueRollbackName(of.GetName(), of.GetUID())} {
+	for _, name := range []string{placementv1beta1.RollbackName(of.GetName(), of.GetUID()),
+		placementv1beta1.UniqueRollbackName(of.GetName(), of.GetUID())} {
 		run := placementv1beta1.ScopeOf(of).NewUpdateRun(name)
 		run.SetAnnotations(map[string]string{placementv1beta1.RollbackOfUIDAnnotation: string(of.GetUID())})
 		*run.GetUpdateRunSpec() = placementv1beta1.UpdateRunSpec{
@@ -64,7 +65,8 @@ func rollBackRun(ctx context.Context, a *Activities, run placementv1beta1.Update
 	case err == nil:
 		return refuse("%s", cannotContinue(why+fmt.Sprintf("; clusterStagedUpdateRun `%s` takes its clusters back", name)))
 	case errors.Is(err, errNameTaken):
-		refused, byHand = err.Error(), byHand+" --name NAME"
+		refused = err.Error()
+		byHand = byHand + " --name NAME"
 	case !is:
 		return err
 	}
@@ -156,7 +158,8 @@ func checkRollback(run, of placementv1beta1.UpdateRunObject) error {
 	case of == nil || uid != "" && uid != string(of.GetUID()):
 		return refuse("clusterStagedUpdateRun `%s` to roll back not found", run.GetUpdateRunSpec().RollbackOf)
 	case of.GetUpdateRunSpec().PlacementName != run.GetUpdateRunSpec().PlacementName:
-		return refuse("clusterStagedUpdateRun `%s` to roll back is of clusterResourcePlacement `%s`: name that one in placementName", of.GetName(), of.GetUpdateRunSpec().PlacementName)
+		return refuse("clusterStagedUpdateRun `%s` to roll back is of clusterResourcePlacement `%s`: name that one in placementName",
+			of.GetName(), of.GetUpdateRunSpec().PlacementName)
 	case of.GetUpdateRunSpec().StagedRolloutStrategyName != run.GetUpdateRunSpec().StagedRolloutStrategyName:
 		return refuse("clusterStagedUpdateRun `%s` to roll back uses clusterStagedUpdateStrategy `%s`: name that one in stagedRolloutStrategyName", of.GetName(), of.GetUpdateRunSpec().StagedRolloutStrategyName)
 	case of.GetUpdateRunSpec().RollbackOf != "":
@@ -186,7 +189,8 @@ func checkEnding(run placementv1beta1.UpdateRunObject) error {
 func (p *planner) readSnapshotIndexes(ctx context.Context, placement string) (map[string]bool, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(p.scope.ResourceSnapshotKind().Kind + "List"))
-	if err := p.acts.Live.List(ctx, &list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
+	if err := p.acts.Live.List(ctx, &list, client.InNamespace(p.scope.Namespace),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
 		return nil, fmt.Errorf("listing the resource snapshots of placement %s: %w", placement, err)
 	}
 	kept := map[string]bool{}
@@ -223,8 +227,10 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
 		StageName: placementv1beta1.DeletionStageName, Clusters: []placementv1beta1.ClusterUpdatingStatus{},
 	}
-	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{OnMembershipChange: placementv1beta1.MembershipChangeContinue, HeldClusters: heldClusters(of)}
-	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
+	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{OnMembershipChange: placementv1beta1.MembershipChangeContinue,
+		HeldClusters: heldClusters(of)}
+	status.StagesStatus = nil
+	status.PolicyObservedClusterCount = 0
 	approvals := keepsApprovals(of)
 	for i := len(of.GetUpdateRunStatus().StagesStatus) - 1; i >= 0; i-- {
 		config := rollbackConfigOf(updaterun.StageConfig(of, i), approvals)
@@ -238,15 +244,17 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 }
 
 // restoresSucceeded says that a rollback takes each of its clusters to nothing but a resource snapshot that a run forward had brought to
-// that cluster and that has succeeded. Users who create runs choose which one is rolled back, and which clusters a run has: to go by the name, or
-// by a run that had no cluster, would let a version past holds that was replaced because it was bad. A record that is missing, as that run was
-// deleted, counts as none. It is pure.
+// that cluster and that has succeeded. Users who create runs choose which one is rolled back, and which clusters a run has: to go by the
+// name, or by a run that had no cluster, would let a version past holds that was replaced because it was bad. A record that is missing, as
+// that run was deleted, counts as none. It is pure.
 func restoresSucceeded(run placementv1beta1.UpdateRunObject, runs []placementv1beta1.UpdateRunObject) bool {
 	type arrival struct{ cluster, index string }
 	brought := map[arrival]bool{}
 	for _, other := range runs {
-		spec, status := other.GetUpdateRunSpec(), other.GetUpdateRunStatus()
-		if spec.PlacementName != run.GetUpdateRunSpec().PlacementName || spec.RollbackOf != "" || !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeSucceeded) {
+		spec := other.GetUpdateRunSpec()
+		status := other.GetUpdateRunStatus()
+		if spec.PlacementName != run.GetUpdateRunSpec().PlacementName || spec.RollbackOf != "" ||
+			!meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeSucceeded) {
 			continue
 		}
 		for i := range status.StagesStatus {
@@ -282,7 +290,8 @@ func endsBegun(run, of placementv1beta1.UpdateRunObject) string {
 // planned it that did not ask.
 func isUnproved(run placementv1beta1.UpdateRunObject) bool {
 	status := run.GetUpdateRunStatus()
-	return run.GetUpdateRunSpec().RollbackOf != "" && !status.RestoresSucceeded && !placementv1beta1.IsRunOver(run) && !placementv1beta1.IsDeleting(run) &&
+	return run.GetUpdateRunSpec().RollbackOf != "" && !status.RestoresSucceeded && !placementv1beta1.IsRunOver(run) &&
+		!placementv1beta1.IsDeleting(run) &&
 		meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeInitialized)
 }
 
@@ -354,7 +363,8 @@ func rollbackConfigOf(config placementv1beta1.StageConfig, keepApprovals bool) p
 
 // clustersToTakeBack are the clusters of a stage that the run has written to, in the order in which they
 // go back.
-func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placementv1beta1.StageUpdatingStatus, bindings map[string]placementv1beta1.BindingObject, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
+func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placementv1beta1.StageUpdatingStatus,
+	bindings map[string]placementv1beta1.BindingObject, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
 	type ranked struct {
 		status placementv1beta1.ClusterUpdatingStatus
 		done   int
@@ -369,7 +379,8 @@ func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placeme
 		}
 		back := placementv1beta1.ClusterUpdatingStatus{ClusterName: c.ClusterName}
 		index, why := previousSnapshotOf(of, b, held, kept)
-		if back.ResourceSnapshotIndex = index; why != "" {
+		back.ResourceSnapshotIndex = index
+		if why != "" {
 			back.Conditions = []metav1.Condition{{
 				Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped,
 				Message: why, ObservedGeneration: run.GetGeneration(), LastTransitionTime: run.GetCreationTimestamp(),
@@ -391,7 +402,8 @@ func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placeme
 }
 
 // previousSnapshotOf is the snapshot that a cluster had before, or why it stays as it is.
-func previousSnapshotOf(of placementv1beta1.UpdateRunObject, b placementv1beta1.BindingObject, held bool, kept map[string]bool) (index, why string) {
+func previousSnapshotOf(of placementv1beta1.UpdateRunObject, b placementv1beta1.BindingObject, held bool,
+	kept map[string]bool) (index, why string) {
 	if b == nil || !placementv1beta1.IsLiveBinding(b) {
 		return "", updaterun.LeftText
 	}
@@ -431,7 +443,8 @@ func sharedIndex(stages []placementv1beta1.StageUpdatingStatus) string {
 // addRollbackOverrides freezes which overrides apply to each cluster with the snapshot it goes back
 // to.
 func (p *planner) addRollbackOverrides(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts) error {
-	matchers, labels := map[string]*override.Matcher{}, labelsOf(f.clusters)
+	matchers := map[string]*override.Matcher{}
+	labels := labelsOf(f.clusters)
 	for i := range run.GetUpdateRunStatus().StagesStatus {
 		clusters := run.GetUpdateRunStatus().StagesStatus[i].Clusters
 		for j := range clusters {

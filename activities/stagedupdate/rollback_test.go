@@ -20,7 +20,8 @@ const back = "example-run-2-rollback"
 func rollback(h *hub) *placementv1beta1.ClusterStagedUpdateRun {
 	h.t.Helper()
 	run := runObject(back, "")
-	run.Spec.RollbackOf, run.CreationTimestamp = "example-run-2", metav1.NewTime(begin.Add(time.Hour))
+	run.Spec.RollbackOf = "example-run-2"
+	run.CreationTimestamp = metav1.NewTime(begin.Add(time.Hour))
 	require.NoError(h.t, h.WithWatch.Create(h.t.Context(), run))
 	return run
 }
@@ -77,7 +78,9 @@ func TestBeyondItsBudgetARunIsRolledBack(t *testing.T) {
 
 	// The same, an hour later and with a UID that this test knows.
 	require.NoError(t, h.WithWatch.Delete(t.Context(), made))
-	made.ResourceVersion, made.UID, made.CreationTimestamp = "", "uid-"+back, metav1.NewTime(begin.Add(time.Hour))
+	made.ResourceVersion = ""
+	made.UID = "uid-" + back
+	made.CreationTimestamp = metav1.NewTime(begin.Add(time.Hour))
 	require.NoError(t, h.WithWatch.Create(t.Context(), made))
 	h.stuck["member1"] = false
 	run := tookBack(h)
@@ -135,7 +138,8 @@ func TestARollbackIsExemptIfItRestoresWhatHasSucceeded(t *testing.T) {
 			}
 			made := h.run(back) // the same, with a UID
 			require.NoError(t, h.WithWatch.Delete(t.Context(), made))
-			made.ResourceVersion, made.UID = "", "uid-"+back
+			made.ResourceVersion = ""
+			made.UID = "uid-" + back
 			require.NoError(t, h.WithWatch.Create(t.Context(), made))
 			require.True(t, initialize(h, back).Initialized, "%+v", h.run(back).Status.Conditions)
 			run := h.run(back)
@@ -178,7 +182,8 @@ func TestARollbackIsMadeOnceAndUnderANameOfItsOwn(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
 			other := runObject(back, "")
-			other.Spec.RollbackOf, other.Annotations = "example-run-2", map[string]string{placementv1beta1.RollbackOfUIDAnnotation: test.there}
+			other.Spec.RollbackOf = "example-run-2"
+			other.Annotations = map[string]string{placementv1beta1.RollbackOfUIDAnnotation: test.there}
 			require.NoError(t, h.WithWatch.Create(t.Context(), other))
 			assert.True(t, h.late(names("member1"), nil).Ended)
 			assert.Equal(t, "uid-example-run-2", h.run(test.want).Annotations[placementv1beta1.RollbackOfUIDAnnotation])
@@ -309,7 +314,8 @@ func TestARollbackThatCannotBe(t *testing.T) {
 			"clusterStagedUpdateRun `example-run-2` to roll back uses clusterStagedUpdateStrategy `example-strategy`: name that one in stagedRolloutStrategyName"},
 		"of a run that is a rollback itself": {func(h *hub, r *placementv1beta1.ClusterStagedUpdateRun) {
 			taken := runObject("taken-back", "")
-			taken.Spec.RollbackOf, taken.UID = "example-run-1", "uid-taken-back"
+			taken.Spec.RollbackOf = "example-run-1"
+			taken.UID = "uid-taken-back"
 			require.NoError(h.t, h.WithWatch.Create(h.t.Context(), taken))
 			editStatus(h, h.run("taken-back"), func(t *placementv1beta1.ClusterStagedUpdateRun) { t.Status = h.run("example-run-2").Status })
 			r.Spec.RollbackOf = "taken-back"
@@ -321,7 +327,8 @@ func TestARollbackThatCannotBe(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			h := initialized(t)
 			run := runObject(back, "")
-			run.Spec.RollbackOf, run.UID = "example-run-2", types.UID("uid-"+back)
+			run.Spec.RollbackOf = "example-run-2"
+			run.UID = types.UID("uid-" + back)
 			test.prepare(h, run)
 			require.NoError(t, h.WithWatch.Create(t.Context(), run))
 			assert.True(t, initialize(h, back).Terminal)

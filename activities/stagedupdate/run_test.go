@@ -74,7 +74,8 @@ func (d *driver) stage(name string, index int) {
 		mark(start, rollout.ClusterUpdating)
 		delta := try(d, func(in act.StageAdvance) (act.StageDelta, error) { return call(d.hub, d.acts.AdvanceStage, in) }, in)
 		require.False(d.t, delta.Ended)
-		next, unrecorded = delta.NextAt, delta.Done
+		next = delta.NextAt
+		unrecorded = delta.Done
 		mark(delta.Requeued, rollout.ClusterWaiting)
 		mark(delta.Failed, rollout.ClusterFailed)
 		mark(delta.Skipped, rollout.ClusterSkipped)
@@ -151,9 +152,13 @@ func dieAnywhere(t *testing.T, begin func() *hub, drive func(*driver), ending fu
 	t.Helper()
 	whole := func(left int, lost bool) (*hub, bool) {
 		h := begin()
-		h.left, h.lost = left, lost
+		h.left = left
+		h.lost = lost
 		died := false
-		drive(&driver{hub: h, run: "example-run-2", repair: func() { died, h.left = true, -1 }})
+		drive(&driver{hub: h, run: "example-run-2", repair: func() {
+			died = true
+			h.left = -1
+		}})
 		return h, died
 	}
 	want, _ := whole(-1, false)

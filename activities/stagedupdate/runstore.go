@@ -47,7 +47,8 @@ func (s runStore) readActive(ctx context.Context, ref wf.Ref) (placementv1beta1.
 }
 
 // readBinding reads the binding of a cluster live; nil when there is none.
-func (s runStore) readBinding(ctx context.Context, placement placementv1beta1.PlacementObject, cluster string) (placementv1beta1.BindingObject, error) {
+func (s runStore) readBinding(ctx context.Context, placement placementv1beta1.PlacementObject,
+	cluster string) (placementv1beta1.BindingObject, error) {
 	key, err := clusterwait.KeyOfBinding(ctx, s.client, placement, cluster)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,8 @@ func (s runStore) readBinding(ctx context.Context, placement placementv1beta1.Pl
 
 // recordStatus records progress in the status of a run, and says whether the run is still active. What
 // another writer has written meanwhile stays: the progress is recorded once more on the newer version.
-func (s runStore) recordStatus(ctx context.Context, run placementv1beta1.UpdateRunObject, record func(updaterun.Recorder)) (active bool, err error) {
+func (s runStore) recordStatus(ctx context.Context, run placementv1beta1.UpdateRunObject,
+	record func(updaterun.Recorder)) (active bool, err error) {
 	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
 	first := true
 	active = true
@@ -117,16 +119,19 @@ func (s runStore) emitWarning(run placementv1beta1.UpdateRunObject, reason, note
 // emitClusterEvent and emitClusterWarning tell of one cluster, which is the related object. Events that are otherwise alike become a
 // series, which shows the note of the first only: without the cluster, the first that fails would hide all others.
 func (s runStore) emitClusterEvent(run placementv1beta1.UpdateRunObject, cluster, reason, note string, args ...any) {
-	s.events.Eventf(run, clusterv1beta1.ReferTo(cluster), corev1.EventTypeNormal, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))
+	s.events.Eventf(run, clusterv1beta1.ReferTo(cluster), corev1.EventTypeNormal, reason, "Rollout", "%s",
+		placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))
 }
 
 func (s runStore) emitClusterWarning(run placementv1beta1.UpdateRunObject, cluster, reason, note string) {
-	s.events.Eventf(run, clusterv1beta1.ReferTo(cluster), corev1.EventTypeWarning, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(note))
+	s.events.Eventf(run, clusterv1beta1.ReferTo(cluster), corev1.EventTypeWarning, reason, "Rollout", "%s",
+		placementv1beta1.ScopeOf(run).Word(note))
 }
 
 // emitStageEvent and emitStageWarning tell of one stage, which is in the action for the same cause.
 func (s runStore) emitStageEvent(run placementv1beta1.UpdateRunObject, stage, reason, note string, args ...any) {
-	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, actionOf(stage), "%s", placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))
+	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, actionOf(stage), "%s",
+		placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))
 }
 
 func (s runStore) emitStageWarning(run placementv1beta1.UpdateRunObject, stage, reason, note string) {

@@ -36,10 +36,12 @@ type stageCall struct {
 func newStageCall(a *Activities, in act.StageAdvance, run placementv1beta1.UpdateRunObject, sub *clusterwait.Subscription) *stageCall {
 	fence := newRunFence(a, in.Run, run)
 	observer := &stageObserver{
-		acts: a, request: in.StageRequest, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: fence, run: run, seen: map[string]observation{},
+		acts: a, request: in.StageRequest, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: fence, run: run,
+		seen:   map[string]observation{},
 		keeper: newKeeper(a),
 	}
-	c := &stageCall{acts: a, in: in, sub: sub, observer: observer, fence: fence, run: run, roles: map[string]rollout.StageRole{}, gate: stageGate{observer: observer}}
+	c := &stageCall{acts: a, in: in, sub: sub, observer: observer, fence: fence, run: run, roles: map[string]rollout.StageRole{},
+		gate: stageGate{observer: observer}}
 	order := updaterun.ClusterNames(c.stageStatus())
 	for role, names := range map[rollout.StageRole][]string{
 		rollout.RoleStart: in.Start, rollout.RoleInFlight: slices.Concat(in.InFlight, in.InFlightAt.Of(order)),

@@ -16,8 +16,10 @@ import (
 // facts are all that the next step of the stage is decided from.
 func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFacts {
 	facts := stageFacts(run, c.in.Index)
-	facts.Stopping, facts.Stuck = updaterun.IsStopping(run), updaterun.IsStuck(run)
-	facts.Now, facts.ReliableFrom = c.acts.Clock.Now(), observationsReliableFrom(c.acts, run.GetName())
+	facts.Stopping = updaterun.IsStopping(run)
+	facts.Stuck = updaterun.IsStuck(run)
+	facts.Now = c.acts.Clock.Now()
+	facts.ReliableFrom = observationsReliableFrom(c.acts, run.GetName())
 	if updaterun.IsLarge(run) {
 		facts.MaxRefusals = updaterun.ShownNames
 	}
@@ -30,14 +32,18 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 	actions := actionsOf(updaterun.RequestsOf(run, c.in.Index, done))
 	for i := range facts.Clusters {
 		cluster := &facts.Clusters[i]
-		cluster.Role, cluster.Action = c.roles[cluster.Name], actions[cluster.Name]
+		cluster.Role = c.roles[cluster.Name]
+		cluster.Action = actions[cluster.Name]
 		seen := c.observer.seen[cluster.Name]
-		cluster.Owner, cluster.Available = seen.owner, seen.available
+		cluster.Owner = seen.owner
+		cluster.Available = seen.available
 		if refused, is := c.acts.refusals.refusalOfCluster(run.GetUID(), cluster.Name); is {
-			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why}, NextTry: refused.nextTry}
+			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why},
+				NextTry: refused.nextTry}
 		}
 		if seen.wait != nil {
-			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: seen.wait.Text()}, NextTry: seen.wait.Until, Hook: true}
+			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: seen.wait.Text()},
+				NextTry: seen.wait.Until, Hook: true}
 		}
 		if cluster.Frozen = c.observer.isSuspended(cluster.Name); cluster.Frozen && seen.owner == rollout.OwnerNone {
 			cluster.Refusal = &rollout.Refusal{Cause: suspensionCause}
@@ -49,9 +55,11 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 
 // stageFacts are what the status of a run says about a stage.
 func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFacts {
-	stage, config := &run.GetUpdateRunStatus().StagesStatus[index], updaterun.StageConfig(run, index)
+	stage := &run.GetUpdateRunStatus().StagesStatus[index]
+	config := updaterun.StageConfig(run, index)
 	facts := rollout.StageFacts{
-		Clusters: make([]rollout.StageCluster, len(stage.Clusters)), MembershipFrozen: frozen(run), SkipHeld: heldClusters(run) == placementv1beta1.HeldClustersSkip, Deadline: deadlineOf(config),
+		Clusters: make([]rollout.StageCluster, len(stage.Clusters)), MembershipFrozen: frozen(run),
+		SkipHeld: heldClusters(run) == placementv1beta1.HeldClustersSkip, Deadline: deadlineOf(config),
 	}
 	// Admission has checked its form, and LoadStage ends a run that slipped through.
 	facts.MaxConcurrency, _ = rollout.Concurrency(concurrencyOf(config), len(stage.Clusters))
@@ -147,7 +155,8 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	if err := c.observer.observeCluster(ctx, name); err != nil {
 		return false, err
 	}
-	seen, role := c.observer.seen[name], c.roles[name]
+	seen := c.observer.seen[name]
+	role := c.roles[name]
 	if seen.available || seen.owner == rollout.OwnerLaterRun || seen.owner == rollout.OwnerGone {
 		return true, nil
 	}
@@ -161,7 +170,8 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	refused, is := c.acts.refusals.refusalOfCluster(c.run.GetUID(), name)
 	cause := rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why}
 	if seen.wait != nil {
-		cause, is = rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: seen.wait.Text()}, true
+		cause = rollout.Cause{Reason: placementv1beta1.ReasonWaitingForHook, Why: seen.wait.Text()}
+		is = true
 	}
 	switch {
 	case c.observer.isSuspended(name) && seen.owner == rollout.OwnerNone:

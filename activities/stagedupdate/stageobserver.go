@@ -55,7 +55,9 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		binding, owner, endText = live, result.owner, result.endText
+		binding = live
+		owner = result.owner
+		endText = result.endText
 	}
 	seen := observation{owner: owner, endText: endText}
 	switch owner {
@@ -114,7 +116,8 @@ func (o *stageObserver) proveDone(ctx context.Context, clusters []string) (bool,
 		}
 		seen := o.seen[name]
 		if !seen.available && seen.owner != rollout.OwnerThisRun { // otherwise it may have become unavailable since
-			o.acts.runs().refuseCall(o.run, "Advancing stage "+o.request.Stage, fmt.Sprintf("cluster %s is not done, its binding is not that of this run", name))
+			o.acts.runs().refuseCall(o.run, "Advancing stage "+o.request.Stage,
+				fmt.Sprintf("cluster %s is not done, its binding is not that of this run", name))
 		}
 		if !seen.available {
 			return false, nil
@@ -145,7 +148,8 @@ func (o *stageObserver) observeLive(ctx context.Context, name string) error {
 // judgeAvailable adds to an observation whether the cluster counts as available, given that its resources are or are not: a
 // hook may hold it until it is back in service.
 func (o *stageObserver) judgeAvailable(seen observation, binding placementv1beta1.BindingObject, available bool) observation {
-	if seen.available = available; available {
+	seen.available = available
+	if available {
 		seen.wait = placementv1beta1.LifecycleOf(o.placement).HoldsAvailable(binding, o.acts.Clock.Now())
 		seen.available = seen.wait == nil
 	}
@@ -228,7 +232,8 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	if err != nil || binding == nil {
 		return ""
 	}
-	if doubt := workmodel.FindDoubt(binding.GetBindingStatus().Conditions); doubt != nil && doubt.ObservedGeneration == binding.GetGeneration() {
+	if doubt := workmodel.FindDoubt(binding.GetBindingStatus().Conditions); doubt != nil &&
+		doubt.ObservedGeneration == binding.GetGeneration() {
 		return ": " + doubt.Message + ", and the change waits there"
 	}
 	for _, kind := range []string{
@@ -244,5 +249,6 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 }
 
 func (o *stageObserver) newWriter(run placementv1beta1.UpdateRunObject) *clusterWriter {
-	return &clusterWriter{acts: o.acts, run: run, placement: o.placement, stage: o.request, bindings: o.bindings, fence: o.fence, keeper: o.keeper}
+	return &clusterWriter{acts: o.acts, run: run, placement: o.placement, stage: o.request, bindings: o.bindings, fence: o.fence,
+		keeper: o.keeper}
 }

@@ -59,13 +59,16 @@ func (c *stageCall) recordBegin(r updaterun.Recorder, plan rollout.StagePlan) {
 
 // adopt takes what a plan concludes out of the request, and into the answer to it.
 func (c *stageCall) adopt(plan rollout.StagePlan) {
-	recorded, delta := plan.AlreadyRecorded, &c.delta
+	recorded := plan.AlreadyRecorded
+	delta := &c.delta
 	delta.Recorded = slices.Concat(delta.Recorded, recorded.Done, plan.Recover)
 	delta.Failed = slices.Concat(delta.Failed, recorded.Failed, plan.GiveUp)
 	delta.Skipped = slices.Concat(delta.Skipped, recorded.Skipped, plan.Skip, plan.Leave)
 	delta.Requeued = slices.Concat(delta.Requeued, recorded.Requeued, plan.Requeue)
 	delta.NotStarted = slices.Concat(delta.NotStarted, plan.NotStarted)
-	delta.Done, delta.Waiting, delta.Stopping = plan.Done, firstOf(plan.InFlight), updaterun.IsStopping(c.run)
+	delta.Done = plan.Done
+	delta.Waiting = firstOf(plan.InFlight)
+	delta.Stopping = updaterun.IsStopping(c.run)
 	delta.NextAt = positionsIn(c.stageStatus(), plan.Next)
 	delta.Held = nil
 	if plan.StandsStill {
@@ -104,17 +107,21 @@ func (c *stageCall) hasOutcome() bool {
 // announce emits the events of a plan that is recorded.
 func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts rollout.StageFacts) {
 	for _, name := range plan.Skip {
-		c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped, "Cluster %s in stage %s is skipped, as spec.clusterActions asks for", name, c.in.Stage)
+		c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped, "Cluster %s in stage %s is skipped, as spec.clusterActions asks for",
+			name, c.in.Stage)
 	}
 	for _, name := range slices.Concat(plan.Requeue, plan.Restart) {
-		c.acts.runs().emitClusterEvent(c.run, name, eventClusterTriedAgain, "Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, c.in.Stage)
+		c.acts.runs().emitClusterEvent(c.run, name, eventClusterTriedAgain,
+			"Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, c.in.Stage)
 	}
 	whys := c.observer.lateWhys(ctx, plan.GiveUp)
 	for _, name := range plan.GiveUp {
-		c.acts.runs().emitClusterWarning(c.run, name, placementv1beta1.ReasonClusterUpdatingFailed, fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
+		c.acts.runs().emitClusterWarning(c.run, name, placementv1beta1.ReasonClusterUpdatingFailed,
+			fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
 	}
 	for _, name := range plan.Leave {
-		c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped, "Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
+		c.acts.runs().emitClusterEvent(c.run, name, eventClusterSkipped,
+			"Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
 	}
 	var unknown []string // those of which it was not known before
 	for i := range facts.Clusters {
@@ -131,8 +138,9 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 		c.acts.runs().emitStageEvent(c.run, c.in.Stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
 	}
 	if plan.Stuck != "" {
-		c.acts.runs().emitClusterWarning(c.run, plan.Stuck, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
-			plan.Stuck, c.in.Stage, deadlineOf(updaterun.StageConfig(c.run, c.in.Index)), c.observer.causeText(ctx, plan.Stuck)))
+		c.acts.runs().emitClusterWarning(c.run, plan.Stuck, placementv1beta1.ReasonUpdateRunStuck,
+			fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
+				plan.Stuck, c.in.Stage, deadlineOf(updaterun.StageConfig(c.run, c.in.Index)), c.observer.causeText(ctx, plan.Stuck)))
 	}
 }
 
@@ -170,6 +178,7 @@ func (c *stageCall) pause(ctx context.Context, why string) error {
 	placementv1beta1.CopyInto(c.run, stopped)
 	c.begun = false
 	c.fence.noteRead(c.run)
-	c.acts.runs().emitWarning(c.run, eventBudgetExceeded, "The run stops: "+why+"; skip or retry them with spec.clusterActions, then set spec.state to Run")
+	c.acts.runs().emitWarning(c.run, eventBudgetExceeded, "The run stops: "+why+
+		"; skip or retry them with spec.clusterActions, then set spec.state to Run")
 	return nil
 }

@@ -32,9 +32,12 @@ func stateOf(run placementv1beta1.UpdateRunObject) act.RunState {
 func stageStateOf(run placementv1beta1.UpdateRunObject, i int) act.StageState {
 	stage := &run.GetUpdateRunStatus().StagesStatus[i]
 	out := act.StageState{Name: stage.StageName, Clusters: len(stage.Clusters), Phase: act.PhasePending}
-	out.Done, out.InFlight = updaterun.CountIn(stage, updaterun.PhaseSucceeded), updaterun.CountIn(stage, updaterun.PhaseRunning)
-	out.Failed, out.Skipped = updaterun.CountIn(stage, updaterun.PhaseFailed), updaterun.CountIn(stage, updaterun.PhaseSkipped)
-	out.TasksBefore, out.TasksAfter = typesToDo(run, i, stagetask.Before), typesToDo(run, i, stagetask.After)
+	out.Done = updaterun.CountIn(stage, updaterun.PhaseSucceeded)
+	out.InFlight = updaterun.CountIn(stage, updaterun.PhaseRunning)
+	out.Failed = updaterun.CountIn(stage, updaterun.PhaseFailed)
+	out.Skipped = updaterun.CountIn(stage, updaterun.PhaseSkipped)
+	out.TasksBefore = typesToDo(run, i, stagetask.Before)
+	out.TasksAfter = typesToDo(run, i, stagetask.After)
 	out.Phase = phaseOf(stage, out, updaterun.StageConfig(run, i), updaterun.OverBudget(run, i))
 	return out
 }

@@ -66,7 +66,8 @@ func findCancellation(
 	workflow := wf.RunExecution(in.Run).ID
 	for i := range run.GetUpdateRunStatus().StagesStatus {
 		if stage := wf.StageID(wf.RunExecution(in.Run).ID, run.GetUpdateRunStatus().StagesStatus[i].StageName); stage == in.Workflow {
-			workflow, execution = stage, "" // its newest
+			workflow = stage
+			execution = "" // its newest
 		}
 	}
 	who, err := identities.Canceller(ctx, workflow, execution)
@@ -102,6 +103,7 @@ func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, err
 	if err != nil {
 		return false, fmt.Errorf("stopping run %s: %w", run.GetName(), err)
 	}
-	a.runs().emitEvent(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", asked.Who, asked.Workflow)
+	a.runs().emitEvent(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", asked.Who,
+		asked.Workflow)
 	return true, nil
 }

@@ -71,7 +71,8 @@ func TestAStopAtAGateSaysSoUntilTheRunIsResumed(t *testing.T) {
 	t.Run("after a stage", func(t *testing.T) {
 		h := updated(t)
 		h.gates("staging", 0)
-		waits, began := h.stageSays(0), since(h)
+		waits := h.stageSays(0)
+		began := since(h)
 		h.clock.Step(20 * time.Second)
 		h.wish(placementv1beta1.StateStop)
 		must(h, h.acts.PauseRun, refOf("example-run-2"))

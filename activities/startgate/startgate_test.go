@@ -81,7 +81,8 @@ func TestWhatAHoldCovers(t *testing.T) {
 		"without selectors it covers every cluster and every placement": {cluster: west},
 		"empty selectors are as none": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
-				s.ClusterSelector, s.PlacementSelector = &metav1.LabelSelector{}, &metav1.LabelSelector{}
+				s.ClusterSelector = &metav1.LabelSelector{}
+				s.PlacementSelector = &metav1.LabelSelector{}
 			},
 			cluster: west,
 		},
@@ -102,7 +103,8 @@ func TestWhatAHoldCovers(t *testing.T) {
 		},
 		"both selectors have to match": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
-				s.ClusterSelector, s.PlacementSelector = matching("region", "west"), matching("team", "web")
+				s.ClusterSelector = matching("region", "west")
+				s.PlacementSelector = matching("team", "web")
 			},
 			of: startgate.Subject{PlacementLabels: map[string]string{"team": "web"}}, cluster: east, open: fleetflowv1alpha1.AllStarts(),
 		},
@@ -279,7 +281,8 @@ func TestWhatAnExemptionLetsGo(t *testing.T) {
 		}, of: run},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			of, now := test.of, test.now
+			of := test.of
+			now := test.now
 			if now.IsZero() {
 				now = noon
 			}

@@ -43,7 +43,8 @@ func CompileWindows(all []fleetflowv1alpha1.RolloutWindow) []Window {
 		windows[i].compile()
 		if i >= fleetflowv1alpha1.MaxRolloutWindows {
 			windows[i].Calendar, windows[i].Fault = nil, &calendar.Fault{Reason: fleetflowv1alpha1.ReasonTooManyWindows,
-				Message: fmt.Sprintf("there are %d windows, and the oldest %d are followed: delete some", len(windows), fleetflowv1alpha1.MaxRolloutWindows)}
+				Message: fmt.Sprintf("there are %d windows, and the oldest %d are followed: delete some", len(windows),
+					fleetflowv1alpha1.MaxRolloutWindows)}
 		}
 	}
 	return windows
@@ -71,7 +72,8 @@ func (w *Window) selector(name string, of *metav1.LabelSelector) labels.Selector
 	}
 	selector, err := metav1.LabelSelectorAsSelector(of)
 	if err != nil {
-		w.Calendar, w.Fault = nil, &calendar.Fault{Reason: fleetflowv1alpha1.ReasonInvalidSelector, Message: fmt.Sprintf("%s: %v", name, err)}
+		w.Calendar = nil
+		w.Fault = &calendar.Fault{Reason: fleetflowv1alpha1.ReasonInvalidSelector, Message: fmt.Sprintf("%s: %v", name, err)}
 		return labels.Everything()
 	}
 	return selector
@@ -104,7 +106,8 @@ func WhyNotNamed(window *fleetflowv1alpha1.RolloutWindow) string {
 	case window == nil:
 		return "there is none: create it, or remove the name"
 	case window.Spec.Scope != fleetflowv1alpha1.WindowStage:
-		return fmt.Sprintf("its scope is %s, and stages name windows of scope Stage: it counts without being named, or create another", window.Spec.Scope)
+		return fmt.Sprintf("its scope is %s, and stages name windows of scope Stage: it counts without being named, or create another",
+			window.Spec.Scope)
 	case window.Spec.PlacementSelector != nil:
 		return "it has a placementSelector, which says what it counts for: remove that, or the name"
 	case window.Spec.NamespaceSelector != nil:

@@ -94,7 +94,8 @@ func TestWhatWindowsClose(t *testing.T) {
 			for i, spec := range test.windows {
 				windows = append(windows, windowOf(t, fmt.Sprintf("w%d", i), spec))
 			}
-			start, cluster := fleetflowv1alpha1.StartUpdates, west
+			start := fleetflowv1alpha1.StartUpdates
+			cluster := west
 			if test.start != "" {
 				start = test.start
 			}

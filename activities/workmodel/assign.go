@@ -35,7 +35,8 @@ func HasPendingAssignments(binding placementv1beta1.BindingObject, latest string
 	if !isScaled(binding) {
 		return false
 	}
-	decided, inForce := assignmentsByWorkload(spec.ClusterDecision.Assignments), assignmentsByWorkload(spec.ReplicaAssignments)
+	decided := assignmentsByWorkload(spec.ClusterDecision.Assignments)
+	inForce := assignmentsByWorkload(spec.ReplicaAssignments)
 	for workload, wanted := range decided {
 		if has, assigned := inForce[workload]; !assigned || !isSameAssignment(wanted, has) {
 			return true
@@ -77,7 +78,8 @@ func NextAssignments(clusters []DividedCluster, latest string) []AssignmentChang
 		for _, d := range divisions { // one that nothing was decided for counts as it is
 			if _, told := d.decided[workload]; !told {
 				has := int(d.inForce[workload].Replicas)
-				shares[workload] = append(shares[workload], rollout.ReplicaShare{Cluster: d.Binding.GetName(), Decided: has, InForce: has, Ready: d.ready[workload], Frozen: true})
+				shares[workload] = append(shares[workload], rollout.ReplicaShare{Cluster: d.Binding.GetName(), Decided: has, InForce: has,
+					Ready: d.ready[workload], Frozen: true})
 			}
 		}
 	}
@@ -142,7 +144,8 @@ func readyReplicas(work *placementv1beta1.Work) map[placementv1beta1.Workload]in
 
 // ReplicasReportedSince says that a Work has other numbers of ready pods, or of pods that no node takes, than it had before.
 func ReplicasReportedSince(before, after *placementv1beta1.Work) bool {
-	return !maps.Equal(readyReplicas(before), readyReplicas(after)) || !slices.Equal(unschedulableReplicas(before), unschedulableReplicas(after))
+	return !maps.Equal(readyReplicas(before), readyReplicas(after)) ||
+		!slices.Equal(unschedulableReplicas(before), unschedulableReplicas(after))
 }
 
 // unschedulableReplicas are the pods that no node takes, of the workloads that have some, as a member reports them.
@@ -167,10 +170,12 @@ func (d *division) nextChange(next map[placementv1beta1.Workload][]string, lates
 	wanted := maps.Clone(d.inForce)
 	for workload, decision := range d.decided {
 		has, assigned := d.inForce[workload]
-		if assigned && (isSameAssignment(has, decision) || has.Replicas != decision.Replicas && !slices.Contains(next[workload], d.Binding.GetName())) {
+		if assigned && (isSameAssignment(has, decision) || has.Replicas != decision.Replicas &&
+			!slices.Contains(next[workload], d.Binding.GetName())) {
 			continue
 		}
-		wanted[workload], changed = withoutNotes(decision), true
+		wanted[workload] = withoutNotes(decision)
+		changed = true
 		change.Shrinks = change.Shrinks || assigned && decision.Replicas < has.Replicas
 	}
 	for workload := range d.inForce {
@@ -179,7 +184,8 @@ func (d *division) nextChange(next map[placementv1beta1.Workload][]string, lates
 			changed = true
 		}
 	}
-	change.Binding, change.Assignments = d.Binding, sortAssignments(wanted)
+	change.Binding = d.Binding
+	change.Assignments = sortAssignments(wanted)
 	return change, changed
 }
 
@@ -192,7 +198,8 @@ func sortAssignments(assignments map[placementv1beta1.Workload]placementv1beta1.
 // AssignmentsWithVersion is what a binding is to have in force once it is given a snapshot: a cluster gets workloads that are new
 // to it with what is decided of them, and what is not divided any more goes with the snapshot that is left.
 func AssignmentsWithVersion(spec *placementv1beta1.ResourceBindingSpec, snapshot string) []placementv1beta1.ReplicaAssignment {
-	decided, inForce := assignmentsByWorkload(spec.ClusterDecision.Assignments), assignmentsByWorkload(spec.ReplicaAssignments)
+	decided := assignmentsByWorkload(spec.ClusterDecision.Assignments)
+	inForce := assignmentsByWorkload(spec.ReplicaAssignments)
 	wanted := map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment{}
 	for workload, decision := range decided {
 		wanted[workload] = withoutNotes(decision)

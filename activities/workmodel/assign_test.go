@@ -19,7 +19,9 @@ func decided(assignments ...placementv1beta1.ReplicaAssignment) func(*placementv
 func cluster(t *testing.T, name string, ready int32, change ...func(*placementv1beta1.ClusterResourceBinding)) DividedCluster {
 	t.Helper()
 	b := binding(append(change, func(b *placementv1beta1.ClusterResourceBinding) {
-		b.Name, b.UID, b.Spec.TargetCluster = name, "uid-of-"+b.UID, name
+		b.Name = name
+		b.UID = "uid-of-" + b.UID
+		b.Spec.TargetCluster = name
 	})...)
 	c := DividedCluster{Binding: b}
 	if b.Spec.ResourceSnapshotName != "" {
@@ -32,7 +34,8 @@ func cluster(t *testing.T, name string, ready int32, change ...func(*placementv1
 }
 
 func notPlaced(b *placementv1beta1.ClusterResourceBinding) {
-	b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateScheduled, ""
+	b.Spec.State = placementv1beta1.BindingStateScheduled
+	b.Spec.ResourceSnapshotName = ""
 }
 
 func unscheduled(b *placementv1beta1.ClusterResourceBinding) {
@@ -156,8 +159,12 @@ func TestAVersionBringsAssignments(t *testing.T) {
 func TestWhatTheNextDecisionHasToKnowIsNoMatterOfTheCluster(t *testing.T) {
 	noted := assigned("Deployment", "front", 4)
 	plain := noted
-	noted.Free, noted.Grown, noted.GrownAt = new(int32(9)), 2, &metav1.Time{}
-	noted.Capacity, noted.CapacityAt, noted.CapacityFree = new(int32(4)), &metav1.Time{}, 1
+	noted.Free = new(int32(9))
+	noted.Grown = 2
+	noted.GrownAt = &metav1.Time{}
+	noted.Capacity = new(int32(4))
+	noted.CapacityAt = &metav1.Time{}
+	noted.CapacityFree = 1
 	assert.Empty(t, NextAssignments([]DividedCluster{cluster(t, "a", 4, decided(noted), inForce(plain))}, ""))
 	first := binding(decided(noted), notPlaced)
 	assert.Equal(t, []placementv1beta1.ReplicaAssignment{plain}, AssignmentsWithVersion(&first.Spec, "crp-1-5-snapshot"))

@@ -125,7 +125,8 @@ func (c *Content) addEnvelopes(rules envelope.Rules, wrapped []workUnit) {
 		if err == nil {
 			err = taken.claimObjects(id, entries)
 		}
-		p.envelope, p.invalid = &id, err != nil
+		p.envelope = &id
+		p.invalid = err != nil
 		if err != nil {
 			c.invalid = append(c.invalid, asInvalid(id, err))
 		} else {

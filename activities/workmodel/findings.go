@@ -18,7 +18,8 @@ const maxFindings = 100
 
 // listFindings lists what find returns for the manifests that Works report on, as far as there is room. What a Work says of
 // an earlier spec is left out: it would name resources that may no longer be placed.
-func listFindings[T any](works []placementv1beta1.Work, find func(*placementv1beta1.Work, *placementv1beta1.ManifestCondition) *T) (found []T, more int) {
+func listFindings[T any](works []placementv1beta1.Work, find func(*placementv1beta1.Work,
+	*placementv1beta1.ManifestCondition) *T) (found []T, more int) {
 	for i := range works {
 		if !hasReported(&works[i]) {
 			continue
@@ -72,7 +73,8 @@ func findFailed(work *placementv1beta1.Work, manifest *placementv1beta1.Manifest
 	if condition == nil {
 		return nil
 	}
-	found := &placementv1beta1.FailedResourcePlacement{ResourceIdentifier: resourceIdentifier(work, manifest.Identifier), Condition: *condition}
+	found := &placementv1beta1.FailedResourcePlacement{ResourceIdentifier: resourceIdentifier(work, manifest.Identifier),
+		Condition: *condition}
 	found.Condition.Message = CutMessage(found.Condition.Message, maxMessage)
 	return found
 }

@@ -29,7 +29,8 @@ func Generate(binding placementv1beta1.BindingObject, content *Content) ([]place
 	}
 	placement := placementv1beta1.PlacementNameOf(binding)
 	if placement == "" {
-		return nil, fmt.Errorf("generating works of binding %s: the label %s is missing", binding.GetName(), placementv1beta1.ParentPlacementLabel)
+		return nil, fmt.Errorf("generating works of binding %s: the label %s is missing", binding.GetName(),
+			placementv1beta1.ParentPlacementLabel)
 	}
 	base := baseOfWorkNames(binding.GetNamespace(), placement)
 	works := make([]placementv1beta1.Work, 0, len(content.units))

@@ -110,7 +110,8 @@ func (c *Content) KeepFormer(works []placementv1beta1.Work) *Content {
 			}
 		}
 	}
-	kept := &Content{parts: c.parts, invalid: c.invalid, units: slices.Clone(c.units), objects: c.objects, held: c.held, assigned: c.assigned, overridden: c.overridden}
+	kept := &Content{parts: c.parts, invalid: c.invalid, units: slices.Clone(c.units), objects: c.objects, held: c.held, assigned: c.assigned,
+		overridden: c.overridden}
 	for _, held := range slices.Backward(c.held) { // the last first, so that the places of the others stay
 		manifest, ok := former[envelope.ObjectKey{Group: held.Group, Kind: held.Kind, Namespace: held.Namespace, Name: held.Name}]
 		if ok {
@@ -128,7 +129,8 @@ const HeldBackAnnotation = placementv1beta1.OwnPrefix + "held-back"
 
 // heldBackIn tells apart what is held back in a unit; empty if nothing is.
 func (c *Content) heldBackIn(unit int) string {
-	digest, any := sha256.New(), false
+	digest := sha256.New()
+	any := false
 	for _, held := range c.held {
 		if held.unit == unit {
 			any = true

@@ -75,7 +75,8 @@ func TestPreservedStateBecomesLabelsAndOverridesHaveTheLastWord(t *testing.T) {
 // labelOverride replaces a label of the Deployment.
 func labelOverride(name, value string) *placementv1beta1.ResourceOverrideSnapshot {
 	snapshot := &placementv1beta1.ResourceOverrideSnapshot{}
-	snapshot.Name, snapshot.Namespace = "o-0", "app"
+	snapshot.Name = "o-0"
+	snapshot.Namespace = "app"
 	snapshot.Spec.OverrideSpec = placementv1beta1.ResourceOverrideSpec{
 		ResourceSelectors: []placementv1beta1.ResourceSelector{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "front"}},
 		Policy: placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{{

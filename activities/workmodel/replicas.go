@@ -53,7 +53,12 @@ func withoutReason(a placementv1beta1.ReplicaAssignment) placementv1beta1.Replic
 
 // withoutNotes is an assignment without what only the next decision has to know.
 func withoutNotes(a placementv1beta1.ReplicaAssignment) placementv1beta1.ReplicaAssignment {
-	a.Free, a.Grown, a.GrownAt, a.Capacity, a.CapacityAt, a.CapacityFree = nil, 0, nil, nil, nil, 0
+	a.Free = nil
+	a.Grown = 0
+	a.GrownAt = nil
+	a.Capacity = nil
+	a.CapacityAt = nil
+	a.CapacityFree = 0
 	return a
 }
 
@@ -112,7 +117,8 @@ func workloadOf(manifest []byte) placementv1beta1.Workload {
 		return placementv1beta1.Workload{}
 	}
 	return placementv1beta1.Workload{
-		Group: schema.FromAPIVersionAndKind(head.APIVersion, head.Kind).Group, Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name,
+		Group: schema.FromAPIVersionAndKind(head.APIVersion, head.Kind).Group, Kind: head.Kind, Namespace: head.Metadata.Namespace,
+		Name: head.Metadata.Name,
 	}
 }
 
@@ -163,7 +169,8 @@ func (c *Content) noteOverriddenReplicas(unit int, object *override.Object, patc
 		return
 	}
 	if source, found := patch.LastChange(object, fields.Replicas); found {
-		c.overridden = append(c.overridden, overriddenReplicas{unit: unit, told: fmt.Sprintf("%s: overridden to %d by %s", workload, replicas, source)})
+		c.overridden = append(c.overridden, overriddenReplicas{unit: unit,
+			told: fmt.Sprintf("%s: overridden to %d by %s", workload, replicas, source)})
 	}
 }
 

@@ -96,7 +96,8 @@ func TestOverridesOfReplicasHaveTheLastWordAndAreTold(t *testing.T) {
 		}},
 	}}}
 	namespaced := &placementv1beta1.ResourceOverrideSnapshot{}
-	namespaced.Namespace, namespaced.Name = "app", "small-0"
+	namespaced.Namespace = "app"
+	namespaced.Name = "small-0"
 	namespaced.Spec.OverrideSpec.ResourceSelectors = []placementv1beta1.ResourceSelector{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "front"}}
 	namespaced.Spec.OverrideSpec.Policy = rules
 	patch := override.Compile([]placementv1beta1.OverrideSnapshotObject{namespaced}).On(override.Cluster{Name: "member1"})
@@ -135,7 +136,8 @@ func scale(t *testing.T, b *placementv1beta1.ClusterResourceBinding, have placem
 	b.Spec.ReplicaAssignments = []placementv1beta1.ReplicaAssignment{assigned("Deployment", "front", replicas)}
 	want := single(t, b)
 	CarryVersion(&want, &have)
-	want.Generation, want.Status = have.Generation+1, have.Status
+	want.Generation = have.Generation + 1
+	want.Status = have.Status
 	return want
 }
 

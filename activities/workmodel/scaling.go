@@ -137,7 +137,8 @@ func isScalingOver(binding placementv1beta1.BindingObject) bool {
 	if said == nil {
 		return false
 	}
-	return said.Status != metav1.ConditionTrue || said.ObservedGeneration == binding.GetGeneration() && said.Reason != placementv1beta1.ReasonScalingOnly
+	return said.Status != metav1.ConditionTrue || said.ObservedGeneration == binding.GetGeneration() &&
+		said.Reason != placementv1beta1.ReasonScalingOnly
 }
 
 // isDividedAs says that Works were made with the assignments that a binding has in force.

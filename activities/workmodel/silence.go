@@ -9,15 +9,19 @@ import (
 )
 
 // MarkDoubted sets the conditions of a binding to Unknown that rest on reports of a member which is silent or out of reach: whether
-// placed objects are available, and whether a change has arrived. What was applied stays applied, and a failure that was reported stays with its objects.
-func MarkDoubted(binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, doubt clusterv1beta1.Doubt, now metav1.Time) {
+// placed objects are available, and whether a change has arrived. What was applied stays applied, and a failure that was reported stays
+// with its objects.
+func MarkDoubted(binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, doubt clusterv1beta1.Doubt,
+	now metav1.Time) {
 	for i := range status.Conditions {
 		switch said := &status.Conditions[i]; {
 		case !restsOnReports(said):
 		case said.Status == metav1.ConditionFalse && len(status.FailedPlacements) > 0:
 			said.Message = CutMessage(doubt.Text+"; before that: "+said.Message, maxMessage)
 		default:
-			said.Status, said.Reason, said.Message = metav1.ConditionUnknown, doubt.Reason, CutMessage(doubt.Text, maxMessage)
+			said.Status = metav1.ConditionUnknown
+			said.Reason = doubt.Reason
+			said.Message = CutMessage(doubt.Text, maxMessage)
 		}
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(binding.GetBindingStatus().Conditions, status.Conditions, now)
@@ -36,7 +40,8 @@ func restsOnReports(said *metav1.Condition) bool {
 
 // FindDoubt returns the condition by which a cluster is silent or out of reach; nil if there is none.
 func FindDoubt(conditions []metav1.Condition) *metav1.Condition {
-	for _, step := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
+	for _, step := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable,
+		placementv1beta1.ConditionTypeDiffReported} {
 		if said := meta.FindStatusCondition(conditions, step); said != nil && clusterv1beta1.IsDoubt(said.Reason) {
 			return said
 		}

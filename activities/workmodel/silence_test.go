@@ -15,7 +15,9 @@ import (
 func TestWhatASilentMemberReportedIsNotKnownToHold(t *testing.T) {
 	const text = "member-2 has not reported since 2026-03-01 10:00:00 UTC"
 	now := metav1.NewTime(time.Date(2026, 3, 1, 10, 1, 0, 0, time.UTC))
-	yes, no, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	yes := metav1.ConditionTrue
+	no := metav1.ConditionFalse
+	unknown := metav1.ConditionUnknown
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 	}

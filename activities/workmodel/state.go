@@ -46,7 +46,8 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 	}
 	state := ClusterState{Synced: true, Applied: true, Available: true}
 	if !isDividedAs(binding, current) {
-		state.Synced, state.Scaling = false, true
+		state.Synced = false
+		state.Scaling = true
 	}
 	for i := range current {
 		if !isAvailable(&current[i]) && isScaledEnough(&current[i]) && !isScalingOver(binding) {
@@ -57,16 +58,19 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 		state.HeldBack = state.HeldBack || current[i].Annotations[HeldBackAnnotation] != ""
 	}
 	if !state.Available {
-		state.AvailableSince, state.Scaling = time.Time{}, false
+		state.AvailableSince = time.Time{}
+		state.Scaling = false
 	}
 	return state
 }
 
 // withWork adds what one more Work says.
 func (s ClusterState) withWork(work *placementv1beta1.Work, diffOnly bool) ClusterState {
-	appliedType, availableType := placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable
+	appliedType := placementv1beta1.ConditionTypeApplied
+	availableType := placementv1beta1.ConditionTypeAvailable
 	if diffOnly {
-		appliedType, availableType = placementv1beta1.ConditionTypeDiffReported, placementv1beta1.ConditionTypeDiffReported
+		appliedType = placementv1beta1.ConditionTypeDiffReported
+		availableType = placementv1beta1.ConditionTypeDiffReported
 	}
 	applied := currentCondition(work, appliedType)
 	if applied == nil || applied.Status != metav1.ConditionTrue {
@@ -99,7 +103,8 @@ func Observe(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 		return placementv1beta1.ObservedAvailable
 	}
 	for i := range current {
-		applied, available := currentCondition(&current[i], placementv1beta1.ConditionTypeApplied), currentCondition(&current[i], placementv1beta1.ConditionTypeAvailable)
+		applied := currentCondition(&current[i], placementv1beta1.ConditionTypeApplied)
+		available := currentCondition(&current[i], placementv1beta1.ConditionTypeAvailable)
 		if applied != nil && applied.Status == metav1.ConditionTrue && available != nil && available.Status == metav1.ConditionFalse {
 			return placementv1beta1.ObservedUnavailable
 		}

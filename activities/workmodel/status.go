@@ -17,7 +17,8 @@ import (
 // BindingStatus is the status a binding should have: its conditions and what
 // its member reports about single resources. syncErr is what went wrong when
 // the Works were last written, now the time given to conditions that changed.
-func BindingStatus(binding placementv1beta1.BindingObject, works []placementv1beta1.Work, syncErr error, now metav1.Time) placementv1beta1.ResourceBindingStatus {
+func BindingStatus(binding placementv1beta1.BindingObject, works []placementv1beta1.Work, syncErr error,
+	now metav1.Time) placementv1beta1.ResourceBindingStatus {
 	status := placementv1beta1.ResourceBindingStatus{
 		Conditions: BindingConditions(binding, works, syncErr, now),
 	}
@@ -38,7 +39,8 @@ func BindingStatus(binding placementv1beta1.BindingObject, works []placementv1be
 // BindingConditions rolls the conditions of the Works up into those of their
 // binding. They stand in order and end with the first that is not true; what is
 // not known yet is absent.
-func BindingConditions(binding placementv1beta1.BindingObject, works []placementv1beta1.Work, syncErr error, now metav1.Time) []metav1.Condition {
+func BindingConditions(binding placementv1beta1.BindingObject, works []placementv1beta1.Work, syncErr error,
+	now metav1.Time) []metav1.Condition {
 	if binding.GetBindingSpec().ResourceSnapshotName == "" || binding.GetBindingSpec().State == placementv1beta1.BindingStateScheduled {
 		return nil
 	}
@@ -72,7 +74,8 @@ func rolloutStarted(binding placementv1beta1.BindingObject) metav1.Condition {
 			SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName), run)
 	}
 	said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeRolloutStarted)
-	if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == binding.GetGeneration() && strings.HasPrefix(said.Message, message) {
+	if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == binding.GetGeneration() &&
+		strings.HasPrefix(said.Message, message) {
 		message = said.Message // another author started it, and may name the run
 	}
 	return newCondition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, message)
@@ -113,7 +116,9 @@ func reportedConditions(binding placementv1beta1.BindingObject, works []placemen
 	}
 	applied := appliedCondition(works)
 	if StateOf(binding, works).Scaling {
-		applied.Status, applied.Reason, applied.Message = metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveBeenApplied, "All corresponding work objects are applied"
+		applied.Status = metav1.ConditionTrue
+		applied.Reason = placementv1beta1.ReasonAllWorkHaveBeenApplied
+		applied.Message = "All corresponding work objects are applied"
 		return []metav1.Condition{applied, newCondition(placementv1beta1.ConditionTypeAvailable, metav1.ConditionTrue,
 			placementv1beta1.ReasonScalingOnly, "Only the number of replicas changes, and enough of them are ready")}
 	}
@@ -130,11 +135,13 @@ func appliedCondition(works []placementv1beta1.Work) metav1.Condition {
 	}
 	switch {
 	case failed != "":
-		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", failed))
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied,
+			fmt.Sprintf("Work object %s has failed to apply", failed))
 	case len(pending) == len(works):
 		return made(metav1.ConditionFalse, placementv1beta1.ReasonApplyInProgress, "Resources are being applied")
 	case len(pending) > 0:
-		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has not yet completed the apply op", pending[0]))
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied,
+			fmt.Sprintf("Work object %s has not yet completed the apply op", pending[0]))
 	}
 	return made(metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveBeenApplied, "All corresponding work objects are applied")
 }
@@ -146,9 +153,11 @@ func availableCondition(works []placementv1beta1.Work) metav1.Condition {
 	}
 	switch {
 	case failed != "":
-		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", failed))
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable,
+			fmt.Sprintf("Work object %s is not yet available", failed))
 	case len(pending) > 0:
-		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable, fmt.Sprintf("Work object %s has not yet completed availability check", pending[0]))
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable,
+			fmt.Sprintf("Work object %s has not yet completed availability check", pending[0]))
 	}
 	for i := range works {
 		if currentCondition(&works[i], placementv1beta1.ConditionTypeAvailable).Reason == placementv1beta1.ReasonWorkNotTrackable {
@@ -166,11 +175,13 @@ func diffReportedCondition(works []placementv1beta1.Work) metav1.Condition {
 	}
 	switch {
 	case failed != "":
-		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has failed to report diff", failed))
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveDiffReported,
+			fmt.Sprintf("Work object %s has failed to report diff", failed))
 	case len(pending) == len(works):
 		return made(metav1.ConditionFalse, placementv1beta1.ReasonDiffReportInProgress, "Diff reporting on resources is in progress")
 	case len(pending) > 0:
-		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has not yet completed diff reporting", pending[0]))
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveDiffReported,
+			fmt.Sprintf("Work object %s has not yet completed diff reporting", pending[0]))
 	}
 	return made(metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveDiffReported, "All corresponding work objects have reported diff")
 }

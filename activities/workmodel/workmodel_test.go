@@ -239,7 +239,8 @@ func TestBindingStatusGolden(t *testing.T) {
 		syncErr error
 	}{
 		"scheduled": {binding: binding(func(b *placementv1beta1.ClusterResourceBinding) {
-			b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateScheduled, ""
+			b.Spec.State = placementv1beta1.BindingStateScheduled
+			b.Spec.ResourceSnapshotName = ""
 		})},
 		"unsynced":    {},
 		"sync-failed": {syncErr: errors.New(`namespaces "fleet-member-member1" not found`)},

@@ -16,8 +16,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// removeLeftovers deletes, once the others are applied, Works of an earlier revision that had more parts, and those that name the UID of an earlier binding
-// of the name, once a live read shows that the binding is the present one.
+// removeLeftovers deletes, once the others are applied, Works of an earlier revision that had more parts, and those that name the UID of an
+// earlier binding of the name, once a live read shows that the binding is the present one.
 func (s *Syncer) removeLeftovers(ctx context.Context, binding placementv1beta1.BindingObject, existing []placementv1beta1.Work) error {
 	if !workmodel.StateOf(binding, existing).Applied {
 		return nil
@@ -47,7 +47,8 @@ func (s *Syncer) removeLeftovers(ctx context.Context, binding placementv1beta1.B
 // removeStale deletes a Work if it is stale, and lets its member keep what it has brought if that is to be
 // abandoned. The resource version makes sure that no later generation of its binding has taken it into use
 // meanwhile.
-func (s *Syncer) removeStale(ctx context.Context, isStale func(*placementv1beta1.Work) bool, work *placementv1beta1.Work, abandon bool) error {
+func (s *Syncer) removeStale(ctx context.Context, isStale func(*placementv1beta1.Work) bool, work *placementv1beta1.Work,
+	abandon bool) error {
 	for range attempts {
 		if !isStale(work) || !work.DeletionTimestamp.IsZero() {
 			return nil
@@ -86,7 +87,8 @@ func markAbandoned(ctx context.Context, c client.Client, work *placementv1beta1.
 	if work.Annotations[key] == abandon {
 		return work, nil
 	}
-	operations := append([]fence.Op{fence.Test("/metadata/resourceVersion", work.ResourceVersion)}, fence.Annotate(work.Annotations, key, abandon)...)
+	operations := append([]fence.Op{fence.Test("/metadata/resourceVersion", work.ResourceVersion)},
+		fence.Annotate(work.Annotations, key, abandon)...)
 	patch, err := fence.Patch(work.UID, operations...)
 	if err != nil {
 		return nil, err
@@ -124,12 +126,14 @@ func (s *Syncer) leaveWork(ctx context.Context, work client.Object) error {
 	if !work.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	operations := fence.Annotate(work.GetAnnotations(), placementv1beta1.DeletePropagationAnnotation, string(placementv1beta1.DeletePropagationPolicyAbandon))
+	operations := fence.Annotate(work.GetAnnotations(), placementv1beta1.DeletePropagationAnnotation,
+		string(placementv1beta1.DeletePropagationPolicyAbandon))
 	patch, err := fence.Patch(work.GetUID(), operations...)
 	if err != nil {
 		return err
 	}
-	marked := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: work.GetNamespace(), Name: work.GetName(), UID: work.GetUID()}}
+	marked := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: work.GetNamespace(), Name: work.GetName(),
+		UID: work.GetUID()}}
 	marked.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("Work"))
 	err = s.client.Patch(ctx, marked, patch)
 	if apierrors.IsNotFound(err) {
@@ -161,7 +165,8 @@ func (s *Syncer) hasChanged(ctx context.Context, work client.Object) (bool, erro
 	return !same, nil
 }
 
-func (s *Syncer) clearWorks(ctx context.Context, binding placementv1beta1.BindingObject, remove func(context.Context, client.Object) error) (int, error) {
+func (s *Syncer) clearWorks(ctx context.Context, binding placementv1beta1.BindingObject,
+	remove func(context.Context, client.Object) error) (int, error) {
 	works, err := s.Of(ctx, binding)
 	if err != nil {
 		return 0, err
@@ -191,7 +196,8 @@ func asObjects(works []placementv1beta1.Work) []client.Object {
 	return objects
 }
 
-func clearEach(ctx context.Context, binding placementv1beta1.BindingObject, works []client.Object, remove func(context.Context, client.Object) error) (int, error) {
+func clearEach(ctx context.Context, binding placementv1beta1.BindingObject, works []client.Object,
+	remove func(context.Context, client.Object) error) (int, error) {
 	remaining := 0
 	var failures []error
 	for _, work := range works {

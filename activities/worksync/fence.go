@@ -46,10 +46,12 @@ func metadataOperations(want, have *placementv1beta1.Work) []fence.Op {
 		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
 	}
 	operations = append(operations, dropTrace(want, have)...)
-	for _, key := range []string{workmodel.AssignmentsAnnotation, workmodel.DroppedAnnotation, workmodel.OverriddenReplicasAnnotation, workmodel.ScalingAnnotation} {
+	for _, key := range []string{workmodel.AssignmentsAnnotation, workmodel.DroppedAnnotation, workmodel.OverriddenReplicasAnnotation,
+		workmodel.ScalingAnnotation} {
 		operations = append(operations, dropAnnotation(want, have, key)...)
 	}
-	for _, key := range []string{workmodel.HeldBackAnnotation, placementv1beta1.RemovedResourcesAnnotation, placementv1beta1.DeletePropagationAnnotation,
+	for _, key := range []string{workmodel.HeldBackAnnotation, placementv1beta1.RemovedResourcesAnnotation,
+		placementv1beta1.DeletePropagationAnnotation,
 		placementv1beta1.PriorityAnnotation, placementv1beta1.PreemptionAnnotation} {
 		operations = append(operations, dropAnnotation(want, have, key)...)
 	}
@@ -69,7 +71,8 @@ func metadataOperations(want, have *placementv1beta1.Work) []fence.Op {
 // takeOver replaces a Work whose binding is gone: that binding was removed
 // without its clean-up. It proves live that the old binding is gone and that
 // the new one is the present one; a late attempt for the old one fails here.
-func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingObject, want *placementv1beta1.Work) (again bool, err error) {
+func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingObject,
+	want *placementv1beta1.Work) (again bool, err error) {
 	have, err := s.readLiveWork(ctx, want)
 	if err != nil {
 		return false, err
@@ -94,7 +97,8 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 		return false, held
 	}
 	replaced := want.DeepCopy()
-	replaced.UID, replaced.ResourceVersion = have.UID, have.ResourceVersion
+	replaced.UID = have.UID
+	replaced.ResourceVersion = have.ResourceVersion
 	err = s.client.Update(ctx, replaced)
 	if lostRace(err) {
 		return true, nil
@@ -105,14 +109,16 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 // describeHolder says whose a Work is that has the name of one of a binding's. Placements of different kinds can want one
 // name: team.web, and web in namespace team.
 func describeHolder(binding placementv1beta1.BindingObject, have *placementv1beta1.Work) string {
-	scope, name := placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]}, have.Labels[placementv1beta1.ParentPlacementLabel]
+	scope := placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]}
+	name := have.Labels[placementv1beta1.ParentPlacementLabel]
 	if name == "" || scope == placementv1beta1.ScopeOf(binding) && name == placementv1beta1.PlacementNameOf(binding) {
 		return "another binding"
 	}
 	return fmt.Sprintf("%s %s%s, which had the name first: rename one of the two placements", scope.PlacementKind().Kind, scope, name)
 }
 
-func readLiveBinding(ctx context.Context, live client.Reader, scope placementv1beta1.Scope, name string) (placementv1beta1.BindingObject, error) {
+func readLiveBinding(ctx context.Context, live client.Reader, scope placementv1beta1.Scope,
+	name string) (placementv1beta1.BindingObject, error) {
 	if name == "" {
 		return nil, nil // no binding is an answer, not a failure
 	}

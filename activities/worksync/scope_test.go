@@ -20,7 +20,9 @@ func TestANamespacedPlacementAndOneOfTheSameNameInNoNamespaceHaveWorksOfTheirOwn
 	part.Spec.SelectedResources = []placementv1beta1.ResourceContent{selected("web")}
 	part.Namespace, part.UID, part.OwnerReferences[0].UID = "web", "snapshot in web", "placement in web"
 	namespaced := &placementv1beta1.ResourceBinding{Spec: newBinding(0, 1).Spec}
-	namespaced.Namespace, namespaced.UID, namespaced.Generation = "web", "binding in web", 1
+	namespaced.Namespace = "web"
+	namespaced.UID = "binding in web"
+	namespaced.Generation = 1
 	namespaced.Name = placementv1beta1.BindingName("app", "placement in web", "member1")
 	namespaced.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "app"}
 
@@ -51,26 +53,34 @@ func selected(namespace string) placementv1beta1.ResourceContent {
 
 // inNamespace are a snapshot with one resource, and a binding to it, of a placement in namespace "web".
 func inNamespace(placement string, resource placementv1beta1.ResourceContent) (*placementv1beta1.ResourceSnapshot, *placementv1beta1.ResourceBinding) {
-	part, binding := &placementv1beta1.ResourceSnapshot{}, &placementv1beta1.ResourceBinding{}
-	part.Namespace, part.Name, part.UID = "web", placementv1beta1.ResourceSnapshotName(placement, 0, 0), "snapshot in web"
+	part := &placementv1beta1.ResourceSnapshot{}
+	binding := &placementv1beta1.ResourceBinding{}
+	part.Namespace = "web"
+	part.Name = placementv1beta1.ResourceSnapshotName(placement, 0, 0)
+	part.UID = "snapshot in web"
 	part.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: placement, placementv1beta1.ResourceIndexLabel: "0"}
 	part.Annotations = map[string]string{placementv1beta1.NumberOfResourceSnapshotsAnnotation: "1"}
 	part.Spec.SelectedResources = []placementv1beta1.ResourceContent{resource}
-	binding.Namespace, binding.UID, binding.Generation = "web", "binding in web", 1
+	binding.Namespace = "web"
+	binding.UID = "binding in web"
+	binding.Generation = 1
 	binding.Name = placementv1beta1.BindingName(placement, "placement in web", "member1")
 	binding.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: placement}
-	binding.Spec.TargetCluster, binding.Spec.ResourceSnapshotName = "member1", part.Name
+	binding.Spec.TargetCluster = "member1"
+	binding.Spec.ResourceSnapshotName = part.Name
 	binding.Spec.State = placementv1beta1.BindingStateBound
 	return part, binding
 }
 
 func TestOfTwoPlacementsWhoseWorksHaveOneNameTheLaterIsRefused(t *testing.T) {
 	first := newBinding(0, 1)
-	first.Name, first.UID = "first", "first"
+	first.Name = "first"
+	first.UID = "first"
 	first.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "web.app"}
 	first.Spec.ResourceSnapshotName = "web.app-0-snapshot"
 	theirs := snapshot(0, 1)[0].(*placementv1beta1.ClusterResourceSnapshot)
-	theirs.Name, theirs.Labels[placementv1beta1.ParentPlacementLabel] = "web.app-0-snapshot", "web.app"
+	theirs.Name = "web.app-0-snapshot"
+	theirs.Labels[placementv1beta1.ParentPlacementLabel] = "web.app"
 	part, later := inNamespace("app", selected("web"))
 	h := newHub(t, theirs, first, part, later)
 	s := newSyncer(h)

@@ -37,7 +37,8 @@ func (s *Syncer) signWork(ctx context.Context, want, have *placementv1beta1.Work
 // sameSpec says whether two Works ask for the same, however their manifests are written.
 func sameSpec(want, have *placementv1beta1.Work) (bool, error) {
 	if !equality.Semantic.DeepEqual(want.Spec.ApplyStrategy, have.Spec.ApplyStrategy) ||
-		!equality.Semantic.DeepEqual(want.Spec.ReportBackStrategy, have.Spec.ReportBackStrategy) || !slices.Equal(want.Spec.ReportReplicas, have.Spec.ReportReplicas) ||
+		!equality.Semantic.DeepEqual(want.Spec.ReportBackStrategy, have.Spec.ReportBackStrategy) ||
+		!slices.Equal(want.Spec.ReportReplicas, have.Spec.ReportReplicas) ||
 		!slices.Equal(want.Spec.ReportState, have.Spec.ReportState) {
 		return false, nil
 	}
@@ -64,7 +65,8 @@ func keepEnvelopeNames(binding placementv1beta1.BindingObject, wanted, existing 
 }
 
 func sameEnvelope(a, b *placementv1beta1.Work) bool {
-	for _, key := range []string{placementv1beta1.EnvelopeTypeLabel, placementv1beta1.EnvelopeNamespaceLabel, placementv1beta1.EnvelopeNameLabel} {
+	for _, key := range []string{placementv1beta1.EnvelopeTypeLabel, placementv1beta1.EnvelopeNamespaceLabel,
+		placementv1beta1.EnvelopeNameLabel} {
 		if a.Labels[key] != b.Labels[key] {
 			return false
 		}

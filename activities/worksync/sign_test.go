@@ -29,7 +29,8 @@ func (h *hub) unsign(t *testing.T, names ...string) []placementv1beta1.Work {
 		workmodel.DropManifests(work)
 		cached = append(cached, *work)
 	}
-	h.writes, h.reads = nil, 0
+	h.writes = nil
+	h.reads = 0
 	return cached
 }
 
@@ -55,7 +56,8 @@ func TestAWorkThatTheCacheHasOtherwiseIsReadBeforeItIsSigned(t *testing.T) {
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
 	s.client = stale{Client: h, works: h.unsign(t, "app-work")}
 	edited := h.work(t, "app-work")
-	edited.Generation, edited.Spec.Workload.Manifests[0].Raw = 2, []byte(`{"part":"edited"}`)
+	edited.Generation = 2
+	edited.Spec.Workload.Manifests[0].Raw = []byte(`{"part":"edited"}`)
 	require.NoError(t, h.Client.Update(t.Context(), edited))
 
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
@@ -72,7 +74,9 @@ func TestAWorkOfAnotherAuthorThatIsLeftOverGoesOnceTheOthersAreApplied(t *testin
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
 	for name, uid := range map[string]string{"app-left-over": "", "app-of-an-earlier-binding": "an earlier one"} {
 		left := h.work(t, "app-work").DeepCopy()
-		left.Name, left.ResourceVersion, left.UID = name, "", ""
+		left.Name = name
+		left.ResourceVersion = ""
+		left.UID = ""
 		require.NoError(t, h.Create(t.Context(), left))
 		h.unsign(t, name)
 		if uid != "" {

@@ -50,7 +50,8 @@ type EnvelopeRules func(context.Context) (envelope.Rules, error)
 // NewSyncer makes a Syncer that reads Works from the client's cache and reads
 // snapshots, and whatever the cache may not know yet, from live.
 func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock, envelopes EnvelopeRules) *Syncer {
-	return &Syncer{client: cached, live: live, clock: clk, snapshots: newSnapshotLoader(cached, live, envelopes), overrides: newOverrider(cached, live)}
+	return &Syncer{client: cached, live: live, clock: clk, snapshots: newSnapshotLoader(cached, live, envelopes),
+		overrides: newOverrider(cached, live)}
 }
 
 // Sync brings the Works of a binding to its revision. It writes nothing if they
@@ -182,7 +183,8 @@ func holdsNothing(want, have *placementv1beta1.Work) bool {
 }
 
 // writeEach writes Works, several at a time.
-func (s *Syncer) writeEach(ctx context.Context, binding placementv1beta1.BindingObject, wanted []*placementv1beta1.Work, have map[string]*placementv1beta1.Work) error {
+func (s *Syncer) writeEach(ctx context.Context, binding placementv1beta1.BindingObject, wanted []*placementv1beta1.Work,
+	have map[string]*placementv1beta1.Work) error {
 	var group errgroup.Group
 	group.SetLimit(parallelParts)
 	failures := make([]error, len(wanted))
@@ -234,7 +236,8 @@ func wrapWriteError(work *placementv1beta1.Work, err error) error {
 }
 
 // tryWrite makes one attempt and says whether to look again live.
-func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingObject, want, have *placementv1beta1.Work) (again bool, err error) {
+func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingObject, want,
+	have *placementv1beta1.Work) (again bool, err error) {
 	if have == nil {
 		err := s.client.Create(ctx, want.DeepCopy())
 		return apierrors.IsAlreadyExists(err), ignoreExists(err)
@@ -324,7 +327,8 @@ func generationOf(work *placementv1beta1.Work) int64 {
 }
 
 func (s *Syncer) readLiveWork(ctx context.Context, want *placementv1beta1.Work) (*placementv1beta1.Work, error) {
-	return liveread.Existing(ctx, s.live, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}, "work")
+	return liveread.Existing(ctx, s.live, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace,
+		Name: want.Name}}, "work")
 }
 
 func ignoreExists(err error) error {

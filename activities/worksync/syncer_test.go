@@ -153,7 +153,8 @@ func TestSyncCreatesThenWritesNothing(t *testing.T) {
 	assert.Equal(t, "2025-03-17T21:00:00Z", work.Annotations[workmodel.RevisionTimeAnnotation])
 	assert.JSONEq(t, `{"part":0}`, string(work.Spec.Workload.Manifests[0].Raw))
 
-	h.writes, h.reads = nil, 0
+	h.writes = nil
+	h.reads = 0
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 2)))
 	assert.Empty(t, h.writes, "the same revision needs no write")
 	assert.Zero(t, h.reads, "nor a read of a snapshot")
@@ -279,7 +280,8 @@ func TestSyncRemovesSurplusPartsOnceTheOthersAreApplied(t *testing.T) {
 	require.NoError(t, s.Sync(t.Context(), newBinding(1, 2)))
 	assert.Equal(t, []string{"patch app-work"}, h.writes, "objects may have moved: their old parts stay until the member has the new ones")
 	h.applied(t, "app-work")
-	h.writes, h.reads = nil, 0
+	h.writes = nil
+	h.reads = 0
 	require.NoError(t, s.Sync(t.Context(), newBinding(1, 2)))
 	assert.ElementsMatch(t, []string{"delete app-1", "delete app-2"}, h.writes)
 	assert.Zero(t, h.reads, "no snapshot is needed for that")
@@ -328,7 +330,8 @@ func TestSyncTakesNothingOutOfAPartWhileAnotherCannotBeWritten(t *testing.T) {
 	s := newSyncer(h)
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
 	leaving := h.work(t, "app-work").DeepCopy()
-	leaving.Name, leaving.ResourceVersion = "app-1", ""
+	leaving.Name = "app-1"
+	leaving.ResourceVersion = ""
 	require.NoError(t, h.Create(t.Context(), leaving))
 	require.NoError(t, h.Delete(t.Context(), leaving))
 	h.writes = nil

@@ -20,7 +20,8 @@ func TestAWorkSaysWhichTraceItWasWrittenIn(t *testing.T) {
 		"none without any tracing": {nil, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			ctx, want := t.Context(), ""
+			ctx := t.Context()
+			want := ""
 			if test.sampler != nil {
 				traced, span := sdktrace.NewTracerProvider(sdktrace.WithSampler(test.sampler)).Tracer("test").Start(ctx, "activity")
 				ctx = traced

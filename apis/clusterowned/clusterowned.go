@@ -78,8 +78,9 @@ var injections = []string{
 var certificates = map[schema.GroupKind][][]string{
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   {{"webhooks", "*", "clientConfig", "caBundle"}},
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: {{"webhooks", "*", "clientConfig", "caBundle"}},
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               {{"spec", "conversion", "webhook", "clientConfig", "caBundle"}},
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           {{"spec", "caBundle"}},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {{"spec", "conversion", "webhook", "clientConfig",
+		"caBundle"}},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: {{"spec", "caBundle"}},
 	{Kind: "ConfigMap"}: {{"data", "service-ca.crt"}, {"data", "ca-bundle.crt"}},
 }
 

@@ -39,7 +39,8 @@ func TestWhatControllersWriteOnDemandIsTakenOff(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object, want := read(t, tc.object), read(t, tc.want)
+			object := read(t, tc.object)
+			want := read(t, tc.want)
 			clusterowned.Remove(object.Object, clusterowned.Governed(object))
 			assert.Equal(t, want, object)
 		})

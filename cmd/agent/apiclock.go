@@ -95,11 +95,16 @@ func (c *APIClock) observe(sent time.Time, date string) {
 	if err != nil {
 		return // an answer without a date says nothing
 	}
-	least, most := written.Sub(now), written.Add(time.Second).Sub(sent)
+	least := written.Sub(now)
+	most := written.Add(time.Second).Sub(sent)
 	if c.known && least <= c.most && c.least <= most { // otherwise one of the clocks was set
-		least, most = max(least, c.least), min(most, c.most)
+		least = max(least, c.least)
+		most = min(most, c.most)
 	}
-	c.known, c.least, c.most, c.read = true, least, most, now
+	c.known = true
+	c.least = least
+	c.most = most
+	c.read = now
 	if tell := c.skew().Abs() > MaxSkew; tell != c.tell {
 		c.tell = tell
 		select {
@@ -138,7 +143,8 @@ func (r *SkewReporter) Start(ctx context.Context) error {
 			told = true
 		case !tell && told:
 			r.Log.Info("The clocks agree again")
-			r.Events.Eventf(&r.Lease, nil, corev1.EventTypeNormal, "ClockAgrees", "Observe", "The clocks of the agent and of the API server agree again")
+			r.Events.Eventf(&r.Lease, nil, corev1.EventTypeNormal, "ClockAgrees", "Observe",
+				"The clocks of the agent and of the API server agree again")
 			told = false
 		}
 	}

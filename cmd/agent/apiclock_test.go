@@ -59,7 +59,8 @@ func TestAnAPIClockIsNotMovedWhileTheClocksAgree(t *testing.T) {
 	for _, takes := range []time.Duration{0, 300 * time.Millisecond, 20 * time.Second} {
 		for _, atTheEnd := range []bool{false, true} {
 			s := newTimedServer()
-			s.takes, s.atTheEnd = takes, atTheEnd
+			s.takes = takes
+			s.atTheEnd = atTheEnd
 			for range 20 {
 				s.ask(t)
 			}
@@ -73,7 +74,8 @@ func TestAnAPIClockIsNotMovedWhileTheClocksAgree(t *testing.T) {
 func TestAnAPIClockFollowsTheServer(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, 7500 * time.Millisecond, -7500 * time.Millisecond, -time.Hour} {
 		s := newTimedServer()
-		s.ahead, s.takes = ahead, 40*time.Millisecond
+		s.ahead = ahead
+		s.takes = 40 * time.Millisecond
 		for range 20 {
 			s.ask(t)
 		}
@@ -91,7 +93,8 @@ func TestAnAPIClockFollowsAClockThatIsSet(t *testing.T) {
 	s.ahead = 0 // its clock was set
 	s.ask(t)
 	assert.Zero(t, s.clock.Skew())
-	s.ahead, s.dateless = time.Hour, true
+	s.ahead = time.Hour
+	s.dateless = true
 	s.ask(t)
 	assert.Zero(t, s.clock.Skew(), "an answer without a date says nothing")
 }

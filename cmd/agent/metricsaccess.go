@@ -41,7 +41,9 @@ type metricsAccess struct {
 // newMetricsFilter makes the filter of a metrics endpoint whose readers the API server of the configuration knows.
 func newMetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst, config.Timeout = reviewsPerSecond, 2*reviewsPerSecond, reviewTimeout
+	config.QPS = reviewsPerSecond
+	config.Burst = 2 * reviewsPerSecond
+	config.Timeout = reviewTimeout
 	authentication, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("making a client to review tokens: %w", err)
@@ -53,7 +55,8 @@ func newMetricsFilter(config *rest.Config, client *http.Client) (metricsserver.F
 	return newMetricsAccess(authentication.TokenReviews(), authorization.SubjectAccessReviews(), clock.RealClock{}).filter, nil
 }
 
-func newMetricsAccess(tokens authenticationclient.TokenReviewInterface, rights authorizationclient.SubjectAccessReviewInterface, now cache.Clock) *metricsAccess {
+func newMetricsAccess(tokens authenticationclient.TokenReviewInterface, rights authorizationclient.SubjectAccessReviewInterface,
+	now cache.Clock) *metricsAccess {
 	return &metricsAccess{tokens: tokens, rights: rights, answers: cache.NewLRUExpireCacheWithClock(rememberedReaders, now)}
 }
 
@@ -100,7 +103,8 @@ func (a *metricsAccess) statusOf(r *http.Request) (int, error) {
 
 // review asks the API server who has a token, and whether that user may do something with a path.
 func (a *metricsAccess) review(ctx context.Context, token, path, verb string) (int, error) {
-	known, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	known, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("asking whose token it is: %w", err)
 	}

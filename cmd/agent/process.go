@@ -55,7 +55,8 @@ func (p *Process) Add(f *flag.FlagSet, d Defaults) {
 	f.BoolVar(&p.LeaderElect, "leader-elect", true, d.LeaderElect)
 	f.StringVar(&p.leaseNamespace, "leader-election-namespace", d.LeaseNamespace, d.LeaseNamespaceUsage)
 	f.DurationVar(&p.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a lease is respected that is not renewed")
-	f.DurationVar(&p.renewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew its lease before it gives up")
+	f.DurationVar(&p.renewDeadline, "leader-election-renew-deadline", 10*time.Second,
+		"how long the leader tries to renew its lease before it gives up")
 	f.DurationVar(&p.retryPeriod, "leader-election-retry-period", 2*time.Second, "how often the lease is looked at")
 	p.Log.Add(f)
 	p.Profiles.Add(f, d.ProfilesPort)
@@ -93,13 +94,15 @@ func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Du
 
 // LeaseReference names the lease of the agent that leads, on which events tell of what concerns every replica.
 func (p *Process) LeaseReference(lease string) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease", Namespace: p.leaseNamespace, Name: lease}
+	return corev1.ObjectReference{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease", Namespace: p.leaseNamespace,
+		Name: lease}
 }
 
 // StandBack waits while the agent's counterpart of KubeFleet works on a cluster, and returns what ends the agent's manager
 // when the counterpart begins. It comes before the manager, which takes the address of the health endpoints. Events about it
 // come from a source; with none there are none.
-func (p *Process) StandBack(ctx context.Context, config *rest.Config, log logr.Logger, counterpart kubefleet.Lease, source string) (*StandBack, error) {
+func (p *Process) StandBack(ctx context.Context, config *rest.Config, log logr.Logger, counterpart kubefleet.Lease,
+	source string) (*StandBack, error) {
 	leases, err := coordinationclient.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for leases: %w", err)

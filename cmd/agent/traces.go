@@ -47,7 +47,8 @@ func (t *Traces) Check() error {
 	var problems []error
 	if t.endpoint != "" {
 		if host, port, err := net.SplitHostPort(t.endpoint); err != nil || host == "" || port == "" {
-			problems = append(problems, fmt.Errorf("--otlp-endpoint is %q; it must be host:port, such as otel-collector.monitoring:4317", t.endpoint))
+			problems = append(problems, fmt.Errorf("--otlp-endpoint is %q; it must be host:port, such as otel-collector.monitoring:4317",
+				t.endpoint))
 		}
 	}
 	if math.IsNaN(t.ratio) || t.ratio < 0 || t.ratio > 1 {
@@ -58,7 +59,8 @@ func (t *Traces) Check() error {
 
 // Start returns what an agent makes spans with, nil if there are to be none, and what sends the last of them when the
 // agent ends. It does not wait for the collector; what that does not take is lost, and the log says so.
-func (t *Traces) Start(ctx context.Context, service string, log logr.Logger, attributes ...attribute.KeyValue) (trace.Tracer, func(), error) {
+func (t *Traces) Start(ctx context.Context, service string, log logr.Logger,
+	attributes ...attribute.KeyValue) (trace.Tracer, func(), error) {
 	if t.endpoint == "" {
 		return nil, func() {}, nil
 	}
@@ -85,7 +87,8 @@ func (t *Traces) Start(ctx context.Context, service string, log logr.Logger, att
 			logLostSpans(log, err)
 		}
 	}
-	return provider.Tracer(instrumentation, trace.WithInstrumentationVersion(version.Number()), trace.WithSchemaURL(semconv.SchemaURL)), stop, nil
+	return provider.Tracer(instrumentation, trace.WithInstrumentationVersion(version.Number()),
+		trace.WithSchemaURL(semconv.SchemaURL)), stop, nil
 }
 
 func logLostSpans(log logr.Logger, err error) {

@@ -131,7 +131,8 @@ func componentCommand(dir *fleetDir, verb control.Verb, short string) *cobra.Com
 
 func wipeCommand(dir *fleetDir) *cobra.Command {
 	return &cobra.Command{
-		Use: "wipe-temporal", Short: "Stop the " + controlplane.Temporal + " server, delete its data and start it: what is placed must not notice", Args: cobra.NoArgs,
+		Use: "wipe-temporal", Short: "Stop the " + controlplane.Temporal +
+			" server, delete its data and start it: what is placed must not notice", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return act(cmd.Context(), dir, control.Wipe, controlplane.Temporal)
 		},

@@ -18,7 +18,8 @@ import (
 )
 
 func logsCommand(dir *fleetDir) *cobra.Command {
-	follow, lines := false, 100
+	follow := false
+	lines := 100
 	cmd := &cobra.Command{
 		Use: "logs [component]", Short: "Show the end of a component's log, or list all logs", Args: cobra.MaximumNArgs(1),
 		Example: "  devfleet logs hub-agent -f\n  devfleet logs member-1/apiserver -n 20",
@@ -71,7 +72,8 @@ func showLog(ctx context.Context, out io.Writer, fleet *state.Fleet, component s
 		args = append(args, "-F") // goes on with the new log when one that grew too large was put aside
 	}
 	cmd := exec.CommandContext(ctx, "tail", args...)
-	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	cmd.Stdout = out
+	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("showing the log of %s: %w", component, err)
 	}

@@ -67,7 +67,8 @@ func rootCommand() *cobra.Command {
   go run ./cmd/devfleet down`,
 	}
 	root.PersistentFlags().StringVar(&dir.flag, "dir", "", "folder of the fleet (default $"+fleetEnv+", else .fleet)")
-	root.AddCommand(upCommand(dir), toolsCommand(), downCommand(dir), statusCommand(dir), logsCommand(dir), demoCommand(dir), superviseCommand(dir), wipeCommand(dir))
+	root.AddCommand(upCommand(dir), toolsCommand(), downCommand(dir), statusCommand(dir), logsCommand(dir), demoCommand(dir),
+		superviseCommand(dir), wipeCommand(dir))
 	root.AddCommand(componentCommands(dir)...)
 	return root
 }

@@ -95,9 +95,11 @@ func printReport(out io.Writer, r *report, now time.Time) error {
 	fmt.Fprintln(table, "COMPONENT\tSTATE\tPID\tUPTIME\tRESTARTS\tMEMORY\tREASON")
 	total := int64(0)
 	for _, c := range r.Components {
-		pid, uptime := "-", "-"
+		pid := "-"
+		uptime := "-"
 		if c.PID != 0 {
-			pid, uptime = fmt.Sprint(c.PID), progress.Elapsed(now.Sub(c.Started))
+			pid = fmt.Sprint(c.PID)
+			uptime = progress.Elapsed(now.Sub(c.Started))
 		}
 		total += c.Memory
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Name, c.State, pid, uptime, c.Restarts, memory(c.Memory), c.Reason)

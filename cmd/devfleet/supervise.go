@@ -65,7 +65,8 @@ func startSupervisor(ctx context.Context, fleet *state.Fleet) (*control.Client, 
 	}
 	defer log.Close()
 	cmd := exec.Command(self, "supervise", "--dir", fleet.Dir)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout = log
+	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the supervisor: %w", err)

@@ -44,7 +44,8 @@ type upOptions struct {
 
 // addProgramsFlag adds the flag that says where missing programs come from.
 func addProgramsFlag(cmd *cobra.Command, programs *string) {
-	cmd.Flags().StringVar(programs, "programs", "", fmt.Sprintf("where missing programs come from: auto (downloaded where their publishers can be reached, else built), build, download (default $%s, else %s)", toolchain.ProgramsEnv, toolchain.Auto))
+	cmd.Flags().StringVar(programs, "programs", "", fmt.Sprintf(
+		"where missing programs come from: auto (downloaded where their publishers can be reached, else built), build, download (default $%s, else %s)", toolchain.ProgramsEnv, toolchain.Auto))
 }
 
 func upCommand(dir *fleetDir) *cobra.Command {
@@ -65,11 +66,15 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&options.members, "members", 0, fmt.Sprintf("number of member clusters, 1 to %d (default: as the fleet has, %d for a new one)", state.MaxMembers, defaultMembers))
-	cmd.Flags().BoolVar(&options.withoutMembers, "without-members", false, "start a hub without members, for a program that plays them, as test/bench does")
+	cmd.Flags().IntVar(&options.members, "members", 0, fmt.Sprintf(
+		"number of member clusters, 1 to %d (default: as the fleet has, %d for a new one)", state.MaxMembers, defaultMembers))
+	cmd.Flags().BoolVar(&options.withoutMembers, "without-members", false,
+		"start a hub without members, for a program that plays them, as test/bench does")
 	cmd.MarkFlagsMutuallyExclusive("members", "without-members")
-	cmd.Flags().StringArrayVar(&options.hubAgentArgs, "hub-agent-arg", nil, "a further flag of the hub agent, as in --hub-agent-arg=--resource-snapshot-bytes-per-second=2Mi; the fleet keeps it until up is given others")
-	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "also start a Prometheus, which measures the agents, and the requests that are played to the members' Deployments; the fleet keeps it")
+	cmd.Flags().StringArrayVar(&options.hubAgentArgs, "hub-agent-arg", nil,
+		"a further flag of the hub agent, as in --hub-agent-arg=--resource-snapshot-bytes-per-second=2Mi; the fleet keeps it until up is given others")
+	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false,
+		"also start a Prometheus, which measures the agents, and the requests that are played to the members' Deployments; the fleet keeps it")
 	cmd.Flags().BoolVar(&options.withoutAgents, "without-agents", false, "start the clusters and Temporal only")
 	addProgramsFlag(cmd, &options.programs)
 	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
@@ -80,7 +85,8 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 func toolsCommand() *cobra.Command {
 	options := upOptions{}
 	cmd := &cobra.Command{
-		Use: "tools", Short: "Bring the programs of Kubernetes, etcd, KWOK and Temporal that are missing, as the first up does", Args: cobra.NoArgs,
+		Use: "tools", Short: "Bring the programs of Kubernetes, etcd, KWOK and Temporal that are missing, as the first up does",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := toolchain.FindRoot(".")
 			if err != nil {
@@ -91,7 +97,8 @@ func toolsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&options.withPrometheus, "with-prometheus", false, "bring Prometheus, too")
-	cmd.Flags().BoolVar(&options.withTemporalServer, "with-temporal-server", false, "bring Temporal's server for production, too, which no local fleet runs, but test/principals")
+	cmd.Flags().BoolVar(&options.withTemporalServer, "with-temporal-server", false,
+		"bring Temporal's server for production, too, which no local fleet runs, but test/principals")
 	addProgramsFlag(cmd, &options.programs)
 	return cmd
 }
@@ -123,7 +130,8 @@ func up(ctx context.Context, options upOptions, display *progress.Display) (*sta
 	}
 	release, err := lock(options.dir, upLock)
 	if errors.Is(err, errLocked) {
-		return nil, fmt.Errorf("%s is bringing up the fleet in %s: wait for it, or name another folder with --dir", describeHolder(options.dir, upLock), options.dir)
+		return nil, fmt.Errorf("%s is bringing up the fleet in %s: wait for it, or name another folder with --dir",
+			describeHolder(options.dir, upLock), options.dir)
 	}
 	if err != nil {
 		return nil, err
@@ -251,7 +259,8 @@ func launch(ctx context.Context, options upOptions, tools map[string]string) (*s
 func prepareState(options upOptions, tools map[string]string) (*state.Fleet, error) {
 	fleet, err := state.Load(options.dir)
 	if errors.Is(err, state.ErrNone) {
-		fleet, err = &state.Fleet{Dir: options.dir}, nil
+		fleet = &state.Fleet{Dir: options.dir}
+		err = nil
 	}
 	if err != nil {
 		return nil, err
@@ -348,9 +357,11 @@ Next          kubectl get memberclusters
               %s status
               %s down
 `, strings.Join(fleet.Environment(), "\n  export "), fleet.Path("bin"), contexts,
-		aboutDashboard(fleet, program, "NAME"), fleet.TemporalUI(), fleet.Address("temporal"), wf.DefaultNamespace, fleet.LogDir(), program, program, program)
+		aboutDashboard(fleet, program, "NAME"), fleet.TemporalUI(), fleet.Address("temporal"), wf.DefaultNamespace, fleet.LogDir(), program,
+		program, program)
 	if fleet.Prometheus {
-		fmt.Fprintf(out, "\nPrometheus answers queries at %s, and also reads the targets that files in %s name.\n", fleet.PrometheusURL(), controlplane.PrometheusTargets(fleet))
+		fmt.Fprintf(out, "\nPrometheus answers queries at %s, and also reads the targets that files in %s name.\n", fleet.PrometheusURL(),
+			controlplane.PrometheusTargets(fleet))
 	}
 }
 
@@ -360,7 +371,8 @@ func aboutDashboard(fleet *state.Fleet, program, run string) string {
 	if fleet.DashboardLink() == "" {
 		return link
 	}
-	return fmt.Sprintf("%s\n              works once, and %s restart dashboard makes another; then %s shows a run", link, program, fleet.Dashboard("/runs/"+run))
+	return fmt.Sprintf("%s\n              works once, and %s restart dashboard makes another; then %s shows a run", link, program,
+		fleet.Dashboard("/runs/"+run))
 }
 
 // dashboardLink is how the dashboard is opened, or why it is not.

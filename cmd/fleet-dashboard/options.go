@@ -102,7 +102,8 @@ Users log in at an identity provider (--oidc-issuer-url), with a token (--allow-
 	f.BoolVar(&o.insecureCookies, "insecure-cookies", false, "allow a --url of http, over which others on the way can take a session; for trials only")
 	f.StringVar(&o.sessionKeys, "session-keys", "", "folder with the file key, of 32 random characters or more, that encrypts sessions, and, while it is replaced, the file previous. Required unless --session-secret or --anonymous-read-only is given")
 	f.StringVar(&o.sessionSecret, "session-secret", "", "<namespace>/<name> of a Secret of the hub with the same entries, instead of --session-keys. It has to exist; without a key the dashboard puts one in, on which all its replicas agree")
-	f.DurationVar(&o.sessionLasts, "session-duration", time.Hour, "how long a session lasts at most; it ends with the ID token if that is sooner, and is renewed without a question while the provider's own lasts")
+	f.DurationVar(&o.sessionLasts, "session-duration", time.Hour,
+		"how long a session lasts at most; it ends with the ID token if that is sooner, and is renewed without a question while the provider's own lasts")
 	f.BoolVar(&o.tokens, "allow-tokens", false, "let users log in with a bearer token of the hub, which is kept encrypted in their cookie")
 	f.StringVar(&o.anonymous, "anonymous-read-only", "", "let all clients in without a login, to look at what this user may see; nothing can be changed")
 	f.StringVar(&o.issuer, "oidc-issuer-url", "", "the OpenID Connect provider that users log in at, as in the flag of the API server")
@@ -131,7 +132,8 @@ func (o *options) checkURL(external string) error {
 	switch {
 	case external == "":
 		return errors.New("--url is required: how browsers know the dashboard, such as https://fleet.example.com")
-	case err != nil || parsed.Host == "" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Scheme != "https" && parsed.Scheme != "http":
+	case err != nil || parsed.Host == "" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Scheme != "https" &&
+		parsed.Scheme != "http":
 		return fmt.Errorf("--url is %q; it must be a scheme and a host, such as https://fleet.example.com", external)
 	case parsed.Scheme == "http" && !o.insecureCookies:
 		return fmt.Errorf("--url is %q: over http others on the way can take a session; use https, or --insecure-cookies for a trial", external)
@@ -220,7 +222,9 @@ func (o *options) hubConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading how to reach the hub: %w", err)
 	}
-	config.QPS, config.Burst, config.UserAgent = float32(o.qps), o.burst, "fleet-dashboard"
+	config.QPS = float32(o.qps)
+	config.Burst = o.burst
+	config.UserAgent = "fleet-dashboard"
 	return config, nil
 }
 

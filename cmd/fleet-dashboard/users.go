@@ -73,7 +73,8 @@ func (u *users) act(user session.Identity) (*web.Person, error) {
 		return nil, fmt.Errorf("connecting to the hub as %s: %w", user.User, err)
 	}
 	f := cli.NewFactory()
-	f.Clock, f.Discover = u.clock, u.discovered
+	f.Clock = u.clock
+	f.Discover = u.discovered
 	f.Configure = func(string) (*rest.Config, error) { return config, nil }
 	f.Connect = func(*rest.Config) (client.WithWatch, error) { return c, nil }
 	steering, reading := command.ForPages(f, c)

@@ -74,7 +74,8 @@ func checkPods(ctx context.Context, args []string, out io.Writer) error {
 		return nil
 	}
 	return fmt.Errorf("pods run on this cluster in %s, and would not be created again after they have ended: with enableWorkload=false the hub refuses new pods there. "+
-		"Set workloadNamespaces: [%s] in the values of the hub agent's chart, or enableWorkload: true", strings.Join(ending, ", "), strings.Join(union(check.named, ending), ", "))
+		"Set workloadNamespaces: [%s] in the values of the hub agent's chart, or enableWorkload: true", strings.Join(ending, ", "),
+		strings.Join(union(check.named, ending), ", "))
 }
 
 // union are the namespaces that the values name, and others after them.
@@ -115,7 +116,8 @@ func refusal(expression string) (func(namespace string) (bool, error), error) {
 // namespacesWithPods returns the namespaces with pods that have not ended, in order.
 func namespacesWithPods(ctx context.Context, hub metadata.Interface) ([]string, error) {
 	found := map[string]bool{}
-	unfinished := fields.AndSelectors(fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
+	unfinished := fields.AndSelectors(fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
 	options := metav1.ListOptions{FieldSelector: unfinished.String(), Limit: podsAtOnce}
 	for {
 		page, err := hub.Resource(corev1.SchemeGroupVersion.WithResource("pods")).List(ctx, options)

@@ -96,13 +96,15 @@ func run(args []string) error {
 		return fmt.Errorf("watching for KubeFleet's hub agent: %w", err)
 	}
 	metrics.Registry.MustRegister(agent.NewBuildInfo())
-	log.Info("Starting", "version", version.Number(), "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
+	log.Info("Starting", "version", version.Number(), "role", o.role, "temporal", o.temporal.address, "temporalNamespace",
+		o.temporal.namespace)
 	return explainMissingKinds(mgr.Start(ctx))
 }
 
 func newManager(o *options, config *rest.Config, log logr.Logger) (ctrl.Manager, error) {
 	all := o.ManagerOptions(log, leaseName, shutdownTimeout)
-	all.Scheme, all.Cache = hub.Scheme(), hub.CacheOptions()
+	all.Scheme = hub.Scheme()
+	all.Cache = hub.CacheOptions()
 	all.LeaderElection = o.LeaderElect && o.role != roleWorker
 	mgr, err := ctrl.NewManager(config, all)
 	if err != nil {

@@ -91,41 +91,62 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
 	o.Add(f, agent.Defaults{
-		LeaderElect: "let one of several hub agents run the controllers", LeaseNamespace: "fleet-system", LeaseNamespaceUsage: "namespace of the lease",
-		ProfilesPort: 6065,
+		LeaderElect: "let one of several hub agents run the controllers", LeaseNamespace: "fleet-system",
+		LeaseNamespaceUsage: "namespace of the lease",
+		ProfilesPort:        6065,
 	})
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; the Pod's service account is used if empty")
 	f.StringVar(&o.role, "role", roleAll, "what this process runs: controllers (one replica leads), worker (every replica works), or all")
 	o.temporal.addFlags(f)
 	f.Float64Var(&o.qps, "hub-api-qps", 250, "requests a second to the hub's API server")
 	f.IntVar(&o.burst, "hub-api-burst", 1000, "requests to the hub's API server that may come at once")
-	f.BoolVar(&o.inventory, "enable-cluster-inventory-apis", false, "keep a ClusterProfile, the inventory object of SIG Multicluster, for every cluster that has joined; the hub needs the kind's CRD")
-	f.StringVar(&o.profileNamespace, "cluster-profile-namespace", clusterv1beta1.SystemNamespace, "namespace of the ClusterProfiles; it must exist")
-	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
+	f.BoolVar(&o.inventory, "enable-cluster-inventory-apis", false,
+		"keep a ClusterProfile, the inventory object of SIG Multicluster, for every cluster that has joined; the hub needs the kind's CRD")
+	f.StringVar(&o.profileNamespace, "cluster-profile-namespace", clusterv1beta1.SystemNamespace,
+		"namespace of the ClusterProfiles; it must exist")
+	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute,
+		"how long to wait for the agent of a leaving cluster before the cluster is removed without it")
 	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until a user deletes it")
-	f.BoolVar(&o.holdRemovals, "hold-unexplained-removals", true, "hold removals of bindings that neither a change of a placement nor a deletion explains, if there are more than a handful after a start, until kubectl fleet migrate accept; false lets them go")
+	f.BoolVar(&o.holdRemovals, "hold-unexplained-removals", true,
+		"hold removals of bindings that neither a change of a placement nor a deletion explains, if there are more than a handful after a start, until kubectl fleet migrate accept; false lets them go")
 	f.StringVar(&o.words, "vocabulary", wordsOfDocumentation, "in which of KubeFleet's words statuses and approval requests are written: documentation (those of its documentation) or kubefleet (those of its releases of 2026); a run keeps the words that it began with")
-	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
-	f.StringVar(&o.filterFlags.SkippedAPIs, snapshot.SkippedAPIsFlag, "", "APIs that are not placed, separated by semicolons, as <group>, <group>/<version> or <group>/<version>/<kind>,<kind>; the core group has no name, as in v1/Secret")
-	f.StringVar(&o.filterFlags.AllowedAPIs, snapshot.AllowedAPIsFlag, "", "the only APIs that are placed, in the same form; not together with --"+snapshot.SkippedAPIsFlag)
-	f.StringVar(&o.filterFlags.PlaceableNamespaces, snapshot.PlaceableFlag, "", "the only namespaces of which something is placed, separated by commas, by ResourcePlacements; of what is cluster-scoped only these Namespaces themselves, with selectionScope NamespaceOnly. Empty for all")
-	f.StringVar(&o.filterFlags.SkippedNamespaces, snapshot.SkippedNamespacesFlag, "", "namespaces that are not placed, separated by commas or semicolons, beside default, fleet-* and kube-*")
-	f.BoolVar(&o.filterFlags.Workload, snapshot.EnableWorkloadFlag, false, "the hub runs workloads of its own: PersistentVolumeClaims, which those make, are not placed")
-	f.StringVar(&o.configMapEnvelopes, "configmap-envelopes", configMapsHoldNamespaced, "what ConfigMaps that are envelopes may hold: namespaced (objects of their own namespace) or any (cluster-scoped objects too; only with an admission policy that keeps them to those who may create ClusterResourceEnvelopes, as the chart's guard rails have it)")
-	f.DurationVar(&o.pace.MinimumInterval, "resource-snapshot-creation-minimum-interval", 0, "the least time between two snapshots of what a placement selects; an update run takes the latest content despite it")
-	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0, "how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content despite it")
+	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute,
+		"how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
+	f.StringVar(&o.filterFlags.SkippedAPIs, snapshot.SkippedAPIsFlag, "",
+		"APIs that are not placed, separated by semicolons, as <group>, <group>/<version> or <group>/<version>/<kind>,<kind>; the core group has no name, as in v1/Secret")
+	f.StringVar(&o.filterFlags.AllowedAPIs, snapshot.AllowedAPIsFlag, "",
+		"the only APIs that are placed, in the same form; not together with --"+snapshot.SkippedAPIsFlag)
+	f.StringVar(&o.filterFlags.PlaceableNamespaces, snapshot.PlaceableFlag, "",
+		"the only namespaces of which something is placed, separated by commas, by ResourcePlacements; of what is cluster-scoped only these Namespaces themselves, with selectionScope NamespaceOnly. Empty for all")
+	f.StringVar(&o.filterFlags.SkippedNamespaces, snapshot.SkippedNamespacesFlag, "",
+		"namespaces that are not placed, separated by commas or semicolons, beside default, fleet-* and kube-*")
+	f.BoolVar(&o.filterFlags.Workload, snapshot.EnableWorkloadFlag, false,
+		"the hub runs workloads of its own: PersistentVolumeClaims, which those make, are not placed")
+	f.StringVar(&o.configMapEnvelopes, "configmap-envelopes", configMapsHoldNamespaced,
+		"what ConfigMaps that are envelopes may hold: namespaced (objects of their own namespace) or any (cluster-scoped objects too; only with an admission policy that keeps them to those who may create ClusterResourceEnvelopes, as the chart's guard rails have it)")
+	f.DurationVar(&o.pace.MinimumInterval, "resource-snapshot-creation-minimum-interval", 0,
+		"the least time between two snapshots of what a placement selects; an update run takes the latest content despite it")
+	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0,
+		"how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content despite it")
 	f.Var(&o.bytesPerSecond, selection.BytesPerSecondFlag, "how many bytes a second one placement may have written, in its snapshots and in the Works made of them, such as 2Mi: after changes that take longer to write, the next ones wait; 0 is no bound; an update run takes the latest content despite it")
-	f.Int64Var(&o.ceiling.Objects, selection.MaxObjectsFlag, 20_000, "how many objects one placement may select; one that selects more stays as it is; 0 is no bound")
+	f.Int64Var(&o.ceiling.Objects, selection.MaxObjectsFlag, 20_000,
+		"how many objects one placement may select; one that selects more stays as it is; 0 is no bound")
 	o.maxBytes.Quantity = *resource.NewQuantity(64<<20, resource.BinarySI)
 	f.Var(&o.maxBytes, selection.MaxBytesFlag, "how many bytes of JSON one placement may select; one that selects more stays as it is; 0 is no bound")
-	f.StringVar(&o.sourceNamespace, "metric-source-namespace", "fleet-system", "namespace of the Secrets of MetricSources: that of the hub agent")
+	f.StringVar(&o.sourceNamespace, "metric-source-namespace", "fleet-system",
+		"namespace of the Secrets of MetricSources: that of the hub agent")
 	f.BoolVar(&o.reach.Works, "analysis-works", false, "let metrics of StageAnalyses look at objects that placements have put on clusters, Secrets excepted: users who may write StageAnalyses can find out what is in them, so a guard rail has to say who writes such metrics")
 	f.StringVar(&o.hubKinds, "analysis-hub-kinds", "", "the kinds of which metrics of StageAnalyses may read objects of the hub, separated by commas, as in Deployment.apps or, for one namespace, web/ConfigMap: users who may write StageAnalyses can find out what is in them. Secrets, and what holds copies of them, are refused")
-	f.StringVar(&o.jobNamespaces, "analysis-job-namespaces", "", "namespaces of the hub in which metrics of StageAnalyses may run Jobs, made of suspended CronJobs, separated by commas")
-	f.StringVar(&o.allowedRanges, "metric-source-allowed-cidrs", "", "the only ranges of addresses in which MetricSources may be, separated by commas, as in 10.0.0.0/8; empty for all that are not refused anyhow")
-	f.StringVar(&o.deniedRanges, "metric-source-denied-cidrs", "", "further ranges of addresses in which no MetricSource may be, separated by commas")
-	f.BoolVar(&o.guard.AllowLoopback, "metric-sources-on-loopback", false, "let MetricSources have addresses of the hub agent's own machine; for fleets for development only")
-	f.BoolVar(&o.verifiedExemptions, "require-verified-exemptions", true, "let RolloutExemptions count only if the hub's API server says who has made them")
+	f.StringVar(&o.jobNamespaces, "analysis-job-namespaces", "",
+		"namespaces of the hub in which metrics of StageAnalyses may run Jobs, made of suspended CronJobs, separated by commas")
+	f.StringVar(&o.allowedRanges, "metric-source-allowed-cidrs", "",
+		"the only ranges of addresses in which MetricSources may be, separated by commas, as in 10.0.0.0/8; empty for all that are not refused anyhow")
+	f.StringVar(&o.deniedRanges, "metric-source-denied-cidrs", "",
+		"further ranges of addresses in which no MetricSource may be, separated by commas")
+	f.BoolVar(&o.guard.AllowLoopback, "metric-sources-on-loopback", false,
+		"let MetricSources have addresses of the hub agent's own machine; for fleets for development only")
+	f.BoolVar(&o.verifiedExemptions, "require-verified-exemptions", true,
+		"let RolloutExemptions count only if the hub's API server says who has made them")
 	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
 	}
@@ -229,7 +250,8 @@ func (o *options) hubConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the kubeconfig of the hub: %w", err)
 	}
-	config.QPS, config.Burst = float32(o.qps), o.burst
+	config.QPS = float32(o.qps)
+	config.Burst = o.burst
 	config.UserAgent = "fleetflow-hub-agent"
 	config.Wrap(o.outages.Wrap)
 	config.Wrap(o.clock.Wrap)

@@ -43,15 +43,20 @@ type temporalOptions struct {
 // addFlags adds the flags.
 func (o *temporalOptions) addFlags(f *flag.FlagSet) {
 	f.StringVar(&o.address, temporalAddressFlag, "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
-	f.StringVar(&o.namespace, temporalNamespaceFlag, wf.DefaultNamespace, "Temporal namespace; it is created, with its search attributes, if it does not exist")
-	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified), "which approvals through Temporal count: off (none), verified (signals whose sender Temporal has authenticated, which needs a server with an authorizer and principals) or any: a user who may write to the Temporal namespace can send one under any name")
-	f.BoolVar(&o.trial, temporalTrialFlag, false, "Temporal is there for a trial, like the one that comes with the chart: --"+temporalApprovalsFlag+"=any is taken over an unencrypted connection, too")
+	f.StringVar(&o.namespace, temporalNamespaceFlag, wf.DefaultNamespace,
+		"Temporal namespace; it is created, with its search attributes, if it does not exist")
+	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified),
+		"which approvals through Temporal count: off (none), verified (signals whose sender Temporal has authenticated, which needs a server with an authorizer and principals) or any: a user who may write to the Temporal namespace can send one under any name")
+	f.BoolVar(&o.trial, temporalTrialFlag, false, "Temporal is there for a trial, like the one that comes with the chart: --"+
+		temporalApprovalsFlag+"=any is taken over an unencrypted connection, too")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
 	f.StringVar(&o.security.CAFile, temporalCAFlag, "", "PEM file of the certificates that vouch for Temporal's; those of the system do if it is empty. This file and the next two are read again for every new connection")
 	f.StringVar(&o.security.CertFile, temporalCertFlag, "", "PEM file of the client certificate for Temporal, for mutual TLS; together with --"+temporalKeyFlag)
 	f.StringVar(&o.security.KeyFile, temporalKeyFlag, "", "PEM file of the key of the client certificate for Temporal")
-	f.StringVar(&o.security.ServerName, temporalServerNameFlag, "", "name that Temporal's certificate is made out to, if that is not the host of --"+temporalAddressFlag)
-	f.StringVar(&o.security.APIKeyFile, temporalAPIKeyFlag, "", "file with the API key for Temporal, read again for every call; without it the environment variable "+envTemporalAPIKey+" counts")
+	f.StringVar(&o.security.ServerName, temporalServerNameFlag, "",
+		"name that Temporal's certificate is made out to, if that is not the host of --"+temporalAddressFlag)
+	f.StringVar(&o.security.APIKeyFile, temporalAPIKeyFlag, "",
+		"file with the API key for Temporal, read again for every call; without it the environment variable "+envTemporalAPIKey+" counts")
 }
 
 // checkFlags names the flag that is wrong. Files are read now, so that a mistake shows at the start and not as a Temporal
@@ -62,7 +67,8 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 	}
 	var problems []error
 	if _, port, err := net.SplitHostPort(o.address); err != nil || port == "" {
-		problems = append(problems, fmt.Errorf("--%s is %q; it must be host:port, such as temporal-frontend.temporal:7233", temporalAddressFlag, o.address))
+		problems = append(problems, fmt.Errorf("--%s is %q; it must be host:port, such as temporal-frontend.temporal:7233", temporalAddressFlag,
+			o.address))
 	}
 	switch stagedupdate.ApprovalPolicy(o.approvals) {
 	case stagedupdate.ApprovalsOff, stagedupdate.ApprovalsVerified:

@@ -61,8 +61,9 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	}
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
-			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, Outages: o.outages, ProfileNamespace: o.namespaceOfProfiles(),
-			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
+			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, Outages: o.outages,
+			ProfileNamespace: o.namespaceOfProfiles(),
+			Temporal:         temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
 			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
 			Jobs: metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},
 		}); err != nil {
@@ -150,7 +151,8 @@ type parts struct {
 }
 
 // addWorker adds the Temporal workers, with their activities, to the manager.
-func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options, log logr.Logger) (*worker.Runner, error) {
+func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options,
+	log logr.Logger) (*worker.Runner, error) {
 	activities, err := newActivities(mgr, temporal, shared, o)
 	if err != nil {
 		return nil, err
@@ -165,7 +167,8 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 		Client: temporal.SDK, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
 		NeedsSenders: o.needsSenders(),
 	}
-	lease, recorder := o.LeaseReference(leaseName), mgr.GetEventRecorder("hub-agent")
+	lease := o.LeaseReference(leaseName)
+	recorder := mgr.GetEventRecorder("hub-agent")
 	runner.SendersUnnamed = func(message string) {
 		recorder.Eventf(&lease, nil, corev1.EventTypeWarning, "ApprovalsNotVerified", "Observe", "%s", message)
 	}
@@ -174,15 +177,19 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 
 // newActivities puts the activities together.
 func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options) (worker.Activities, error) {
-	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), o.clock
+	cached := mgr.GetClient()
+	live := mgr.GetAPIReader()
+	clk := o.clock
 	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, shared.kinds, clk, o.pace, o.ceiling)
 	if err != nil {
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}
 	notifier := clusterwait.NewNotifier()
-	writes, fleetReads := throttle.NewLimit(throttle.MaxClusterWrites), throttle.NewLimit(throttle.MaxFleetReads)
+	writes := throttle.NewLimit(throttle.MaxClusterWrites)
+	fleetReads := throttle.NewLimit(throttle.MaxFleetReads)
 	placements := placement.NewActivities(cached, live, selector, clk)
-	placements.FleetReads, placements.Catch = fleetReads, shared.catch
+	placements.FleetReads = fleetReads
+	placements.Catch = shared.catch
 	measured := measure.NewMetrics()
 	metrics.Registry.MustRegister(measured.Collectors()...)
 	return worker.Activities{

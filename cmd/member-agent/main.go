@@ -65,7 +65,8 @@ func run(args []string) error {
 	if err := addHealth(mgr, hub); err != nil {
 		return err
 	}
-	measured, joins := work.NewMetrics(), joining.NewCounters()
+	measured := work.NewMetrics()
+	joins := joining.NewCounters()
 	metrics.Registry.MustRegister(append(measured.Collectors(), joins.Collectors()...)...)
 	metrics.Registry.MustRegister(agent.NewBuildInfo())
 	tracer, flush, err := o.Traces.Start(ctx, "member-agent", logger, semconv.K8SClusterName(o.cluster))
@@ -74,7 +75,8 @@ func run(args []string) error {
 	}
 	defer flush()
 	if err := member.Setup(mgr, member.Options{
-		Name: o.cluster, Version: version.Number(), Hub: hub, TokenStore: tokens, Pruning: o.pruning, Veto: o.veto, Provider: o.provider, Namespaces: o.namespaces, Metrics: measured, Joins: joins, Tracer: tracer,
+		Name: o.cluster, Version: version.Number(), Hub: hub, TokenStore: tokens, Pruning: o.pruning, Veto: o.veto, Provider: o.provider,
+		Namespaces: o.namespaces, Metrics: measured, Joins: joins, Tracer: tracer,
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}

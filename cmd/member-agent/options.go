@@ -79,8 +79,10 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.Float64Var(&o.memberQPS, "member-api-qps", 250, "requests a second to this cluster")
 	flags.IntVar(&o.memberBurst, "member-api-burst", 1000, "requests to this cluster that may come at once")
 	o.pruning.Propagation = metav1.DeletePropagationBackground
-	flags.StringVar((*string)(&o.pruning.Propagation), "prune-propagation-policy", string(o.pruning.Propagation), "what happens to what depends on a pruned object: Background, Foreground or Orphan")
-	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0, "if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
+	flags.StringVar((*string)(&o.pruning.Propagation), "prune-propagation-policy", string(o.pruning.Propagation),
+		"what happens to what depends on a pruned object: Background, Foreground or Orphan")
+	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0,
+		"if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
 	o.addVeto(flags)
 	scope := flags.String("scope", scopeCluster, "Cluster, or Namespaced if the agent may only write to the namespaces of --namespaces, which have to exist")
@@ -88,7 +90,8 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; a renewed one is written there. It is read if "+envTokenFile+" is not set, or else is what that file is mounted from")
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
-	flags.BoolVar(&o.namespaces, "enable-namespace-collection-in-property-provider", false, "report the namespaces of this cluster to the hub, so that placements in a namespace go to clusters only that have it")
+	flags.BoolVar(&o.namespaces, "enable-namespace-collection-in-property-provider", false,
+		"report the namespaces of this cluster to the hub, so that placements in a namespace go to clusters only that have it")
 	if err := flags.Parse(args); err != nil || o.Version {
 		return o, err
 	}
@@ -96,7 +99,8 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	switch o.pruning.Propagation {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
-		problems = append(problems, fmt.Errorf("--prune-propagation-policy is %q; it must be Background, Foreground or Orphan", o.pruning.Propagation))
+		problems = append(problems, fmt.Errorf("--prune-propagation-policy is %q; it must be Background, Foreground or Orphan",
+			o.pruning.Propagation))
 	}
 	var err error
 	if o.provider, err = newProvider(*provider); err != nil {
@@ -152,10 +156,12 @@ func (o *options) addVeto(flags *flag.FlagSet) {
 	}
 	const form = ", separated by commas: Kind, Kind.group, *.group or *"
 	flags.Func("allowed-kinds", "if set, the only kinds of objects that the fleet may place on this cluster"+form, kinds(&o.veto.AllowedKinds))
-	flags.Func("denied-kinds", "kinds of objects that the fleet may not place on this cluster, even if they are allowed"+form, kinds(&o.veto.DeniedKinds))
+	flags.Func("denied-kinds", "kinds of objects that the fleet may not place on this cluster, even if they are allowed"+form,
+		kinds(&o.veto.DeniedKinds))
 	flags.Func("denied-namespaces", "namespaces that the fleet may not place, nor anything in them, separated by commas; one that ends with * stands for all that begin so", func(text string) error {
 		for entry := range splitEntries(text) {
-			if invalid := validation.NameIsDNSLabel(strings.TrimSuffix(entry, "*"), strings.HasSuffix(entry, "*")); len(invalid) > 0 && entry != "*" {
+			if invalid := validation.NameIsDNSLabel(strings.TrimSuffix(entry, "*"), strings.HasSuffix(entry, "*")); len(invalid) > 0 &&
+				entry != "*" {
 				return fmt.Errorf("%q is no name of a namespace: %s", entry, strings.Join(invalid, "; "))
 			}
 			o.veto.DeniedNamespaces = append(o.veto.DeniedNamespaces, entry)
@@ -193,7 +199,8 @@ func (o *options) readEnvironment(lookup func(string) (string, bool)) []error {
 	if o.hubURL != "" {
 		switch u, err := url.Parse(o.hubURL); {
 		case err != nil || u.Scheme == "" || u.Host == "":
-			problems = append(problems, fmt.Errorf("environment variable %s is %q; it must be a URL such as https://hub.example.com:6443", envHubURL, o.hubURL))
+			problems = append(problems, fmt.Errorf("environment variable %s is %q; it must be a URL such as https://hub.example.com:6443",
+				envHubURL, o.hubURL))
 		case u.Scheme != "https":
 			problems = append(problems, fmt.Errorf("environment variable %s is %q, which is not https: the agent shows its token there, and every machine on the way could read it; use an address such as https://hub.example.com:6443", envHubURL, o.hubURL))
 		}
@@ -241,9 +248,11 @@ func (o *options) hubConfig(tokens hubtoken.Store) *rest.Config {
 	}
 	config.Insecure = o.insecure
 	if !o.insecure {
-		config.CAFile, config.CAData = o.hubCAFile, o.hubCA
+		config.CAFile = o.hubCAFile
+		config.CAData = o.hubCA
 	}
-	if config.BearerTokenFile = o.tokenFile; o.tokenFile == "" {
+	config.BearerTokenFile = o.tokenFile
+	if o.tokenFile == "" {
 		useStore(config, tokens)
 	}
 	return config
@@ -255,7 +264,8 @@ func (o *options) memberConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this cluster's API server (--kubeconfig, or the Pod's service account): %w", err)
 	}
-	config.QPS, config.Burst = float32(o.memberQPS), o.memberBurst
+	config.QPS = float32(o.memberQPS)
+	config.Burst = o.memberBurst
 	config.UserAgent = "member-agent/" + o.cluster
 	return config, nil
 }

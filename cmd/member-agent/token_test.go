@@ -23,7 +23,8 @@ func secret(token string) *corev1.Secret {
 }
 
 func TestTheTokenForTheHubIsTheSecretsAndReadAgainIfTheHubRefusesIt(t *testing.T) {
-	accepted, seen := "one", []string{}
+	accepted := "one"
+	seen := []string{}
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.Header.Get("Authorization"))
 		if r.Header.Get("Authorization") != "Bearer "+accepted {

@@ -40,7 +40,8 @@ var cachedReport = placementv1beta1.ReportBounds{Conditions: 8, Message: 4096, D
 // object, by which a change of them is noticed.
 func summarizeReport(status placementv1beta1.WorkStatus) placementv1beta1.WorkStatus {
 	summary := placementv1beta1.WorkStatus{Conditions: cachedReport.ApplyToConditions(status.Conditions)}
-	size, counts := 0, 0
+	size := 0
+	counts := 0
 	for _, manifest := range status.ManifestConditions {
 		manifest.BackReportedStatus = nil
 		manifest.StateValues = nil // they are read live, when a placement leaves the cluster
@@ -75,7 +76,8 @@ const noObject = -1
 // digestStatuses returns a hash of the objects' own statuses in a report, nil if it has none. That of a summary is its own hash.
 func digestStatuses(manifests []placementv1beta1.ManifestCondition) *placementv1beta1.BackReportedStatus {
 	var last *placementv1beta1.ManifestCondition
-	mirrored, reported := sha256.New(), 0
+	mirrored := sha256.New()
+	reported := 0
 	for i := range manifests {
 		if manifests[i].BackReportedStatus == nil {
 			continue
@@ -90,10 +92,12 @@ func digestStatuses(manifests []placementv1beta1.ManifestCondition) *placementv1
 	switch {
 	case reported == 0:
 		return nil
-	case reported == 1 && last.Identifier.Ordinal == noObject && len(last.BackReportedStatus.ObservedStatus.Raw) == hex.EncodedLen(sha256.Size)+quotes:
+	case reported == 1 && last.Identifier.Ordinal == noObject &&
+		len(last.BackReportedStatus.ObservedStatus.Raw) == hex.EncodedLen(sha256.Size)+quotes:
 		return &placementv1beta1.BackReportedStatus{ObservedStatus: last.BackReportedStatus.ObservedStatus}
 	}
-	return &placementv1beta1.BackReportedStatus{ObservedStatus: runtime.RawExtension{Raw: []byte(`"` + hex.EncodeToString(mirrored.Sum(nil)) + `"`)}}
+	return &placementv1beta1.BackReportedStatus{ObservedStatus: runtime.RawExtension{Raw: []byte(`"` +
+		hex.EncodeToString(mirrored.Sum(nil)) + `"`)}}
 }
 
 // countsOf is what the hub reads of the report on a workload whose pods are counted, if nothing is wrong with it or there is no room
@@ -101,7 +105,8 @@ func digestStatuses(manifests []placementv1beta1.ManifestCondition) *placementv1
 func countsOf(manifest *placementv1beta1.ManifestCondition) placementv1beta1.ManifestCondition {
 	id := manifest.Identifier
 	kept := placementv1beta1.ManifestCondition{
-		Identifier:    placementv1beta1.WorkResourceIdentifier{Ordinal: id.Ordinal, Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name},
+		Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: id.Ordinal, Group: id.Group, Kind: id.Kind, Namespace: id.Namespace,
+			Name: id.Name},
 		ReplicaStatus: manifest.ReplicaStatus,
 	}
 	for _, said := range cachedReport.ApplyToConditions(manifest.Conditions) {
@@ -153,7 +158,8 @@ func boundMailbox(status *clusterv1beta1.InternalMemberClusterStatus) {
 	}
 	status.Properties = boundEntries(status.Properties, func(value clusterv1beta1.PropertyValue) int { return len(value.Value) })
 	status.Namespaces = boundEntries(status.Namespaces, func(owner string) int { return len(owner) })
-	for _, list := range []*corev1.ResourceList{&status.ResourceUsage.Capacity, &status.ResourceUsage.Allocatable, &status.ResourceUsage.Available} {
+	for _, list := range []*corev1.ResourceList{&status.ResourceUsage.Capacity, &status.ResourceUsage.Allocatable,
+		&status.ResourceUsage.Available} {
 		*list = boundEntries(*list, func(_ apiresource.Quantity) int { return overhead })
 	}
 	status.AgentStatus = status.AgentStatus[:min(len(status.AgentStatus), maxAgents)]
@@ -180,7 +186,8 @@ func boundEntries[M ~map[K]V, K cmp.Ordered, V any](entries M, sizeOf func(V) in
 	if size += len(entries) * overhead; size <= keptMailbox {
 		return entries
 	}
-	kept, left := M{}, keptMailbox
+	kept := M{}
+	left := keptMailbox
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if left -= 2*overhead + sizeOf(entries[key]); left < 0 {
 			break

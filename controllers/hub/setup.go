@@ -80,7 +80,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := fieldindex.Setup(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	cached, live, recorder, clk := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder, options.Clock
+	cached := mgr.GetClient()
+	live := mgr.GetAPIReader()
+	recorder := mgr.GetEventRecorder
+	clk := options.Clock
 	forceDeleteWait := cmp.Or(options.ForceDeleteWaitTime, 15*time.Minute)
 	// The one list of the hub's controllers: first those that look after all kinds, then those of each scope.
 	controllers := []setUp{
@@ -122,7 +125,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	}
 	for _, scope := range placementv1beta1.Scopes() {
 		placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource(scope)), clk)
-		placements.Vocabulary, placements.Gates.Exemptions = options.Vocabulary, options.Exemptions
+		placements.Vocabulary = options.Vocabulary
+		placements.Gates.Exemptions = options.Exemptions
 		runs := stagedupdate.New(cached, options.Temporal, clk)
 		auditor.Sources = append(auditor.Sources, placements.Needing, runs.Needing)
 		controllers = append(controllers,

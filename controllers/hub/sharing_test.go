@@ -66,7 +66,8 @@ func TestBindingsInTheCacheShareWhatTheySayAlike(t *testing.T) {
 	}
 	content, err := json.Marshal(binding)
 	require.NoError(t, err)
-	one, other := cached(t, content, &placementv1beta1.ClusterResourceBinding{}), cached(t, content, &placementv1beta1.ClusterResourceBinding{})
+	one := cached(t, content, &placementv1beta1.ClusterResourceBinding{})
+	other := cached(t, content, &placementv1beta1.ClusterResourceBinding{})
 	assert.Equal(t, binding, one, "what is said stays the same")
 	sameMemory(t, one.Spec.ResourceSnapshotName, other.Spec.ResourceSnapshotName)
 	sameMemory(t, one.Spec.ClusterDecision.Reason, other.Spec.ClusterDecision.Reason)
@@ -92,7 +93,8 @@ func TestWorksInTheCacheShareWhatTheySayAlike(t *testing.T) {
 	}
 	content, err := json.Marshal(work)
 	require.NoError(t, err)
-	one, other := cached(t, content, &placementv1beta1.Work{}), cached(t, content, &placementv1beta1.Work{})
+	one := cached(t, content, &placementv1beta1.Work{})
+	other := cached(t, content, &placementv1beta1.Work{})
 	assert.Equal(t, work, one)
 	sameMemory(t, one.Namespace, other.Namespace)
 	sameMemory(t, one.Status.Conditions[0].Reason, other.Status.Conditions[0].Reason)
@@ -127,7 +129,9 @@ func TestStatusesInTheCacheShareWhatTheySayAlikeOfTheirClusters(t *testing.T) {
 	onePolicy := decode(policy, &placementv1beta1.ClusterSchedulingPolicySnapshot{}).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
 	oneRun := decode(run, &placementv1beta1.ClusterStagedUpdateRun{}).(*placementv1beta1.ClusterStagedUpdateRun)
 	assert.Equal(t, []any{placement, policy, run}, []any{onePlacement, onePolicy, oneRun}, "what is said stays the same")
-	statuses, decisions, updating := onePlacement.Status.PlacementStatuses, onePolicy.Status.ClusterDecisions, oneRun.Status.StagesStatus[0].Clusters
+	statuses := onePlacement.Status.PlacementStatuses
+	decisions := onePolicy.Status.ClusterDecisions
+	updating := oneRun.Status.StagesStatus[0].Clusters
 	sameMemory(t, statuses[0].Conditions[4].Message, statuses[1].Conditions[4].Message)
 	sameMemory(t, statuses[0].Conditions[4].Message, updating[2].Conditions[1].Message)
 	sameMemory(t, statuses[0].ClusterName, decisions[0].ClusterName)

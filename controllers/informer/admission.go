@@ -42,7 +42,8 @@ func NewAdmission(clock clock.Clock) *Admission {
 }
 
 // New is cache.NewSharedIndexInformer, for the NewInformer of a cache's options.
-func (a *Admission) New(of cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+func (a *Admission) New(of cache.ListerWatcher, example runtime.Object, resync time.Duration,
+	indexers cache.Indexers) cache.SharedIndexInformer {
 	source := newSource(of, example, a.clock)
 	source.admission = a
 	return cache.NewSharedIndexInformer(source, example, resync, indexers)
@@ -69,7 +70,8 @@ func (a *Admission) takeUp(ctx context.Context, kind string, err error) {
 	switch {
 	case refusesTheAgent(err):
 		if len(a.refused) == 0 {
-			klog.FromContext(ctx).Info("The API server does not let the agent in; it is asked again until it does", "kind", kind, "cause", err.Error())
+			klog.FromContext(ctx).Info("The API server does not let the agent in; it is asked again until it does", "kind", kind, "cause",
+				err.Error())
 		}
 		if !known {
 			a.refused = append(a.refused, kind)
@@ -95,7 +97,8 @@ func (a *Admission) wait(ctx context.Context, kind string, delays *wait.Backoff)
 	if a.asks == "" {
 		a.asks = kind
 	}
-	mine, answered := a.asks == kind, a.answered
+	mine := a.asks == kind
+	answered := a.answered
 	a.mu.Unlock()
 	var delay <-chan time.Time
 	if mine {

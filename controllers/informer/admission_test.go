@@ -120,8 +120,10 @@ func TestAnotherKindAsksIfTheOneThatAskedEnds(t *testing.T) {
 		hub := &doorkeeper{lets: map[string]bool{}, asked: map[string]int{}, deny: forbidden}
 		a := NewAdmission(clock.RealClock{})
 		ctx, end := context.WithCancel(t.Context())
-		ended, done := make(chan error, 1), make(chan error, 1)
-		first, second := hub.source(a, "first"), hub.source(a, "second")
+		ended := make(chan error, 1)
+		done := make(chan error, 1)
+		first := hub.source(a, "first")
+		second := hub.source(a, "second")
 		go func() {
 			_, err := first.ListWithContext(ctx, metav1.ListOptions{})
 			ended <- err

@@ -56,12 +56,14 @@ func newSource(of cache.ListerWatcher, example runtime.Object, clock clock.Clock
 }
 
 // OfMetadata returns an informer of the metadata of the objects of a resource in a namespace, or of all if that is empty.
-func OfMetadata(client metadata.Interface, kind schema.GroupVersionResource, namespace string, indexers cache.Indexers) cache.SharedIndexInformer {
+func OfMetadata(client metadata.Interface, kind schema.GroupVersionResource, namespace string,
+	indexers cache.Indexers) cache.SharedIndexInformer {
 	return newInformer(client, client.Resource(kind).Namespace(namespace), &metav1.PartialObjectMetadata{}, indexers)
 }
 
 // OfObjects returns an informer of the objects of a resource in a namespace, or of all if that is empty.
-func OfObjects(client dynamic.Interface, kind schema.GroupVersionResource, namespace string, indexers cache.Indexers) cache.SharedIndexInformer {
+func OfObjects(client dynamic.Interface, kind schema.GroupVersionResource, namespace string,
+	indexers cache.Indexers) cache.SharedIndexInformer {
 	return newInformer(client, client.Resource(kind).Namespace(namespace), &unstructured.Unstructured{}, indexers)
 }
 
@@ -120,7 +122,8 @@ func (s *retryingSource) IsWatchListSemanticsUnSupported() bool {
 func retryWhileAway[T any](ctx context.Context, s *retryingSource, request func() (T, error)) (T, error) {
 	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Jitter: 1, Steps: 10, Cap: maxRetryDelay}
 	admissionDelays := wait.Backoff{Duration: minAdmissionDelay, Factor: 2, Jitter: 0.25, Steps: 10, Cap: maxAdmissionDelay}
-	began, logged := s.clock.Now(), false
+	began := s.clock.Now()
+	logged := false
 	for {
 		result, err := request()
 		if s.admission != nil {
@@ -172,6 +175,7 @@ func isAway(err error) bool {
 		return !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 	}
 	_, name := errors.AsType[*net.DNSError](err)
-	return name || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) ||
+	return name || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+		utilnet.IsTimeout(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }

@@ -116,15 +116,19 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	members := membership.NewReconciler(name, hub.GetClient(), surveyor, clock.RealClock{})
-	members.Applier, members.Joins = works, o.Joins
+	members.Applier = works
+	members.Joins = o.Joins
 	surveyor.Namespaces, members.WatchNamespaces, surveyor.AgentVersion = o.Namespaces, o.Namespaces, o.Version
-	works.Removed, admission.LetIn, members.Unwatched = members.Wake, members.Wake, admission.Refused
+	works.Removed = members.Wake
+	admission.LetIn = members.Wake
+	members.Unwatched = admission.Refused
 	issue, err := hubtoken.IssuerAt(o.Hub)
 	if err != nil {
 		return err
 	}
 	renewer := hubtoken.New(o.TokenStore, issue, clock.RealClock{}, mgr.GetLogger().WithName("hub-token"))
-	members.Findings, renewer.Changed = renewer.Findings, members.Wake
+	members.Findings = renewer.Findings
+	renewer.Changed = members.Wake
 
 	for _, add := range []func() error{
 		func() error {

@@ -29,7 +29,8 @@ func TestWhoWritesTemplatesReadsNoObjectsByThem(t *testing.T) {
 			}))
 		}
 	}
-	author, privileged := granted(t, "an author"), granted(t, "a privileged author")
+	author := granted(t, "an author")
+	privileged := granted(t, "a privileged author")
 	author.awaitRole(t, "hub-agent-analysis-author")
 	privileged.awaitRole(t, "hub-agent-analysis-author")
 	privileged.awaitRole(t, "hub-agent-analysis-objects")

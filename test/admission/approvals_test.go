@@ -73,7 +73,9 @@ func approverOf(t testing.TB, request *unstructured.Unstructured) string {
 func TestWhoApprovedIsToldByTheHub(t *testing.T) {
 	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
 		t.Run(kind, func(t *testing.T) {
-			jane, ada, agent := as(t, "jane"), as(t, "ada"), as(t, "fleet-hub-agent")
+			jane := as(t, "jane")
+			ada := as(t, "ada")
+			agent := as(t, "fleet-hub-agent")
 			request := admin.create(t, manifest)
 
 			err := jane.writeStatus(t, request, `{conditions: [], `+recordBy("alice")+`}`)
@@ -148,7 +150,8 @@ func withoutNotes(t *testing.T, request *unstructured.Unstructured) (restore fun
 func TestWhereTheHubCannotNoteWhoApprovesTheApproverDoes(t *testing.T) {
 	for kind, manifest := range map[string]string{"ClusterApprovalRequest": approvalRequest, "ApprovalRequest": namespacedApprovalRequest} {
 		t.Run(kind, func(t *testing.T) {
-			jane, ada := as(t, "jane"), as(t, "ada")
+			jane := as(t, "jane")
+			ada := as(t, "ada")
 			request := parse(t, manifest)
 			request.SetName("probed")
 			defer withoutNotes(t, admin.createObject(t, request))()

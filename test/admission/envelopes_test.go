@@ -88,9 +88,11 @@ func createEditors(t *testing.T) {
 
 func TestAnEditorOfAPlacedNamespaceMakesNoConfigMapAnEnvelope(t *testing.T) {
 	createEditors(t)
-	mallory, paula := granted(t, "mallory", "editors"), granted(t, "paula", "editors", "platform")
+	mallory := granted(t, "mallory", "editors")
+	paula := granted(t, "paula", "editors", "platform")
 	const right = "clusterresourceenvelopes.placement.kubernetes-fleet.io"
-	refusal, kept := refusedEnvelope(right), keptEnvelope(right)
+	refusal := refusedEnvelope(right)
+	kept := keptEnvelope(right)
 	awaitAdmission(t, func(context.Context) error { return creates(fmt.Sprintf(plainMap, "probe"))(t, mallory) })
 	awaitAdmission(t, func(context.Context) error { return creates(fmt.Sprintf(wrapping, "probe"))(t, paula) })
 
@@ -147,7 +149,8 @@ func TestAnEditorOfAPlacedNamespaceMakesNoConfigMapAnEnvelope(t *testing.T) {
 // TestALargeEnvelopeIsJudgedToo is about the cost that the API server allows an expression.
 func TestALargeEnvelopeIsJudgedToo(t *testing.T) {
 	createEditors(t)
-	mallory, paula := granted(t, "mallory", "editors"), granted(t, "paula", "editors", "platform")
+	mallory := granted(t, "mallory", "editors")
+	paula := granted(t, "paula", "editors", "platform")
 	large := parse(t, fmt.Sprintf(wrapping, "large"))
 	data := map[string]any{}
 	for i := range 900 {

@@ -131,7 +131,8 @@ func setUp(fleet *state.Fleet) error {
 	if err != nil {
 		return err
 	}
-	config.QPS, config.Burst = -1, 0 // the tests wait for nothing but the server
+	config.QPS = -1
+	config.Burst = 0 // the tests wait for nothing but the server
 	if admin, err = newSession(config); err != nil {
 		return err
 	}

@@ -132,7 +132,8 @@ func login(t *testing.T, account string) *session {
 	holder := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: account}}
 	require.NoError(t, admin.SubResource("token").Create(t.Context(), holder, request))
 	config := rest.AnonymousClientConfig(admin.config)
-	config.BearerToken, config.QPS = request.Status.Token, -1
+	config.BearerToken = request.Status.Token
+	config.QPS = -1
 	s, err := newSession(config)
 	require.NoError(t, err)
 	return s

@@ -83,7 +83,8 @@ func recordedHub(t *testing.T) *state.Fleet {
 	require.NoError(t, controlplane.SetUpHub(ctx, fleet, root))
 	config, err := controlplane.RESTConfig(fleet, state.Hub)
 	require.NoError(t, err)
-	config.QPS, config.Burst = -1, 0
+	config.QPS = -1
+	config.Burst = 0
 	objects, err := recording.Hub()
 	require.NoError(t, err)
 	require.NoError(t, recording.Load(ctx, config, objects))

@@ -61,7 +61,8 @@ func (h *olderHub) shell(line string) (string, error) {
 	command.Dir = h.TempDir()
 	command.Env = append(os.Environ(), "KUBECONFIG="+h.fleet.Kubeconfig(), "PATH="+filepath.Dir(h.fleet.Tools["kubectl"])+":"+os.Getenv("PATH"))
 	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, &out
+	command.Stdout = &out
+	command.Stderr = &out
 	err := command.Run()
 	return out.String(), err
 }
@@ -142,7 +143,8 @@ func (h *olderHub) deny() {
 // grantWith installs the policies of the hub agent's chart with a line of its values replaced.
 func grantWith(t *testing.T, fleet *state.Fleet, line, changed string) {
 	t.Helper()
-	source, chart := filepath.Join(root, "deploy", "charts", "hub-agent"), filepath.Join(t.TempDir(), "hub-agent")
+	source := filepath.Join(root, "deploy", "charts", "hub-agent")
+	chart := filepath.Join(t.TempDir(), "hub-agent")
 	require.NoError(t, os.CopyFS(chart, os.DirFS(source)))
 	values, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	require.NoError(t, err)

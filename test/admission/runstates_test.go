@@ -47,7 +47,8 @@ func TestWhatARunWithoutAStateDoesIsSaidOrChosen(t *testing.T) {
 		require.NoError(c, err)
 		return found
 	}
-	stateless, stateful := parse(t, statelessRun), parse(t, statelessRun)
+	stateless := parse(t, statelessRun)
+	stateful := parse(t, statelessRun)
 	require.NoError(t, unstructured.SetNestedField(stateful.Object, "Run", "spec", "state"))
 	assert.Empty(t, stateOf(t, stateless))
 	assert.Empty(t, said.all(), "to roll out is chosen on purpose")

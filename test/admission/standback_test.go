@@ -107,7 +107,8 @@ func versions(t *testing.T, hub *session) map[string]string {
 
 func countEvents(t *testing.T, hub *session, reason string) int {
 	t.Helper()
-	list, count := &corev1.EventList{}, 0
+	list := &corev1.EventList{}
+	count := 0
 	require.NoError(t, hub.List(t.Context(), list))
 	for i := range list.Items {
 		if list.Items[i].Reason == reason {
@@ -150,7 +151,8 @@ func startHubAgent(t *testing.T, fleet *state.Fleet) *hubAgent {
 	command := exec.CommandContext(ctx, binary, "--kubeconfig", fleet.HubAgentKubeconfig(), "--temporal-address", "localhost:1",
 		"--metrics-bind-address", "0", "--health-probe-bind-address", agent.health, "--leader-election-lease-duration", "4s",
 		"--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms")
-	command.Stdout, command.Stderr = agent, agent
+	command.Stdout = agent
+	command.Stderr = agent
 	require.NoError(t, command.Start())
 	go func() {
 		defer close(agent.ended)

@@ -138,7 +138,8 @@ func createTyped(t *testing.T, definition *apiextensionsv1.CustomResourceDefinit
 // updateByType labels an object as a client with KubeFleet's Go type does, and returns the added fields that it loses.
 func updateByType(t *testing.T, stored *unstructured.Unstructured, promised map[string]string) []string {
 	t.Helper()
-	kind, version := stored.GetKind(), stored.GroupVersionKind().Version
+	kind := stored.GetKind()
+	version := stored.GroupVersionKind().Version
 	left, _, err := unstructured.NestedMap(stored.Object, "spec")
 	require.NoError(t, err)
 	dropped := kubefleet.Prune(kind, version, left)

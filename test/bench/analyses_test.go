@@ -32,9 +32,11 @@ const (
 
 // TestAnalyses has 100 runs measure at once, each every ten seconds, before their first stage.
 func TestAnalyses(t *testing.T) {
-	f, runs := shared, scaled(100, 10)
+	f := shared
+	runs := scaled(100, 10)
 	f.grow(t, few)
-	names, title := named("measuring", runs), fmt.Sprintf("%d runs with an analysis every %s", runs, measureEvery)
+	names := named("measuring", runs)
+	title := fmt.Sprintf("%d runs with an analysis every %s", runs, measureEvery)
 	asked := f.startSource(t)
 	measured := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: "measuring"}}
 	measured.Spec.Stages = []placementv1beta1.StageConfig{{
@@ -64,9 +66,12 @@ func TestAnalyses(t *testing.T) {
 		return ""
 	})
 	memory := f.peakMemory(t)
-	before, since := asked.Load(), f.cpu(t)
+	before := asked.Load()
+	since := f.cpu(t)
 	share, written := f.rest(t, measureFor)
-	used, questions, peak := f.cpuSince(t, since), float64(asked.Load()-before), memory()
+	used := f.cpuSince(t, since)
+	questions := float64(asked.Load() - before)
+	peak := memory()
 	t.Logf("%s: CPU time in %s: %s; %.0f questions; writes: %s", title, measureFor, used, questions, written)
 	f.figures.add(t, title+": hub agent's share of a core", "<= 10 %", percent(share))
 	f.figures.add(t, title+": Temporal's share of a core", "-", percent(used[controlplane.Temporal]/measureFor.Seconds()))

@@ -120,7 +120,8 @@ func (f *fleet) copyPlacement(t *testing.T, prefix string, copies int) (remove f
 	all, err := f.store().read(ctx, placementKeys)
 	require.NoError(t, err)
 	all = slices.DeleteFunc(all, func(p pair) bool { return !bytes.Contains(p.Key, []byte(template)) })
-	uids, prefixes := make([]string, len(all)), map[string]bool{}
+	uids := make([]string, len(all))
+	prefixes := map[string]bool{}
 	bound := slices.IndexFunc(all, func(p pair) bool { return bytes.Contains(p.Key, []byte("/clusterresourcebindings/")) })
 	require.GreaterOrEqual(t, bound, 0, "the placement has no binding")
 	for i, p := range all {

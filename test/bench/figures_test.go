@@ -101,7 +101,9 @@ func (f *figures) keep(dir string) (string, error) {
 	encoder := json.NewEncoder(file)
 	encoder.SetEscapeHTML(false)
 	for _, line := range f.all {
-		line.Commit, line.Machine, line.Command = commit, machine(), command()
+		line.Commit = commit
+		line.Machine = machine()
+		line.Command = command()
 		if err := encoder.Encode(line); err != nil {
 			_ = file.Close() // the first error counts
 			return "", fmt.Errorf("write the results: %w", err)

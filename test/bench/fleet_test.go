@@ -56,7 +56,8 @@ func open(ctx context.Context, dir string) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Burst = -1, -1
+	config.QPS = -1
+	config.Burst = -1
 	f := &fleet{Access: a, figures: &figures{}, ended: map[string]time.Time{}, news: make(chan struct{}, 1)}
 	scheme := controlplane.Scheme()
 	if f.hub, err = client.New(config, client.Options{Scheme: scheme}); err != nil {

@@ -37,14 +37,16 @@ var giantObjects, stolenWorks = scaled(150_000, 25_000), scaled(200, 40)
 
 // TestFloodingTenant changes a large object that is placed on all clusters again and again, and looks at what others notice.
 func TestFloodingTenant(t *testing.T) {
-	f, size := shared, scaled(few, 20)
+	f := shared
+	size := scaled(few, 20)
 	f.grow(t, few)
 	before := f.timeOthers(t, "before-flood", calmTries)
 	f.content(t, "flood")
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(few) }, rolling("100%"), "flood")
 	f.awaitPlacements(t, placementv1beta1.ConditionTypeAvailable, "0", "flood")
 
-	memory, stored := f.peakMemory(t), f.storedBytes(t)
+	memory := f.peakMemory(t)
+	stored := f.storedBytes(t)
 	stop := f.meter(t)
 	cpu := f.cpu(t)
 	flood, end := context.WithTimeout(t.Context(), floodLasts)
@@ -87,7 +89,8 @@ func TestStolenMemberToken(t *testing.T) {
 	f.place(t, only, rolling("100%"), names...)
 	f.awaitPlacements(t, placementv1beta1.ConditionTypeAvailable, "0", names...)
 	before := f.timeOthers(t, "before-theft", calmTries)
-	rest, memory := f.agent(t).Memory, f.peakMemory(t)
+	rest := f.agent(t).Memory
+	memory := f.peakMemory(t)
 
 	var works placementv1beta1.WorkList
 	require.NoError(t, f.hub.List(t.Context(), &works, client.InNamespace(placementv1beta1.MemberNamespace(member))))
@@ -140,13 +143,15 @@ func fillingStatus(round int) placementv1beta1.WorkStatus {
 // TestGiantSelection selects far more objects than one placement may, and looks at the hub agent's memory and at what others
 // notice.
 func TestGiantSelection(t *testing.T) {
-	f, name := shared, "giant"
+	f := shared
+	name := "giant"
 	f.grow(t, few)
 	f.content(t, name)
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(few) }, rolling("100%"), name)
 	f.awaitPlacements(t, placementv1beta1.ConditionTypeAvailable, "0", name)
 	before := f.timeOthers(t, "before-giant", calmTries)
-	rest, memory := f.agent(t).Memory, f.peakMemory(t)
+	rest := f.agent(t).Memory
+	memory := f.peakMemory(t)
 	objects := make([]string, giantObjects)
 	for i := range objects {
 		objects[i] = fmt.Sprintf("object-%06d", i)

@@ -30,7 +30,9 @@ var resting = []string{"leases", "internalmemberclusters/status", "membercluster
 
 // TestIdle looks at a hub on which nothing happens, with every member there and then with one that is away.
 func TestIdle(t *testing.T) {
-	f, name, size := shared, "idle", few
+	f := shared
+	name := "idle"
+	size := few
 	f.grow(t, size)
 	f.content(t, name)
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(size) }, rolling("25%"), name)
@@ -84,7 +86,8 @@ func (f *fleet) atRest(t *testing.T, title string) {
 func (f *fleet) rest(t *testing.T, period time.Duration) (share float64, written writes) {
 	t.Helper()
 	stop := f.meter(t)
-	before, began := f.cpu(t), time.Now()
+	before := f.cpu(t)
+	began := time.Now()
 	pause(period) // that nothing happens cannot be waited for
 	used := f.cpuSince(t, before)[controlplane.HubAgent]
 	written, _ = stop()

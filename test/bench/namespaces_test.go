@@ -18,7 +18,9 @@ import (
 // TestNamespaces has 1,000 application teams: a ResourcePlacement in each of so many namespaces. At rest they cost nothing, and
 // what changes in one namespace wakes one workflow.
 func TestNamespaces(t *testing.T) {
-	f, size, names := shared, 3, named("team", scaled(1000, 20))
+	f := shared
+	size := 3
+	names := named("team", scaled(1000, 20))
 	f.grow(t, size)
 	f.content(t, names...)
 	picked := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: f.members.Members()[:size]}

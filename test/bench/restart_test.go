@@ -23,9 +23,11 @@ import (
 
 // TestRestart kills the hub agent while 20 runs of 100 clusters are under way, and again when all is at rest.
 func TestRestart(t *testing.T) {
-	f, runs := shared, scaled(20, 2)
+	f := shared
+	runs := scaled(20, 2)
 	f.grow(t, few)
-	names, title := named("restart", runs), fmt.Sprintf("restart with %d runs of %d clusters under way", runs, few)
+	names := named("restart", runs)
+	title := fmt.Sprintf("restart with %d runs of %d clusters under way", runs, few)
 	f.strategy(t, staged("restart"))
 	f.content(t, names...)
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(few) }, external(), names...)
@@ -67,7 +69,8 @@ func TestRestart(t *testing.T) {
 
 // TestRestartPlacements kills the hub agent when 1,000 placements are at rest on ten clusters each.
 func TestRestartPlacements(t *testing.T) {
-	f, names := shared, named("rest", scaled(1000, 20))
+	f := shared
+	names := named("rest", scaled(1000, 20))
 	const clusters = 10
 	f.grow(t, few)
 	members := slices.Concat(f.members.Members()[:few], f.members.Members()[:clusters])
@@ -83,7 +86,10 @@ func TestRestartPlacements(t *testing.T) {
 
 // TestRestartThousands kills the hub agent when 1,000 placements are at rest on 100 clusters each, or as many as the machine takes.
 func TestRestartThousands(t *testing.T) {
-	f, prefix, content, placements := shared, "thousands-", "restart-content", scaled(copiesThatFit(t), 20)
+	f := shared
+	prefix := "thousands-"
+	content := "restart-content"
+	placements := scaled(copiesThatFit(t), 20)
 	f.grow(t, few)
 	f.content(t, content)
 	require.NoError(t, f.hub.Create(t.Context(), placementOf(prefix+"0000", content, allOf(few), rolling("100%"))))
@@ -186,7 +192,8 @@ func (f *fleet) awaitLeader(t *testing.T, since time.Time) time.Duration {
 // standing names a run that is not over and of which no cluster has been updated, or that stands still for another reason.
 func (f *fleet) standing(t *testing.T, runs map[string]time.Time, still func(name string, updated int) bool) string {
 	t.Helper()
-	left, one := 0, ""
+	left := 0
+	one := ""
 	for name := range runs {
 		run := &placementv1beta1.ClusterStagedUpdateRun{}
 		require.NoError(t, client.IgnoreNotFound(f.cache.Get(t.Context(), client.ObjectKey{Name: name}, run)))

@@ -24,7 +24,9 @@ const (
 
 // TestRolling changes what is placed on 100 clusters and waits until all have it.
 func TestRolling(t *testing.T) {
-	f, name, size := shared, "rolling", few
+	f := shared
+	name := "rolling"
+	size := few
 	f.grow(t, size)
 	f.content(t, name)
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(size) }, rolling("25%"), name)

@@ -174,7 +174,8 @@ func succeeded(c placementv1beta1.ClusterUpdatingStatus) bool {
 // peakMemory looks at the hub agent's memory until it is asked for the most.
 func (f *fleet) peakMemory(t *testing.T) func() int64 {
 	t.Helper()
-	end, most := make(chan struct{}), make(chan int64)
+	end := make(chan struct{})
+	most := make(chan int64)
 	go func() {
 		var peak int64
 		for {

@@ -23,9 +23,12 @@ const waitFor = 3 * time.Minute
 
 // TestWaiting has 1,000 runs, each of 3 clusters of its own placement, wait at an approval.
 func TestWaiting(t *testing.T) {
-	f, runs, clusters := shared, scaled(1000, 10), 99
+	f := shared
+	runs := scaled(1000, 10)
+	clusters := 99
 	f.grow(t, few)
-	names, title := named("waiting", runs), fmt.Sprintf("%d runs of 3 clusters wait at an approval", runs)
+	names := named("waiting", runs)
+	title := fmt.Sprintf("%d runs of 3 clusters wait at an approval", runs)
 	gated := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: "waiting"}}
 	gated.Spec.Stages = []placementv1beta1.StageConfig{{
 		Name: "all", BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},

@@ -34,7 +34,8 @@ const (
 // TestWatchedRun follows a run of 1,000 clusters with kubectl fleet status --watch on a terminal, and looks at what the
 // plugin asks of the hub for it and how it draws.
 func TestWatchedRun(t *testing.T) {
-	f, name := shared, "watched"
+	f := shared
+	name := "watched"
 	f.grow(t, many)
 	f.strategy(t, staged(name))
 	f.content(t, name)
@@ -70,9 +71,15 @@ func TestWatchedRun(t *testing.T) {
 	f.figures.add(t, title+": requests", "one list and one watch a kind", count(len(seen.requests)))
 
 	require.NotEmpty(t, seen.pictures)
-	written, lines, same, sent := 0, 0, 0, 0
+	written := 0
+	lines := 0
+	same := 0
+	sent := 0
 	for _, p := range seen.pictures {
-		written, lines, same, sent = written+p.Written, lines+len(p.Lines), same+p.Same, sent+p.Bytes
+		written = written + p.Written
+		lines = lines + len(p.Lines)
+		same = same + p.Same
+		sent = sent + p.Bytes
 	}
 	assert.Zero(t, same, "lines that were drawn though they had been there")
 	assert.LessOrEqual(t, float64(len(seen.pictures)), took.Seconds()*maxPictures+1)
@@ -106,7 +113,8 @@ func (f *fleet) onTerminal(t *testing.T, program string, args ...string) sight {
 	var problems bytes.Buffer
 	command := exec.CommandContext(within(t, 20*time.Minute), program, args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "TERM=xterm")
-	command.Stdout, command.Stderr = terminal.Screen, &problems
+	command.Stdout = terminal.Screen
+	command.Stderr = &problems
 	err = command.Run()
 	sent, closed := terminal.Close()
 	require.NoError(t, closed)

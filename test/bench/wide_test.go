@@ -33,7 +33,9 @@ func TestStagedThousandClusters(t *testing.T) {
 
 // TestFlapping lets the availability of 1,000 clusters of a placement come and go.
 func TestFlapping(t *testing.T) {
-	f, name, size := shared, "flapping", many
+	f := shared
+	name := "flapping"
+	size := many
 	f.grow(t, size)
 	f.content(t, name)
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(size) }, rolling("25%"), name)
@@ -44,7 +46,8 @@ func TestFlapping(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, f.members.Behave(context.Background(), hollow.Behaviour{}, members...)) })
 
 	stop := f.meter(t)
-	began, largest := time.Now(), 0
+	began := time.Now()
+	largest := 0
 	shares := int(flapEvery / time.Second)
 	for tick := 0; time.Since(began) < flapFor; tick++ {
 		var flapping []string

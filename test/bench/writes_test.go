@@ -42,7 +42,8 @@ func (f *fleet) readsSoFar(ctx context.Context) (writes, error) {
 
 // writesSoFar reads the API server's own count. Requests that were refused are not in it: they wrote nothing.
 func (f *fleet) writesSoFar(ctx context.Context) (done, refused writes, err error) {
-	done, refused = writes{}, writes{}
+	done = writes{}
+	refused = writes{}
 	err = f.requests(ctx, func(labels map[string]string, number float64) {
 		if !slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, labels["verb"]) {
 			return

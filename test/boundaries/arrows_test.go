@@ -42,7 +42,8 @@ func arrowsOf(t *testing.T, folder string) (files []string, arrows map[arrow]boo
 		}
 		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 		require.NoError(t, err)
-		syntax, files = append(syntax, file), append(files, filepath.Base(path))
+		syntax = append(syntax, file)
+		files = append(files, filepath.Base(path))
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
@@ -53,7 +54,8 @@ func arrowsOf(t *testing.T, folder string) (files []string, arrows map[arrow]boo
 		if !is || called.Pkg() != pkg {
 			continue
 		}
-		from, to := filepath.Base(fset.Position(ident.Pos()).Filename), filepath.Base(fset.Position(called.Pos()).Filename)
+		from := filepath.Base(fset.Position(ident.Pos()).Filename)
+		to := filepath.Base(fset.Position(called.Pos()).Filename)
 		if from != to {
 			arrows[arrow{from, to}] = true
 		}
@@ -83,7 +85,9 @@ func fewestUpward(order []string, arrows map[arrow]bool) []arrow {
 				moved := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return name == file })
 				moved = slices.Insert(moved, at, file)
 				if upward := upwardIn(moved, arrows); len(upward) < len(best) {
-					best, order, improved = upward, moved, true
+					best = upward
+					order = moved
+					improved = true
 				}
 			}
 		}

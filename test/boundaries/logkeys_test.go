@@ -61,7 +61,8 @@ func TestTheLogHasOneVocabulary(t *testing.T) {
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(content), "## Keys of the log")
 	require.True(t, found)
-	known, used := map[string]bool{}, map[string]bool{}
+	known := map[string]bool{}
+	used := map[string]bool{}
 	for _, row := range keyRow.FindAllStringSubmatch(table, -1) {
 		known[row[1]] = true
 	}

@@ -14,9 +14,10 @@ import (
 
 // goFile is a file of production code with the names that it declares.
 type goFile struct {
-	folder  string
-	imports map[string]string // the folder of a package of this module, by its name in the file
-	syntax  *ast.File
+	folder    string
+	imports   map[string]string // the folder of a package of this module, by its name in the file
+	syntax    *ast.File
+	positions *token.FileSet
 }
 
 // parseFolders reads the production code below some folders.
@@ -28,12 +29,13 @@ func parseFolders(t *testing.T, folders ...string) []goFile {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(entry.Name(), "zz_") {
 				return err
 			}
-			syntax, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			positions := token.NewFileSet()
+			syntax, err := parser.ParseFile(positions, path, nil, parser.SkipObjectResolution)
 			if err != nil {
 				return err
 			}
 			in, err := filepath.Rel(root, filepath.Dir(path))
-			files = append(files, goFile{folder: in, imports: importsOf(syntax), syntax: syntax})
+			files = append(files, goFile{folder: in, imports: importsOf(syntax), syntax: syntax, positions: positions})
 			return err
 		})
 		require.NoError(t, err)

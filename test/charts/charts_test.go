@@ -168,7 +168,8 @@ func TestChartsRenderValidObjects(t *testing.T) {
 				}
 				assert.Equal(t, name, accessor.GetLabels()["app.kubernetes.io/name"], "%T", object)
 			}
-			role, binding := named[*rbacv1.ClusterRole](t, all, release), named[*rbacv1.ClusterRoleBinding](t, all, release)
+			role := named[*rbacv1.ClusterRole](t, all, release)
+			binding := named[*rbacv1.ClusterRoleBinding](t, all, release)
 			assert.Equal(t, role.Name, binding.RoleRef.Name)
 			assert.Equal(t, deployment.Spec.Template.Spec.ServiceAccountName, binding.Subjects[0].Name)
 			assert.Equal(t, namespace, binding.Subjects[0].Namespace)

@@ -63,7 +63,8 @@ func (o *operator) start(line string) (end func() string) {
 	o.t.Helper()
 	command := o.command(line)
 	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, &out
+	command.Stdout = &out
+	command.Stderr = &out
 	require.NoError(o.t, command.Start())
 	waited := false
 	o.t.Cleanup(func() {
@@ -103,7 +104,9 @@ func (c *cluster) playAs(t *testing.T, name, program string, further ...string) 
 	require.NoError(t, err)
 	running, stop := context.WithCancel(context.Background())
 	command := exec.CommandContext(running, filepath.Join(c.fleet.bin, a.program), a.args...)
-	command.Env, command.Stdout, command.Stderr = append(os.Environ(), a.env...), log, log
+	command.Env = append(os.Environ(), a.env...)
+	command.Stdout = log
+	command.Stderr = log
 	command.Cancel, command.WaitDelay = func() error { return command.Process.Signal(syscall.SIGTERM) }, agentStop
 	require.NoError(t, command.Start(), a.program)
 	ended := false
@@ -150,7 +153,8 @@ func TestInstalledByHelm(t *testing.T) {
 	o := newOperator(t, f)
 	began := time.Now()
 	// The other way around: the fleet's hub has what its agent needs already, made by other means than helm.
-	hub, one := f.cluster(t, "member-1"), f.cluster(t, "hub")
+	hub := f.cluster(t, "member-1")
+	one := f.cluster(t, "hub")
 	options := "temporal.address=" + f.temporal
 	if _, err := hub.get(t, "v1", "Namespace", "", namespace); err == nil {
 		options += ",createNamespace=false" // as for any namespace that helm has not made

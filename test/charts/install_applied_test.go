@@ -18,9 +18,11 @@ import (
 // TestInstalledPolicyLetsTheAgentAloneDeleteAppliedWorks has the policy of the member agent's chart on a cluster: an AppliedWork owns
 // all that is placed for it.
 func TestInstalledPolicyLetsTheAgentAloneDeleteAppliedWorks(t *testing.T) {
-	loaded, c := load(t, "member-agent"), bringUp(t).cluster(t, "member-1")
+	loaded := load(t, "member-agent")
+	c := bringUp(t).cluster(t, "member-1")
 	c.applyCRDs(t, loaded)
-	rendered, policyName := must(t, "member-agent", nil), release+"-applied-kept"
+	rendered := must(t, "member-agent", nil)
+	policyName := release + "-applied-kept"
 	for _, object := range []runtime.Object{
 		named[*admissionv1.ValidatingAdmissionPolicy](t, rendered, policyName), named[*admissionv1.ValidatingAdmissionPolicyBinding](t, rendered, policyName),
 	} {

@@ -214,7 +214,8 @@ func (c *cluster) remount(t *testing.T, a *agent) {
 func (c *cluster) run(t *testing.T, a *agent) {
 	t.Helper()
 	a.program = c.fleet.build(t, a.program)
-	a.health, a.metrics = "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
+	a.health = "127.0.0.1:" + freePort(t)
+	a.metrics = "127.0.0.1:" + freePort(t)
 	a.args = append(a.args, "--kubeconfig="+c.kubeconfig(t, a), "--metrics-bind-address="+a.metrics, "--health-probe-bind-address="+a.health)
 	c.fleet.start(t, a)
 }

@@ -169,7 +169,8 @@ func (c *cluster) requireHeldToItsWays(t *testing.T, dashboard *agent) {
 		"a user at another channel":    {UserName: "root@example.com", Extra: map[string][]string{"fleetflow.io/channel": {"Kubectl"}}},
 	} {
 		config := rest.AnonymousClientConfig(c.config)
-		config.BearerToken, config.Impersonate = token.Status.Token, who
+		config.BearerToken = token.Status.Token
+		config.Impersonate = who
 		core, err := kubernetes.NewForConfig(config)
 		require.NoError(t, err)
 		_, err = core.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{})

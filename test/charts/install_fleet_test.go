@@ -68,7 +68,9 @@ func TestMain(m *testing.M) {
 
 func devfleet(args ...string) error {
 	command := exec.Command("go", append([]string{"run", "./cmd/devfleet"}, args...)...)
-	command.Dir, command.Stdout, command.Stderr = root, os.Stdout, os.Stderr
+	command.Dir = root
+	command.Stdout = os.Stdout
+	command.Stderr = os.Stderr
 	return command.Run()
 }
 
@@ -112,7 +114,8 @@ func (f *fleet) cluster(t *testing.T, name string) *cluster {
 		config.CAData, err = os.ReadFile(config.CAFile)
 		require.NoError(t, err)
 	}
-	config.QPS, config.Burst = 100, 200
+	config.QPS = 100
+	config.Burst = 200
 	return newCluster(t, f, name, config)
 }
 
@@ -183,7 +186,9 @@ func (f *fleet) start(t *testing.T, a *agent) {
 	log, err := os.Create(a.log)
 	require.NoError(t, err)
 	command := exec.Command(a.program, a.args...)
-	command.Env, command.Stdout, command.Stderr = append(os.Environ(), a.env...), log, log
+	command.Env = append(os.Environ(), a.env...)
+	command.Stdout = log
+	command.Stderr = log
 	require.NoError(t, command.Start(), a.program)
 	f.started = append(f.started, a)
 	t.Cleanup(func() {

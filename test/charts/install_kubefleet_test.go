@@ -68,7 +68,10 @@ func (c *cluster) forgetRelease(t *testing.T, name string) {
 func (c *cluster) installAs(t *testing.T, name string, loaded *chart.Chart, v values) {
 	t.Helper()
 	install := action.NewInstall(c.helm(t, namespace))
-	install.ReleaseName, install.Namespace, install.WaitStrategy, install.CreateNamespace = name, namespace, kube.HookOnlyStrategy, true
+	install.ReleaseName = name
+	install.Namespace = namespace
+	install.WaitStrategy = kube.HookOnlyStrategy
+	install.CreateNamespace = true
 	install.SkipCRDs = true
 	_, err := install.RunWithContext(t.Context(), loaded, v)
 	require.NoError(t, err)
@@ -178,7 +181,8 @@ func TestAReleaseOfKubeFleetIsNotReplacedWithWhatItPlaced(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, c := &operator{t: t, fleet: f}, clusters[name]
+			o := &operator{t: t, fleet: f}
+			c := clusters[name]
 			c.forgetRelease(t, name)
 			c.installAs(t, name, ofKubeFleet(t, name), nil)
 			objects := c.filled(t, name)
@@ -220,7 +224,8 @@ func TestAReleaseOfKubeFleetIsNotReplacedWithWhatItPlaced(t *testing.T) {
 func TestAReleaseOfKubeFleetIsNotUninstalledWithWhatItPlaced(t *testing.T) {
 	for _, name := range []string{"hub-agent", "member-agent"} {
 		t.Run(name, func(t *testing.T) {
-			loaded, c := load(t, name), bringUp(t).cluster(t, map[string]string{"hub-agent": "member-1", "member-agent": "hub"}[name])
+			loaded := load(t, name)
+			c := bringUp(t).cluster(t, map[string]string{"hub-agent": "member-1", "member-agent": "hub"}[name])
 			c.forgetRelease(t, name)
 			c.installAs(t, name, ofKubeFleet(t, name), nil)
 			objects := c.filled(t, name)

@@ -32,7 +32,9 @@ func (c *cluster) helm(t *testing.T, namespace string) *action.Configuration {
 	t.Helper()
 	kubeconfig := filepath.Join(c.fleet.dir, "kubeconfig")
 	flags := genericclioptions.NewConfigFlags(false)
-	flags.KubeConfig, flags.Context, flags.Namespace = &kubeconfig, &c.name, &namespace
+	flags.KubeConfig = &kubeconfig
+	flags.Context = &c.name
+	flags.Namespace = &namespace
 	configuration := action.NewConfiguration()
 	require.NoError(t, configuration.Init(flags, namespace, "secret"))
 	return configuration
@@ -45,7 +47,9 @@ func lived(loaded *chart.Chart) string { return "lived-" + loaded.Name() }
 func (c *cluster) helmInstalls(t *testing.T, loaded *chart.Chart, v values) string {
 	t.Helper()
 	install := action.NewInstall(c.helm(t, namespace))
-	install.ReleaseName, install.Namespace, install.WaitStrategy = lived(loaded), namespace, kube.HookOnlyStrategy
+	install.ReleaseName = lived(loaded)
+	install.Namespace = namespace
+	install.WaitStrategy = kube.HookOnlyStrategy
 	install.CreateNamespace = true
 	done, err := install.RunWithContext(t.Context(), loaded, v)
 	require.NoError(t, err)
@@ -57,7 +61,9 @@ func (c *cluster) helmInstalls(t *testing.T, loaded *chart.Chart, v values) stri
 func (c *cluster) helmUpgrades(t *testing.T, loaded *chart.Chart) string {
 	t.Helper()
 	upgrade := action.NewUpgrade(c.helm(t, namespace))
-	upgrade.Namespace, upgrade.WaitStrategy, upgrade.ResetThenReuseValues = namespace, kube.HookOnlyStrategy, true
+	upgrade.Namespace = namespace
+	upgrade.WaitStrategy = kube.HookOnlyStrategy
+	upgrade.ResetThenReuseValues = true
 	done, err := upgrade.RunWithContext(t.Context(), lived(loaded), loaded, nil)
 	require.NoError(t, err)
 	return done.(*helmrelease.Release).Info.Notes
@@ -82,7 +88,8 @@ func load(t *testing.T, name string) *chart.Chart {
 func older(t *testing.T, name, kind, field string) *chart.Chart {
 	t.Helper()
 	old := load(t, name)
-	old.Metadata.Version, old.Metadata.AppVersion = "0.0.1", "0.0.1"
+	old.Metadata.Version = "0.0.1"
+	old.Metadata.AppVersion = "0.0.1"
 	for i, file := range old.Files {
 		if !strings.HasPrefix(file.Name, "crds/") || !strings.HasSuffix(file.Name, "_"+kind+".yaml") {
 			continue
@@ -198,7 +205,8 @@ spec: {workName: w, workNamespace: fleet-member-one}`},
 		t.Run(name, func(t *testing.T) {
 			// A member of the fleet is a cluster that has neither release.
 			c := bringUp(t).cluster(t, "member-1")
-			old, current := older(t, name, kind.plural, kind.field), load(t, name)
+			old := older(t, name, kind.plural, kind.field)
+			current := load(t, name)
 			crd := kind.plural + "." + kind.group
 			c.deleteCRDs(t, current)
 			notes := c.helmInstalls(t, old, required()[name])

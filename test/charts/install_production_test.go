@@ -205,7 +205,8 @@ func (w *walk) startTemporal() {
 		"--service", "frontend", "--service", "internal-frontend", "--service", "history", "--service", "matching", "--service", "worker")
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
-	command.Stdout, command.Stderr = log, log
+	command.Stdout = log
+	command.Stderr = log
 	require.NoError(t, command.Start())
 	ended := false
 	w.ends["temporal"] = func() {

@@ -123,8 +123,10 @@ func (c *cluster) certify(t *testing.T, name string, a *authority) {
 // mutual TLS and with an API key, from the Secrets that the values name, and renews both while it runs.
 func TestInstalledAgentFollowsItsSecretsIntoTemporal(t *testing.T) {
 	f := bringUp(t)
-	hub, g := f.cluster(t, "hub"), newGate(t, f.temporal)
-	first, second := newAuthority(t, "first"), newAuthority(t, "second")
+	hub := f.cluster(t, "hub")
+	g := newGate(t, f.temporal)
+	first := newAuthority(t, "first")
+	second := newAuthority(t, "second")
 	g.trust(t, first)
 	g.ask("one")
 	hub.certify(t, "temporal-tls", first)

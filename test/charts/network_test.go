@@ -161,7 +161,8 @@ func TestNetworkPoliciesAgreeWithWhatIsListenedOnAndDialled(t *testing.T) {
 					assert.True(t, letsOut(t, all, d, port, stranger), "%s has to reach %s on %d", d.Name, what, port)
 				}
 				assert.False(t, letsOut(t, all, d, 22, stranger))
-				metrics, health := number(t, flagOf(d, "metrics-bind-address")), number(t, flagOf(d, "health-probe-bind-address"))
+				metrics := number(t, flagOf(d, "metrics-bind-address"))
+				health := number(t, flagOf(d, "health-probe-bind-address"))
 				assert.Equal(t, metrics, portOf(t, d.Spec.Template.Spec, intstr.FromString("metrics")))
 				assert.Equal(t, health, portOf(t, d.Spec.Template.Spec, intstr.FromString("health")))
 				assert.True(t, letsIn(t, all, d, metrics, monitoring))

@@ -188,7 +188,8 @@ func TestChartsMakeAQuotaForPriorityClassesOfKubernetesOnly(t *testing.T) {
 
 // TestTheAgentAndTemporalOfProductionAgree compares the values of both sides: who speaks TLS, who shows what, and under which name.
 func TestTheAgentAndTemporalOfProductionAgree(t *testing.T) {
-	agent, server := readValues(t, examples+"/values-production.yaml"), readValues(t, examples+"/temporal-postgresql.yaml")
+	agent := readValues(t, examples+"/values-production.yaml")
+	server := readValues(t, examples+"/temporal-postgresql.yaml")
 	at := func(v values, keys ...string) any {
 		var found any = map[string]any(v)
 		for _, key := range keys {
@@ -210,14 +211,16 @@ func TestTheAgentAndTemporalOfProductionAgree(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, strings.ReplaceAll(string(script), "$temporal", "temporal"), "DNS:"+host+",", "the certificate has the name that the agent calls")
 
-	made, mounted := printedSecrets(t), map[string]string{}
+	made := printedSecrets(t)
+	mounted := map[string]string{}
 	for _, volume := range at(server, "server", "additionalVolumes").([]any) {
 		mounted[at(volume.(map[string]any), "name").(string)] = at(volume.(map[string]any), "secret", "secretName").(string)
 	}
 	content, err := yaml.Marshal(at(server, "server", "config"))
 	require.NoError(t, err)
 	for _, mount := range at(server, "server", "additionalVolumeMounts").([]any) {
-		folder, secret := at(mount.(map[string]any), "mountPath").(string), mounted[at(mount.(map[string]any), "name").(string)]
+		folder := at(mount.(map[string]any), "mountPath").(string)
+		secret := mounted[at(mount.(map[string]any), "name").(string)]
 		for _, file := range regexp.MustCompile(regexp.QuoteMeta(folder)+`/([\w.]+)`).FindAllStringSubmatch(string(content), -1) {
 			assert.Contains(t, made["temporal/"+secret], file[1], "Secret %s", secret)
 		}

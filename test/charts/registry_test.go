@@ -55,7 +55,8 @@ func newShell(t *testing.T, dir string) *shell {
 func (s *shell) run(line string) string {
 	s.t.Helper()
 	command := exec.CommandContext(s.t.Context(), "bash", "-ec", line)
-	command.Dir, command.Env = s.dir, s.env
+	command.Dir = s.dir
+	command.Env = s.env
 	printed, err := command.CombinedOutput()
 	require.NoError(s.t, err, "%s\n%s", line, printed)
 	return string(printed)

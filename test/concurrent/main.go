@@ -95,13 +95,15 @@ func list() ([]goPackage, error) {
 
 // concurrentPackages returns by import path the packages that are concurrent with their tests.
 func concurrentPackages(packages []goPackage) (map[string]bool, error) {
-	byPath, own := map[string]goPackage{}, map[string]bool{}
+	byPath := map[string]goPackage{}
+	own := map[string]bool{}
 	for _, p := range packages {
 		is, err := anyConcurrent(p.Dir, slices.Concat(p.GoFiles, p.CgoFiles))
 		if err != nil {
 			return nil, err
 		}
-		byPath[p.ImportPath], own[p.ImportPath] = p, is
+		byPath[p.ImportPath] = p
+		own[p.ImportPath] = is
 	}
 	seen := map[string]bool{}
 	var reaches func(importPath string) bool

@@ -43,7 +43,8 @@ func TestAPackageIsConcurrentWithWhatItReaches(t *testing.T) {
 	for name, code := range map[string]string{"pure.go": "package p", "goes.go": "package p; func f() { go f() }"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600))
 	}
-	pure, goes := []string{"pure.go"}, []string{"goes.go"}
+	pure := []string{"pure.go"}
+	goes := []string{"goes.go"}
 	found, err := concurrentPackages([]goPackage{
 		{ImportPath: "low", Dir: dir, GoFiles: goes},
 		{ImportPath: "middle", Dir: dir, GoFiles: pure, Imports: []string{"fmt", "low"}},

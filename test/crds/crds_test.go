@@ -80,7 +80,8 @@ func loadKind(t *testing.T, name string) *kind {
 // admit does to an object what the API server does: prune, default, validate.
 func (k *kind) admit(t *testing.T, text, oldText string) (map[string]any, field.ErrorList) {
 	t.Helper()
-	obj, old := k.prepare(t, text), k.prepare(t, oldText)
+	obj := k.prepare(t, text)
+	old := k.prepare(t, oldText)
 	errs := validation.ValidateCustomResource(nil, obj, k.values)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, obj)...)
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, obj, k.structural, true)...)

@@ -11,7 +11,8 @@ func TestRulesOfActionsAndRollbacks(t *testing.T) {
 		return "{placementName: web, stagedRolloutStrategyName: three" + more + "}"
 	}
 	action := func(fields string) string { return spec(", clusterActions: [{" + fields + "}]") }
-	plain, back := spec(""), spec(", rollbackOf: earlier")
+	plain := spec("")
+	back := spec(", rollbackOf: earlier")
 	run(t, "ClusterStagedUpdateRun", map[string]ruleCase{
 		"a run may be asked to skip a cluster":       {old: plain, spec: action("cluster: a, action: Skip")},
 		"a run may be asked to retry a cluster":      {old: plain, spec: action("cluster: a, action: Retry, attempt: 2")},
@@ -41,7 +42,8 @@ func TestActionsOfARunThatHasEndedStay(t *testing.T) {
 			"spec: {placementName: web, stagedRolloutStrategyName: three, state: " + state + more + "}\n" +
 			"status: {conditions: [{type: Succeeded, status: '" + status + "', reason: R, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}"
 	}
-	skip, retry := ", clusterActions: [{cluster: a, action: Skip}]", ", clusterActions: [{cluster: a, action: Retry}]"
+	skip := ", clusterActions: [{cluster: a, action: Skip}]"
+	retry := ", clusterActions: [{cluster: a, action: Retry}]"
 	k := loadKind(t, "ClusterStagedUpdateRun")
 	for sentence, tc := range map[string]struct {
 		before, after, status string

@@ -71,7 +71,9 @@ func TestRulesOfPlacementInOverrides(t *testing.T) {
 	}
 	const immutable = "The placement field is immutable: keep it as it was created"
 	for kindName, spec := range map[string]func(string) string{"ClusterResourceOverride": cluster, "ResourceOverride": namespaced} {
-		one, other, none := spec("placement: {name: crp-example}, "), spec("placement: {name: other}, "), spec("")
+		one := spec("placement: {name: crp-example}, ")
+		other := spec("placement: {name: other}, ")
+		none := spec("")
 		t.Run(kindName, func(t *testing.T) {
 			run(t, kindName, map[string]ruleCase{
 				"may be for every placement":            {spec: none},

@@ -142,7 +142,8 @@ func TestRulesOfAffinityGroups(t *testing.T) {
 		}
 		return groups
 	}
-	local, cloud := group("local", "{labelSelector: {matchLabels: {site: local}}}"), group("cloud", "{labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: a}}}, {propertySelector: {matchExpressions: [{name: a, operator: Ge, values: ['5']}]}}")
+	local := group("local", "{labelSelector: {matchLabels: {site: local}}}")
+	cloud := group("cloud", "{labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: a}}}, {propertySelector: {matchExpressions: [{name: a, operator: Ge, values: ['5']}]}}")
 	cases := map[string]ruleCase{
 		"PickAll may have some":                  {spec: policy("", local, cloud)},
 		"PickN may have some":                    {spec: policy("placementType: PickN, numberOfClusters: 1, ", local, cloud)},

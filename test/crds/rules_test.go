@@ -43,7 +43,9 @@ func TestRulesOfUpdateRun(t *testing.T) {
 		return "{placementName: web, stagedRolloutStrategyName: three" + more + "}"
 	}
 	plain := spec("")
-	initialize, running, stopped := spec(", state: Initialize"), spec(", state: Run"), spec(", state: Stop")
+	initialize := spec(", state: Initialize")
+	running := spec(", state: Run")
+	stopped := spec(", state: Stop")
 	run(t, "ClusterStagedUpdateRun", map[string]ruleCase{
 		"may be created without a state":         {spec: plain},
 		"may be created to initialize":           {spec: initialize},

@@ -21,7 +21,9 @@ func TestConvertedManifestsAreAdmitted(t *testing.T) {
 // requireAdmitted requires that the fleet's objects in the files of a folder are admitted, and that there are some.
 func requireAdmitted(t *testing.T, folder, extension string) {
 	t.Helper()
-	crds, kinds, admitted := loadCRDs(t), map[string]*kind{}, 0
+	crds := loadCRDs(t)
+	kinds := map[string]*kind{}
+	admitted := 0
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != extension {
 			return err

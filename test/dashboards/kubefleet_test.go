@@ -29,7 +29,8 @@ var variableLabels = regexp.MustCompile(`variableLabels: \{([^}]*)\}`)
 // shapeOf returns the metric that a description of a collector stands for.
 func shapeOf(t *testing.T, of prometheus.Collector, d *prometheus.Desc) theirMetric {
 	t.Helper()
-	name, labels := family.FindStringSubmatch(d.String()), variableLabels.FindStringSubmatch(d.String())
+	name := family.FindStringSubmatch(d.String())
+	labels := variableLabels.FindStringSubmatch(d.String())
 	require.NotNil(t, name, d.String())
 	require.NotNil(t, labels, d.String())
 	shape := theirMetric{Name: name[1], Type: "gauge", Labels: []string{}}

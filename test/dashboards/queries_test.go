@@ -91,7 +91,8 @@ func ofTemporal(t *testing.T) map[string]bool {
 	require.NoError(t, err)
 	content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(output)), "internal", "common", "metrics", "constants.go"))
 	require.NoError(t, err)
-	constants, names := map[string]string{"TemporalMetricsPrefix": "temporal_"}, map[string]bool{}
+	constants := map[string]string{"TemporalMetricsPrefix": "temporal_"}
+	names := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(\w+)\s*=\s*(\w+) \+ "([a-z_]+)"`).FindAllStringSubmatch(string(content), -1) {
 		constants[found[1]] = constants[found[2]] + found[3]
 		for _, suffix := range []string{"", "_total", "_seconds"} {
@@ -106,7 +107,8 @@ func TestEveryMetricOfTheDashboardAndTheAlertsIsRegistered(t *testing.T) {
 	queries, err := Queries(charts)
 	require.NoError(t, err)
 	require.NotEmpty(t, queries)
-	known, temporal := own(), ofTemporal(t)
+	known := own()
+	temporal := ofTemporal(t)
 	used := map[string]bool{}
 	for _, q := range queries {
 		metrics := Metrics(q.Expression)

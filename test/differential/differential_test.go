@@ -59,7 +59,8 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 	}()
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	tally, faults := map[string]int{}, 0
+	tally := map[string]int{}
+	faults := 0
 	begin := time.Now()
 	for id := range parallel {
 		w, err := newWorker(id, cluster, kinds)
@@ -132,7 +133,9 @@ func (w *worker) shrink(ctx context.Context, t trial, fault string) (trial, stri
 		again = false
 		for _, smaller := range t.smaller() {
 			if found, err := w.run(ctx, smaller); err == nil && found != "" {
-				t, fault, again = smaller, found, true
+				t = smaller
+				fault = found
+				again = true
 				break
 			}
 		}

@@ -107,7 +107,8 @@ func start(dir string) (config *rest.Config, down func(), err error) {
 	if config, err = controlplane.RESTConfig(fleet, state.Hub); err != nil {
 		return nil, down, err
 	}
-	config.QPS, config.Burst = -1, 0 // the trials wait for nothing but the server
+	config.QPS = -1
+	config.Burst = 0 // the trials wait for nothing but the server
 	config.WarningHandler = rest.NoWarnings{}
 	return config, down, nil
 }

@@ -328,7 +328,8 @@ func (w *worker) run(ctx context.Context, t trial) (fault string, err error) {
 		if right == nil {
 			return "", nil // nothing to compare with
 		}
-		manifests, rights = append(manifests, manifest), append(rights, right)
+		manifests = append(manifests, manifest)
+		rights = append(rights, right)
 	}
 	defer w.remove(ctx, rights[0].object)
 	var others *unstructured.Unstructured
@@ -339,7 +340,8 @@ func (w *worker) run(ctx context.Context, t trial) (fault string, err error) {
 		}
 		others = rights[0].object
 	}
-	clean, shared := true, false
+	clean := true
+	shared := false
 	for i, s := range t.Steps {
 		data, err := json.Marshal(manifests[i])
 		if err != nil {
@@ -374,7 +376,8 @@ func at(i int, fault string) string {
 
 // applyStep applies a manifest and judges the object. It returns whether the object is what the manifest says.
 func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh, others *unstructured.Unstructured, clean, shared bool) (string, bool, error) {
-	right, before := wanted.object, w.writes.count()
+	right := wanted.object
+	before := w.writes.count()
 	result, problem, err := w.engine.Apply(ctx, req)
 	if err != nil {
 		return "", false, fmt.Errorf("applying: %w", err)

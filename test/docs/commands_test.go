@@ -40,12 +40,14 @@ func TestEveryCommandIsRunOrSaysWhyNot(t *testing.T) {
 
 // unexcused are the commands of a document that no test runs and no mark excuses.
 func unexcused(content string, isRun bool) (found []string) {
-	block, marked := "", false
+	block := ""
+	marked := false
 	for line := range strings.Lines(content) {
 		line = strings.TrimRight(line, "\n")
 		if info, isFence := strings.CutPrefix(strings.TrimSpace(line), fence); isFence {
 			if block != "" {
-				block, marked = "", false
+				block = ""
+				marked = false
 				continue
 			}
 			block = "block " + info

@@ -91,7 +91,8 @@ func (r *reader) fence(number int, info string) error {
 		if r.continued {
 			return fmt.Errorf("line %d: the command above goes on after the block", number)
 		}
-		r.inside, r.session = false, false
+		r.inside = false
+		r.session = false
 		return nil
 	}
 	r.inside, r.first = true, len(r.steps)

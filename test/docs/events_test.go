@@ -250,11 +250,13 @@ func (s *sources) selected(folder, where, name string) {
 	known := false
 	for _, constants := range s.constants {
 		if text, ok := constants[name]; ok {
-			s.found[text], known = where, true
+			s.found[text] = where
+			known = true
 		}
 	}
 	for _, text := range s.fields(folder, name) {
-		s.found[text], known = where, true
+		s.found[text] = where
+		known = true
 	}
 	assert.True(s, known, "%s: reason %s is not known to this test", where, name)
 }

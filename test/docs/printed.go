@@ -89,7 +89,9 @@ func AllPrinted(repository string) ([]Printed, error) {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		for _, p := range found {
-			p.Folder, p.Where, p.Run = filepath.Dir(where), where+":"+p.Where, p.Run && run[path]
+			p.Folder = filepath.Dir(where)
+			p.Where = where + ":" + p.Where
+			p.Run = p.Run && run[path]
 			all = append(all, p)
 		}
 		return nil
@@ -112,7 +114,8 @@ func readerOf(name, path string) func(string) ([]Printed, error) {
 	case strings.HasSuffix(name, "_test.go"):
 		// What tests have in strings is for them to judge.
 		return func(content string) ([]Printed, error) { return inText(content, inComment), nil }
-	case slices.Contains([]string{".go", ".yaml", ".txt", ".tpl", ".html", ".sh"}, filepath.Ext(name)), filepath.Base(filepath.Dir(path)) == ".ci", name == "Dockerfile":
+	case slices.Contains([]string{".go", ".yaml", ".txt", ".tpl", ".html", ".sh"}, filepath.Ext(name)),
+		filepath.Base(filepath.Dir(path)) == ".ci", name == "Dockerfile":
 		return func(content string) ([]Printed, error) { return inText(content, nil), nil }
 	}
 	return nil
@@ -196,7 +199,8 @@ func inDocument(content string) ([]Printed, error) {
 	for _, step := range steps {
 		found = append(found, Printed{Where: fmt.Sprint(step.Line), Text: step.Command, Run: step.Skipped == ""})
 	}
-	number, block := 0, ""
+	number := 0
+	block := ""
 	for line := range strings.Lines(content) {
 		number++
 		line = strings.TrimRight(line, "\n")
@@ -261,9 +265,11 @@ func (p Printed) Calls() ([]Call, error) {
 func (c Call) ofRepository() Call {
 	switch {
 	case c.Program == "kubectl" && len(c.Words) > 0 && c.Words[0] == "fleet":
-		c.Program, c.Words = "kubectl-fleet", c.Words[1:]
+		c.Program = "kubectl-fleet"
+		c.Words = c.Words[1:]
 	case c.Program == "go" && len(c.Words) > 1 && c.Words[0] == "run" && c.Words[1] == "./cmd/devfleet":
-		c.Program, c.Words = "devfleet", c.Words[2:]
+		c.Program = "devfleet"
+		c.Words = c.Words[2:]
 	}
 	return c
 }

@@ -141,7 +141,8 @@ func problemsOfGo(call Call) (problems []string) {
 	if call.Folder == "X" {
 		return nil // the shell says where
 	}
-	verb, words := call.Words[0], call.Words[1:]
+	verb := call.Words[0]
+	words := call.Words[1:]
 	switch verb {
 	case "run":
 		if len(words) > 0 && len(packages(call, words[0])) == 0 {

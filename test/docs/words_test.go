@@ -140,7 +140,8 @@ func sentencesOf(code string) (string, int, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	lines, found := make([]string, strings.Count(code, "\n")+2), 0
+	lines := make([]string, strings.Count(code, "\n")+2)
+	found := 0
 	ast.Inspect(file, func(node ast.Node) bool {
 		literal, is := node.(*ast.BasicLit)
 		if !is || literal.Kind != token.STRING {
@@ -210,7 +211,8 @@ func markdownText(content string) string {
 	for line := range strings.Lines(content) {
 		line = strings.TrimRight(line, "\n")
 		if strings.HasPrefix(strings.TrimSpace(line), fence) {
-			inside, line = !inside, ""
+			inside = !inside
+			line = ""
 		}
 		if inside {
 			line = ""

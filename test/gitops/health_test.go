@@ -108,7 +108,8 @@ func TestHealthOfOtherStates(t *testing.T) {
 }
 
 func TestEveryKindHasItsTwinsScript(t *testing.T) {
-	scripts, expressions := argoScripts(t), fluxExpressions(t)
+	scripts := argoScripts(t)
+	expressions := fluxExpressions(t)
 	for _, kind := range []string{"ResourcePlacement", "StagedUpdateRun"} {
 		assert.NotEmpty(t, scripts["placement.kubernetes-fleet.io_"+kind], kind)
 		assert.Equal(t, scripts["placement.kubernetes-fleet.io_Cluster"+kind], scripts["placement.kubernetes-fleet.io_"+kind])

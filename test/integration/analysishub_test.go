@@ -110,7 +110,8 @@ func analysisRunsAJob(s *spec) {
 	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: controlplane.ChecksNamespace, Name: s.name, Annotations: map[string]string{fleetflowv1alpha1.AnalysesMayRunAnnotation: "true"},
 	}}
-	cron.Spec.Schedule, cron.Spec.Suspend = "@yearly", new(true)
+	cron.Spec.Schedule = "@yearly"
+	cron.Spec.Suspend = new(true)
 	cron.Spec.JobTemplate.Spec.BackoffLimit = new(int32(0))
 	cron.Spec.JobTemplate.Spec.Template.Spec = corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "e2e", Image: "registry.invalid/e2e:1"}},

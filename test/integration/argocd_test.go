@@ -127,7 +127,8 @@ func (s *spec) argoFleet() *clusterv1beta1.MemberCluster {
 		s.kubectl("label", "membercluster", m, "team=A", "environment="+environments[m], "--overwrite")
 	}
 	return s.joinAs(func(c *clusterv1beta1.MemberCluster) {
-		c.Labels, c.Spec.Taints = map[string]string{"environment": "production"}, nil
+		c.Labels = map[string]string{"environment": "production"}
+		c.Spec.Taints = nil
 	})
 }
 

@@ -216,7 +216,8 @@ func (f *fleet) giveMemberBack(ctx context.Context, before clusterv1beta1.Member
 		if err := f.hub.Get(ctx, client.ObjectKeyFromObject(&before), &fresh); err != nil || !differs(fresh) {
 			return client.IgnoreNotFound(err)
 		}
-		fresh.Labels, fresh.Spec.Taints = before.Labels, before.Spec.Taints
+		fresh.Labels = before.Labels
+		fresh.Spec.Taints = before.Spec.Taints
 		return f.hub.Update(ctx, &fresh)
 	})
 }

@@ -29,7 +29,8 @@ func (s *spec) database() *appsv1.StatefulSet {
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
 	}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "db"}}
-	set.Spec.ServiceName, set.Spec.Selector = "db", &metav1.LabelSelector{MatchLabels: labels}
+	set.Spec.ServiceName = "db"
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	set.Spec.Template.Labels = labels
 	set.Spec.Template.Spec.Containers = []corev1.Container{{
 		Name: "c", Image: "example.com/db:1", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},

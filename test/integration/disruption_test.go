@@ -236,7 +236,8 @@ func withoutTemporalWhatIsDecidedGoesOn(s *spec) {
 func (s *spec) requireCheckSaysTemporalIsAway() {
 	s.Helper()
 	note := &coordinationv1.Lease{}
-	note.Namespace, note.Name = clusterv1beta1.SystemNamespace, clusterv1beta1.TemporalLease
+	note.Namespace = clusterv1beta1.SystemNamespace
+	note.Name = clusterv1beta1.TemporalLease
 	await(s, s.hub, note, "to say that Temporal is away", func(l *coordinationv1.Lease) error {
 		if l.Annotations[clusterv1beta1.TemporalProblemAnnotation] == "" {
 			return errors.New("it names no problem")

@@ -164,11 +164,13 @@ func (s *spec) awaitAssigned(total, clusters int32) {
 	var each []int32
 	awaitAll(s, s.hub, "to be given their shares", func(all []*placementv1beta1.ClusterResourceBinding) error {
 		each = make([]int32, len(allMembers))
-		sum, some := int32(0), int32(0)
+		sum := int32(0)
+		some := int32(0)
 		for _, b := range all {
 			for _, a := range b.Spec.ReplicaAssignments {
 				each[slices.Index(allMembers, b.Spec.TargetCluster)] = a.Replicas
-				if sum += a.Replicas; a.Replicas > 0 {
+				sum += a.Replicas
+				if a.Replicas > 0 {
 					some++
 				}
 			}

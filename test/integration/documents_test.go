@@ -62,7 +62,8 @@ func TestDocuments(t *testing.T) {
 			skipWithoutCurl(t, steps)
 			s := &session{T: t, fleet: shared, variables: filepath.Join(t.TempDir(), "variables")}
 			defer s.cleanUpIfFailed(string(content), steps)
-			actual, began := map[int]string{}, time.Now()
+			actual := map[int]string{}
+			began := time.Now()
 			for _, step := range steps {
 				if output := s.take(step); len(step.Output) == 0 {
 					actual[step.Last] = output
@@ -123,7 +124,8 @@ func (s *session) take(step docs.Step) string {
 		require.True(s, fine, s.differs(step, output, err))
 		return output
 	}
-	end, again := time.After(commandPatience), time.NewTicker(againEvery)
+	end := time.After(commandPatience)
+	again := time.NewTicker(againEvery)
 	defer again.Stop()
 	for !as() {
 		select {
@@ -167,7 +169,8 @@ func (s *session) shell(text string) (string, error) {
 	command.Env = append(append(os.Environ(), fleet.Environment()...), fleetEnv+"="+fleet.Dir,
 		"PATH="+fleet.Path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, &out
+	command.Stdout = &out
+	command.Stderr = &out
 	err = command.Run()
 	return out.String(), err
 }

@@ -118,9 +118,11 @@ func (g *guest) equip(lone *state.Fleet) {
 	require.NoError(s, clientcmd.WriteToFile(*own, filepath.Join(g.dir, "agent.kubeconfig")))
 	both, err := clientcmd.LoadFromFile(s.Fleet.Kubeconfig())
 	require.NoError(s, err)
-	both.Clusters[g.name], both.AuthInfos[g.name] = own.Clusters[state.Hub], own.AuthInfos[state.Hub]
+	both.Clusters[g.name] = own.Clusters[state.Hub]
+	both.AuthInfos[g.name] = own.AuthInfos[state.Hub]
 	login := own.Contexts[state.Hub].DeepCopy()
-	login.Cluster, login.AuthInfo = g.name, g.name
+	login.Cluster = g.name
+	login.AuthInfo = g.name
 	both.Contexts[g.name] = login
 	require.NoError(s, clientcmd.WriteToFile(*both, filepath.Join(g.dir, "both.kubeconfig")))
 	require.NoError(s, os.WriteFile(filepath.Join(g.dir, "helm"), []byte(standIn), 0o700)) //nolint:gosec // it is a program

@@ -50,7 +50,8 @@ func (s *spec) drain(file string) (stop func()) {
 	controller.Env = append(append(os.Environ(), s.Fleet.Environment()...), "PATH="+s.Fleet.Path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	output, err := os.Create(file + ".log")
 	require.NoError(s, err)
-	controller.Stdout, controller.Stderr = output, output
+	controller.Stdout = output
+	controller.Stderr = output
 	controller.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its kubectl ends with it
 	controller.Cancel = func() error { return syscall.Kill(-controller.Process.Pid, syscall.SIGKILL) }
 	require.NoError(s, controller.Start())
@@ -97,11 +98,13 @@ func sampleControllerDrainsBeforeUpdates(s *spec) {
 	})
 	content, err := os.ReadFile(file)
 	require.NoError(s, err)
-	off, drained := map[string]bool{}, map[string]bool{}
+	off := map[string]bool{}
+	drained := map[string]bool{}
 	for line := range strings.Lines(string(content)) {
 		traffic, member, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if delete(off, member); traffic == "off" {
-			off[member], drained[member] = true, true
+			off[member] = true
+			drained[member] = true
 		}
 		require.LessOrEqual(s, len(off), 1, "more than maxUnavailable are without traffic:\n%s", content)
 	}

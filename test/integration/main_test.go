@@ -74,7 +74,9 @@ func bringUp() (dir string, down func(), err error) {
 // devfleet runs the program with its progress shown.
 func devfleet(args ...string) error {
 	command := exec.Command("go", append([]string{"run", "./cmd/devfleet"}, args...)...)
-	command.Dir, command.Stdout, command.Stderr = root, os.Stdout, os.Stderr
+	command.Dir = root
+	command.Stdout = os.Stdout
+	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("devfleet %s: %w", args[0], err)
 	}

@@ -47,7 +47,8 @@ func (s *spec) uidOf(member string, object client.Object) types.UID {
 func endOfOnePlacementKeepsWhatOthersHave(s *spec) {
 	s.namespaceWithConfigMap()
 	second := s.configMap("second")
-	second.Name, second.Labels = "second", map[string]string{"of": "two"}
+	second.Name = "second"
+	second.Labels = map[string]string{"of": "two"}
 	s.create(second)
 	namespace := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: s.name, SelectionScope: placementv1beta1.NamespaceOnly}
 	one := s.place(selecting(namespace))

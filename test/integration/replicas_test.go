@@ -128,7 +128,8 @@ func (s *spec) whoWaits(workflow string, replicas ...*replica) *replica {
 func oneOfTwoAgentsDies(victim func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, replicas ...*replica) *replica) func(*spec) {
 	return func(s *spec) {
 		s.stop(hubAgent)
-		one, two := s.replica("one"), s.replica("two")
+		one := s.replica("one")
+		two := s.replica("two")
 		s.awaitLeader(one, two)
 		s.awaitWorkers(one, two)
 

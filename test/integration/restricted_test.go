@@ -28,7 +28,8 @@ var readAnything = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []stri
 // it read what is in one namespace. It gives the right back when the spec ends.
 func (s *spec) readOnlyIn(namespace string) {
 	s.Helper()
-	agent, granted := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+	agent := &rbacv1.ClusterRole{}
+	granted := &rbacv1.ClusterRoleBinding{}
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Name: hubAgent}, agent))
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Name: hubAgent}, granted))
 	before := agent.DeepCopy()
@@ -97,7 +98,8 @@ func restrictedHubAgentPlacesItsNamespaces(s *spec) {
 // when the spec ends.
 func (s *spec) writeOnlyIn(member *cluster, namespace string) {
 	s.Helper()
-	agent, granted := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+	agent := &rbacv1.ClusterRole{}
+	granted := &rbacv1.ClusterRoleBinding{}
 	require.NoError(s, member.Get(s.Context(), client.ObjectKey{Name: "member-agent"}, agent))
 	require.NoError(s, member.Get(s.Context(), client.ObjectKey{Name: "member-agent"}, granted))
 	before := agent.DeepCopy()

@@ -24,7 +24,8 @@ func (s *spec) agent(name, program string, env []string, args ...string) *exec.C
 	require.NoError(s, err)
 	command := exec.Command(program, args...)
 	command.Env = append(os.Environ(), env...)
-	command.Stdout, command.Stderr = log, log
+	command.Stdout = log
+	command.Stderr = log
 	require.NoError(s, command.Start())
 	s.Cleanup(func() {
 		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself

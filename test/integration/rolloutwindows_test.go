@@ -55,7 +55,8 @@ func runWaitsForItsWindow(s *spec) {
 	began := time.Now().UTC().Truncate(time.Minute).Add(-time.Minute)
 	opens := time.Now().UTC().Truncate(time.Second).Add(6 * time.Second)
 	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
-		w.Spec.Type, w.Spec.Dates = fleetflowv1alpha1.WindowDeny, nil
+		w.Spec.Type = fleetflowv1alpha1.WindowDeny
+		w.Spec.Dates = nil
 		w.Spec.Cron = []fleetflowv1alpha1.CronOpening{{
 			Expression: fmt.Sprintf("%d %d %d %d *", began.Minute(), began.Hour(), began.Day(), began.Month()), Duration: fleetflowv1alpha1.Duration{Duration: opens.Sub(began)},
 		}}
@@ -140,7 +141,8 @@ func windowClosesOnARun(s *spec) {
 	s.awaitStarted(run, "member-2")
 	far := time.Date(2126, time.January, 1, 0, 0, 0, 0, time.UTC)
 	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
-		w.Spec.Type, w.Spec.Dates = fleetflowv1alpha1.WindowDeny, opening(time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC), far)
+		w.Spec.Type = fleetflowv1alpha1.WindowDeny
+		w.Spec.Dates = opening(time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC), far)
 	})
 	waits := "1 of 3 cluster(s) of stage everywhere wait for window " + s.name + " (change 17): ends "
 	s.awaitHeld(run, fleetflowv1alpha1.ReasonWindowClosed, waits+far.Format(time.RFC3339))
@@ -156,7 +158,8 @@ func windowClosesOnARun(s *spec) {
 	}
 
 	// The Deny ends in some seconds.
-	began, opens := time.Now().UTC().Truncate(time.Minute).Add(-time.Minute), time.Now().UTC().Truncate(time.Second).Add(5*time.Second)
+	began := time.Now().UTC().Truncate(time.Minute).Add(-time.Minute)
+	opens := time.Now().UTC().Truncate(time.Second).Add(5 * time.Second)
 	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
 		w.Spec.Dates = nil
 		w.Spec.Cron = []fleetflowv1alpha1.CronOpening{{
@@ -216,7 +219,8 @@ func rollbackPassesAFreeze(s *spec) {
 	forward := s.startRun("run", "") // takes what there is by then
 	s.awaitSucceeded(forward)
 	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
-		w.Spec.Type, w.Spec.Rollbacks = fleetflowv1alpha1.WindowDeny, fleetflowv1alpha1.RollbacksExempt
+		w.Spec.Type = fleetflowv1alpha1.WindowDeny
+		w.Spec.Rollbacks = fleetflowv1alpha1.RollbacksExempt
 	})
 	s.stopTheLine(nil)
 	back := s.run("back", "")

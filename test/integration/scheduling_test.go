@@ -43,7 +43,8 @@ func (s *spec) label(value string, names ...string) {
 func (s *spec) labelled(values ...string) placementv1beta1.ClusterSelectorTerm {
 	expression := metav1.LabelSelectorRequirement{Key: s.key(), Operator: metav1.LabelSelectorOpExists}
 	if len(values) > 0 {
-		expression.Operator, expression.Values = metav1.LabelSelectorOpIn, values
+		expression.Operator = metav1.LabelSelectorOpIn
+		expression.Values = values
 	}
 	return placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression}}}
 }
@@ -316,7 +317,8 @@ func affinityGroupsFollowEachOther(s *spec) {
 	s.taint("member-1", true)
 	s.namespaceWithConfigMap()
 	s.place(pickSome(1, nil), func(p *placementv1beta1.PlacementSpec) {
-		p.Policy.Failback, p.Policy.FailbackAfterSeconds = placementv1beta1.FailbackAutomatic, new(int32(3))
+		p.Policy.Failback = placementv1beta1.FailbackAutomatic
+		p.Policy.FailbackAfterSeconds = new(int32(3))
 		for name, clusters := range map[string][]string{"first": {"member-1"}, "second": {"member-2", "member-3"}} {
 			p.Policy.AffinityGroups = append(p.Policy.AffinityGroups, placementv1beta1.AffinityGroup{
 				Name: name, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{

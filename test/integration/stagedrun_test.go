@@ -218,7 +218,8 @@ func clusterNames(stage *placementv1beta1.StageUpdatingStatus) []string {
 func (s *spec) requireGatesKept(run *placementv1beta1.ClusterStagedUpdateRun) {
 	s.Helper()
 	for i := 1; i < len(run.Status.StagesStatus); i++ {
-		before, after := &run.Status.StagesStatus[i-1], &run.Status.StagesStatus[i]
+		before := &run.Status.StagesStatus[i-1]
+		after := &run.Status.StagesStatus[i]
 		if until := soakedUntil(run, i-1); until != nil {
 			require.False(s, after.StartTime.Time.Before(*until), "stage %s started at %s, %s soaks until %s", after.StageName, after.StartTime, before.StageName, until)
 		}

@@ -133,7 +133,8 @@ func tokenRotated(s *spec) {
 	s.awaitAvailable(s.name)
 	pid := rig.Process(onemember.Agent).PID
 	const rotated = "a-token-that-was-not-there-before"
-	tokens, file := rig.Fleet.Path(state.Hub, "tokens.csv"), rig.Fleet.HubTokenFile(onemember.Member)
+	tokens := rig.Fleet.Path(state.Hub, "tokens.csv")
+	file := rig.Fleet.HubTokenFile(onemember.Member)
 	old, err := os.ReadFile(file)
 	require.NoError(s, err)
 	content, err := os.ReadFile(tokens)

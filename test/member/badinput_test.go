@@ -99,7 +99,8 @@ func conversionAway(s *spec) {
 	list, _, _ := unstructured.NestedSlice(versions.Object, "spec", "versions")
 	second := definition(group(s.name))
 	more, _, _ := unstructured.NestedSlice(second.Object, "spec", "versions")
-	more[0].(map[string]any)["name"], more[0].(map[string]any)["storage"] = "v2", false
+	more[0].(map[string]any)["name"] = "v2"
+	more[0].(map[string]any)["storage"] = false
 	require.NoError(s, unstructured.SetNestedSlice(versions.Object, append(list, more...), "spec", "versions"))
 	webhook := versions.DeepCopy()
 	require.NoError(s, unstructured.SetNestedMap(webhook.Object, map[string]any{

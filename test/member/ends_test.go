@@ -172,7 +172,8 @@ func (s *spec) awaitFirstLook(c *contest, which int) {
 // finish has a Work want its object no more.
 func (s *spec) finish(c *contest, which int) {
 	s.Helper()
-	work, end := c.works[which], c.ends[which]
+	work := c.works[which]
+	end := c.ends[which]
 	key := placementv1beta1.DeletePropagationAnnotation
 	if end.drop {
 		key = placementv1beta1.RemovedResourcesAnnotation
@@ -394,7 +395,8 @@ func (c *contest) ended() bool { return c.ends[0] != c.ends[1] }
 // endBeforeLeaving has what both Works want, and ends the first where that is to end before the member leaves.
 func (s *spec) endBeforeLeaving() (shared, nested []*contest) {
 	within := newSpec(s.T)
-	shared, nested = s.contests(sharedThings, leaving()), within.contests(nestedThings, leaving())
+	shared = s.contests(sharedThings, leaving())
+	nested = within.contests(nestedThings, leaving())
 	all := slices.Concat(shared, nested)
 	s.begin(all, func(*placementv1beta1.Work) {})
 	for _, c := range all {

@@ -143,7 +143,8 @@ func (s *spec) awaitRejected(prefix string) {
 // policy refuses ConfigMaps whose names say so.
 func (s *spec) policy() []client.Object {
 	meta := metav1.ObjectMeta{Name: s.name + ".policy.example.com"}
-	fail, all := admissionv1.Fail, admissionv1.NamespacedScope
+	fail := admissionv1.Fail
+	all := admissionv1.NamespacedScope
 	return []client.Object{
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
@@ -163,7 +164,9 @@ func (s *spec) policy() []client.Object {
 
 // webhook cannot be reached and must not be passed by.
 func (s *spec) webhook() []client.Object {
-	fail, none, url := admissionv1.Fail, admissionv1.SideEffectClassNone, "https://127.0.0.1:1/refuse"
+	fail := admissionv1.Fail
+	none := admissionv1.SideEffectClassNone
+	url := "https://127.0.0.1:1/refuse"
 	return []client.Object{&admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name + ".webhook.example.com"},
 		Webhooks: []admissionv1.ValidatingWebhook{{

@@ -25,8 +25,10 @@ const heartbeat = 600
 func (r *Rig) invite(ctx context.Context) error {
 	rights := []rbacv1.PolicyRule{
 		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters/status"}, Verbs: []string{"get", "update", "patch"}},
-		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
+		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters/status"},
+			Verbs: []string{"get", "update", "patch"}},
+		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works"},
+			Verbs: []string{"get", "list", "watch", "update", "patch"}},
 		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works/status"}, Verbs: []string{"get", "update", "patch"}},
 	}
 	mine := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: Namespace, Name: name} }

@@ -165,7 +165,8 @@ func (r *Rig) connect(cluster string) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Burst = -1, 0 // the tests wait for nothing but the server
+	config.QPS = -1
+	config.Burst = 0 // the tests wait for nothing but the server
 	r.configs[cluster] = config
 	c, err := client.NewWithWatch(config, client.Options{Scheme: controlplane.Scheme()})
 	if err != nil {

@@ -197,7 +197,8 @@ func newFleet(t *testing.T) *fleet {
 	for _, name := range []string{steady, staged} {
 		create(t, &corev1.Namespace{ObjectMeta: named(name)})
 		content := &corev1.ConfigMap{Data: map[string]string{"version": "0"}}
-		content.Name, content.Namespace = name, name
+		content.Name = name
+		content.Namespace = name
 		create(t, content)
 		placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: named(name), Spec: placementv1beta1.PlacementSpec{
 			ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}},

@@ -45,7 +45,8 @@ func sendsApprovals(s *server, principals bool) {
 		require.NoError(s, err)
 		assert.Equal(s, principals, verified, "the signal of %s", user)
 		assert.Equal(s, map[bool]string{true: user, false: "ada"}[principals], who, "the signal of %s", user)
-		request.Channel, request.Update = act.ChannelUpdate, user
+		request.Channel = act.ChannelUpdate
+		request.Update = user
 		who, verified, err = identities.Approver(s.Context(), request)
 		require.NoError(s, err)
 		assert.False(s, verified, "the update of %s", user)
@@ -60,7 +61,9 @@ func sendsApprovals(s *server, principals bool) {
 			require.ErrorAs(s, err, &denied, "%s has no right to approve", name)
 		}
 		for _, channel := range []string{act.ChannelSignal, act.ChannelUpdate} {
-			request.Stage, request.Channel, request.Update = name, channel, name
+			request.Stage = name
+			request.Channel = channel
+			request.Update = name
 			who, verified, err := identities.Approver(s.Context(), request)
 			require.NoError(s, err)
 			assert.Empty(s, who, "what %s was refused is nobody's approval", name)

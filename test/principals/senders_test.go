@@ -26,7 +26,8 @@ func TestTheAgentSaysAtItsStartWhetherTemporalNamesSenders(t *testing.T) {
 }
 
 func startsRunner(s *server, principals bool) {
-	said, unnamed := make(chan string, 100), make(chan string, 1)
+	said := make(chan string, 100)
+	unnamed := make(chan string, 1)
 	metrics := worker.NewMetrics()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(metrics.Collectors()...)

@@ -65,7 +65,8 @@ func startServer(t *testing.T, principals bool) *server {
 		}}})
 	}))
 	t.Cleanup(keys.Close)
-	dir, ports := t.TempDir(), freePorts(t, 10)
+	dir := t.TempDir()
+	ports := freePorts(t, 10)
 	dynamic := filepath.Join(dir, "dynamic.yaml")
 	require.NoError(t, os.WriteFile(dynamic, fmt.Appendf(nil, "frontend.enablePrincipalPropagation: [{value: %t}]\n", principals), 0o600))
 	file := filepath.Join(dir, "config.yaml")
@@ -74,7 +75,8 @@ func startServer(t *testing.T, principals bool) *server {
 	require.NoError(t, err)
 	process := exec.CommandContext(context.WithoutCancel(t.Context()), tools[toolchain.TemporalServer], "--config-file", file, "start",
 		"--service", "frontend", "--service", "internal-frontend", "--service", "history", "--service", "matching")
-	process.Stdout, process.Stderr = output, output
+	process.Stdout = output
+	process.Stderr = output
 	require.NoError(t, process.Start())
 	t.Cleanup(func() {
 		_ = process.Process.Kill()

@@ -46,9 +46,11 @@ type Checker struct {
 // New returns a checker for a placement of which nothing else is stored.
 func New(placement *placementv1beta1.ClusterResourcePlacement) *Checker {
 	return &Checker{
-		placement: placement.DeepCopy(), bindings: map[string]*placementv1beta1.ClusterResourceBinding{}, works: map[string]placementv1beta1.Work{},
+		placement: placement.DeepCopy(), bindings: map[string]*placementv1beta1.ClusterResourceBinding{},
+		works:     map[string]placementv1beta1.Work{},
 		evictions: map[string]*placementv1beta1.ClusterResourcePlacementEviction{}, byUser: map[string]bool{},
-		holds: map[string]*storedHold{}, exemptions: map[string]storedExemption{}, labels: map[string]map[string]string{}, leaving: map[string]bool{},
+		holds: map[string]*storedHold{}, exemptions: map[string]storedExemption{}, labels: map[string]map[string]string{},
+		leaving: map[string]bool{},
 	}
 }
 
@@ -210,7 +212,8 @@ func (c *Checker) held(was, now *placementv1beta1.ClusterResourceBinding, gone b
 
 // prepares says whether a write takes a cluster out of service before it is left.
 func prepares(was, now *placementv1beta1.ClusterResourceBinding) bool {
-	before, after := stands(was), stands(now)
+	before := stands(was)
+	after := stands(now)
 	return was != nil && before != after && after == placementv1beta1.LifecyclePreparingRemove
 }
 
@@ -227,7 +230,8 @@ func stands(b *placementv1beta1.ClusterResourceBinding) placementv1beta1.Lifecyc
 // clusters as the partition says must keep an older snapshot, if so many had one.
 func (c *Checker) spread(was, now *placementv1beta1.ClusterResourceBinding, olderBefore int, gone bool) error {
 	s := c.placement.Spec.Strategy
-	moved := placed(was) && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName && now.Spec.State == placementv1beta1.BindingStateBound
+	moved := placed(was) && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName &&
+		now.Spec.State == placementv1beta1.BindingStateBound
 	if gone || !moved || s == nil || s.RollingUpdate == nil {
 		return nil
 	}
@@ -347,7 +351,8 @@ func (c *Checker) gain(now *placementv1beta1.ClusterResourceBinding, target int)
 // eviction has, which has a budget of its own.
 func (c *Checker) deletion(was *placementv1beta1.ClusterResourceBinding, available int, gone bool) (evicted bool, err error) {
 	c.Judged++
-	free := was.Spec.State == placementv1beta1.BindingStateUnscheduled || c.byUser[was.Name] || c.leaving[was.Spec.TargetCluster] || !c.placement.DeletionTimestamp.IsZero()
+	free := was.Spec.State == placementv1beta1.BindingStateUnscheduled || c.byUser[was.Name] || c.leaving[was.Spec.TargetCluster] ||
+		!c.placement.DeletionTimestamp.IsZero()
 	switch {
 	case !c.asked(was.Spec.TargetCluster), c.fixed():
 		if !free {
@@ -373,7 +378,8 @@ func (c *Checker) deletion(was *placementv1beta1.ClusterResourceBinding, availab
 		if free {
 			return false, nil // then it was not the eviction
 		}
-		return true, fmt.Errorf("evicting from %s is more than the budget allows: %d of %d were available", was.Spec.TargetCluster, available, total)
+		return true, fmt.Errorf("evicting from %s is more than the budget allows: %d of %d were available", was.Spec.TargetCluster,
+			available, total)
 	}
 	return true, nil
 }
@@ -416,7 +422,8 @@ func (c *Checker) disruptions(available, total int) int {
 
 // up says whether a cluster is available, as stored.
 func (c *Checker) up(b *placementv1beta1.ClusterResourceBinding) bool {
-	return b.DeletionTimestamp.IsZero() && !placementv1beta1.IsSuperseded(b) && c.state(b).Available && placementv1beta1.LifecycleOf(c.placement).HoldsAvailable(b, c.now()) == nil
+	return b.DeletionTimestamp.IsZero() && !placementv1beta1.IsSuperseded(b) && c.state(b).Available &&
+		placementv1beta1.LifecycleOf(c.placement).HoldsAvailable(b, c.now()) == nil
 }
 
 // now is long after every grace period: those are not judged.
@@ -435,7 +442,8 @@ func (c *Checker) state(b *placementv1beta1.ClusterResourceBinding) workmodel.Cl
 
 func (c *Checker) worksOf(b *placementv1beta1.ClusterResourceBinding) (works []placementv1beta1.Work) {
 	for key, work := range c.works {
-		if strings.HasPrefix(key, placementv1beta1.MemberNamespace(b.Spec.TargetCluster)+"/") && work.Labels[placementv1beta1.ParentBindingLabel] == b.Name {
+		if strings.HasPrefix(key, placementv1beta1.MemberNamespace(b.Spec.TargetCluster)+"/") &&
+			work.Labels[placementv1beta1.ParentBindingLabel] == b.Name {
 			works = append(works, work)
 		}
 	}

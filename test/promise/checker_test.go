@@ -32,7 +32,9 @@ func newTrace(policy placementv1beta1.PlacementPolicy, maxUnavailable int) *trac
 	t := &trace{Checker: promise.New(p), placement: p, bindings: map[string]*placementv1beta1.ClusterResourceBinding{}}
 	for _, cluster := range []string{"a", "b", "c"} {
 		b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + cluster, UID: types.UID(cluster), Generation: 1}}
-		b.Spec.State, b.Spec.TargetCluster, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, cluster, "crp-0-snapshot"
+		b.Spec.State = placementv1beta1.BindingStateBound
+		b.Spec.TargetCluster = cluster
+		b.Spec.ResourceSnapshotName = "crp-0-snapshot"
 		t.bindings[cluster] = b
 		t.Seed(b)
 		t.reports(cluster, metav1.ConditionTrue)
@@ -75,7 +77,8 @@ func (t *trace) deletes(cluster string) error {
 
 func (t *trace) evicts(cluster string) {
 	e := &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: "off-" + cluster}}
-	e.Spec.PlacementName, e.Spec.ClusterName = "crp", cluster
+	e.Spec.PlacementName = "crp"
+	e.Spec.ClusterName = cluster
 	t.Eviction(e)
 }
 
@@ -119,7 +122,9 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 		"not two that replace clusters which a user takes out of the fleet": {policy: pickN, broken: "taking y away leaves 1 clusters available, 2 must remain", do: func(h *trace) error {
 			for i, cluster := range []string{"x", "y"} {
 				replacing := h.bindings["a"].DeepCopy()
-				replacing.Name, replacing.UID, replacing.Spec.TargetCluster = "crp-"+cluster, types.UID(cluster), cluster
+				replacing.Name = "crp-" + cluster
+				replacing.UID = types.UID(cluster)
+				replacing.Spec.TargetCluster = cluster
 				h.Seed(replacing)
 				h.bindings[cluster] = replacing
 				h.reports(cluster, metav1.ConditionTrue)
@@ -150,13 +155,18 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 		}},
 		"what goes and never had resources takes no place": {policy: pickN, do: func(h *trace) error {
 			never := h.bindings["a"].DeepCopy()
-			never.Name, never.UID, never.Spec.TargetCluster, never.Spec.ResourceSnapshotName = "crp-d", "d", "d", ""
+			never.Name = "crp-d"
+			never.UID = "d"
+			never.Spec.TargetCluster = "d"
+			never.Spec.ResourceSnapshotName = ""
 			never.Spec.State = placementv1beta1.BindingStateUnscheduled
 			h.Seed(never)
 			h.bindings["d"] = never
 			require.NoError(t, h.deletes("d"))
 			fourth := h.bindings["a"].DeepCopy()
-			fourth.Name, fourth.UID, fourth.Spec.TargetCluster = "crp-e", "e", "e"
+			fourth.Name = "crp-e"
+			fourth.UID = "e"
+			fourth.Spec.TargetCluster = "e"
 			return h.Binding(fourth, false)
 		}},
 		"a fourth cluster is within the surge, a fifth is not": {policy: pickN, broken: "placing on e makes 5 clusters, 4 may have resources", do: func(h *trace) error {
@@ -164,7 +174,9 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 			for _, cluster := range []string{"d", "e"} {
 				require.NoError(t, last)
 				b := h.bindings["a"].DeepCopy()
-				b.Name, b.UID, b.Spec.TargetCluster = "crp-"+cluster, types.UID(cluster), cluster
+				b.Name = "crp-" + cluster
+				b.UID = types.UID(cluster)
+				b.Spec.TargetCluster = cluster
 				last = h.Binding(b, false)
 			}
 			return last

@@ -29,13 +29,15 @@ type Fleet struct {
 
 // NewFleet returns a judge to whom nothing is known.
 func NewFleet() *Fleet {
-	return &Fleet{checkers: map[string]*Checker{}, external: map[string]bool{}, holds: map[string]storedHold{}, clusters: map[string]storedCluster{},
+	return &Fleet{checkers: map[string]*Checker{}, external: map[string]bool{}, holds: map[string]storedHold{},
+		clusters:   map[string]storedCluster{},
 		exemptions: map[string]*fleetflowv1alpha1.RolloutExemption{}}
 }
 
 // Judged counts the writes of which there was something to judge, and the placements.
 func (f *Fleet) Judged() (writes, placements int) {
-	writes, placements = f.judged, f.placements+len(f.checkers)
+	writes = f.judged
+	placements = f.placements + len(f.checkers)
 	for _, checker := range f.checkers {
 		writes += checker.Judged
 	}

@@ -27,7 +27,9 @@ func bindingOf(placement, cluster, snapshot string) *placementv1beta1.ClusterRes
 	b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
 		Name: placement + "-" + cluster, UID: "1", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement},
 	}}
-	b.Spec.TargetCluster, b.Spec.State, b.Spec.ResourceSnapshotName = cluster, placementv1beta1.BindingStateBound, snapshot
+	b.Spec.TargetCluster = cluster
+	b.Spec.State = placementv1beta1.BindingStateBound
+	b.Spec.ResourceSnapshotName = snapshot
 	return b
 }
 
@@ -171,7 +173,8 @@ func TestAnExemptionIsFromOneHoldForOnePlacement(t *testing.T) {
 	require.ErrorContains(t, f.Take(bindingOf("one", "west", "one-3-snapshot"), false), "begins while hold h covers it", "its time is over")
 
 	anonymous := exemption.DeepCopy()
-	anonymous.Annotations, anonymous.Spec.ExpirationTime = nil, metav1.NewTime(start.Add(time.Hour))
+	anonymous.Annotations = nil
+	anonymous.Spec.ExpirationTime = metav1.NewTime(start.Add(time.Hour))
 	require.NoError(t, f.Take(anonymous, false))
 	require.ErrorContains(t, f.Take(bindingOf("one", "west", "one-4-snapshot"), false), "begins while hold h covers it", "who has made it is not known")
 }

@@ -44,7 +44,8 @@ func (c *Checker) stopped(was, now *placementv1beta1.ClusterResourceBinding, gon
 	}
 	for _, start := range c.starts(was, now, gone) {
 		for _, hold := range c.holds {
-			covers := hold.Holds(start) && hold.CoversPlacement(fleetflowv1alpha1.GateLabels(c.placement), nil) && hold.CoversCluster(c.labels[now.Spec.TargetCluster])
+			covers := hold.Holds(start) && hold.CoversPlacement(fleetflowv1alpha1.GateLabels(c.placement), nil) &&
+				hold.CoversCluster(c.labels[now.Spec.TargetCluster])
 			if c.isExempt(now, hold.Name) {
 				continue
 			}
@@ -77,12 +78,15 @@ type storedExemption struct {
 // binding.
 func (c *Checker) isExempt(now *placementv1beta1.ClusterResourceBinding, hold string) bool {
 	for _, exemption := range c.exemptions {
-		if flaw, _ := exemption.Flaw(true); flaw != "" || exemption.Spec.TargetRef.Namespace != "" || !c.clock.IsZero() && c.clock.After(exemption.until) {
+		if flaw, _ := exemption.Flaw(true); flaw != "" || exemption.Spec.TargetRef.Namespace != "" || !c.clock.IsZero() &&
+			c.clock.After(exemption.until) {
 			continue
 		}
-		run, target := now.Annotations[placementv1beta1.UpdateRunAnnotation], exemption.Spec.TargetRef
+		run := now.Annotations[placementv1beta1.UpdateRunAnnotation]
+		target := exemption.Spec.TargetRef
 		for _, from := range exemption.Spec.ExemptFrom {
-			if from.Covers(fleetflowv1alpha1.ExemptFromHold, hold) && (target.IsPlacement() && target.Name == c.placement.Name || target.IsRun() && target.Name == run) {
+			if from.Covers(fleetflowv1alpha1.ExemptFromHold, hold) &&
+				(target.IsPlacement() && target.Name == c.placement.Name || target.IsRun() && target.Name == run) {
 				return true
 			}
 		}

@@ -21,12 +21,14 @@ func Run(run *placementv1beta1.ClusterStagedUpdateRun) error {
 		if i > 0 && stages[i].StartTime != nil && stages[i-1].EndTime == nil {
 			return fmt.Errorf("run %s: stage %s has started before stage %s has ended", run.Name, stages[i].StageName, stages[i-1].StageName)
 		}
-		on, most := underWay(&stages[i]), atOnce(strategy, &stages[i])
+		on := underWay(&stages[i])
+		most := atOnce(strategy, &stages[i])
 		if on > most {
 			return fmt.Errorf("run %s: %d clusters of stage %s are on their way, maxConcurrency allows %d", run.Name, on, stages[i].StageName, most)
 		}
 	}
-	if last := len(stages) - 1; last >= 0 && run.Status.DeletionStageStatus != nil && run.Status.DeletionStageStatus.StartTime != nil && stages[last].EndTime == nil {
+	if last := len(stages) - 1; last >= 0 && run.Status.DeletionStageStatus != nil && run.Status.DeletionStageStatus.StartTime != nil &&
+		stages[last].EndTime == nil {
 		return fmt.Errorf("run %s: clusters are cleared before stage %s has ended", run.Name, stages[last].StageName)
 	}
 	return nil
@@ -37,7 +39,8 @@ func underWay(stage *placementv1beta1.StageUpdatingStatus) int {
 	n := 0
 	for i := range stage.Clusters {
 		conditions := stage.Clusters[i].Conditions
-		if meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeStarted) && meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
+		if meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeStarted) &&
+			meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
 			n++
 		}
 	}

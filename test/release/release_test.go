@@ -53,7 +53,8 @@ esac`
 // release runs targets of the Makefile in a copy of what they read, and returns how programs were called.
 func release(t *testing.T, dir string, targets ...string) (calls, output string, err error) {
 	t.Helper()
-	programs, log := filepath.Join(dir, "programs"), filepath.Join(dir, "calls")
+	programs := filepath.Join(dir, "programs")
+	log := filepath.Join(dir, "calls")
 	require.NoError(t, os.MkdirAll(programs, 0o700))
 	for name, answer := range played {
 		script := "#!/bin/bash\necho \"" + name + " $*\" >>" + log + "\n" + answer + "\n"
@@ -210,14 +211,16 @@ func TestARelease(t *testing.T) {
 		_, block, has := strings.Cut(readFile(t, out, "RELEASE_NOTES.md"), "```bash\n")
 		require.True(t, has)
 		commands, _, _ := strings.Cut(block, "```")
-		home, programs := t.TempDir(), t.TempDir()
+		home := t.TempDir()
+		programs := t.TempDir()
 		// helm and kubectl do nothing but insist that the files they are given are there.
 		script := "#!/bin/bash\nfor word in \"$@\"; do case $word in *.tgz) [ -s \"$word\" ] || exit 1 ;; esac; done\necho \"$(basename \"$0\") $*\"\n"
 		for _, name := range []string{"helm", "kubectl"} {
 			require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte(script), 0o700)) //nolint:gosec // it is to be run
 		}
 		command := exec.CommandContext(t.Context(), "bash", "-euc", commands)
-		command.Dir, command.Env = out, []string{"HOME=" + home, "PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH")}
+		command.Dir = out
+		command.Env = []string{"HOME=" + home, "PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH")}
 		printed, err := command.CombinedOutput()
 		require.NoError(t, err, "%s", printed)
 		assert.FileExists(t, filepath.Join(home, ".local", "bin", "kubectl-fleet"))

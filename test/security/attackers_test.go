@@ -162,7 +162,8 @@ func (a *attacker) open(ctx context.Context) (client.WithWatch, error) {
 	}
 	a.config = rest.AnonymousClientConfig(admin)
 	a.config.BearerToken = token
-	a.config.QPS, a.config.Burst = -1, 0 // the specs wait for nothing but the server
+	a.config.QPS = -1
+	a.config.Burst = 0 // the specs wait for nothing but the server
 	session, err := client.NewWithWatch(a.config, client.Options{Scheme: controlplane.Scheme()})
 	if err != nil || a.stolen != nil {
 		return session, err

@@ -67,7 +67,8 @@ func startDashboard(t *testing.T) *dashboard {
 		"--bind-address", target.Address(controlplane.Dashboard), "--health-probe-bind-address", health, "--session-keys", keys, "--allow-tokens",
 		"--oidc-issuer-url", d.provider.URL, "--oidc-client-id", "fleet", "--oidc-username-claim", "email")
 	program.Env = append(os.Environ(), "DISABLE_HTTP2=true")
-	program.Stdout, program.Stderr = log, log
+	program.Stdout = log
+	program.Stderr = log
 	require.NoError(t, program.Start())
 	t.Cleanup(func() {
 		_ = program.Wait() // the end of the test has killed it

@@ -194,7 +194,8 @@ func overridesOfOthersCount(s *spec) {
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	_, err := access.AwaitAll(ctx, s.hub, func(all []*placementv1beta1.ResourceOverride) string {
-		refused, fine := 0, false
+		refused := 0
+		fine := false
 		for _, o := range all {
 			valid := meta.FindStatusCondition(o.Status.Conditions, placementv1beta1.ConditionTypeValid)
 			switch {

@@ -130,7 +130,8 @@ func components(shape *state.Fleet) []supervisor.Spec {
 	owned := slices.IndexFunc(specs, func(spec supervisor.Spec) bool { return spec.Name == controlplane.MemberAgent("member-2") })
 	specs[owned].Command = append(slices.Clone(specs[owned].Command), "--denied-kinds="+vetoedKind)
 	unguarded := specs[at]
-	unguarded.Name, unguarded.LogFile = unguardedAgent, shape.LogFile(unguardedAgent)
+	unguarded.Name = unguardedAgent
+	unguarded.LogFile = shape.LogFile(unguardedAgent)
 	unguarded.Command = append(slices.Clone(unguarded.Command), "--configmap-envelopes", "namespaced")
 	return append(specs, unguarded)
 }

@@ -159,7 +159,8 @@ func stateIsNoWayIn(s *spec) {
 
 // forgeState reports, with the token of the member, values that were not asked for on the Work of a placement, which it returns.
 func forgeState(ctx context.Context, s *spec, placement string) *placementv1beta1.Work {
-	c, works := thief.session(s), &placementv1beta1.WorkList{}
+	c := thief.session(s)
+	works := &placementv1beta1.WorkList{}
 	require.NoError(s, c.List(ctx, works, client.InNamespace("fleet-member-member-1")))
 	at := slices.IndexFunc(works.Items, func(w placementv1beta1.Work) bool {
 		return w.Labels[placementv1beta1.ParentPlacementLabel] == placement

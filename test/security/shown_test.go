@@ -243,7 +243,8 @@ func terminalsObeyNoMember(s *spec) {
 			return meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy) && !strings.Contains(m.Status.Properties["example.com/shown"].Value, "all is well")
 		})
 	}()
-	stolen, box := thief.session(s), &clusterv1beta1.InternalMemberCluster{}
+	stolen := thief.session(s)
+	box := &clusterv1beta1.InternalMemberCluster{}
 	require.NoError(s, stolen.Get(ctx, client.ObjectKey{Namespace: "fleet-member-member-1", Name: "member-1"}, box))
 	ill := metav1.Condition{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionFalse, Reason: "Ill", Message: evil, LastTransitionTime: metav1.Now()}
 	box.Status.Properties["example.com/shown"] = clusterv1beta1.PropertyValue{Value: evil, ObservationTime: metav1.Now()}
@@ -253,7 +254,8 @@ func terminalsObeyNoMember(s *spec) {
 	require.NoError(s, stolen.Status().Update(ctx, box))
 	s.reportFailure(ctx, stolen, name, evil)
 	s.awaitMember(func(m *clusterv1beta1.MemberCluster) bool {
-		redrawn, healthy := meta.FindStatusCondition(m.Status.Conditions, "Redrawn"), meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+		redrawn := meta.FindStatusCondition(m.Status.Conditions, "Redrawn")
+		healthy := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
 		return redrawn != nil && redrawn.Message == shown && healthy != nil && healthy.Message == "Member cluster is not healthy: "+shown && m.Status.Properties["example.com/shown"].Value == shown
 	})
 	told, err := json.Marshal(shown)

@@ -90,7 +90,8 @@ const (
 func TestGuardRailsCostLittle(t *testing.T) {
 	s := &spec{T: t, fleet: target}
 	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: quiet}}`)
-	with, without := s.timeWrites(), []time.Duration(nil)
+	with := s.timeWrites()
+	without := []time.Duration(nil)
 	restore := s.suspendPolicies()
 	without = append(s.timeWrites(), s.timeWrites()...)
 	restore()

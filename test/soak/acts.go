@@ -140,7 +140,8 @@ func retry(ctx context.Context, do func() error) error {
 
 // passes says whether an error goes by itself: it is not what the API server says of the object.
 func passes(err error) bool {
-	if apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) {
+	if apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) {
 		return true
 	}
 	return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && !errors.Is(err, context.Canceled)
@@ -196,7 +197,8 @@ func place(ctx context.Context, w *world, now step) error {
 	p.Spec.Policy = policyOf(now)
 	p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
 	if !now.External {
-		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.RollingUpdateRolloutStrategyType, RollingUpdate: limitsOf(now.N)}
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.RollingUpdateRolloutStrategyType,
+			RollingUpdate: limitsOf(now.N)}
 	}
 	return retry(ctx, func() error {
 		if err := w.Hub.Create(ctx, p.DeepCopy()); !apierrors.IsAlreadyExists(err) {
@@ -304,7 +306,8 @@ func run(ctx context.Context, w *world, now step) error {
 	w.runs[now.Target]++
 	name := fmt.Sprintf("%s-%d", now.Target, w.runs[now.Target])
 	w.mu.Unlock()
-	r := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: now.Target, StagedRolloutStrategyName: now.Kind}}
+	r := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: placementv1beta1.UpdateRunSpec{PlacementName: now.Target, StagedRolloutStrategyName: now.Kind}}
 	return retry(ctx, func() error {
 		if err := w.Hub.Create(ctx, r.DeepCopy()); !apierrors.IsAlreadyExists(err) {
 			return err
@@ -318,7 +321,8 @@ func (w *world) makeStrategies(ctx context.Context) error {
 	stages := func(most intstr.IntOrString, tasks ...placementv1beta1.StageTask) []placementv1beta1.StageConfig {
 		var all []placementv1beta1.StageConfig
 		for _, zone := range zones {
-			all = append(all, placementv1beta1.StageConfig{Name: "zone" + zone, LabelSelector: inZone(zone), MaxConcurrency: &most, AfterStageTasks: tasks})
+			all = append(all, placementv1beta1.StageConfig{Name: "zone" + zone, LabelSelector: inZone(zone), MaxConcurrency: &most,
+				AfterStageTasks: tasks})
 		}
 		return all
 	}
@@ -328,7 +332,8 @@ func (w *world) makeStrategies(ctx context.Context) error {
 		"gated": stages(intstr.FromInt32(2), soak, placementv1beta1.StageTask{Type: placementv1beta1.StageTaskTypeApproval}),
 		"wide":  {{Name: "everywhere", MaxConcurrency: new(intstr.FromInt32(5))}},
 	} {
-		strategy := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: placementv1beta1.UpdateStrategySpec{Stages: stages}}
+		strategy := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: placementv1beta1.UpdateStrategySpec{Stages: stages}}
 		if err := w.Hub.Create(ctx, strategy); err != nil {
 			return fmt.Errorf("making strategy %s: %w", name, err)
 		}
@@ -344,7 +349,8 @@ func (w *world) approveAll(ctx context.Context) error {
 	}
 	for i := range requests.Items {
 		request := &requests.Items[i]
-		if meta.FindStatusCondition(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) != nil || !request.DeletionTimestamp.IsZero() {
+		if meta.FindStatusCondition(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) != nil ||
+			!request.DeletionTimestamp.IsZero() {
 			continue
 		}
 		err := retry(ctx, func() error {
@@ -420,7 +426,8 @@ func budget(ctx context.Context, w *world, now step) error {
 }
 
 func hold(ctx context.Context, w *world, now step) error {
-	h := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: now.Target}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "the soak stops the line"}}
+	h := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: now.Target},
+		Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "the soak stops the line"}}
 	if now.Kind != "" {
 		h.Spec.ClusterSelector = inZone(now.Kind)
 	}
@@ -440,7 +447,8 @@ func shut(ctx context.Context, w *world, now step) error {
 		Dates: []fleetflowv1alpha1.DatedOpening{{Start: at(-time.Minute), End: at(time.Hour)}},
 	}}
 	if now.Kind != "" {
-		win.Spec.Scope, win.Spec.ClusterSelector = fleetflowv1alpha1.WindowCluster, inZone(now.Kind)
+		win.Spec.Scope = fleetflowv1alpha1.WindowCluster
+		win.Spec.ClusterSelector = inZone(now.Kind)
 	}
 	return retry(ctx, func() error {
 		if err := w.Hub.Create(ctx, win.DeepCopy()); !apierrors.IsAlreadyExists(err) {

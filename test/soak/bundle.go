@@ -119,7 +119,8 @@ func openBundle(dir string) (*bundle, error) {
 		return nil, fmt.Errorf("reading %s of the bundle: %w", headerFile, err)
 	}
 	if b.header.Version != bundleVersion {
-		return nil, fmt.Errorf("the bundle %s has version %d, this program reads %d: replay it with the commit that made it, %s", dir, b.header.Version, bundleVersion, b.header.Commit)
+		return nil, fmt.Errorf("the bundle %s has version %d, this program reads %d: replay it with the commit that made it, %s", dir,
+			b.header.Version, bundleVersion, b.header.Commit)
 	}
 	return b, nil
 }

@@ -184,7 +184,8 @@ func newLinks() (map[string]*link, error) {
 // useLinks has the fleet's hub agent reach the hub and Temporal over the links; the second one, which is not there yet, will
 // have a kubeconfig of its own.
 func (w *world) useLinks(ctx context.Context) error {
-	direct, hub := w.Fleet.HubAgentKubeconfig(), w.Fleet.Address("hub/apiserver")
+	direct := w.Fleet.HubAgentKubeconfig()
+	hub := w.Fleet.Address("hub/apiserver")
 	content, err := os.ReadFile(direct)
 	if err != nil {
 		return fmt.Errorf("reading the hub agent's kubeconfig: %w", err)

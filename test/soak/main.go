@@ -123,7 +123,8 @@ func replayBundle(dir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "seed %d: %d writes recorded, %d of them judged (%d placements), %d breaches\n", b.header.Seed, v.Writes, v.Judged, v.Placements, len(v.Breaches))
+	fmt.Fprintf(out, "seed %d: %d writes recorded, %d of them judged (%d placements), %d breaches\n", b.header.Seed, v.Writes, v.Judged,
+		v.Placements, len(v.Breaches))
 	for _, breach := range v.Breaches {
 		fmt.Fprintln(out, " ", breach)
 	}
@@ -154,7 +155,8 @@ func (o options) check(dir string) error {
 // checkSpace refuses a folder with too few free bytes for a soak of so many minutes.
 func checkSpace(folder string, free uint64, minutes float64) error {
 	if least := uint64(leastFree + minutes*eachMinute); free < least {
-		return fmt.Errorf("%s has %d MiB free, a soak of %g minutes needs %d MiB: free some, or give another folder with --out", folder, free>>20, minutes, least>>20)
+		return fmt.Errorf("%s has %d MiB free, a soak of %g minutes needs %d MiB: free some, or give another folder with --out", folder, free>>20,
+			minutes, least>>20)
 	}
 	return nil
 }
@@ -202,14 +204,17 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "soak: %d writes recorded, %d of them judged (%d placements), %d breaches\n", v.Writes, v.Judged, v.Placements, len(v.Breaches))
+	fmt.Fprintf(out, "soak: %d writes recorded, %d of them judged (%d placements), %d breaches\n", v.Writes, v.Judged, v.Placements,
+		len(v.Breaches))
 	return report(b, dir, append(findings, v.Breaches...), out)
 }
 
 // devfleet runs that of a tree on the soak's fleet.
 func devfleet(ctx context.Context, root, dir string, args ...string) error {
 	c := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"run", "./cmd/devfleet", "--dir", dir}, args...)...)
-	c.Dir, c.Stdout, c.Stderr = root, io.Discard, os.Stderr
+	c.Dir = root
+	c.Stdout = io.Discard
+	c.Stderr = os.Stderr
 	return c.Run()
 }
 
@@ -223,7 +228,8 @@ func bringUp(ctx context.Context, o options, root, folder, dir, temporal string)
 		if u, err = checkOut(ctx, root, folder, o.from); err != nil {
 			return nil, err
 		}
-		u.late, source = o.seed%2 == 1, u.source
+		u.late = o.seed%2 == 1
+		source = u.source
 	}
 	if err := devfleet(ctx, source, dir, "up", "--members", fmt.Sprint(o.size.Members), "--hub-agent-arg="+temporalFlag+temporal); err != nil {
 		return u, fmt.Errorf("bringing the fleet up: %w", err)
@@ -235,13 +241,15 @@ func bringUp(ctx context.Context, o options, root, folder, dir, temporal string)
 }
 
 // torture lets users and world loose on a fleet and returns what was found when it came to rest.
-func torture(ctx context.Context, o options, dir string, u *upgrade, links map[string]*link, b *bundle, out io.Writer) (findings []string, err error) {
+func torture(ctx context.Context, o options, dir string, u *upgrade, links map[string]*link, b *bundle,
+	out io.Writer) (findings []string, err error) {
 	w, err := open(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer w.Close()
-	w.upgrade, w.links = u, links
+	w.upgrade = u
+	w.links = links
 	w.peer = &peer{kubeconfig: w.Fleet.Path("hub-agent-beside.kubeconfig"), program: w.Fleet.Binary(controlplane.HubAgent)}
 	if u != nil {
 		w.peer.program = filepath.Join(u.builds, theNew, controlplane.HubAgent)
@@ -264,7 +272,8 @@ func torture(ctx context.Context, o options, dir string, u *upgrade, links map[s
 	if err := w.makeStrategies(ctx); err != nil {
 		return nil, err
 	}
-	users, events := userScript(o.seed, o.size), worldScript(o.seed, o.size, u != nil)
+	users := userScript(o.seed, o.size)
+	events := worldScript(o.seed, o.size, u != nil)
 	w.began = time.Now()
 	playing, enough := context.WithTimeout(ctx, time.Duration(o.minutes*float64(time.Minute)))
 	defer enough()
@@ -356,5 +365,6 @@ func report(b *bundle, dir string, findings []string, out io.Writer) error {
 	text := strings.Join(findings, "\n") + "\n"
 	fmt.Fprint(out, text)
 	err := fmt.Errorf("%d findings; the bundle is %s", len(findings), b.dir)
-	return errors.Join(err, os.WriteFile(filepath.Join(b.dir, findingsFile), []byte(text), 0o644), os.CopyFS(filepath.Join(b.dir, "logs"), os.DirFS(filepath.Join(dir, "logs"))))
+	return errors.Join(err, os.WriteFile(filepath.Join(b.dir, findingsFile), []byte(text), 0o644),
+		os.CopyFS(filepath.Join(b.dir, "logs"), os.DirFS(filepath.Join(dir, "logs"))))
 }

@@ -84,7 +84,8 @@ func (p *peer) run(ctx context.Context, w *world, out io.Writer) error {
 	}
 	p.mu.Lock()
 	command := exec.CommandContext(ctx, p.program, besideArguments(commandLine, p.kubeconfig)...)
-	command.Stdout, command.Stderr = out, out
+	command.Stdout = out
+	command.Stderr = out
 	if err := command.Start(); err != nil {
 		p.mu.Unlock()
 		return fmt.Errorf("starting the second hub agent: %w", err)

@@ -41,7 +41,8 @@ func record(ctx context.Context, address string, b *bundle) (*recorder, error) {
 	}
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx)) // what comes after an interruption is recorded, too
 	r.cancel = cancel
-	news := etcd.Watch(clientv3.WithRequireLeader(watching), registry, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithRev(stored.Header.Revision+1))
+	news := etcd.Watch(clientv3.WithRequireLeader(watching), registry, clientv3.WithPrefix(), clientv3.WithPrevKV(),
+		clientv3.WithRev(stored.Header.Revision+1))
 	go func() { r.ended <- r.follow(watching, news) }()
 	return r, nil
 }

@@ -164,7 +164,10 @@ func (s *script) place(now *step) {
 }
 
 // aim names the i-th placement, which always has the same strategy.
-func (s *script) aim(now *step, i int) { now.Target, now.External = s.placements[i], i%2 == 0 }
+func (s *script) aim(now *step, i int) {
+	now.Target = s.placements[i]
+	now.External = i%2 == 0
+}
 
 func (s *script) change(now *step) {
 	s.onPlacement(now)

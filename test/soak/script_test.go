@@ -13,8 +13,11 @@ func TestASeedAlwaysTellsTheSameStory(t *testing.T) {
 		"world": func(seed uint64, of size) *script { return worldScript(seed, of, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			one, again, other := tell(7, of), tell(7, of), tell(8, of)
-			seen, differs := map[string]bool{}, false
+			one := tell(7, of)
+			again := tell(7, of)
+			other := tell(8, of)
+			seen := map[string]bool{}
+			differs := false
 			for range 2000 {
 				now := one.next()
 				assert.Equal(t, now, again.next())

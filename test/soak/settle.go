@@ -52,7 +52,11 @@ func (w *world) look(ctx context.Context) (*picture, error) {
 			return nil, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
-	p.placements, p.snapshots, p.bindings, p.works, p.runs = placements.Items, snapshots.Items, bindings.Items, works.Items, runs.Items
+	p.placements = placements.Items
+	p.snapshots = snapshots.Items
+	p.bindings = bindings.Items
+	p.works = works.Items
+	p.runs = runs.Items
 	for i := range p.placements {
 		name := p.placements[i].Name
 		if p.values[name], err = valueOn(ctx, w.Hub, name); err != nil {
@@ -127,7 +131,8 @@ func (p *picture) missingOf(placement *placementv1beta1.ClusterResourcePlacement
 	if placement.Spec.Strategy.Type == placementv1beta1.ExternalRolloutStrategyType {
 		return "" // how far its clusters are is a matter of its runs
 	}
-	available := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeAvailable))
+	available := meta.FindStatusCondition(placement.Status.Conditions,
+		placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeAvailable))
 	if available == nil || available.Status != "True" || available.ObservedGeneration != placement.Generation {
 		return fmt.Sprintf("it is not available: %s", describe(placement.Status.Conditions))
 	}

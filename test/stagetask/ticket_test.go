@@ -51,7 +51,8 @@ func (ticket) Check(ctx context.Context, check stagetask.Check) (stagetask.Outco
 	found := &corev1.ConfigMap{}
 	err := check.Hub.Get(ctx, types.NamespacedName{Namespace: ticketNamespace, Name: check.Status.ApprovalRequestName}, found)
 	if apierrors.IsNotFound(err) {
-		found.Namespace, found.Name = ticketNamespace, check.Status.ApprovalRequestName
+		found.Namespace = ticketNamespace
+		found.Name = check.Status.ApprovalRequestName
 		err = check.Hub.Create(ctx, found)
 	}
 	if err != nil {

@@ -34,7 +34,8 @@ func interrupt(objects []*unstructured.Unstructured) []*unstructured.Unstructure
 		switch object.GetKind() + "/" + object.GetName() {
 		case "ClusterStagedUpdateRun/web-2":
 			status := object.Object["status"].(map[string]any)
-			canary, prod := status["stagesStatus"].([]any)[0].(map[string]any), status["stagesStatus"].([]any)[1].(map[string]any)
+			canary := status["stagesStatus"].([]any)[0].(map[string]any)
+			prod := status["stagesStatus"].([]any)[1].(map[string]any)
 			approval := canary["afterStageTaskStatus"].([]any)[1].(map[string]any)
 			approval["conditions"] = append(approval["conditions"].([]any), condition("ApprovalRequestApproved", "StageTaskApprovalRequestApproved"))
 			canary["conditions"] = []any{condition("Succeeded", "StageUpdatingSucceeded")}

@@ -115,10 +115,12 @@ func (r *recorder) matching(wanted func(write) bool) []write {
 // awaitQuiet waits until nothing but heartbeats has been written for a while.
 func (r *recorder) awaitQuiet(rig *rig, quiet time.Duration) {
 	rig.Helper()
-	seen, last := 0, time.Now()
+	seen := 0
+	last := time.Now()
 	for {
 		if now := len(r.matching(func(w write) bool { return !isHeartbeat(w) })); now != seen {
-			seen, last = now, time.Now()
+			seen = now
+			last = time.Now()
 		}
 		left := quiet - time.Since(last)
 		if left <= 0 {

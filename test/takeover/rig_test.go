@@ -143,7 +143,8 @@ func (r *rig) setUp() {
 	for _, cluster := range r.fleet.Clusters() {
 		config, err := controlplane.RESTConfig(r.fleet, cluster)
 		require.NoError(r, err)
-		config.QPS, config.Burst = -1, 0 // the tests wait for nothing but the servers
+		config.QPS = -1
+		config.Burst = 0 // the tests wait for nothing but the servers
 		r.configs[cluster] = config
 		r.clients[cluster], err = client.NewWithWatch(config, client.Options{Scheme: controlplane.Scheme()})
 		require.NoError(r, err)

@@ -114,7 +114,8 @@ func TestManyBindingsAreAdopted(t *testing.T) {
 		}
 		<-time.After(200 * time.Millisecond) // what comes together is looked at together
 	}
-	took, used := time.Since(started), r.cpuSeconds(t)
+	took := time.Since(started)
+	used := r.cpuSeconds(t)
 	writes.awaitQuiet(r, quiet)
 	after, err := onemember.CallsOf(r.ctx, r.configs[state.Hub])
 	require.NoError(t, err)

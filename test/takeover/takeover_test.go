@@ -138,7 +138,8 @@ func trueConditions(object *unstructured.Unstructured) map[string]bool {
 func namespacedIsAdopted(t *testing.T, r *recorder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	signed, selected := 0, 0
+	signed := 0
+	selected := 0
 	for _, object := range r.objects {
 		switch {
 		case object.GetKind() == "Work" && object.GetLabels()[placementv1beta1.ParentNamespaceLabel] == "team":

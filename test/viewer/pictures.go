@@ -35,7 +35,8 @@ func Pictures(sent string) ([]Picture, error) {
 	sent = strings.ReplaceAll(sent, "\r\n", "\n")
 	var pictures []Picture
 	var screen []string
-	begin, height := 0, 0
+	begin := 0
+	height := 0
 	draw := func(end int) error {
 		picture, lines, err := drawn(screen, sent[begin:end], height)
 		if err != nil {
@@ -54,7 +55,8 @@ func Pictures(sent string) ([]Picture, error) {
 		begin = at[1]
 		height, _ = strconv.Atoi(sent[at[2]:at[3]]) // digits, and few
 		if height > len(screen) {
-			return nil, fmt.Errorf("picture %d begins %d lines above the last line, where nothing was drawn: %d lines are", len(pictures)+1, height, len(screen))
+			return nil, fmt.Errorf("picture %d begins %d lines above the last line, where nothing was drawn: %d lines are", len(pictures)+1, height,
+				len(screen))
 		}
 	}
 	if begin < len(sent) {
@@ -72,7 +74,8 @@ func drawn(screen []string, text string, height int) (Picture, []string, error) 
 	at := len(screen) - height
 	for text != "" {
 		if rest, cleared := strings.CutPrefix(text, restOfScreen); cleared {
-			lines, text = lines[:at], rest
+			lines = lines[:at]
+			text = rest
 			continue
 		}
 		line, rest, whole := strings.Cut(text, "\n")

@@ -141,8 +141,10 @@ func done(name string, age time.Duration) placementv1beta1.ClusterUpdatingStatus
 // newRun is a run of three stages over the clusters, that has passed the first and is done with the clusters of the second,
 // after which it waits for 30 minutes and for an approval.
 func newRun(name, placement string, snapshot int) *placementv1beta1.ClusterStagedUpdateRun {
-	half, soak := intstr.FromString("50%"), metav1.Duration{Duration: 30 * time.Minute}
-	begun, passed := ago(21*time.Minute), ago(19*time.Minute)
+	half := intstr.FromString("50%")
+	soak := metav1.Duration{Duration: 30 * time.Minute}
+	begun := ago(21 * time.Minute)
+	passed := ago(19 * time.Minute)
 	tasks := []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeTimedWait, WaitTime: &soak}, {Type: placementv1beta1.StageTaskTypeApproval}}
 	run := &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: ago(22 * time.Minute)},
@@ -199,8 +201,10 @@ func soaked(run *placementv1beta1.ClusterStagedUpdateRun) *placementv1beta1.Clus
 func inProduction(run *placementv1beta1.ClusterStagedUpdateRun, message string) *placementv1beta1.ClusterStagedUpdateRun {
 	soaked(run)
 	passed := ago(15 * time.Minute)
-	canary, production := &run.Status.StagesStatus[1], &run.Status.StagesStatus[2]
-	canary.EndTime, production.StartTime = &passed, &passed
+	canary := &run.Status.StagesStatus[1]
+	production := &run.Status.StagesStatus[2]
+	canary.EndTime = &passed
+	production.StartTime = &passed
 	canary.AfterStageTaskStatus[1].Conditions = append(canary.AfterStageTaskStatus[1].Conditions, condition(placementv1beta1.ConditionTypeApprovalRequestApproved, metav1.ConditionTrue, "Approved", 15*time.Minute, ""))
 	canary.Conditions = append(canary.Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, placementv1beta1.ReasonStageUpdatingSucceeded, 15*time.Minute, ""))
 	production.Clusters[0] = done("prod-eu-1", 12*time.Minute)
@@ -243,7 +247,9 @@ func storeWith(text string) []client.Object {
 	planned.Status.Conditions = planned.Status.Conditions[:1]
 	for i := range planned.Status.StagesStatus {
 		stage := &planned.Status.StagesStatus[i]
-		stage.StartTime, stage.EndTime, stage.Conditions = nil, nil, nil
+		stage.StartTime = nil
+		stage.EndTime = nil
+		stage.Conditions = nil
 		for j := range stage.Clusters {
 			stage.Clusters[j].Conditions = nil
 		}

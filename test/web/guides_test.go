@@ -102,7 +102,8 @@ func TestAReaderGoesToAnotherVersionOfTheGuides(t *testing.T) {
 func TestLinksOfTheSiteLead(t *testing.T) {
 	base := serveGuides(t)
 	const source = "https://github.com/fleetflow/fleetflow/blob/main/"
-	pages, ids := map[string]string{}, map[string]map[string]bool{}
+	pages := map[string]string{}
+	ids := map[string]map[string]bool{}
 	fetch := func(path string) {
 		answer, err := http.Get(base + path) //nolint:noctx // a test
 		require.NoError(t, err)
@@ -116,12 +117,14 @@ func TestLinksOfTheSiteLead(t *testing.T) {
 		content, err := io.ReadAll(answer.Body)
 		require.NoError(t, err)
 		text := string(content)
-		pages[path], ids[path] = text, map[string]bool{}
+		pages[path] = text
+		ids[path] = map[string]bool{}
 		for _, id := range idOnPage.FindAllStringSubmatch(text, -1) {
 			ids[path][escape.UnescapeString(id[1])] = true
 		}
 	}
-	seen, followed := map[string]bool{}, 0
+	seen := map[string]bool{}
+	followed := 0
 	waiting := []string{"/" + builtVersion + "/"}
 	type anchored struct{ from, path, anchor string }
 	var anchors []anchored

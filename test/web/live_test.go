@@ -24,7 +24,8 @@ const hasGoneOn = "document.querySelector('h1').textContent.includes('running') 
 
 func TestTwoBrowsersSeeARunGoOn(t *testing.T) {
 	h := newHub(t, store()...)
-	jane, joe := browse(t, serve(t, h.as("jane", true), anyPort)), browse(t, serve(t, h.as("joe", true), anyPort))
+	jane := browse(t, serve(t, h.as("jane", true), anyPort))
+	joe := browse(t, serve(t, h.as("joe", true), anyPort))
 	for _, x := range []*tab{jane, joe} {
 		x.open("/runs/checkout-7")
 		x.isLive()

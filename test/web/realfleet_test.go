@@ -20,7 +20,9 @@ const (
 
 // TestAnApprovalOnARealFleet is run by test/integration, which has the fleet. The pages are open until the run has succeeded.
 func TestAnApprovalOnARealFleet(t *testing.T) {
-	config, run, stage := os.Getenv(realConfigEnv), os.Getenv(realRunEnv), os.Getenv(realStageEnv)
+	config := os.Getenv(realConfigEnv)
+	run := os.Getenv(realRunEnv)
+	stage := os.Getenv(realStageEnv)
 	if config == "" {
 		t.Skip("test/integration runs this on its fleet")
 	}

@@ -60,8 +60,10 @@ func TestPicturesOfTheGuide(t *testing.T) {
 
 func takePictures(t *testing.T) {
 	t.Helper()
-	small, large := newHub(t, storeWith("")...), newHub(t, edges(1000)...)
-	ofSmall, ofLarge := browse(t, serve(t, small.as("jane", true), anyPort)), browse(t, serve(t, large.as("jane", true), anyPort))
+	small := newHub(t, storeWith("")...)
+	large := newHub(t, edges(1000)...)
+	ofSmall := browse(t, serve(t, small.as("jane", true), anyPort))
+	ofLarge := browse(t, serve(t, large.as("jane", true), anyPort))
 	for _, s := range shots {
 		x := ofSmall
 		switch s.name {

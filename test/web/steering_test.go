@@ -57,7 +57,8 @@ func TestAnApprovalIsClickedThrough(t *testing.T) {
 
 func TestTheSecondOfTwoPeopleIsToldWhoWasFirst(t *testing.T) {
 	h := newHub(t, store()...)
-	jane, joe := browse(t, serve(t, h.as("jane", true), anyPort)), browse(t, serve(t, h.as("joe", true), anyPort))
+	jane := browse(t, serve(t, h.as("jane", true), anyPort))
+	joe := browse(t, serve(t, h.as("joe", true), anyPort))
 	jane.open(approvePage)
 	joe.open(approvePage)
 	jane.click(press)

@@ -108,7 +108,8 @@ func serveFrom(t testing.TB, f *cli.Factory, address string) *dashboard {
 	t.Helper()
 	out, printed := io.Pipe()
 	cmd := command.NewDashboard(f, genericiooptions.IOStreams{In: strings.NewReader(""), Out: printed, ErrOut: io.Discard})
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SilenceUsage = true
+	cmd.SilenceErrors = true
 	cmd.SetArgs([]string{"--address", address})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

@@ -24,7 +24,8 @@ func TestIDsAreWhatUsersType(t *testing.T) {
 
 func TestLongIDsAreShortenedAndStayDifferent(t *testing.T) {
 	long := strings.Repeat("n", 253)
-	a, b := wf.PlacementID("app", long), wf.PlacementID("bpp", long)
+	a := wf.PlacementID("app", long)
+	b := wf.PlacementID("bpp", long)
 	assert.Len(t, a, 255)
 	assert.Len(t, wf.StageID(a, "canary"), 255)
 	assert.NotEqual(t, a, b)

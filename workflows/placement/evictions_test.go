@@ -40,7 +40,8 @@ func TestEvictionsFromAPlacementThatIsGoneAreRefused(t *testing.T) {
 
 func TestEvictionsUnderExternalAreDecidedBatchByBatch(t *testing.T) {
 	h := newHub(t)
-	h.state.External, h.state.Evictions = true, true
+	h.state.External = true
+	h.state.Evictions = true
 	batch := []act.Change{{Cluster: "a", Op: act.OpConclude, Eviction: "off-a", EvictionUID: "e"}}
 	h.results = []act.AdvanceResult{{Next: batch, Epoch: 7}, {Settled: true}}
 	h.run()

@@ -65,7 +65,8 @@ func inert(text string) string {
 	return markup.Replace(text)
 }
 
-var markup = strings.NewReplacer("\r", " ", "\n", " ", "|", `\|`, `\`, `\\`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "&", `\&`,
+var markup = strings.NewReplacer("\r", " ", "\n", " ", "|", `\|`, `\`, `\\`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "`", "\\`", "*",
+	`\*`, "_", `\_`, "~", `\~`, "&", `\&`,
 	"://", `:\//`, "www.", `www\.`, "@", `\@`)
 
 // summarizeRequest says what an activity is asked to do, to which clusters and why.
@@ -78,8 +79,10 @@ func summarizeRequest(r act.AdvanceRequest) string {
 	}
 	var parts []string
 	for _, op := range []struct{ op, words string }{
-		{act.OpUpdate, "update"}, {act.OpAdd, "first write to"}, {act.OpAddStable, "first write of the older snapshot to"}, {act.OpRemove, "remove from"},
-		{act.OpPrepareUpdate, "prepare the update of"}, {act.OpPrepareRemove, "prepare the removal from"}, {act.OpGiveUpChange, "give up the change of"},
+		{act.OpUpdate, "update"}, {act.OpAdd, "first write to"}, {act.OpAddStable, "first write of the older snapshot to"},
+		{act.OpRemove, "remove from"},
+		{act.OpPrepareUpdate, "prepare the update of"}, {act.OpPrepareRemove, "prepare the removal from"},
+		{act.OpGiveUpChange, "give up the change of"},
 		{act.OpEvict, "evict from"}, {act.OpConclude, "refuse to evict from"},
 	} {
 		var clusters []string

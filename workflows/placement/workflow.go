@@ -67,7 +67,8 @@ func (p *placement) runUntilQuiet(ctx workflow.Context) error {
 	}
 	for {
 		p.drainPokes()
-		p.again, p.opens = false, time.Time{}
+		p.again = false
+		p.opens = time.Time{}
 		if err := p.convergeOnce(ctx); err != nil {
 			return err
 		}
@@ -75,7 +76,9 @@ func (p *placement) runUntilQuiet(ctx workflow.Context) error {
 			if !p.drainPokes() {
 				return nil
 			}
-			p.gone, p.reload, p.schedule = false, true, true // it may have been created again
+			p.gone = false
+			p.reload = true
+			p.schedule = true // it may have been created again
 			continue
 		}
 		if !p.again && !p.waitForWork(ctx) {
@@ -90,7 +93,8 @@ func (p *placement) runUntilQuiet(ctx workflow.Context) error {
 
 // isContinued says that an execution goes on with the work of one before, of which it knows nothing.
 func isContinued(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).ContinuedExecutionRunID != "" && workflow.GetVersion(ctx, "schedule-when-continued", workflow.DefaultVersion, 1) == 1
+	return workflow.GetInfo(ctx).ContinuedExecutionRunID != "" &&
+		workflow.GetVersion(ctx, "schedule-when-continued", workflow.DefaultVersion, 1) == 1
 }
 
 // convergeOnce is one round: load, select, schedule, roll out.
@@ -125,7 +129,8 @@ func (p *placement) decideEvictions(ctx workflow.Context) error {
 			return err
 		}
 		if result.Gone || result.Changed {
-			p.reload, p.again = true, true
+			p.reload = true
+			p.again = true
 			p.schedule = p.schedule || result.Reschedule
 			return nil
 		}
@@ -137,7 +142,9 @@ func (p *placement) decideEvictions(ctx workflow.Context) error {
 			p.again = true
 			return nil
 		}
-		request.Batch, request.Epoch, request.Basis = result.Next, result.Epoch, result.Basis
+		request.Batch = result.Next
+		request.Epoch = result.Epoch
+		request.Basis = result.Basis
 	}
 }
 
@@ -157,9 +164,11 @@ func (p *placement) loadPlacement(ctx workflow.Context) error {
 		return err
 	}
 	if p.ref.UID != state.UID {
-		p.ref.UID, p.schedule = state.UID, true
+		p.ref.UID = state.UID
+		p.schedule = true
 	}
-	p.external, p.divides = state.External, state.Divides
+	p.external = state.External
+	p.divides = state.Divides
 	return nil
 }
 
@@ -171,16 +180,20 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 	if err != nil {
 		return nothing, err
 	}
-	p.due, p.latest, p.scale = selected.WakeAt, selected.Snapshot, p.scale || p.divides
+	p.due = selected.WakeAt
+	p.latest = selected.Snapshot
+	p.scale = p.scale || p.divides
 	if selected.Gone {
-		p.reload, p.again = true, true
+		p.reload = true
+		p.again = true
 		return nothing, nil
 	}
 	if selected.Reschedule && workflow.GetVersion(ctx, "lazy-policy", workflow.DefaultVersion, 1) == 1 {
 		p.schedule = true
 	}
 	if selected.Demand != p.demand {
-		p.schedule, p.demand = true, selected.Demand
+		p.schedule = true
+		p.demand = selected.Demand
 	}
 	if p.schedule {
 		p.schedule = false
@@ -193,7 +206,9 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 			p.failback = p.scheduled.WakeAt
 		}
 		if p.scheduled.Gone {
-			p.reload, p.again, p.schedule = true, true, true
+			p.reload = true
+			p.again = true
+			p.schedule = true
 			return nothing, nil
 		}
 	}
@@ -217,7 +232,8 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 			return err
 		}
 		if result.Gone || result.Changed {
-			p.reload, p.again = true, true
+			p.reload = true
+			p.again = true
 			p.schedule = p.schedule || result.Reschedule
 			return nil
 		}
@@ -243,7 +259,10 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 			p.again = true
 			return nil
 		}
-		request.Batch, request.InFlight, request.Epoch, request.Basis = result.Next, result.InFlight, result.Epoch, result.Basis
+		request.Batch = result.Next
+		request.InFlight = result.InFlight
+		request.Epoch = result.Epoch
+		request.Basis = result.Basis
 		request.WakeAt = rollout.EarlierOf(result.WakeAt, lookAgain(progress, now))
 	}
 }
@@ -282,7 +301,10 @@ func (p *placement) advanceBatch(ctx workflow.Context, request act.AdvanceReques
 			s.AddFuture(p.collectTimer(timerCtx), func(workflow.Future) { p.again = true })
 		}
 		if !p.failback.IsZero() {
-			s.AddFuture(p.failbackTimer(timerCtx), func(workflow.Future) { p.again, p.schedule = true, true })
+			s.AddFuture(p.failbackTimer(timerCtx), func(workflow.Future) {
+				p.again = true
+				p.schedule = true
+			})
 		}
 		s.Select(ctx)
 		cancel()
@@ -312,9 +334,11 @@ func (p *placement) scaleReplicas(ctx workflow.Context) error {
 		return nil
 	}
 	p.scale = false
-	result, err := call.Short[act.ScaleResult](ctx, act.ScaleReplicas, "scale replicas", act.ScaleRequest{Placement: p.ref, Snapshot: p.latest})
+	result, err := call.Short[act.ScaleResult](ctx, act.ScaleReplicas, "scale replicas",
+		act.ScaleRequest{Placement: p.ref, Snapshot: p.latest})
 	if result.Gone {
-		p.reload, p.again = true, true
+		p.reload = true
+		p.again = true
 	}
 	return err
 }
@@ -362,7 +386,8 @@ func (p *placement) openingTimer(ctx workflow.Context) workflow.Future {
 
 // waitForPoke waits for another change until a timer has elapsed; false means that none came.
 func (p *placement) waitForPoke(ctx workflow.Context, timer workflow.Future) bool {
-	elapsed, poked := false, false
+	elapsed := false
+	poked := false
 	s := workflow.NewSelector(ctx)
 	s.AddFuture(timer, func(workflow.Future) { elapsed = true })
 	s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { poked = p.drainPokes() })
@@ -390,7 +415,8 @@ func (p *placement) drainPokes() bool {
 		default:
 			p.again = true
 		}
-		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseEvictions || poke.Cause == wf.CauseGates || poke.Cause == wf.CauseAudit || poke.UID != p.ref.UID {
+		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseEvictions || poke.Cause == wf.CauseGates || poke.Cause == wf.CauseAudit ||
+			poke.UID != p.ref.UID {
 			p.reload = true
 		}
 		switch poke.Cause {

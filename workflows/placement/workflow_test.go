@@ -293,7 +293,8 @@ func TestDividedReplicasComeIntoForceBeforeTheRolloutGoesOn(t *testing.T) {
 
 func TestReplicasAreScaledWhileUpdateRunsDecideAboutVersions(t *testing.T) {
 	h := newHub(t)
-	h.state.Divides, h.state.External = true, true
+	h.state.Divides = true
+	h.state.External = true
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, []string{"Load", "Select", "Schedule", "Scale at crp-0-snapshot"}, h.calls)

@@ -93,7 +93,8 @@ func sortMembers(members []Member, key string) ([]string, error) {
 			if err != nil {
 				return nil, fmt.Errorf("the sorting label `%s:%s` on cluster `%s` is not valid: it must be an integer", key, value, m.Name)
 			}
-			row.has, row.value = true, n
+			row.has = true
+			row.value = n
 		}
 		rows = append(rows, row)
 	}

@@ -161,8 +161,10 @@ func TestWindow(t *testing.T) {
 func TestWindowKeepsItsSizeInAnyOrder(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		size, most := 1+r.IntN(12), 1+r.IntN(5)
-		started, done := make([]bool, size), make([]bool, size)
+		size := 1 + r.IntN(12)
+		most := 1 + r.IntN(5)
+		started := make([]bool, size)
+		done := make([]bool, size)
 		var flying []int
 		finished := 0
 		for finished < size {

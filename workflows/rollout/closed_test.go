@@ -21,7 +21,9 @@ func TestAHoldOverAThousandClustersOfARollingUpdate(t *testing.T) {
 	for i := range manyClusters {
 		c := rollout.Cluster{Name: fmt.Sprintf("member-%04d", i), State: rollout.Bound, Placed: true, Old: true, Available: true}
 		if i < underWay {
-			c.Current, c.Old, c.Available = true, false, false
+			c.Current = true
+			c.Old = false
+			c.Available = false
 		}
 		facts.Clusters = append(facts.Clusters, c)
 	}
@@ -51,7 +53,11 @@ func TestAHoldOverAThousandClustersOfAStage(t *testing.T) {
 		c := rollout.StageCluster{Name: fmt.Sprintf("member-%04d", i), Owner: rollout.OwnerNone, Closed: true}
 		switch {
 		case i < underWay:
-			c.Role, c.Phase, c.StartedAt, c.Owner, c.Closed = rollout.RoleInFlight, rollout.ClusterUpdating, now, rollout.OwnerThisRun, false
+			c.Role = rollout.RoleInFlight
+			c.Phase = rollout.ClusterUpdating
+			c.StartedAt = now
+			c.Owner = rollout.OwnerThisRun
+			c.Closed = false
 		case i < 2*underWay: // the workflow had chosen them when the hold came
 			c.Role = rollout.RoleStart
 		}

@@ -30,7 +30,8 @@ func TestHowAnEvictionIsDecided(t *testing.T) {
 	three := append(two, current("c"))
 	begun := func(gone bool) rollout.Eviction {
 		e := off("a")
-		e.Begun, e.Gone = &rollout.Verdict{Code: rollout.WithinBudget, Available: 3, Total: 3}, gone
+		e.Begun = &rollout.Verdict{Code: rollout.WithinBudget, Available: 3, Total: 3}
+		e.Gone = gone
 		return e
 	}
 	expendable := current("a")

@@ -34,7 +34,9 @@ func settling(c rollout.Cluster, at time.Time) rollout.Cluster {
 }
 
 func lost(c rollout.Cluster) rollout.Cluster {
-	c.Deleting, c.Available, c.Lost = true, false, true
+	c.Deleting = true
+	c.Available = false
+	c.Lost = true
 	return c
 }
 

@@ -120,10 +120,12 @@ func (s *simulation) happen(t *testing.T, do string) {
 		c.Available = false
 		s.broken[name] = true
 	case "fail":
-		c.Available, c.Failed = false, true
+		c.Available = false
+		c.Failed = true
 	case "change":
 		for i := range s.clusters {
-			s.clusters[i].Current, s.clusters[i].Old = false, s.clusters[i].Placed
+			s.clusters[i].Current = false
+			s.clusters[i].Old = s.clusters[i].Placed
 		}
 	case "partition":
 		s.limits.Partition, _ = strconv.Atoi(name)

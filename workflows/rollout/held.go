@@ -21,7 +21,8 @@ func (a Account) Held() string {
 	var reasons []string
 	if a.Changes > 0 && a.Available <= a.Target-a.MaxUnavailable {
 		reasons = append(reasons, fmt.Sprintf(
-			"of the %d cluster(s) asked for %d are available, and with maxUnavailable %d none of them may become unavailable", a.Target, a.Available, a.MaxUnavailable))
+			"of the %d cluster(s) asked for %d are available, and with maxUnavailable %d none of them may become unavailable", a.Target, a.Available,
+			a.MaxUnavailable))
 	}
 	if a.Additions > 0 && a.Placed >= a.Target+a.MaxSurge {
 		reasons = append(reasons, fmt.Sprintf(

@@ -10,7 +10,8 @@ import (
 
 func TestWhatIsStuckByDefinitionSaysSo(t *testing.T) {
 	gone := outdated("c")
-	gone.Available, gone.Failed = false, true
+	gone.Available = false
+	gone.Failed = true
 	broken := gone
 	broken.Current = true
 	cases := map[string]struct {

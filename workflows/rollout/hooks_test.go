@@ -11,7 +11,8 @@ import (
 
 // held is a cluster whose hooks hold every change.
 func held(c rollout.Cluster) rollout.Cluster {
-	c.UpdateHeld, c.RemovalHeld = true, true
+	c.UpdateHeld = true
+	c.RemovalHeld = true
 	return c
 }
 

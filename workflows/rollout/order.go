@@ -32,7 +32,8 @@ type OrderLabel struct {
 
 // Sort returns the names of clusters in the order in which they are to be updated.
 func (o Order) Sort(clusters []Member) []string {
-	all, rows := make([]orderedMember, len(clusters)), make([]*orderedMember, len(clusters))
+	all := make([]orderedMember, len(clusters))
+	rows := make([]*orderedMember, len(clusters))
 	for i, c := range clusters {
 		all[i] = orderedMember{name: c.Name, value: c.Labels[o.Scatter]}
 		rows[i] = &all[i]

@@ -98,7 +98,8 @@ func TestTheOrderFollowsFromLabelsAlone(t *testing.T) {
 // BenchmarkDecideInOrder plans a rollout of 5,000 clusters by weights and a scattered label.
 func BenchmarkDecideInOrder(b *testing.B) {
 	order := rollout.Order{Weights: []rollout.Weight{{50, has("env", "prod")}, {30, has("tier", "1")}}, Scatter: "region"}
-	members, clusters := make([]rollout.Member, 5000), make([]rollout.Cluster, 5000)
+	members := make([]rollout.Member, 5000)
+	clusters := make([]rollout.Cluster, 5000)
 	for i := range clusters {
 		clusters[i] = outdated(fmt.Sprintf("c%05d", i))
 		members[i] = labelled(clusters[i].Name, "env", []string{"prod", "dev"}[i%2], "tier", strconv.Itoa(i%3), "region", strconv.Itoa(i%17))
@@ -109,7 +110,8 @@ func BenchmarkDecideInOrder(b *testing.B) {
 			places[name] = place
 		}
 		for i := range clusters {
-			clusters[i].Order, clusters[i].Scatter = places[clusters[i].Name], members[i].Labels["region"]
+			clusters[i].Order = places[clusters[i].Name]
+			clusters[i].Scatter = members[i].Labels["region"]
 		}
 		rollout.Decide(rollout.Facts{Clusters: clusters, Limits: rollout.Limits{Target: 5000, MaxUnavailable: 1250, MaxSurge: 0, Partition: 500, MaxInFlight: 40}})
 	}

@@ -25,7 +25,8 @@ type Progress []ClusterPhase
 // Next returns the indexes of clusters to start now, in order: those that wait, while fewer
 // than maxConcurrency are in flight.
 func (p Progress) Next(maxConcurrency int) []int {
-	started, settled := make([]bool, len(p)), make([]bool, len(p))
+	started := make([]bool, len(p))
+	settled := make([]bool, len(p))
 	for i, phase := range p {
 		started[i] = phase != ClusterWaiting
 		settled[i] = phase != ClusterWaiting && phase != ClusterUpdating

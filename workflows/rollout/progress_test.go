@@ -122,7 +122,8 @@ func (f *stageOfFleet) act(i int, phase rollout.ClusterPhase) {
 // more than the budget allows are gone on without, and a stage that does not exceed its budget
 // comes to its end.
 func TestNoLimitIsEverExceeded(t *testing.T) {
-	ended, over := 0, 0
+	ended := 0
+	over := 0
 	for seed := range uint64(2000) {
 		f := randomStage(seed)
 		for step := 0; !f.progress.Settled(); step++ {

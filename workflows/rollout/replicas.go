@@ -24,7 +24,9 @@ func (s ReplicaShare) serves() int { return min(s.Ready, s.InForce) }
 func NextShares(shares []ReplicaShare) []string {
 	shares = slices.SortedFunc(slices.Values(shares), func(a, b ReplicaShare) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	var now []string
-	total, inForce, serving := 0, 0, 0
+	total := 0
+	inForce := 0
+	serving := 0
 	for i := range shares {
 		s := &shares[i]
 		if s.Decided > s.InForce && !s.Frozen {

@@ -104,7 +104,8 @@ func (f *replicaFleet) write(t *testing.T, most int) (written int) {
 		i := slices.IndexFunc(f.shares, func(s ReplicaShare) bool { return s.Cluster == cluster })
 		s := &f.shares[i]
 		require.NotEqual(t, s.Decided, s.InForce, "a write that changes nothing")
-		total, inForce := 0, 0
+		total := 0
+		inForce := 0
 		for _, other := range f.shares {
 			total += other.Decided
 			inForce += other.InForce

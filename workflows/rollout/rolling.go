@@ -173,7 +173,8 @@ func Decide(facts Facts) Plan {
 		}
 		return compareFirst(cmp.Compare(a.Order, b.Order), a.Name, b.Name)
 	})
-	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{}, evicting: map[string]bool{}, inFlight: map[string]int{}}
+	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{},
+		evicting: map[string]bool{}, inFlight: map[string]int{}}
 	for _, c := range ordered {
 		if c.Superseded {
 			p.total--
@@ -399,7 +400,8 @@ func (p *planner) keepsBack(c Cluster) bool {
 	if takeAwayOp(c) == Remove || p.kept[c.Name] {
 		return p.kept[c.Name]
 	}
-	older, inFlight := p.older-p.waitingOlder-p.reservedOlder, p.inFlight[c.Scatter]
+	older := p.older - p.waitingOlder - p.reservedOlder
+	inFlight := p.inFlight[c.Scatter]
 	if c.Claimed { // what was claimed for itself is not reserved against it
 		older += p.reservedOlder
 	}

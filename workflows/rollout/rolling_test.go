@@ -30,7 +30,11 @@ func deselected(name string) rollout.Cluster {
 
 func down(c rollout.Cluster) rollout.Cluster { c.Available = false; return c }
 
-func failed(c rollout.Cluster) rollout.Cluster { c.Available, c.Failed = false, true; return c }
+func failed(c rollout.Cluster) rollout.Cluster {
+	c.Available = false
+	c.Failed = true
+	return c
+}
 
 func deleting(c rollout.Cluster) rollout.Cluster { c.Deleting = true; return c }
 
@@ -43,7 +47,8 @@ func limits(target, unavailable, surge int) rollout.Limits {
 func TestNext(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	readyAt := func(c rollout.Cluster, after time.Duration) rollout.Cluster {
-		c.Available, c.ReadyAt = false, at.Add(after)
+		c.Available = false
+		c.ReadyAt = at.Add(after)
 		return c
 	}
 	for sentence, test := range map[string]struct {
@@ -257,7 +262,8 @@ func TestStableSnapshot(t *testing.T) {
 // Acceptance example C8: of five clusters b is marked to be replaced, the scheduler has let go of it and picked f, and a is
 // unavailable.
 func TestAMarkedClusterIsReplacedWithinTheLimits(t *testing.T) {
-	marked, replacement := deselected("b"), fresh("f")
+	marked := deselected("b")
+	replacement := fresh("f")
 	remove := func(name string) rollout.Step { return rollout.Step{Cluster: name, Op: rollout.Remove} }
 	add := rollout.Step{Cluster: "f", Op: rollout.Add}
 	for sentence, test := range map[string]struct {
@@ -291,10 +297,15 @@ func TestWhatIsHeldBack(t *testing.T) {
 	claimed := func(c rollout.Cluster) rollout.Cluster { c.Claimed = true; return c }
 	frozen := func(c rollout.Cluster) rollout.Cluster { c.Frozen = true; return c }
 	in := func(c rollout.Cluster, value string, order int) rollout.Cluster {
-		c.Scatter, c.Order = value, order
+		c.Scatter = value
+		c.Order = order
 		return c
 	}
-	otherwise := func(c rollout.Cluster) rollout.Cluster { c.Current, c.Old = false, false; return c }
+	otherwise := func(c rollout.Cluster) rollout.Cluster {
+		c.Current = false
+		c.Old = false
+		return c
+	}
 	update := func(names ...string) (steps []rollout.Step) {
 		for _, name := range names {
 			steps = append(steps, rollout.Step{Cluster: name, Op: rollout.Update})

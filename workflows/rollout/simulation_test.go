@@ -111,8 +111,11 @@ func (f *fleet) write(step rollout.Step) error {
 			f.first = map[string]bool{}
 		}
 		f.first[c.Name] = true
-		c.State, c.Placed, c.Available = rollout.Bound, true, false
-		c.Current, c.Old = step.Op == rollout.Add, step.Op == rollout.AddStable
+		c.State = rollout.Bound
+		c.Placed = true
+		c.Available = false
+		c.Current = step.Op == rollout.Add
+		c.Old = step.Op == rollout.AddStable
 	case rollout.Update:
 		if c.State != rollout.Bound || c.Current {
 			return fmt.Errorf("update of a cluster that is %s, current %t", c.State, c.Current)
@@ -121,7 +124,10 @@ func (f *fleet) write(step rollout.Step) error {
 			return err
 		}
 		delete(f.first, c.Name)
-		c.Current, c.Old, c.Available, c.Failed = true, false, false, false
+		c.Current = true
+		c.Old = false
+		c.Available = false
+		c.Failed = false
 	case rollout.Remove:
 		if c.State != rollout.Unscheduled {
 			return fmt.Errorf("removal of a cluster that is %s", c.State)
@@ -138,7 +144,8 @@ func (f *fleet) settle(name string) {
 	case c.Deleting:
 		f.clusters = slices.DeleteFunc(f.clusters, func(o rollout.Cluster) bool { return o.Name == name })
 	case c.Placed:
-		c.Available, c.Failed = true, false
+		c.Available = true
+		c.Failed = false
 		delete(f.first, name)
 	}
 }
@@ -158,11 +165,13 @@ func (f *fleet) disturb(r *rand.Rand) {
 		c.Available = false
 	case 4:
 		if c.Placed && !c.Deleting {
-			c.Available, c.Failed = false, true
+			c.Available = false
+			c.Failed = true
 		}
 	case 5: // the resources change
 		for i := range f.clusters {
-			f.clusters[i].Current, f.clusters[i].Old = false, f.clusters[i].Placed
+			f.clusters[i].Current = false
+			f.clusters[i].Old = f.clusters[i].Placed
 		}
 	case 6: // the policy changes
 		f.reschedule(c, r)
@@ -208,12 +217,16 @@ func randomFleet(r *rand.Rand) *fleet {
 		case 0, 1:
 			c.State = rollout.Scheduled
 		case 2:
-			c.State, c.Placed = rollout.Unscheduled, true
+			c.State = rollout.Unscheduled
+			c.Placed = true
 		default:
-			c.State, c.Placed, c.Current = rollout.Bound, true, r.IntN(3) == 0
+			c.State = rollout.Bound
+			c.Placed = true
+			c.Current = r.IntN(3) == 0
 			c.Old = !c.Current && r.IntN(4) > 0
 		}
-		c.Order, c.Scatter = r.IntN(4), []string{"", "east", "west"}[r.IntN(3)]
+		c.Order = r.IntN(4)
+		c.Scatter = []string{"", "east", "west"}[r.IntN(3)]
 		if c.Placed {
 			c.Available = r.IntN(4) > 0
 			c.Failed = !c.Available && r.IntN(2) == 0

@@ -241,7 +241,10 @@ type stageDecision struct {
 func (c *StageCluster) inFlight() bool { return c.Role == RoleStart || c.Role == RoleInFlight }
 
 // conclude takes a cluster out of the request.
-func (c *StageCluster) conclude(phase ClusterPhase) { c.Phase, c.Role = phase, RoleNone }
+func (c *StageCluster) conclude(phase ClusterPhase) {
+	c.Phase = phase
+	c.Role = RoleNone
+}
 
 // adoptRecordedOutcomes reports what an earlier attempt of the same request has recorded.
 func (d *stageDecision) adoptRecordedOutcomes() {
@@ -429,7 +432,8 @@ func (d *stageDecision) startClusters() {
 		d.plan.InFlight = append(d.plan.InFlight, c.Name)
 	}
 	d.noteClosed()
-	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 && (d.Stopping || d.countPhase(ClusterWaiting) == 0 || d.plan.StandsStill)
+	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 &&
+		(d.Stopping || d.countPhase(ClusterWaiting) == 0 || d.plan.StandsStill)
 }
 
 // noteClosed notes the clusters that wait because they are closed, and whether the stage stands still for that.

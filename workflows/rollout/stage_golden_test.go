@@ -129,7 +129,9 @@ func (s *stageSimulation) complain(format string, args ...any) {
 
 func (s *stageSimulation) decide(r stageRequest) rollout.StagePlan {
 	facts := s.facts
-	facts.Now, facts.ReliableFrom, facts.Stuck = instant(s.minute), instant(s.reliableFrom), s.stuck
+	facts.Now = instant(s.minute)
+	facts.ReliableFrom = instant(s.reliableFrom)
+	facts.Stuck = s.stuck
 	facts.Clusters = nil
 	for _, m := range s.members {
 		facts.Clusters = append(facts.Clusters, rollout.StageCluster{
@@ -154,12 +156,20 @@ func (s *stageSimulation) record(r stageRequest, plan rollout.StagePlan) {
 			s.find(name).phase = rollout.ClusterDone
 		}
 	}
-	s.each(plan.Skip, func(m *stageMember) { m.phase, m.action = rollout.ClusterSkipped, rollout.ActionNone })
+	s.each(plan.Skip, func(m *stageMember) {
+		m.phase = rollout.ClusterSkipped
+		m.action = rollout.ActionNone
+	})
 	s.each(plan.Requeue, func(m *stageMember) {
-		m.phase, m.startedAt, m.recordedRefusal, m.action = rollout.ClusterWaiting, time.Time{}, rollout.Cause{}, rollout.ActionNone
+		m.phase = rollout.ClusterWaiting
+		m.startedAt = time.Time{}
+		m.recordedRefusal = rollout.Cause{}
+		m.action = rollout.ActionNone
 	})
 	s.each(plan.Restart, func(m *stageMember) {
-		m.startedAt, m.recordedRefusal, m.action = instant(s.minute), rollout.Cause{}, rollout.ActionNone
+		m.startedAt = instant(s.minute)
+		m.recordedRefusal = rollout.Cause{}
+		m.action = rollout.ActionNone
 	})
 	s.each(plan.Noted, func(m *stageMember) { m.action = rollout.ActionNone })
 	s.each(plan.Recover, func(m *stageMember) { m.phase = rollout.ClusterDone })
@@ -171,15 +181,21 @@ func (s *stageSimulation) record(r stageRequest, plan rollout.StagePlan) {
 	})
 	s.each(plan.Leave, func(m *stageMember) { m.phase = rollout.ClusterSkipped })
 	s.each(plan.TakeBack, func(m *stageMember) {
-		m.phase, m.startedAt, m.recordedRefusal = rollout.ClusterWaiting, time.Time{}, rollout.Cause{}
+		m.phase = rollout.ClusterWaiting
+		m.startedAt = time.Time{}
+		m.recordedRefusal = rollout.Cause{}
 	})
 	s.each(plan.InFlight, func(m *stageMember) {
 		if m.phase == rollout.ClusterWaiting {
-			m.phase, m.startedAt = rollout.ClusterUpdating, instant(s.minute)
+			m.phase = rollout.ClusterUpdating
+			m.startedAt = instant(s.minute)
 		}
 	})
 	s.each(plan.Refused, func(m *stageMember) { m.recordedRefusal = m.refusal.Cause })
-	s.each(plan.Written, func(m *stageMember) { m.recordedRefusal, m.startedAt = rollout.Cause{}, instant(s.minute) })
+	s.each(plan.Written, func(m *stageMember) {
+		m.recordedRefusal = rollout.Cause{}
+		m.startedAt = instant(s.minute)
+	})
 	if plan.RecordDone {
 		s.each(plan.Done, func(m *stageMember) { m.phase = rollout.ClusterDone })
 	}
@@ -199,7 +215,9 @@ func (s *stageSimulation) write(r stageRequest, plan rollout.StagePlan) {
 			m.refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: "Refused", Why: "a policy forbids it"}, NextTry: instant(s.minute + 1)}
 		case m.closed: // read again right before the write
 		case m.owner != rollout.OwnerThisRun:
-			m.owner, m.available, m.refusal = rollout.OwnerThisRun, false, nil
+			m.owner = rollout.OwnerThisRun
+			m.available = false
+			m.refusal = nil
 		}
 	}
 	if n := s.inFlight(); n > s.facts.MaxConcurrency {
@@ -230,7 +248,8 @@ func (s *stageSimulation) learn(plan rollout.StagePlan) {
 	mark(rollout.ClusterFailed, plan.GiveUp, recorded.Failed)
 	mark(rollout.ClusterSkipped, plan.Skip, plan.Leave, recorded.Skipped)
 	mark(rollout.ClusterDone, plan.Done, plan.Recover, recorded.Done)
-	s.next, s.unrecorded = plan.Next, nil
+	s.next = plan.Next
+	s.unrecorded = nil
 	if !plan.RecordDone {
 		s.unrecorded = plan.Done
 	}
@@ -294,9 +313,11 @@ func (s *stageSimulation) happen(do string) (known bool) {
 	case "allow":
 		m.refused = false
 	case "take": // a later run takes the cluster
-		m.owner, m.available = rollout.OwnerLaterRun, false
+		m.owner = rollout.OwnerLaterRun
+		m.available = false
 	case "leave":
-		m.owner, m.available = rollout.OwnerGone, false
+		m.owner = rollout.OwnerGone
+		m.available = false
 	case "skip":
 		m.action = rollout.ActionSkip
 		s.generation++
@@ -331,7 +352,8 @@ func (s *stageSimulation) happen(do string) (known bool) {
 // asks for is carried out by the call that follows.
 func (s *stageSimulation) load() {
 	r := stageRequest{roles: map[string]rollout.StageRole{}}
-	s.unrecorded, s.asleep = nil, false
+	s.unrecorded = nil
+	s.asleep = false
 	actions := map[string]rollout.StageAction{}
 	for _, m := range s.members {
 		s.books[m.name] = m.phase
@@ -439,7 +461,8 @@ func (s *stageSimulation) play(t *testing.T, scenario stageScenario) string {
 		}
 		wasStuck := s.stuck
 		plan := s.call(request, dies)
-		if repeat = nil; dies {
+		repeat = nil
+		if dies {
 			request.generation = s.generation
 			repeat = &request
 		}

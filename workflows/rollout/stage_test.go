@@ -121,14 +121,16 @@ func TestNoStagePlanBreaksTheLimits(t *testing.T) {
 				request = s.request()
 			}
 			dies := r.IntN(5) == 0
-			if repeat = nil; dies {
+			repeat = nil
+			if dies {
 				repeat = &request
 			}
 			plan := s.decide(request)
 			s.checkPlan(request, plan)
 			s.history = append(s.history, fmt.Sprintf("%2d: dies %t: %s", s.minute, dies, describePlan(plan, s.stuck)))
 			started += len(s.call(request, dies).Start)
-			if requests = append(requests, request); r.IntN(3) == 0 && s.ended == "" {
+			requests = append(requests, request)
+			if r.IntN(3) == 0 && s.ended == "" {
 				s.overlap(requests[r.IntN(len(requests))])
 			}
 			if r.IntN(2) == 0 {
@@ -172,7 +174,8 @@ func TestAStageLeftAloneEnds(t *testing.T) {
 				request = s.request()
 			}
 			dies := r.IntN(4) == 0
-			if repeat = nil; dies {
+			repeat = nil
+			if dies {
 				repeat = &request
 			}
 			s.call(request, dies)
@@ -200,13 +203,18 @@ func because(why string) rollout.Cause {
 }
 
 func TestDecideStage(t *testing.T) {
-	updating := func(c *rollout.StageCluster) { c.Phase, c.StartedAt = rollout.ClusterUpdating, instant(0) }
+	updating := func(c *rollout.StageCluster) {
+		c.Phase = rollout.ClusterUpdating
+		c.StartedAt = instant(0)
+	}
 	ours := func(c *rollout.StageCluster) { updating(c); c.Owner = rollout.OwnerThisRun }
 	closed := func(c *rollout.StageCluster) { c.Closed = true }
 	refusedFor := func(why, recorded string) func(*rollout.StageCluster) {
 		return func(c *rollout.StageCluster) {
 			updating(c)
-			c.Owner, c.Refusal, c.RecordedRefusal = rollout.OwnerNone, &rollout.Refusal{Cause: because(why), NextTry: instant(9)}, because(recorded)
+			c.Owner = rollout.OwnerNone
+			c.Refusal = &rollout.Refusal{Cause: because(why), NextTry: instant(9)}
+			c.RecordedRefusal = because(recorded)
 		}
 	}
 	for sentence, test := range map[string]struct {
@@ -216,8 +224,11 @@ func TestDecideStage(t *testing.T) {
 	}{
 		"a cluster that nobody has looked at is not given up": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, updating)},
-			change:   func(f *rollout.StageFacts) { f.Now, f.Budget = instant(6), &rollout.FailureBudget{} },
-			want:     rollout.StagePlan{InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(6)
+				f.Budget = &rollout.FailureBudget{}
+			},
+			want: rollout.StagePlan{InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
 		},
 		"a cluster in flight that no request names is proposed before those that wait": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleNone, nil), inRequest("b", rollout.RoleNone, updating), inRequest("c", rollout.RoleNone, nil)},
@@ -234,23 +245,34 @@ func TestDecideStage(t *testing.T) {
 		"a frozen cluster waits, and is neither written to nor given up": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleStart, func(c *rollout.StageCluster) {
 				refusedFor("frozen", "")(c)
-				c.Frozen, c.Action = true, rollout.ActionRetry
+				c.Frozen = true
+				c.Action = rollout.ActionRetry
 			})},
-			change: func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
-			want:   rollout.StagePlan{Restart: []string{"a"}, Refused: []string{"a"}, InFlight: []string{"a"}, Progress: true},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(60)
+				f.Budget = &rollout.FailureBudget{}
+			},
+			want: rollout.StagePlan{Restart: []string{"a"}, Refused: []string{"a"}, InFlight: []string{"a"}, Progress: true},
 		},
 		"one that was written to before it was frozen is not given up either": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); c.Frozen = true })},
-			change:   func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
-			want:     rollout.StagePlan{InFlight: []string{"a"}, Progress: true},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(60)
+				f.Budget = &rollout.FailureBudget{}
+			},
+			want: rollout.StagePlan{InFlight: []string{"a"}, Progress: true},
 		},
 		"one that is no longer frozen is written to, and its time counts from then": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
 				updating(c)
-				c.Owner, c.RecordedRefusal = rollout.OwnerNone, because("frozen")
+				c.Owner = rollout.OwnerNone
+				c.RecordedRefusal = because("frozen")
 			})},
-			change: func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
-			want:   rollout.StagePlan{Start: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(60)
+				f.Budget = &rollout.FailureBudget{}
+			},
+			want: rollout.StagePlan{Start: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
 		},
 		"a closed cluster keeps its turn, and those after it wait": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, ours), inRequest("b", rollout.RoleNone, closed), inRequest("c", rollout.RoleNone, nil)},
@@ -261,8 +283,11 @@ func TestDecideStage(t *testing.T) {
 			clusters: []rollout.StageCluster{
 				inRequest("a", rollout.RoleInFlight, ours), inRequest("b", rollout.RoleNone, closed), inRequest("c", rollout.RoleNone, nil), inRequest("d", rollout.RoleNone, nil),
 			},
-			change: func(f *rollout.StageFacts) { f.MaxConcurrency, f.SkipHeld = 2, true },
-			want:   rollout.StagePlan{InFlight: []string{"a"}, Next: []string{"c"}, Closed: []string{"b"}, LookAt: instant(5), Progress: true},
+			change: func(f *rollout.StageFacts) {
+				f.MaxConcurrency = 2
+				f.SkipHeld = true
+			},
+			want: rollout.StagePlan{InFlight: []string{"a"}, Next: []string{"c"}, Closed: []string{"b"}, LookAt: instant(5), Progress: true},
 		},
 		"with heldClusters Skip, one that was chosen and is closed by now gives its turn away": {
 			clusters: []rollout.StageCluster{
@@ -287,8 +312,11 @@ func TestDecideStage(t *testing.T) {
 		},
 		"one that waits because it is closed is neither late nor given up": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { updating(c); closed(c); c.Owner = rollout.OwnerNone })},
-			change:   func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
-			want:     rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Closed: []string{"a"}, StandsStill: true},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(60)
+				f.Budget = &rollout.FailureBudget{}
+			},
+			want: rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Closed: []string{"a"}, StandsStill: true},
 		},
 		"a run that stands still has its last done recorded": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); c.Available = true }), inRequest("b", rollout.RoleNone, closed)},
@@ -317,7 +345,8 @@ func TestDecideStage(t *testing.T) {
 				inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); c.Action = rollout.ActionRetry }),
 				inRequest("b", rollout.RoleInFlight, func(c *rollout.StageCluster) {
 					updating(c)
-					c.Owner, c.Action = rollout.OwnerNone, rollout.ActionRetry
+					c.Owner = rollout.OwnerNone
+					c.Action = rollout.ActionRetry
 				}),
 			},
 			change: func(f *rollout.StageFacts) { f.Stopping = true },
@@ -326,12 +355,18 @@ func TestDecideStage(t *testing.T) {
 			},
 		},
 		"nothing can be asked for of a cluster that is done": {
-			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleNone, func(c *rollout.StageCluster) { c.Phase, c.Action = rollout.ClusterDone, rollout.ActionSkip })},
-			want:     rollout.StagePlan{Progress: true},
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleNone, func(c *rollout.StageCluster) {
+				c.Phase = rollout.ClusterDone
+				c.Action = rollout.ActionSkip
+			})},
+			want: rollout.StagePlan{Progress: true},
 		},
 		"a skip overrules what an earlier attempt has recorded": {
-			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { c.Phase, c.Action = rollout.ClusterFailed, rollout.ActionSkip })},
-			want:     rollout.StagePlan{Skip: []string{"a"}, Progress: true},
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
+				c.Phase = rollout.ClusterFailed
+				c.Action = rollout.ActionSkip
+			})},
+			want: rollout.StagePlan{Skip: []string{"a"}, Progress: true},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -158,7 +158,8 @@ func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
 	if reason != "" {
 		return b.refuse(ctx, item, sentence, act.SignalReport{Reason: reason, Waiting: b.run.gate.stageName()})
 	}
-	info, gate := workflow.GetInfo(ctx).WorkflowExecution, b.run.gate
+	info := workflow.GetInfo(ctx).WorkflowExecution
+	gate := b.run.gate
 	request := act.ApprovalRequest{
 		StageRequest: act.StageRequest{Run: b.run.ref, Stage: item.Stage, Index: gate.stage},
 		Before:       gate.before, Channel: item.channel, Comment: item.Comment,
@@ -191,7 +192,8 @@ func (b *approvalInbox) refuse(ctx workflow.Context, item *approval, sentence st
 		item.err = temporal.NewApplicationError(sentence, act.ErrorUser)
 		return nil
 	}
-	report.Run, report.Stage = b.run.ref, item.Stage
+	report.Run = b.run.ref
+	report.Stage = item.Stage
 	_, err := call.Short[bool](ctx, act.ReportSignal, "report an approve signal that does nothing", report)
 	return err
 }

@@ -135,7 +135,9 @@ func TestTheHistoryOfALargeStageStaysSmall(t *testing.T) {
 	h.initialized = true
 	plan := act.StagePlan{Clusters: many, MaxConcurrency: 2500, NextAt: "0-2499"}
 	h.env.OnActivity(act.LoadStage, mock.Anything, mock.Anything).Return(plan, nil)
-	sizes, started, done := []int{}, 0, 0
+	sizes := []int{}
+	started := 0
+	done := 0
 	h.env.OnActivity(act.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in act.StageAdvance) (act.StageDelta, error) {
 		data, err := json.Marshal(in)
 		require.NoError(t, err)

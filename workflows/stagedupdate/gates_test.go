@@ -86,7 +86,8 @@ func TestAnApprovalOpensTheGateThroughEachDoor(t *testing.T) {
 func TestATimerIsExactAndCancelledByAnApproval(t *testing.T) {
 	h := newHub(t, canary())
 	var timers []time.Duration
-	fired, cancelled := 0, 0
+	fired := 0
+	cancelled := 0
 	h.env.SetOnTimerScheduledListener(func(_ string, d time.Duration) { timers = append(timers, d) })
 	h.env.SetOnTimerFiredListener(func(string) { fired++ })
 	h.env.SetOnTimerCanceledListener(func(string) { cancelled++ })

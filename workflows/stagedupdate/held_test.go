@@ -30,7 +30,8 @@ func TestARunThatStandsStillWaitsWithoutAnActivity(t *testing.T) {
 
 func TestARunGoesOnWhenWhatHoldsItExpires(t *testing.T) {
 	h := newHub(t, &stage{name: "all", clusters: clusters("a")})
-	h.heldBy, h.heldUntil = "incident", begin.Add(2*time.Hour)
+	h.heldBy = "incident"
+	h.heldUntil = begin.Add(2 * time.Hour)
 	h.at(2*time.Hour-time.Second, func() { h.change(func() { h.heldBy = "" }) })
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())

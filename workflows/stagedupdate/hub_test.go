@@ -181,9 +181,13 @@ type answer struct {
 func (h *hub) approveUpdate(id string, a wf.Approval) *answer {
 	out := &answer{}
 	h.env.UpdateWorkflow(wf.ApproveUpdate, id, &testsuite.TestUpdateCallback{
-		OnAccept:   func() { out.accepted = true },
-		OnReject:   func(err error) { out.rejection = err },
-		OnComplete: func(result any, err error) { out.result, out.err, out.at = result, err, h.env.Now() },
+		OnAccept: func() { out.accepted = true },
+		OnReject: func(err error) { out.rejection = err },
+		OnComplete: func(result any, err error) {
+			out.result = result
+			out.err = err
+			out.at = h.env.Now()
+		},
 	}, a)
 	return out
 }
@@ -239,7 +243,8 @@ func (h *hub) initializeRun(_ context.Context, ref wf.Ref) (act.InitializeResult
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.note(act.InitializeRun, "%s", ref.UID)
-	h.initialized, h.failed = !h.refuseInitialization, h.refuseInitialization
+	h.initialized = !h.refuseInitialization
+	h.failed = h.refuseInitialization
 	return act.InitializeResult{State: h.state()}, nil
 }
 

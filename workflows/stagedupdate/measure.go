@@ -32,7 +32,8 @@ func (m *measuring) follow(ctx workflow.Context, request *act.MeasureRequest, r 
 	m.under = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		err := measureOn(ctx, *request, func() bool { return call.Exhausted(ctx, r.signalsReceived()) })
-		if m.under = false; err == nil {
+		m.under = false
+		if err == nil {
 			m.ended.SendAsync(true)
 		}
 	})

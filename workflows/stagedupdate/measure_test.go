@@ -79,7 +79,8 @@ func TestARunThatStopsIsNotMeasuredOn(t *testing.T) {
 // after so many calls.
 func watches(t *testing.T, st *stage, bad int, found func(h *hub) act.GateState) (h *hub, measured *int) {
 	t.Helper()
-	st.name, st.watched = "canary", true
+	st.name = "canary"
+	st.watched = true
 	h = newHub(t, st)
 	h.slow(time.Hour)
 	measured = new(int)

@@ -148,14 +148,18 @@ func (p *stageProgress) nextRequest() act.StageAdvance {
 
 // learn takes in what an activity has reported.
 func (p *stageProgress) learn(delta act.StageDelta) {
-	p.next, p.unrecorded = delta.NextAt, delta.Done
+	p.next = delta.NextAt
+	p.unrecorded = delta.Done
 	p.setPhaseOf(delta.NotStarted, rollout.ClusterWaiting)
 	p.setPhaseOf(delta.Requeued, rollout.ClusterWaiting)
 	p.setPhaseOf(delta.Failed, rollout.ClusterFailed)
 	p.setPhaseOf(delta.Skipped, rollout.ClusterSkipped)
 	p.setPhaseOf(delta.Done, rollout.ClusterDone)
 	p.setPhaseOf(delta.Recorded, rollout.ClusterDone)
-	p.waiting, p.stopping, p.ended, p.held = delta.Waiting, delta.Stopping, delta.Ended, delta.Held
+	p.waiting = delta.Waiting
+	p.stopping = delta.Stopping
+	p.ended = delta.Ended
+	p.held = delta.Held
 	p.overBudget = false // had it stayed so, the run would have stopped or ended
 }
 

@@ -78,7 +78,8 @@ func (r *run) publishProgress(ctx workflow.Context, what step, stage int) {
 		name = r.state.Stages[stage].Name
 	}
 	if phase != phaseBetweenTwoChecks && (phase != r.phase || name != r.stage) {
-		r.phase, r.stage = phase, name
+		r.phase = phase
+		r.stage = name
 		err := workflow.UpsertTypedSearchAttributes(ctx, searchAttributes(r.state.Placement, r.ref.Key(), name, phase)...)
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("Search attributes were not updated", "error", err)
@@ -146,7 +147,8 @@ const maxRows = 100
 // table is the progress of one stage in Markdown; of a long stage it shows the
 // clusters around those in flight.
 func (p *stageProgress) table() string {
-	lines := []string{fmt.Sprintf("Stage **%s**: %d of %d done, %d at a time.\n", p.request.Stage, p.countDone(), len(p.clusters), p.maxConcurrency)}
+	lines := []string{fmt.Sprintf("Stage **%s**: %d of %d done, %d at a time.\n", p.request.Stage, p.countDone(), len(p.clusters),
+		p.maxConcurrency)}
 	if p.waiting != "" {
 		lines = append(lines, fmt.Sprintf("Longest in flight: %s.\n", p.waiting))
 	}

@@ -30,12 +30,19 @@ func TestARunThatIsToStopWaitsForWhatItHasBegun(t *testing.T) {
 		want   step
 		phase  string
 	}{
-		"a cluster of a stage":              {func() {}, stepUpdate, PhaseStopping},
-		"a cluster of the deletion stage":   {func() { s.Stages[1].InFlight, s.DeletionInFlight = 0, 1 }, stepDeletion, PhaseStopping},
-		"nothing, when nothing is underway": {func() { s.Stages[1].InFlight, s.DeletionInFlight = 0, 0 }, stepPause, PhasePaused},
+		"a cluster of a stage": {func() {}, stepUpdate, PhaseStopping},
+		"a cluster of the deletion stage": {func() {
+			s.Stages[1].InFlight = 0
+			s.DeletionInFlight = 1
+		}, stepDeletion, PhaseStopping},
+		"nothing, when nothing is underway": {func() {
+			s.Stages[1].InFlight = 0
+			s.DeletionInFlight = 0
+		}, stepPause, PhasePaused},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			s.Stages[1].InFlight, s.DeletionInFlight = 1, 0
+			s.Stages[1].InFlight = 1
+			s.DeletionInFlight = 0
 			test.change()
 			what, _ := chooseStep(s)
 			assert.Equal(t, test.want, what)

@@ -125,9 +125,11 @@ func (r *run) loadState(ctx workflow.Context) error {
 		return err
 	}
 	if !state.Found { // what is gone is still found by its placement
-		state.Placement, state.SnapshotIndex = r.state.Placement, r.state.SnapshotIndex
+		state.Placement = r.state.Placement
+		state.SnapshotIndex = r.state.SnapshotIndex
 	}
-	r.state, r.loaded = state, true
+	r.state = state
+	r.loaded = true
 	if state.UID != "" {
 		r.ref.UID = state.UID
 	}
@@ -174,7 +176,8 @@ func (r *run) updateStage(ctx workflow.Context, stage int) error {
 		r.reload = true
 		return nil
 	}
-	st.Phase, st.Done = act.PhaseGates, st.Clusters-result.Without
+	st.Phase = act.PhaseGates
+	st.Done = st.Clusters - result.Without
 	return nil
 }
 
@@ -209,7 +212,8 @@ func (r *run) clearRemoved(ctx workflow.Context) error {
 		return waitUntilOpen(ctx, r, len(r.state.Stages), result.Held, false, pokesBefore)
 	}
 	r.reload = !result.Done
-	r.state.Terminal, r.state.Succeeded = result.Done, result.Done
+	r.state.Terminal = result.Done
+	r.state.Succeeded = result.Done
 	return err
 }
 
@@ -278,7 +282,10 @@ func (r *run) finishCancelled(ctx workflow.Context, cause error) error {
 	if err := r.requestStop(ctx, info.ID, info.RunID); err != nil {
 		return err
 	}
-	r.ending, r.reload, r.gate, r.checking = true, true, nil, ""
+	r.ending = true
+	r.reload = true
+	r.gate = nil
+	r.checking = ""
 	if err := r.driveToEnd(ctx); err != nil {
 		return err
 	}

@@ -92,12 +92,21 @@ func TestADeletionStageIsAwaited(t *testing.T) {
 
 func TestARunThatHasNothingToDoEndsAtOnce(t *testing.T) {
 	for sentence, prepare := range map[string]func(*hub){
-		"it is gone":                 func(h *hub) { h.missing = true },
-		"it is being deleted":        func(h *hub) { h.deleting = true },
-		"it has succeeded":           func(h *hub) { h.initialized, h.succeeded = true, true },
-		"its initialization failed":  func(h *hub) { h.failed = true },
-		"it failed on its way":       func(h *hub) { h.initialized, h.failed = true, true },
-		"it waits for its state Run": func(h *hub) { h.initialized, h.wish = true, "Initialize" },
+		"it is gone":          func(h *hub) { h.missing = true },
+		"it is being deleted": func(h *hub) { h.deleting = true },
+		"it has succeeded": func(h *hub) {
+			h.initialized = true
+			h.succeeded = true
+		},
+		"its initialization failed": func(h *hub) { h.failed = true },
+		"it failed on its way": func(h *hub) {
+			h.initialized = true
+			h.failed = true
+		},
+		"it waits for its state Run": func(h *hub) {
+			h.initialized = true
+			h.wish = "Initialize"
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := howTo(t)
@@ -197,7 +206,8 @@ func TestStopLetsWhatIsUnderWayFinishAndResumeGoesOn(t *testing.T) {
 	assert.Equal(t, "PauseRun", h.calls[len(h.calls)-1])
 
 	resumed := newHub(t, h.stages...)
-	resumed.initialized, resumed.wish = true, "Run"
+	resumed.initialized = true
+	resumed.wish = "Run"
 	resumed.run()
 	require.NoError(t, resumed.env.GetWorkflowError())
 	assert.True(t, resumed.succeeded)
@@ -207,7 +217,8 @@ func TestStopLetsWhatIsUnderWayFinishAndResumeGoesOn(t *testing.T) {
 
 func TestAStopThatLostItsExecutionStillLetsClustersFinish(t *testing.T) {
 	h := newHub(t, &stage{name: "one", clusters: clusters("a", "b", "c"), started: clusters("a"), max: 1})
-	h.initialized, h.wish = true, "Stop"
+	h.initialized = true
+	h.wish = "Stop"
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, clusters("a"), h.stages[0].done)
@@ -282,7 +293,8 @@ func TestASuccessorOfTheSameNameIsTakenOver(t *testing.T) {
 	h := newHub(t, &stage{name: "one", clusters: clusters("a"), after: &approvalTask{}})
 	h.at(10*time.Second, func() {
 		h.change(func() {
-			h.uid, h.initialized = "uid-2", false
+			h.uid = "uid-2"
+			h.initialized = false
 			h.stages = []*stage{{name: "one", clusters: clusters("a")}}
 		})
 		h.poke(wf.CauseSpec)

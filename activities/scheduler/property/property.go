@@ -94,7 +94,8 @@ func Changed(before, after *clusterv1beta1.MemberCluster) []string {
 		}
 	}
 	for _, capacity := range []string{total, allocatable, available} {
-		was, is := amountsOf(&before.Status.ResourceUsage, capacity), amountsOf(&after.Status.ResourceUsage, capacity)
+		was := amountsOf(&before.Status.ResourceUsage, capacity)
+		is := amountsOf(&after.Status.ResourceUsage, capacity)
 		for _, name := range changedResources(was, is) {
 			names = append(names, OfResource(capacity, name))
 		}

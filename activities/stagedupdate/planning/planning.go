@@ -57,7 +57,8 @@ func SplitClusters(bindings []placementv1beta1.BindingObject) (selected, removed
 
 // AssignClusters assigns the selected clusters to the stages of a strategy by the labels of the clusters. An assignment
 // that comes with an error has its Unassigned only.
-func AssignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []string, labelsOf map[string]map[string]string) (Assignment, error) {
+func AssignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []string,
+	labelsOf map[string]map[string]string) (Assignment, error) {
 	a := Assignment{Strategy: strategy.DeepCopy()}
 	stages := make([]rollout.Stage, len(strategy.Stages))
 	for i, config := range strategy.Stages {
@@ -109,8 +110,12 @@ func matcherOf(selector *metav1.LabelSelector) (func(map[string]string) bool, er
 func (a *Assignment) addStageOfUnassigned() {
 	stage := *a.Strategy.Stages[len(a.Strategy.Stages)-1].DeepCopy()
 	stage.Name = placementv1beta1.UnassignedStageName
-	stage.LabelSelector, stage.SortingLabelKey, stage.Order = nil, nil, nil
-	stage.BeforeStageTasks, stage.DuringStageTasks, stage.AfterStageTasks = nil, nil, nil
+	stage.LabelSelector = nil
+	stage.SortingLabelKey = nil
+	stage.Order = nil
+	stage.BeforeStageTasks = nil
+	stage.DuringStageTasks = nil
+	stage.AfterStageTasks = nil
 	a.Strategy.Stages = append(a.Strategy.Stages, stage)
 	a.Clusters = append(a.Clusters, a.Unassigned)
 	// A reader of the frozen strategy sees a stage like the others.
@@ -119,7 +124,8 @@ func (a *Assignment) addStageOfUnassigned() {
 
 // Freeze writes the assignment into the status of a run.
 func (a Assignment) Freeze(status *placementv1beta1.UpdateRunStatus, names stagetask.Names) {
-	status.StagedUpdateStrategySnapshot, status.StagesStatus = a.Strategy, nil
+	status.StagedUpdateStrategySnapshot = a.Strategy
+	status.StagesStatus = nil
 	for i, config := range a.Strategy.Stages {
 		stage := FreezeStage(names, config)
 		stage.Clusters = ClusterStatuses(a.Clusters[i])

@@ -17,7 +17,8 @@ import (
 // Whatever a strategy comes to say of a stage holds for the stage of clusters that are in no other one as well: only what
 // chooses and orders the clusters, and the tasks, are the last stage's own.
 func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
-	two, key := intstr.FromInt32(2), "order"
+	two := intstr.FromInt32(2)
+	key := "order"
 	last := placementv1beta1.StageConfig{
 		Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, SortingLabelKey: &key,
 		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadlineSeconds: new(int32(3600)), FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
@@ -34,7 +35,8 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 	assert.Equal(t, []string{"member2"}, a.Unassigned)
 	assert.Empty(t, a.Strategy.UnassignedClusters, "the stage is there, like the others")
 	require.Len(t, strategy.Stages, 1, "the strategy that was given is left as it is")
-	given, added := reflect.ValueOf(last), reflect.ValueOf(a.Strategy.Stages[1])
+	given := reflect.ValueOf(last)
+	added := reflect.ValueOf(a.Strategy.Stages[1])
 	for i := range given.NumField() {
 		name := given.Type().Field(i).Name
 		require.False(t, given.Field(i).IsZero(), "give the last stage of this test a value for %s", name)

@@ -28,7 +28,8 @@ func FitReport(status *InternalMemberClusterStatus) {
 	status.Properties = maps.Clone(status.Properties)
 	maps.DeleteFunc(status.Properties, func(_ PropertyName, p PropertyValue) bool { return len(p.Value) > MaxReportedValue })
 	keepFirst(status.Properties, MaxReportedProperties)
-	for _, list := range []*corev1.ResourceList{&status.ResourceUsage.Capacity, &status.ResourceUsage.Allocatable, &status.ResourceUsage.Available} {
+	for _, list := range []*corev1.ResourceList{&status.ResourceUsage.Capacity, &status.ResourceUsage.Allocatable,
+		&status.ResourceUsage.Available} {
 		*list = maps.Clone(*list)
 		keepFirst(*list, MaxReportedResources)
 	}

@@ -13,5 +13,6 @@ func SelectOtherNames(names ...string) *metav1.LabelSelector {
 }
 
 func selectByName(operator metav1.LabelSelectorOperator, names []string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: MemberNameLabel, Operator: operator, Values: names}}}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: MemberNameLabel, Operator: operator,
+		Values: names}}}
 }

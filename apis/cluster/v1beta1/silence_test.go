@@ -9,7 +9,8 @@ import (
 )
 
 func TestSinceWhenAMemberIsSilent(t *testing.T) {
-	heard, judged := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), time.Date(2026, 3, 1, 10, 1, 0, 0, time.UTC)
+	heard := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	judged := time.Date(2026, 3, 1, 10, 1, 0, 0, time.UTC)
 	of := func(reason string, agents ...AgentStatus) *MemberCluster {
 		return &MemberCluster{Status: MemberClusterStatus{AgentStatus: agents, Conditions: []metav1.Condition{
 			{Type: ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: reason, LastTransitionTime: metav1.NewTime(judged)},

@@ -42,7 +42,8 @@ func TaintSince(cluster *MemberCluster, taint Taint, now time.Time) time.Time {
 // NoteTaints is the value of TaintsSinceAnnotation on a cluster, as it is now: when the hub first saw each taint with effect NoExecute of which
 // the taint itself does not tell; empty if there is none.
 func NoteTaints(cluster *MemberCluster, now time.Time) string {
-	before, noted := notedTaints(cluster), map[string]time.Time{}
+	before := notedTaints(cluster)
+	noted := map[string]time.Time{}
 	for _, taint := range cluster.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectNoExecute || taint.TimeAdded != nil && !taint.TimeAdded.After(now) {
 			continue

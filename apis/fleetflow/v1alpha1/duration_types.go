@@ -60,7 +60,8 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 
 // Text returns the Duration in its grammar, such as 1h30m.
 func (d Duration) Text() string {
-	left, text := d.Duration, strings.Builder{}
+	left := d.Duration
+	text := strings.Builder{}
 	for _, unit := range []struct {
 		name string
 		of   time.Duration

@@ -306,7 +306,8 @@ func (s *MetricSource) IsUnreachable() bool {
 // NoteAnswer writes into the status that the source has answered; changed is false if that is known well enough.
 func (s *MetricSource) NoteAnswer(at time.Time) (changed bool) {
 	if last := s.Status.LastContactTime; last == nil || at.Sub(last.Time) >= contactEvery {
-		s.Status.LastContactTime, changed = &metav1.Time{Time: at}, true
+		s.Status.LastContactTime = &metav1.Time{Time: at}
+		changed = true
 	}
 	if s.IsUnreachable() {
 		meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{

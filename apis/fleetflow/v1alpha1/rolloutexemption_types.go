@@ -275,7 +275,8 @@ func (e *RolloutExemption) Record() string {
 
 // TargetText names what is exempt, such as run/web-17 or placement/team-a/web.
 func (s *RolloutExemptionSpec) TargetText() string {
-	kind, name := "run", s.TargetRef.Name
+	kind := "run"
+	name := s.TargetRef.Name
 	if s.TargetRef.IsPlacement() {
 		kind = "placement"
 	}

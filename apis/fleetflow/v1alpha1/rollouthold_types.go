@@ -135,7 +135,8 @@ func (h *RolloutHold) Flaw() error {
 	for _, selector := range []struct {
 		name string
 		of   *metav1.LabelSelector
-	}{{"clusterSelector", h.Spec.ClusterSelector}, {"namespaceSelector", h.Spec.NamespaceSelector}, {"placementSelector", h.Spec.PlacementSelector}} {
+	}{{"clusterSelector", h.Spec.ClusterSelector}, {"namespaceSelector", h.Spec.NamespaceSelector},
+		{"placementSelector", h.Spec.PlacementSelector}} {
 		if _, err := metav1.LabelSelectorAsSelector(selector.of); err != nil {
 			return fmt.Errorf("%s: %w", selector.name, err)
 		}

@@ -100,7 +100,8 @@ func SetPhase(r StageAnalysisRunObject, phase AnalysisPhase, message string, now
 		ObservedGeneration: r.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
 	})
 	if phase.IsOver() {
-		status.EndTime, status.NextMeasurementTime = &metav1.Time{Time: now}, nil
+		status.EndTime = &metav1.Time{Time: now}
+		status.NextMeasurementTime = nil
 	}
 }
 

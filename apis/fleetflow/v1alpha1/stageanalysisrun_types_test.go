@@ -26,7 +26,8 @@ func TestAnalysesOfTwoRunsOfANamespaceNeverHaveOneName(t *testing.T) {
 	owners := map[string]string{}
 	for _, run := range slices.Compact(slices.Sorted(slices.Values(runs))) {
 		for _, stage := range []string{"canary", "after"} {
-			name, owner := fleetflowv1alpha1.AnalysisRunName(run, stage, fleetflowv1alpha1.PositionAfter), run+"/"+stage
+			name := fleetflowv1alpha1.AnalysisRunName(run, stage, fleetflowv1alpha1.PositionAfter)
+			owner := run + "/" + stage
 			assert.Empty(t, owners[name], "%s is of %s, too", name, owner)
 			owners[name] = owner
 		}

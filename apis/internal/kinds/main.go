@@ -40,8 +40,11 @@ func (t twins) Kinds() []kind {
 }
 
 var groups = []group{
-	{folder: "fleetflow/v1alpha1", Name: "fleetflow.io", Version: "v1alpha1", Single: []kind{{"PropagatedType", true}, {"RolloutHold", true}, {"RolloutWindow", true}, {"RolloutExemption", true}, {"MetricSource", true}, {"StageAnalysis", true}, {"ClusterStageAnalysisRun", true}, {"StageAnalysisRun", true}}},
-	{folder: "cluster/v1beta1", Name: "cluster.kubernetes-fleet.io", Version: "v1beta1", Single: []kind{{"MemberCluster", true}, {"InternalMemberCluster", true}}},
+	{folder: "fleetflow/v1alpha1", Name: "fleetflow.io", Version: "v1alpha1",
+		Single: []kind{{"PropagatedType", true}, {"RolloutHold", true}, {"RolloutWindow", true}, {"RolloutExemption", true},
+			{"MetricSource", true}, {"StageAnalysis", true}, {"ClusterStageAnalysisRun", true}, {"StageAnalysisRun", true}}},
+	{folder: "cluster/v1beta1", Name: "cluster.kubernetes-fleet.io", Version: "v1beta1",
+		Single: []kind{{"MemberCluster", true}, {"InternalMemberCluster", true}}},
 	{
 		folder:  "placement/v1beta1",
 		Name:    "placement.kubernetes-fleet.io",
@@ -50,7 +53,8 @@ var groups = []group{
 			{"Placement", "ClusterResourcePlacement", "ResourcePlacement", "PlacementSpec", "PlacementStatus", "placement"},
 			{"PolicySnapshot", "ClusterSchedulingPolicySnapshot", "SchedulingPolicySnapshot",
 				"SchedulingPolicySnapshotSpec", "SchedulingPolicySnapshotStatus", "policy snapshot"},
-			{"ResourceSnapshot", "ClusterResourceSnapshot", "ResourceSnapshot", "ResourceSnapshotSpec", "ResourceSnapshotStatus", "resource snapshot"},
+			{"ResourceSnapshot", "ClusterResourceSnapshot", "ResourceSnapshot", "ResourceSnapshotSpec", "ResourceSnapshotStatus",
+				"resource snapshot"},
 			{"Binding", "ClusterResourceBinding", "ResourceBinding", "ResourceBindingSpec", "ResourceBindingStatus", "binding"},
 			{"UpdateStrategy", "ClusterStagedUpdateStrategy", "StagedUpdateStrategy", "UpdateStrategySpec", "", "strategy"},
 			{"UpdateRun", "ClusterStagedUpdateRun", "StagedUpdateRun", "UpdateRunSpec", "UpdateRunStatus", "update run"},

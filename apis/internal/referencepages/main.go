@@ -58,7 +58,9 @@ func run(file, folder string) error {
 
 // divide returns the text of each page by its name. Links lead to the page that has what they name.
 func divide(whole string) map[string]string {
-	texts, homes, at := map[string]*strings.Builder{list: {}}, map[string]string{}, list
+	texts := map[string]*strings.Builder{list: {}}
+	homes := map[string]string{}
+	at := list
 	for line := range strings.Lines(whole) {
 		kind, isKind := strings.CutPrefix(line, kindMark)
 		switch {

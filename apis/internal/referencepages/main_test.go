@@ -43,7 +43,8 @@ func TestEachKindHasItsPageAndLinksLeadThere(t *testing.T) {
 }
 
 func TestPagesOfKindsThatAreGoneAreRemoved(t *testing.T) {
-	folder, file := t.TempDir(), filepath.Join(t.TempDir(), "whole.md")
+	folder := t.TempDir()
+	file := filepath.Join(t.TempDir(), "whole.md")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "gone.md"), nil, 0o600))
 	require.NoError(t, os.WriteFile(file, []byte(whole), 0o600))
 	require.NoError(t, run(file, folder))

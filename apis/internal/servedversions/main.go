@@ -99,7 +99,8 @@ func shareSchema(text []byte) []byte {
 func addVersions(crd map[string]any) error {
 	names, _, _ := unstructured.NestedString(crd, "metadata", "annotations", annotation)
 	if names == "" {
-		return fmt.Errorf(`say which versions it is served in: write // +kubebuilder:metadata:annotations="%s=v1,v1beta1" above its Go type`, annotation)
+		return fmt.Errorf(`say which versions it is served in: write // +kubebuilder:metadata:annotations="%s=v1,v1beta1" above its Go type`,
+			annotation)
 	}
 	unstructured.RemoveNestedField(crd, "metadata", "annotations", annotation)
 	versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")

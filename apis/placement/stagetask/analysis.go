@@ -55,7 +55,8 @@ func (analysis) Describe(task Task) State {
 	state.readDone(task.Status, placementv1beta1.ConditionTypeAnalysisSucceeded)
 	measured := meta.FindStatusCondition(task.Status.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
 	if measured != nil && measured.Status == metav1.ConditionFalse && measured.Reason != placementv1beta1.ReasonStageTaskAnalysisStopped {
-		state.Failed, state.Message = true, measured.Message
+		state.Failed = true
+		state.Message = measured.Message
 	}
 	return state
 }
@@ -81,19 +82,22 @@ func (a analysis) Check(ctx context.Context, check Check) (Outcome, error) {
 	kind := fleetflowv1alpha1.StageAnalysisRunKind(run.GetNamespace()).Kind
 	started := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeAnalysisStarted, Status: metav1.ConditionTrue,
-		Reason: placementv1beta1.ReasonStageTaskAnalysisStarted, Message: fmt.Sprintf("%s %s measures, attempt %d", kind, run.GetName(), run.GetStageAnalysisRunSpec().Attempt),
+		Reason: placementv1beta1.ReasonStageTaskAnalysisStarted, Message: fmt.Sprintf("%s %s measures, attempt %d", kind, run.GetName(),
+			run.GetStageAnalysisRunSpec().Attempt),
 	}
 	if phase := fleetflowv1alpha1.PhaseOfAttempt(run); phase.IsOver() {
 		return a.concluded(check, run, phase, started), nil
 	}
 	if measured == nil || again {
-		check.Hub.Report("AnalysisStarted", fmt.Sprintf("Stage %s is analysed: %s %s measures, attempt %d", check.Stage.StageName, kind, run.GetName(), run.GetStageAnalysisRunSpec().Attempt))
+		check.Hub.Report("AnalysisStarted", fmt.Sprintf("Stage %s is analysed: %s %s measures, attempt %d", check.Stage.StageName, kind,
+			run.GetName(), run.GetStageAnalysisRunSpec().Attempt))
 	}
 	outcome := Outcome{Conditions: []metav1.Condition{started, {
 		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionUnknown,
 		Reason: placementv1beta1.ReasonStageTaskAnalysisStarted, Message: "What is measured has not been enough yet",
 	}}}
-	if next := run.GetStageAnalysisRunStatus().NextMeasurementTime; fleetflowv1alpha1.PhaseOfAttempt(run) == fleetflowv1alpha1.AnalysisRunning && next != nil && next.Sub(check.Now) >= measuredWithin {
+	if next := run.GetStageAnalysisRunStatus().NextMeasurementTime; fleetflowv1alpha1.PhaseOfAttempt(
+		run) == fleetflowv1alpha1.AnalysisRunning && next != nil && next.Sub(check.Now) >= measuredWithin {
 		outcome.CheckAgain = next.Time
 		return outcome, nil
 	}
@@ -112,9 +116,11 @@ func (analysis) waived(check Check, waiver string) Outcome {
 	if waiver == "" {
 		return Outcome{}
 	}
-	check.Hub.ReportWarning("AnalysisWaived", fmt.Sprintf("The analysis of stage %s, %s, is waived: %s", check.Stage.StageName, check.Status.AnalysisRunName, waiver))
+	check.Hub.ReportWarning("AnalysisWaived", fmt.Sprintf("The analysis of stage %s, %s, is waived: %s", check.Stage.StageName,
+		check.Status.AnalysisRunName, waiver))
 	return Outcome{Conditions: []metav1.Condition{{
-		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonStageTaskAnalysisWaived,
+		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionTrue,
+		Reason:  placementv1beta1.ReasonStageTaskAnalysisWaived,
 		Message: "Waived: " + waiver,
 	}}}
 }
@@ -128,16 +134,20 @@ var words = map[fleetflowv1alpha1.AnalysisPhase]struct{ reason, event string }{
 }
 
 // concluded says what follows from an analysis that has ended.
-func (analysis) concluded(check Check, run fleetflowv1alpha1.StageAnalysisRunObject, phase fleetflowv1alpha1.AnalysisPhase, started metav1.Condition) Outcome {
+func (analysis) concluded(check Check, run fleetflowv1alpha1.StageAnalysisRunObject, phase fleetflowv1alpha1.AnalysisPhase,
+	started metav1.Condition) Outcome {
 	ended := metav1.Condition{
-		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionTrue, Reason: words[phase].reason, Message: fleetflowv1alpha1.MessageOfAttempt(run),
+		Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionTrue, Reason: words[phase].reason,
+		Message: fleetflowv1alpha1.MessageOfAttempt(run),
 	}
 	action := actionAfter(check.Config.Analysis, phase)
-	note := fmt.Sprintf("The analysis of stage %s, %s, has ended as %s: %s", check.Stage.StageName, run.GetName(), phase, fleetflowv1alpha1.MessageOfAttempt(run))
+	note := fmt.Sprintf("The analysis of stage %s, %s, has ended as %s: %s", check.Stage.StageName, run.GetName(), phase,
+		fleetflowv1alpha1.MessageOfAttempt(run))
 	switch {
 	case phase == fleetflowv1alpha1.AnalysisSucceeded:
 	case run.GetStageAnalysisRunSpec().DryRun:
-		ended.Reason, ended.Message = placementv1beta1.ReasonStageTaskAnalysisDryRun, fmt.Sprintf("A dry run, which passes; it has ended as %s: %s", phase, fleetflowv1alpha1.MessageOfAttempt(run))
+		ended.Reason = placementv1beta1.ReasonStageTaskAnalysisDryRun
+		ended.Message = fmt.Sprintf("A dry run, which passes; it has ended as %s: %s", phase, fleetflowv1alpha1.MessageOfAttempt(run))
 	case action == placementv1beta1.AnalysisProceed:
 		ended.Message += "; the strategy says Proceed"
 	default:
@@ -153,7 +163,9 @@ func (analysis) concluded(check Check, run fleetflowv1alpha1.StageAnalysisRunObj
 		}
 	}
 	if ended.Status == metav1.ConditionFalse {
-		outcome.Action, outcome.Because = action, fmt.Sprintf("the analysis of stage `%s`, %s, has ended as %s: %s", check.Stage.StageName, run.GetName(), phase, fleetflowv1alpha1.MessageOfAttempt(run))
+		outcome.Action = action
+		outcome.Because = fmt.Sprintf("the analysis of stage `%s`, %s, has ended as %s: %s", check.Stage.StageName, run.GetName(), phase,
+			fleetflowv1alpha1.MessageOfAttempt(run))
 	}
 	return outcome
 }

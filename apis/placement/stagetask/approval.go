@@ -84,9 +84,11 @@ func (approval) Describe(task Task) State {
 func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	c := approvalCheck{check}
 	words := placementv1beta1.VocabularyOf(c.Run).Words()
-	reasonCreated, reasonApproved := words.RequestCreated, words.RequestApproved
+	reasonCreated := words.RequestCreated
+	reasonApproved := words.RequestApproved
 	if c.Side == Before {
-		reasonCreated, reasonApproved = placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved
+		reasonCreated = placementv1beta1.ReasonStageTaskApprovalRequestCreated
+		reasonApproved = placementv1beta1.ReasonStageTaskApprovalRequestApproved
 	}
 	created := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeApprovalRequestCreated, Status: metav1.ConditionTrue,
@@ -167,10 +169,12 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 // not, whatever it says: a user who may annotate requests could give the approval of an earlier run to this one. Times are
 // kept to the second, so a request of the same second is made again.
 func (c approvalCheck) isOwn(request placementv1beta1.ApprovalRequestObject) bool {
-	made, begun := request.GetCreationTimestamp(), c.Run.GetCreationTimestamp()
+	made := request.GetCreationTimestamp()
+	begun := c.Run.GetCreationTimestamp()
 	return request.GetDeletionTimestamp().IsZero() &&
 		request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] == string(c.Run.GetUID()) &&
-		(made.IsZero() || made.After(begun.Time) || meta.IsStatusConditionTrue(c.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated))
+		(made.IsZero() || made.After(begun.Time) || meta.IsStatusConditionTrue(c.Status.Conditions,
+			placementv1beta1.ConditionTypeApprovalRequestCreated))
 }
 
 // isInherited says that a request that does not name this run by its UID is its own all the same: the run says that it has made
@@ -209,7 +213,9 @@ func (c approvalCheck) removeLeftover(ctx context.Context, request placementv1be
 
 // refuseForeign says what is wrong with a request that is not about this stage of this run; empty if it is.
 func (c approvalCheck) refuseForeign(request placementv1beta1.ApprovalRequestObject) string {
-	spec, run, stage := request.GetApprovalRequestSpec(), c.Run.GetName(), c.Stage.StageName
+	spec := request.GetApprovalRequestSpec()
+	run := c.Run.GetName()
+	stage := c.Stage.StageName
 	if spec.ParentStageRollout == run && spec.TargetStage == stage {
 		return ""
 	}
@@ -259,7 +265,8 @@ func (c approvalCheck) createRequest(ctx context.Context) (placementv1beta1.Appr
 }
 
 func (c approvalCheck) newRequest() placementv1beta1.ApprovalRequestObject {
-	run, stage := c.Run.GetName(), c.Stage.StageName
+	run := c.Run.GetName()
+	stage := c.Stage.StageName
 	request := placementv1beta1.ScopeOf(c.Run).NewApprovalRequest(c.Status.ApprovalRequestName)
 	request.SetLabels(map[string]string{
 		placementv1beta1.TargetUpdateRunLabel:           run,
@@ -328,7 +335,8 @@ func (c approvalCheck) voidApproval(ctx context.Context, request placementv1beta
 	status := request.GetApprovalRequestStatus()
 	status.Approval = nil
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonApproverNotAllowed, Message: why,
+		Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonApproverNotAllowed,
+		Message:            why,
 		ObservedGeneration: request.GetGeneration(), LastTransitionTime: metav1.NewTime(c.Now),
 	})
 	if err := c.Hub.UpdateStatus(ctx, request); err != nil {
@@ -357,7 +365,8 @@ func (c approvalCheck) forgetApproval(ctx context.Context, request placementv1be
 func approvalByCondition(request placementv1beta1.ApprovalRequestObject) *placementv1beta1.ApprovalRecord {
 	record := &placementv1beta1.ApprovalRecord{Channel: placementv1beta1.ApprovalChannelKubectl}
 	if c := meta.FindStatusCondition(request.GetConditions(), placementv1beta1.ConditionTypeApproved); c != nil {
-		record.Comment, record.At = c.Message, c.LastTransitionTime
+		record.Comment = c.Message
+		record.At = c.LastTransitionTime
 	}
 	return record
 }

@@ -110,7 +110,9 @@ func findConfig(stage *placementv1beta1.StageConfig, side Side, name placementv1
 // Describe reads how far a task is.
 func (t Task) Describe() State {
 	state := typeOf(t.Status.Type).Describe(t)
-	state.Type, state.WaitsSince, state.StartsAfter = t.Status.Type, t.WaitsSince, t.Config.StartsAfter
+	state.Type = t.Status.Type
+	state.WaitsSince = t.WaitsSince
+	state.StartsAfter = t.Config.StartsAfter
 	return state
 }
 
@@ -129,7 +131,8 @@ func (o Outcome) RecordIn(stage *placementv1beta1.StageUpdatingStatus, task Task
 		*statuses = append(*statuses, placementv1beta1.StageTaskStatus{Type: task.Status.Type})
 	}
 	for _, c := range o.Conditions {
-		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now)
+		c.ObservedGeneration = generation
+		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&(*statuses)[i].Conditions, c)
 	}
 }
@@ -155,6 +158,7 @@ func CountsFromWait(statuses []placementv1beta1.StageTaskStatus) bool {
 // readDone reads when a task was done from the condition that says so.
 func (s *State) readDone(status placementv1beta1.StageTaskStatus, name string) {
 	if c := meta.FindStatusCondition(status.Conditions, name); c != nil && c.Status == metav1.ConditionTrue {
-		s.DoneAt, s.Message = c.LastTransitionTime.Time, c.Message
+		s.DoneAt = c.LastTransitionTime.Time
+		s.Message = c.Message
 	}
 }

@@ -85,13 +85,20 @@ func TestATaskIsDescribedFromItsStatus(t *testing.T) {
 		"an approval ahead": {task: taskOf(isApproval, 0), want: func() stagetask.State { return approval }},
 		"an approval that is waited for": {
 			task: taskOf(isApproval, 0), conditions: isTrue("ApprovalRequestCreated", ""), waitsSince: noon, waiting: true,
-			want: func() stagetask.State { s := approval; s.WaitsSince, s.Begun = noon, at.Time; return s },
+			want: func() stagetask.State {
+				s := approval
+				s.WaitsSince = noon
+				s.Begun = at.Time
+				return s
+			},
 		},
 		"an approval that was given": {
 			task: taskOf(isApproval, 0), conditions: isTrue("ApprovalRequestApproved", "by ada"), waitsSince: noon, done: true,
 			want: func() stagetask.State {
 				s := approval
-				s.WaitsSince, s.DoneAt, s.Message = noon, at.Time, "by ada"
+				s.WaitsSince = noon
+				s.DoneAt = at.Time
+				s.Message = "by ada"
 				return s
 			},
 		},
@@ -100,7 +107,9 @@ func TestATaskIsDescribedFromItsStatus(t *testing.T) {
 			task: taskOf(isTimedWait, time.Minute), waitsSince: noon, waiting: true,
 			want: func() stagetask.State {
 				s := soak
-				s.WaitsSince, s.Begun, s.Due = noon, noon, noon.Add(time.Minute)
+				s.WaitsSince = noon
+				s.Begun = noon
+				s.Due = noon.Add(time.Minute)
 				return s
 			},
 		},

@@ -23,7 +23,8 @@ func runOf(clusters int) (Recorder, *placementv1beta1.StageUpdatingStatus) {
 		names[i] = fmt.Sprintf("member-%04d", i)
 	}
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
-	run.Name, run.Generation = "example-run", 2
+	run.Name = "example-run"
+	run.Generation = 2
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "all", Clusters: make([]placementv1beta1.ClusterUpdatingStatus, clusters)}}
 	stage := &run.Status.StagesStatus[0]
 	for i := range stage.Clusters {
@@ -67,7 +68,9 @@ func TestOfALargeRunAFinishedClusterKeepsOnlyThatItIs(t *testing.T) {
 			r.ClustersStarted(stage, []string{"member-0000", "member-0001"})
 			r.ClustersSucceeded(stage, []string{"member-0000"})
 			r.ClustersStarted(stage, []string{"member-0000", "member-0001"}) // by an attempt that overlaps
-			first, second, third := &stage.Clusters[0], &stage.Clusters[1], &stage.Clusters[2]
+			first := &stage.Clusters[0]
+			second := &stage.Clusters[1]
+			third := &stage.Clusters[2]
 			assert.True(t, hasSucceeded(first))
 			assert.Equal(t, !large, meta.FindStatusCondition(first.Conditions, "Started") != nil)
 			assert.Equal(t, !large, len(first.ClusterResourceOverrideSnapshots) > 0)

@@ -19,7 +19,8 @@ func MeasuredIn(status *placementv1beta1.UpdateRunStatus, stage string) (m Measu
 			m.add(&of.Clusters[j], of.StageName == stage)
 		}
 		if of.StageName == stage {
-			found, m.Updated = true, StageUpdated(of)
+			found = true
+			m.Updated = StageUpdated(of)
 		}
 	}
 	return m, found

@@ -22,7 +22,8 @@ func (r Recorder) Observed() {
 
 func (r Recorder) liftStage(stage *placementv1beta1.StageUpdatingStatus) {
 	r.lift(stage.Conditions)
-	for _, tasks := range [][]placementv1beta1.StageTaskStatus{stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus, stage.AfterStageTaskStatus} {
+	for _, tasks := range [][]placementv1beta1.StageTaskStatus{stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus,
+		stage.AfterStageTaskStatus} {
 		for i := range tasks {
 			r.lift(tasks[i].Conditions)
 		}

@@ -175,7 +175,8 @@ func IsStuck(run placementv1beta1.UpdateRunObject) bool {
 // IsHeldUp says that a run was reported to stand still because clusters are closed.
 func IsHeldUp(run placementv1beta1.UpdateRunObject) bool {
 	c := meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
-	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunWaiting && meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld)
+	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunWaiting &&
+		meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld)
 }
 
 // largeRun is beyond how many clusters the status says less of each: it has to fit into what the API server stores.
@@ -183,7 +184,8 @@ const largeRun = 500
 
 // IsLarge says that a run has so many clusters that its status says less of each.
 func IsLarge(run placementv1beta1.UpdateRunObject) bool {
-	status, clusters := run.GetUpdateRunStatus(), 0
+	status := run.GetUpdateRunStatus()
+	clusters := 0
 	for i := range status.StagesStatus {
 		clusters += len(status.StagesStatus[i].Clusters)
 	}

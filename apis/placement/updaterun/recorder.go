@@ -40,7 +40,8 @@ func (r Recorder) setCondition(conditions *[]metav1.Condition, kind string, stat
 	r.setConditionAt(conditions, kind, status, reason, message, r.Now)
 }
 
-func (r Recorder) setConditionAt(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string, at time.Time) {
+func (r Recorder) setConditionAt(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string,
+	at time.Time) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: placementv1beta1.ScopeOf(r.Run).Word(message),
 		ObservedGeneration: r.Run.GetGeneration(), LastTransitionTime: metav1.NewTime(at),
@@ -106,7 +107,8 @@ func (r Recorder) Held(reason, message string, standsStill bool) {
 	}
 	r.setCondition(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld, metav1.ConditionTrue, reason, message)
 	if standsStill {
-		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting, "The updateRun is waiting: "+message)
+		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting,
+			"The updateRun is waiting: "+message)
 	}
 }
 
@@ -121,7 +123,8 @@ func (r Recorder) released() {
 func (r Recorder) Stuck(stage, cluster, why string) {
 	message := fmt.Sprintf("The updateRun is stuck waiting for cluster %s in stage %s to finish updating, please check crp status for potential errors", cluster, stage)
 	if why != "" {
-		message = fmt.Sprintf("Cluster %s in stage %s has not finished updating%s.%s (%s)", cluster, stage, strings.TrimRight(why, ". "), r.skipHint(stage, cluster), message)
+		message = fmt.Sprintf("Cluster %s in stage %s has not finished updating%s.%s (%s)", cluster, stage, strings.TrimRight(why, ". "),
+			r.skipHint(stage, cluster), message)
 	}
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, message)
 }
@@ -183,7 +186,8 @@ func (r Recorder) stopStage(stage *placementv1beta1.StageUpdatingStatus) {
 	if !begun || StageOver(stage) {
 		return
 	}
-	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingStopped,
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonStageUpdatingStopped,
 		"All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed")
 }
 
@@ -221,8 +225,10 @@ func (r Recorder) failStage(stage *placementv1beta1.StageUpdatingStatus) {
 		return
 	}
 	const message = "Stage update aborted due to a non-recoverable error"
-	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingFailed, message)
-	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingFailed, message)
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonStageUpdatingFailed, message)
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
+		placementv1beta1.ReasonStageUpdatingFailed, message)
 }
 
 // RollbackFailed fails a rollback if some of its clusters were not taken back, and says whether that is so.
@@ -244,7 +250,8 @@ func (r Recorder) RollbackFailed() bool {
 // StageStarted records that a stage has begun to update clusters.
 func (r Recorder) StageStarted(stage *placementv1beta1.StageUpdatingStatus) {
 	// Only the start time tells the wait after a stage from the wait before it: this comes first.
-	waits, begins := r.afterTasksBegan(stage) != nil, stage.StartTime == nil
+	waits := r.afterTasksBegan(stage) != nil
+	begins := stage.StartTime == nil
 	r.ensureStartTime(stage)
 	if StageOver(stage) || waits || IsStopping(r.Run) && !begins {
 		return
@@ -315,9 +322,11 @@ func (r Recorder) StageSucceeded(stage *placementv1beta1.StageUpdatingStatus) {
 	r.ensureStartTime(stage)
 	now := metav1.NewTime(r.Now)
 	stage.EndTime = &now
-	reason, message := placementv1beta1.ReasonStageUpdatingSucceeded, "Stage update completed successfully"+ExceptionsText(*stage)
+	reason := placementv1beta1.ReasonStageUpdatingSucceeded
+	message := "Stage update completed successfully" + ExceptionsText(*stage)
 	if len(stage.Clusters) == 0 {
-		reason, message = placementv1beta1.ReasonStageUpdatingSkippedNoClusters, "Stage skipped because it has no clusters"
+		reason = placementv1beta1.ReasonStageUpdatingSkippedNoClusters
+		message = "Stage skipped because it has no clusters"
 	}
 	switch {
 	case len(stage.Clusters) == 0 && r.words().StageSucceeded != "":
@@ -385,7 +394,8 @@ func (r Recorder) setClusterCondition(c *placementv1beta1.ClusterUpdatingStatus,
 		ObservedGeneration: r.Run.GetGeneration(), LastTransitionTime: metav1.NewTime(r.Now),
 	}
 	if IsLarge(r.Run) {
-		condition.Message, condition.ObservedGeneration = "", 0
+		condition.Message = ""
+		condition.ObservedGeneration = 0
 	}
 	meta.SetStatusCondition(&c.Conditions, condition)
 }
@@ -399,11 +409,13 @@ func (r Recorder) ClustersSucceeded(stage *placementv1beta1.StageUpdatingStatus,
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		r.startCluster(c)
 		r.acceptCluster(c)
-		r.setClusterCondition(c, placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ReasonClusterUpdatingSucceeded, "Cluster update completed successfully")
+		r.setClusterCondition(c, placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ReasonClusterUpdatingSucceeded,
+			"Cluster update completed successfully")
 		if large {
 			// When it was started and with which overrides is on its binding.
 			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
-			c.ResourceOverrideSnapshots, c.ClusterResourceOverrideSnapshots = nil, nil
+			c.ResourceOverrideSnapshots = nil
+			c.ClusterResourceOverrideSnapshots = nil
 		}
 	})
 }

@@ -25,7 +25,8 @@ func (r Requests) Empty() bool { return len(r.Skip)+len(r.Requeue)+len(r.Restart
 // say so yet. A stage that is over cannot be asked for anything any more.
 func RequestsOf(run placementv1beta1.UpdateRunObject, index int, done []string) Requests {
 	var requests Requests
-	spec, stage := run.GetUpdateRunSpec(), &run.GetUpdateRunStatus().StagesStatus[index]
+	spec := run.GetUpdateRunSpec()
+	stage := &run.GetUpdateRunStatus().StagesStatus[index]
 	if len(spec.ClusterActions) == 0 || StageOver(stage) {
 		return requests
 	}

@@ -124,7 +124,8 @@ type Cluster struct {
 
 // Read reads how far a run is.
 func Read(run placementv1beta1.UpdateRunObject) State {
-	state, status := State{}, run.GetUpdateRunStatus()
+	state := State{}
+	status := run.GetUpdateRunStatus()
 	for i := range status.StagesStatus {
 		state.Stages = append(state.Stages, readStage(&status.StagesStatus[i], StageConfig(run, i)))
 	}
@@ -154,28 +155,34 @@ func IsEngineAway(conditions []metav1.Condition) bool {
 // readPhase reads the phase of the run as a whole.
 func (s *State) readPhase(run placementv1beta1.UpdateRunObject) {
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(run.GetConditions(), kind) }
-	succeeded, initialized := find(placementv1beta1.ConditionTypeSucceeded), find(placementv1beta1.ConditionTypeInitialized)
+	succeeded := find(placementv1beta1.ConditionTypeSucceeded)
+	initialized := find(placementv1beta1.ConditionTypeInitialized)
 	progressing := find(placementv1beta1.ConditionTypeProgressing)
 	from := succeeded
 	switch {
 	case placementv1beta1.IsDeleting(run):
-		s.Phase, s.Since = PhaseDeleting, run.GetDeletionTimestamp().Time
+		s.Phase = PhaseDeleting
+		s.Since = run.GetDeletionTimestamp().Time
 		return
 	case hasStatus(succeeded, metav1.ConditionTrue):
 		s.Phase = PhaseSucceeded
 	case hasStatus(succeeded, metav1.ConditionFalse):
 		s.Phase = PhaseFailed
 	case hasStatus(initialized, metav1.ConditionFalse):
-		s.Phase, from = PhaseFailed, initialized
+		s.Phase = PhaseFailed
+		from = initialized
 	case !hasStatus(initialized, metav1.ConditionTrue):
 		s.Phase = PhaseInitializing
 		return
 	case progressing == nil:
-		s.Phase, from = PhaseInitialized, initialized
+		s.Phase = PhaseInitialized
+		from = initialized
 	default:
-		s.Phase, from = progressPhase(progressing), progressing
+		s.Phase = progressPhase(progressing)
+		from = progressing
 	}
-	s.Since, s.Why = from.LastTransitionTime.Time, from.Message
+	s.Since = from.LastTransitionTime.Time
+	s.Why = from.Message
 }
 
 func hasStatus(condition *metav1.Condition, status metav1.ConditionStatus) bool {
@@ -210,7 +217,8 @@ func readStage(status *placementv1beta1.StageUpdatingStatus, config placementv1b
 	if config.MaxConcurrency != nil {
 		stage.MaxConcurrency = config.MaxConcurrency.String()
 	}
-	stage.Before, stage.After = readTasks(status, config, stagetask.Before), readTasks(status, config, stagetask.After)
+	stage.Before = readTasks(status, config, stagetask.Before)
+	stage.After = readTasks(status, config, stagetask.After)
 	stage.During = readTasks(status, config, stagetask.During)
 	return stage
 }
@@ -228,21 +236,25 @@ func (s *Stage) readPhase(status *placementv1beta1.StageUpdatingStatus) {
 	case hasStatus(succeeded, metav1.ConditionFalse):
 		s.Phase = PhaseFailed
 	case progressing != nil:
-		s.Phase, from = progressPhase(progressing), progressing
+		s.Phase = progressPhase(progressing)
+		from = progressing
 	default:
 		return
 	}
-	s.Since, s.Why = from.LastTransitionTime.Time, from.Message
+	s.Since = from.LastTransitionTime.Time
+	s.Why = from.Message
 }
 
 // ReadCluster reads how far a cluster is.
 func ReadCluster(status *placementv1beta1.ClusterUpdatingStatus) Cluster {
 	cluster := Cluster{Name: status.ClusterName, Phase: ClusterPhase(status)}
 	if started := findStarted(status); started != nil {
-		cluster.Started, cluster.Why = started.LastTransitionTime.Time, started.Message
+		cluster.Started = started.LastTransitionTime.Time
+		cluster.Why = started.Message
 	}
 	if ended := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeSucceeded); ended != nil {
-		cluster.Ended, cluster.Why = ended.LastTransitionTime.Time, ended.Message
+		cluster.Ended = ended.LastTransitionTime.Time
+		cluster.Why = ended.Message
 	}
 	return cluster
 }

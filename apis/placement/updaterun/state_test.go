@@ -60,7 +60,8 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 		assert.Equal(t, []updaterun.Phase{"Initializing", "Pending", "Pending"}, phases())
 		at(0).Initialized("")
 		assert.Equal(t, []updaterun.Phase{"Initialized", "Pending", "Pending"}, phases())
-		canary, rest := at(0).Stage(0), at(0).Stage(1)
+		canary := at(0).Stage(0)
+		rest := at(0).Stage(1)
 
 		at(time.Minute).Progressing()
 		at(time.Minute).ClustersStarted(canary, []string{"a", "b"})

@@ -11,7 +11,8 @@ import (
 
 // Tasks returns the tasks on one side of a stage of a run, as it has frozen them.
 func Tasks(run placementv1beta1.UpdateRunObject, index int, side stagetask.Side) []stagetask.Task {
-	stage, config := &run.GetUpdateRunStatus().StagesStatus[index], StageConfig(run, index)
+	stage := &run.GetUpdateRunStatus().StagesStatus[index]
+	config := StageConfig(run, index)
 	return stagetask.List(stage, &config, side, WaitsSince(stage, config, side))
 }
 
@@ -21,7 +22,8 @@ func WaitsSince(stage *placementv1beta1.StageUpdatingStatus, config placementv1b
 	waits := AfterTasksBegan(stage, config)
 	if side == stagetask.Before {
 		waits = meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
-		if waits != nil && (waits.Reason != placementv1beta1.ReasonStageUpdatingWaiting && waits.Reason != placementv1beta1.ReasonStageUpdatingStopped ||
+		if waits != nil && (waits.Reason != placementv1beta1.ReasonStageUpdatingWaiting &&
+			waits.Reason != placementv1beta1.ReasonStageUpdatingStopped ||
 			stage.StartTime != nil || StageOver(stage)) {
 			waits = nil
 		}

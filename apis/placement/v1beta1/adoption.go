@@ -82,7 +82,8 @@ func BindingOfCluster(bindings []BindingObject, cluster string) BindingObject {
 
 // CompareHolders orders bindings of one placement and one cluster: the first is to hold it.
 func CompareHolders(a, b BindingObject) int {
-	created, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	created := a.GetCreationTimestamp()
+	other := b.GetCreationTimestamp()
 	return cmp.Or(
 		cmp.Compare(rankHolder(b), rankHolder(a)), created.Compare(other.Time), cmp.Compare(a.GetName(), b.GetName()),
 	)

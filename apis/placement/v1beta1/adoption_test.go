@@ -44,10 +44,12 @@ func TestWhatAnObjectIsToTheOwnerThatItsLabelsName(t *testing.T) {
 }
 
 func TestWhichOfSeveralBindingsHoldsACluster(t *testing.T) {
-	early, late := metav1.Unix(1000, 0), metav1.Unix(2000, 0)
+	early := metav1.Unix(1000, 0)
+	late := metav1.Unix(2000, 0)
 	made := func(name string, state BindingState, at metav1.Time, deleted bool) BindingObject {
 		b := &ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at}}
-		b.Spec.State, b.Spec.TargetCluster = state, "member-1"
+		b.Spec.State = state
+		b.Spec.TargetCluster = "member-1"
 		if deleted {
 			b.DeletionTimestamp = &metav1.Time{Time: time.Unix(3000, 0)}
 		}
@@ -117,15 +119,18 @@ func TestWhatKubeFleetsWorkSaysOfItself(t *testing.T) {
 		change        func(*Work)
 		ofBinding, is bool
 	}{
-		"it is what the binding wants":                 {func(*Work) {}, true, true},
-		"it was made from another snapshot":            {func(w *Work) { w.Labels[ParentResourceSnapshotIndexLabel] = "0" }, true, false},
-		"it does not say from which":                   {func(w *Work) { delete(w.Labels, ParentResourceSnapshotIndexLabel) }, true, false},
-		"it was made with other overrides":             {func(w *Work) { w.Annotations[ParentResourceOverrideSnapshotHashAnnotation] = "x" }, true, false},
-		"it has another apply strategy":                {func(w *Work) { w.Spec.ApplyStrategy = &ApplyStrategy{Type: ApplyStrategyTypeServerSideApply} }, true, false},
-		"it is of another binding":                     {func(w *Work) { w.Labels[ParentBindingLabel] = "other" }, false, true},
-		"it is of a binding of its name elsewhere":     {func(w *Work) { w.Labels[ParentNamespaceLabel] = "team" }, false, true},
-		"it is signed for an earlier one of its name":  {func(w *Work) { w.Annotations[BindingUIDAnnotation] = "a" }, false, true},
-		"it is signed for it, and its labels are lost": {func(w *Work) { w.Labels, w.Annotations[BindingUIDAnnotation] = nil, "b" }, true, false},
+		"it is what the binding wants":                {func(*Work) {}, true, true},
+		"it was made from another snapshot":           {func(w *Work) { w.Labels[ParentResourceSnapshotIndexLabel] = "0" }, true, false},
+		"it does not say from which":                  {func(w *Work) { delete(w.Labels, ParentResourceSnapshotIndexLabel) }, true, false},
+		"it was made with other overrides":            {func(w *Work) { w.Annotations[ParentResourceOverrideSnapshotHashAnnotation] = "x" }, true, false},
+		"it has another apply strategy":               {func(w *Work) { w.Spec.ApplyStrategy = &ApplyStrategy{Type: ApplyStrategyTypeServerSideApply} }, true, false},
+		"it is of another binding":                    {func(w *Work) { w.Labels[ParentBindingLabel] = "other" }, false, true},
+		"it is of a binding of its name elsewhere":    {func(w *Work) { w.Labels[ParentNamespaceLabel] = "team" }, false, true},
+		"it is signed for an earlier one of its name": {func(w *Work) { w.Annotations[BindingUIDAnnotation] = "a" }, false, true},
+		"it is signed for it, and its labels are lost": {func(w *Work) {
+			w.Labels = nil
+			w.Annotations[BindingUIDAnnotation] = "b"
+		}, true, false},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {

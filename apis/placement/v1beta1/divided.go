@@ -54,7 +54,8 @@ type Workload struct {
 
 // String is the workload for people, such as apps/Deployment web/front.
 func (w Workload) String() string {
-	kind, name := w.Kind, w.Name
+	kind := w.Kind
+	name := w.Name
 	if w.Group != "" {
 		kind = w.Group + "/" + kind
 	}
@@ -70,7 +71,8 @@ func (w Workload) IsJob() bool { return w.Group == "batch" && w.Kind == "Job" }
 // Compare orders workloads by group, kind, namespace and name.
 func (w Workload) Compare(other Workload) int {
 	return cmp.Or(
-		cmp.Compare(w.Group, other.Group), cmp.Compare(w.Kind, other.Kind), cmp.Compare(w.Namespace, other.Namespace), cmp.Compare(w.Name, other.Name),
+		cmp.Compare(w.Group, other.Group), cmp.Compare(w.Kind, other.Kind), cmp.Compare(w.Namespace, other.Namespace),
+		cmp.Compare(w.Name, other.Name),
 	)
 }
 
@@ -109,12 +111,14 @@ func DividingRuleOf(policy *PlacementPolicy, w Workload) *ReplicaSchedulingRule 
 
 // RunsReplicas says that replicas of divided workloads are in force on a binding. Those of Jobs do not count: they are divided once.
 func RunsReplicas(binding BindingObject) bool {
-	return slices.ContainsFunc(binding.GetBindingSpec().ReplicaAssignments, func(a ReplicaAssignment) bool { return a.Replicas > 0 && !a.Workload().IsJob() })
+	return slices.ContainsFunc(binding.GetBindingSpec().ReplicaAssignments,
+		func(a ReplicaAssignment) bool { return a.Replicas > 0 && !a.Workload().IsJob() })
 }
 
 // DividesReplicas says that a policy, which may be nil, has a rule that divides replicas.
 func DividesReplicas(policy *PlacementPolicy) bool {
-	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling, func(rule ReplicaSchedulingRule) bool { return rule.Type != ReplicasDuplicated })
+	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling,
+		func(rule ReplicaSchedulingRule) bool { return rule.Type != ReplicasDuplicated })
 }
 
 // CountsRoom says that a rule, which may be nil, divides replicas by how many more the clusters have room for.
@@ -233,7 +237,8 @@ func ReadReplicaDemands(policy *PlacementPolicy, manifests [][]byte) ([]ReplicaD
 		}
 		demand, ok := ReplicaDemandOf(object)
 		if rule := DividingRuleOf(policy, demand.Workload); ok && rule != nil {
-			demand.Requests, demand.CountsRoom = readPodRequests(object), rule.CountsRoom()
+			demand.Requests = readPodRequests(object)
+			demand.CountsRoom = rule.CountsRoom()
 			demands = append(demands, demand)
 		}
 	}
@@ -339,14 +344,16 @@ func WithReplicaCounts(demands []ReplicaDemand, encoded string) []ReplicaDemand 
 	if of != hashWorkloads(demands) {
 		return demands
 	}
-	demands, each := slices.Clone(demands), strings.Split(counts, ",")
+	demands = slices.Clone(demands)
+	each := strings.Split(counts, ",")
 	for i := range demands {
 		if demands[i].Obstacle != "" || len(each) == 0 {
 			continue
 		}
 		var replicas, completions int32
 		if _, err := fmt.Sscanf(each[0], "%d/%d", &replicas, &completions); err == nil {
-			demands[i].Replicas, demands[i].Completions = replicas, nil
+			demands[i].Replicas = replicas
+			demands[i].Completions = nil
 			if completions >= 0 {
 				demands[i].Completions = &completions
 			}

@@ -167,7 +167,8 @@ func (h *BindingHealth) After(seen Observation, revision string, excused time.Du
 		next.UnhealthySince = &at
 	case seen == ObservedUnavailable && next.UnknownSince != nil:
 		shifted := metav1.NewTime(next.UnhealthySince.Add(at.Sub(next.UnknownSince.Time)))
-		next.UnhealthySince, next.UnknownSince = &shifted, nil
+		next.UnhealthySince = &shifted
+		next.UnknownSince = nil
 	case seen == ObservedNothing && next.UnhealthySince != nil && next.UnknownSince == nil:
 		next.UnknownSince = &at
 	}
@@ -208,7 +209,8 @@ func AvailableSince(b BindingObject) time.Time {
 
 // reconsiderAt is when to think again of a cluster that was left at a time and where what is placed is available: at once as long as nothing was
 // written to what was picked since, which may be withdrawn, else when it is barred no more; zero if nothing would come of it. It says which of these.
-func (a *ApplicationFailover) reconsiderAt(b BindingObject, left time.Time, bindings []BindingObject, barred func(cluster string) bool) (time.Time, string) {
+func (a *ApplicationFailover) reconsiderAt(b BindingObject, left time.Time, bindings []BindingObject,
+	barred func(cluster string) bool) (time.Time, string) {
 	since := AvailableSince(b)
 	switch {
 	case since.IsZero():
@@ -225,8 +227,10 @@ func (a *ApplicationFailover) reconsiderAt(b BindingObject, left time.Time, bind
 // leaveOrReturnAt is when to think of a cluster that the placement holds: when it is to be left, or gets replicas again that were withheld
 // because of how what is placed there fared; zero if nothing would come of it. It says which of these.
 func (a *ApplicationFailover) leaveOrReturnAt(b BindingObject, now time.Time) (time.Time, string) {
-	withheld, health := b.GetBindingSpec().ClusterDecision.Withheld, b.GetBindingStatus().Health
-	if since := AvailableSince(b); withheld != nil && withheld.Because == CauseApplication && health.IsWell() && RunsReplicas(b) && !since.IsZero() {
+	withheld := b.GetBindingSpec().ClusterDecision.Withheld
+	health := b.GetBindingStatus().Health
+	if since := AvailableSince(b); withheld != nil && withheld.Because == CauseApplication && health.IsWell() && RunsReplicas(b) &&
+		!since.IsZero() {
 		return since.Add(a.Toleration()), "withheld no more"
 	}
 	at, _ := a.LeaveAt(health, now)
@@ -237,10 +241,12 @@ func (a *ApplicationFailover) leaveOrReturnAt(b BindingObject, now time.Time) (t
 // and those that were left for that reason and are to be thought of again; it is empty if there are none. next is when the next one is, if
 // nothing changes; zero if none is. barred says which clusters the placement keeps off: once it does not, it does not matter how a copy fares
 // that is still there.
-func (a *ApplicationFailover) Overdue(bindings []BindingObject, barred func(cluster string) bool, now time.Time) (overdue string, next time.Time) {
+func (a *ApplicationFailover) Overdue(bindings []BindingObject, barred func(cluster string) bool,
+	now time.Time) (overdue string, next time.Time) {
 	var told []string
 	for _, b := range bindings {
-		at, what := time.Time{}, ""
+		at := time.Time{}
+		what := ""
 		switch since, left := LeftSince(b); {
 		case IsLiveBinding(b):
 			at, what = a.leaveOrReturnAt(b, now)

@@ -99,7 +99,9 @@ func TestExactlyTheTimeOfIllnessCounts(t *testing.T) {
 	for seed := range uint64(10_000) {
 		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test that can be repeated
 		health := observe(seen{0, available, ""})
-		last, ill, now := available, 0, 0
+		last := available
+		ill := 0
+		now := 0
 		for range 12 {
 			passes := random.IntN(30)
 			if last == unavailable {
@@ -135,7 +137,8 @@ func TestWhatIsOverdue(t *testing.T) {
 		b.Annotations = map[string]string{placementv1beta1.FailedOverAnnotation: "2026-01-02T03:04:05Z", placementv1beta1.FailedOverBecauseAnnotation: "Application"}
 		return b
 	}
-	well, ill := seen{0, available, ""}, seen{10, unavailable, ""}
+	well := seen{0, available, ""}
+	ill := seen{10, unavailable, ""}
 	// recovered is a copy on a cluster that was left, where what is placed is available again since 90.
 	recovered := func() *placementv1beta1.ClusterResourceBinding {
 		b := left(on("a", well, ill, seen{90, available, ""}))
@@ -181,7 +184,8 @@ func TestWhatIsOverdue(t *testing.T) {
 
 	withheld := func(replicas int32, because placementv1beta1.FailoverCause) *placementv1beta1.ClusterResourceBinding {
 		b := recovered()
-		b.Annotations, b.Spec.State = nil, placementv1beta1.BindingStateBound
+		b.Annotations = nil
+		b.Spec.State = placementv1beta1.BindingStateBound
 		b.Spec.ClusterDecision.Withheld = &placementv1beta1.WithheldReplicas{Because: because}
 		b.Spec.ReplicaAssignments = []placementv1beta1.ReplicaAssignment{
 			{Group: "apps", Kind: "Deployment", Name: "web", Replicas: replicas}, {Group: "batch", Kind: "Job", Name: "once", Replicas: 3},

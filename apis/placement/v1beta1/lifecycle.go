@@ -238,10 +238,13 @@ func (l *ClusterLifecycle) ServingCondition(b BindingObject) *metav1.Condition {
 		return nil
 	}
 	state, _ := LifecycleStateOf(b)
-	if marks(l.PreUpdate) && (state == LifecyclePreparingUpdate || state == LifecycleUpdating) || marks(l.PreRemove) && state == LifecyclePreparingRemove {
-		return &metav1.Condition{Type: ConditionTypeServing, Status: metav1.ConditionFalse, Reason: string(state), Message: "Send no traffic to the cluster: its resources are to change"}
+	if marks(l.PreUpdate) && (state == LifecyclePreparingUpdate || state == LifecycleUpdating) || marks(l.PreRemove) &&
+		state == LifecyclePreparingRemove {
+		return &metav1.Condition{Type: ConditionTypeServing, Status: metav1.ConditionFalse, Reason: string(state),
+			Message: "Send no traffic to the cluster: its resources are to change"}
 	}
-	return &metav1.Condition{Type: ConditionTypeServing, Status: metav1.ConditionTrue, Reason: string(LifecycleNormal), Message: "No hook keeps traffic away"}
+	return &metav1.Condition{Type: ConditionTypeServing, Status: metav1.ConditionTrue, Reason: string(LifecycleNormal),
+		Message: "No hook keeps traffic away"}
 }
 
 // HookFinalizers are the finalizers that hooks name. They hold decisions, never the end of a binding whose resources are gone.

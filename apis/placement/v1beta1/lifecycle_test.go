@@ -127,7 +127,8 @@ func TestWhereAClusterStandsNext(t *testing.T) {
 func TestServingAndTheGracePeriod(t *testing.T) {
 	hooks := allHooks()
 	assert.Nil(t, hooks.ServingCondition(hooked("")))
-	hooks.PreUpdate.MarkNotServing, hooks.PreUpdate.GracePeriodSeconds = true, 30
+	hooks.PreUpdate.MarkNotServing = true
+	hooks.PreUpdate.GracePeriodSeconds = 30
 	for state, want := range map[LifecycleState]metav1.ConditionStatus{
 		"": metav1.ConditionTrue, LifecycleNormal: metav1.ConditionTrue, LifecyclePreparingUpdate: metav1.ConditionFalse,
 		LifecycleUpdating: metav1.ConditionFalse, LifecycleUpdated: metav1.ConditionTrue, LifecyclePreparingRemove: metav1.ConditionTrue,

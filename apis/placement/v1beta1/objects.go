@@ -116,7 +116,8 @@ var kindsInNamespaces = func() *strings.Replacer {
 		Scope.PlacementKind, Scope.PolicySnapshotKind, Scope.ResourceSnapshotKind, Scope.BindingKind,
 		Scope.UpdateStrategyKind, Scope.UpdateRunKind, Scope.ApprovalRequestKind,
 	} {
-		clusterScoped, namespaced := kindOf(Scope{}).Kind, kindOf(AnyNamespace).Kind
+		clusterScoped := kindOf(Scope{}).Kind
+		namespaced := kindOf(AnyNamespace).Kind
 		pairs = append(pairs, clusterScoped, namespaced, lowerFirst(clusterScoped), lowerFirst(namespaced))
 	}
 	return strings.NewReplacer(pairs...)

@@ -74,14 +74,20 @@ func CopyChangeable(to, from *PlacementPolicy) {
 	if from == nil {
 		from = &PlacementPolicy{}
 	}
-	to.NumberOfClusters, to.Failback, to.FailbackAfterSeconds, to.ReplicaScheduling = from.NumberOfClusters, from.Failback, from.FailbackAfterSeconds, from.ReplicaScheduling
-	to.Activation, to.SchedulerName, to.QueuePriorityClassName = from.Activation, from.SchedulerName, from.QueuePriorityClassName
+	to.NumberOfClusters = from.NumberOfClusters
+	to.Failback = from.Failback
+	to.FailbackAfterSeconds = from.FailbackAfterSeconds
+	to.ReplicaScheduling = from.ReplicaScheduling
+	to.Activation = from.Activation
+	to.SchedulerName = from.SchedulerName
+	to.QueuePriorityClassName = from.QueuePriorityClassName
 	for i := range to.Tolerations {
 		t := &to.Tolerations[i]
 		t.TolerationSeconds = nil
 		for _, other := range from.Tolerations {
 			if seconds := other.TolerationSeconds; seconds != nil {
-				if other.TolerationSeconds = nil; other == *t {
+				other.TolerationSeconds = nil
+				if other == *t {
 					t.TolerationSeconds = seconds
 					break
 				}

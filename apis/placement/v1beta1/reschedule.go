@@ -16,7 +16,8 @@ func RescheduleAt(object metav1.Object) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("annotation %s is %q, which is no time like 2026-01-31T12:00:00Z: it has no effect", RescheduleAtAnnotation, value)
+		return time.Time{}, fmt.Errorf("annotation %s is %q, which is no time like 2026-01-31T12:00:00Z: it has no effect",
+			RescheduleAtAnnotation, value)
 	}
 	return at, nil
 }

@@ -109,7 +109,8 @@ func LatestSnapshot[T metav1.Object](snapshots []T, indexLabel string) (latest T
 	for _, snapshot := range snapshots {
 		index := IndexOf(snapshot, indexLabel)
 		if IsLatestSnapshot(snapshot) && index > highest {
-			latest, highest = snapshot, index
+			latest = snapshot
+			highest = index
 		}
 	}
 	return latest
@@ -132,7 +133,8 @@ func EffectiveApplyStrategy(given *ApplyStrategy) ApplyStrategy {
 // RolloutLimits returns the limits of the rolling update of a placement, with their defaults. Percentages are of
 // TargetClusters.
 func RolloutLimits(placement PlacementObject) (maxUnavailable, maxSurge intstr.IntOrString) {
-	given, byDefault := RollingUpdateOf(placement), intstr.FromString("25%")
+	given := RollingUpdateOf(placement)
+	byDefault := intstr.FromString("25%")
 	return ptr.Deref(given.MaxUnavailable, byDefault), ptr.Deref(given.MaxSurge, byDefault)
 }
 
@@ -278,7 +280,8 @@ func (s *ReplicaClusterSelector) Matcher() (func(cluster string, of map[string]s
 		matchers = append(matchers, matches)
 	}
 	return func(cluster string, of map[string]string) bool {
-		return len(matchers) == 0 || slices.ContainsFunc(matchers, func(matches func(string, map[string]string) bool) bool { return matches(cluster, of) })
+		return len(matchers) == 0 || slices.ContainsFunc(matchers,
+			func(matches func(string, map[string]string) bool) bool { return matches(cluster, of) })
 	}, nil
 }
 

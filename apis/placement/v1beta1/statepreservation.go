@@ -127,7 +127,8 @@ func (s PreservedState) Encode() string {
 			continue
 		}
 		// Strings always encode.
-		encoded, _ := json.Marshal(preservedObject{Group: object.Group, Kind: object.Kind, Namespace: object.Namespace, Name: object.Name, Labels: s[object]})
+		encoded, _ := json.Marshal(preservedObject{Group: object.Group, Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
+			Labels: s[object]})
 		if size += len(encoded) + len(","); size > maxPreservedBytes {
 			break
 		}

@@ -37,7 +37,8 @@ func TestWhatOfAStatusCanBeALabel(t *testing.T) {
 }
 
 func TestPreservedStateIsStoredOnABinding(t *testing.T) {
-	front, back := Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}, Workload{Kind: "Namespace", Name: "web"}
+	front := Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}
+	back := Workload{Kind: "Namespace", Name: "web"}
 	first := PreservedState{front: {"job": "1", "phase": "up"}}
 	newer := PreservedState{front: {"job": "2"}, back: {"phase": "Active"}}
 	merged := first.Merge(newer)

@@ -52,10 +52,12 @@ func TestARunIsKnownByItsWords(t *testing.T) {
 		"a run of KubeFleet's that is stuck, by a request":   {withRequest("web-after-canary"), VocabularyKubeFleet},
 		"a run of ours that is stuck, by a request":          {withRequest("web-canary"), VocabularyDocumentation},
 		"a run of KubeFleet's that waits for a time to pass": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
-			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
+			s.StartTime = &metav1.Time{}
+			s.AfterStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
 		}), VocabularyKubeFleet},
 		"one of ours says that it moves on then": {staged(ReasonUpdateRunStarted, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
-			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
+			s.StartTime = &metav1.Time{}
+			s.AfterStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
 		}), VocabularyDocumentation},
 		"a run of KubeFleet's that waits for an approval before a stage": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
 			s.BeforeStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeApproval}}
@@ -66,11 +68,13 @@ func TestARunIsKnownByItsWords(t *testing.T) {
 			}}}
 		}), VocabularyDocumentation},
 		"one of ours that is held while clusters are left": {staged(ReasonUpdateRunWaiting, ReasonStageUpdatingWaiting, "", func(s *StageUpdatingStatus) {
-			s.StartTime, s.AfterStageTaskStatus = &metav1.Time{}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
+			s.StartTime = &metav1.Time{}
+			s.AfterStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
 			s.Clusters = []ClusterUpdatingStatus{{ClusterName: "member-1"}}
 		}), VocabularyDocumentation},
 		"a run of KubeFleet's that is stuck in its second stage": {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSucceeded, func(s *StageUpdatingStatus) {
-			s.Clusters, s.AfterStageTaskStatus = []ClusterUpdatingStatus{{ClusterName: "member-1"}}, []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
+			s.Clusters = []ClusterUpdatingStatus{{ClusterName: "member-1"}}
+			s.AfterStageTaskStatus = []StageTaskStatus{{Type: StageTaskTypeTimedWait}}
 		}), VocabularyKubeFleet},
 		"one that has skipped a stage":                              {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSkippedNoClusters, ReasonStageUpdatingSkippedNoClusters, nil), VocabularyKubeFleet},
 		"a run of ours that has skipped a stage":                    {staged(ReasonUpdateRunStuck, ReasonStageUpdatingSucceeded, ReasonStageUpdatingSkippedNoClusters, nil), VocabularyDocumentation},

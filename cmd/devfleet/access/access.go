@@ -70,7 +70,8 @@ func (a *Access) Close() { a.Temporal.Close() }
 // TemporalAs returns another Temporal client, which signs what it sends with the identity. The caller closes it.
 func (a *Access) TemporalAs(identity string) (temporalclient.Client, error) {
 	c, err := temporalclient.NewLazyClient(temporalclient.Options{
-		HostPort: a.Fleet.Address("temporal"), Namespace: wf.DefaultNamespace, Identity: identity, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		HostPort: a.Fleet.Address("temporal"), Namespace: wf.DefaultNamespace, Identity: identity,
+		Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of Temporal: %w", err)

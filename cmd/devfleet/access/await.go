@@ -68,7 +68,8 @@ func Await[T any, P Object[T]](ctx context.Context, c client.WithWatch, key clie
 
 // AwaitAll watches all objects of a kind that the options select, until missing returns "" for them, ordered by
 // namespace and name.
-func AwaitAll[T any, P Object[T]](ctx context.Context, c client.WithWatch, missing func([]P) string, options ...client.ListOption) ([]P, error) {
+func AwaitAll[T any, P Object[T]](ctx context.Context, c client.WithWatch, missing func([]P) string,
+	options ...client.ListOption) ([]P, error) {
 	var latest []P
 	what, err := nameOf(c, P(new(T)), "")
 	if err != nil {
@@ -101,7 +102,8 @@ func Watch[T any, P Object[T]](ctx context.Context, c client.WithWatch, key clie
 	var failure error
 	_, err := Await(ctx, c, key, func(object P) string {
 		done, err := see(object)
-		if failure = err; done || err != nil {
+		failure = err
+		if done || err != nil {
 			return ""
 		}
 		return "not as wanted yet"
@@ -113,7 +115,8 @@ func Watch[T any, P Object[T]](ctx context.Context, c client.WithWatch, key clie
 }
 
 // await lists and watches; whatever breaks the watch makes it list again.
-func await[T any, P Object[T]](ctx context.Context, c client.WithWatch, what string, missing func([]P) string, options ...client.ListOption) error {
+func await[T any, P Object[T]](ctx context.Context, c client.WithWatch, what string, missing func([]P) string,
+	options ...client.ListOption) error {
 	started := time.Now()
 	w := &watching[P]{objects: map[client.ObjectKey]P{}, missing: missing, finding: "not looked at"}
 	for {

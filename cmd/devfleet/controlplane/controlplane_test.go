@@ -231,7 +231,8 @@ func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 func TestPoliciesOfTheHubChartKnowTheLocalHubAgent(t *testing.T) {
 	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser, everyVersion{}, localValues)
 	require.NoError(t, err)
-	policies, bindings := map[string]bool{}, map[string]bool{}
+	policies := map[string]bool{}
+	bindings := map[string]bool{}
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "ValidatingAdmissionPolicy":

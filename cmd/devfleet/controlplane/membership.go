@@ -44,7 +44,8 @@ func Memberships(ctx context.Context, c client.Client, fleet *state.Fleet) ([]Me
 }
 
 func membership(name string, said clusterv1beta1.MemberClusterStatus) Membership {
-	m := Membership{Name: name, Joined: string(metav1.ConditionUnknown), Healthy: string(metav1.ConditionUnknown), Heartbeat: lastHeartbeat(said.AgentStatus)}
+	m := Membership{Name: name, Joined: string(metav1.ConditionUnknown), Healthy: string(metav1.ConditionUnknown),
+		Heartbeat: lastHeartbeat(said.AgentStatus)}
 	if joined := meta.FindStatusCondition(said.Conditions, clusterv1beta1.ConditionTypeJoined); joined != nil {
 		m.Joined = string(joined.Status)
 	}
@@ -76,7 +77,8 @@ func AwaitJoined(ctx context.Context, c client.Client, fleet *state.Fleet, since
 			lastError = err
 			return false, nil //nolint:nilerr // asked again, and reported when the time is up
 		}
-		lastError, missing = nil, nil
+		lastError = nil
+		missing = nil
 		for _, m := range memberships {
 			if m.Joined != string(metav1.ConditionTrue) || !heardSince(ctx, c, m, since) {
 				missing = append(missing, m.Name)

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// renderTemplate renders one template of a chart with the chart's own values, of which change may change some, for an API server. It knows the
-// functions of Helm that the charts use; another one is an error that names it.
+// renderTemplate renders one template of a chart with the chart's own values, of which change may change some, for an API server. It knows
+// the functions of Helm that the charts use; another one is an error that names it.
 func renderTemplate(chart, name string, server versions, change func(values map[string]any)) ([]byte, error) {
 	values, err := readValues(chart)
 	if err != nil {

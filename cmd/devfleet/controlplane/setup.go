@@ -55,7 +55,8 @@ func RESTConfig(fleet *state.Fleet, cluster string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the access to %s: %w", cluster, err)
 	}
-	config.QPS, config.Burst = 100, 200
+	config.QPS = 100
+	config.Burst = 200
 	return config, nil
 }
 
@@ -188,7 +189,8 @@ func ensureNode(ctx context.Context, c client.Client, wanted *unstructured.Unstr
 	if err := apply(ctx, c, wanted); err != nil {
 		return err
 	}
-	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.FieldOwner(fieldManager),
+		client.ForceOwnership); err != nil {
 		return fmt.Errorf("giving node %s its size: %w", wanted.GetName(), err)
 	}
 	return nil

@@ -31,9 +31,11 @@ func (s *story) place(ctx context.Context) error {
 			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
 		}
 	}
-	s.screen.did("created Namespace %s, ConfigMap %s (%s=value1), Deployment %s (%d replicas)", namespaceName, configMapName, configKey, deploymentName, replicas)
+	s.screen.did("created Namespace %s, ConfigMap %s (%s=value1), Deployment %s (%d replicas)", namespaceName, configMapName, configKey,
+		deploymentName, replicas)
 	s.screen.did("created ClusterResourcePlacement %s: PickAll, strategy External", placementName)
-	crp, err := becomes(ctx, s, s.Hub, placementKey, fmt.Sprintf("the placement is Scheduled on all %d clusters", s.Fleet.Members), s.notScheduled)
+	crp, err := becomes(ctx, s, s.Hub, placementKey, fmt.Sprintf("the placement is Scheduled on all %d clusters", s.Fleet.Members),
+		s.notScheduled)
 	if err != nil {
 		return err
 	}
@@ -166,7 +168,8 @@ func (s *story) snapshotHas(ctx context.Context, index int, value string) error 
 		if !strings.Contains(content, `"kind":"ConfigMap"`) || !strings.Contains(content, `"name":"`+configMapName+`"`) {
 			continue
 		}
-		if finding = ""; !strings.Contains(content, fmt.Sprintf(`"%s":"%s"`, configKey, value)) {
+		finding = ""
+		if !strings.Contains(content, fmt.Sprintf(`"%s":"%s"`, configKey, value)) {
 			finding = "the ConfigMap in it is " + content
 		}
 	}

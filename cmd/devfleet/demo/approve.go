@@ -70,7 +70,8 @@ func (s *story) awaitGate(ctx context.Context, r rollout, what string) error {
 		if err == nil {
 			err = answer.Get(&status)
 		}
-		if finding = fmt.Sprintf("it waits for %q", status.WaitsFor); err != nil {
+		finding = fmt.Sprintf("it waits for %q", status.WaitsFor)
+		if err != nil {
 			finding = err.Error()
 		}
 		return strings.Contains(status.WaitsFor, what), nil

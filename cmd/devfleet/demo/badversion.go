@@ -52,7 +52,8 @@ func (s *story) badVersion(ctx context.Context) error {
 		return err
 	}
 	measured := fleetflowv1alpha1.AnalysisRunName(run.Name, stagingStage, stagetask.After.Position())
-	if _, err := becomes(ctx, s, s.Hub, client.ObjectKey{Name: measured}, "the analysis of "+stagingStage+" has failed", notFailed); err != nil {
+	if _, err := becomes(ctx, s, s.Hub, client.ObjectKey{Name: measured}, "the analysis of "+stagingStage+" has failed",
+		notFailed); err != nil {
 		return err
 	}
 	if err := s.kubectl(ctx, "get", "clusterstageanalysisruns", measured, "-o", "wide"); err != nil {
@@ -74,7 +75,8 @@ func (s *story) answerQuery(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[%d,%q]}]}}`, time.Now().Unix(), errorRatio(cm))
+	_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[%d,%q]}]}}`, time.Now().Unix(),
+		errorRatio(cm))
 }
 
 // errorRatio is what the demo's application would fail with: much, with the bad version. It is pure.
@@ -95,7 +97,8 @@ func (s *story) prepareAnalysis(ctx context.Context, url string) error {
 	}
 	s.screen.did("created MetricSource %s: %s, which this program serves", sourceName, url)
 	s.screen.did("created StageAnalysis %s: the stage passes if %s", analysisName, template.Spec.Metrics[0].Success)
-	s.screen.did("created ClusterStagedUpdateStrategy %s: %s, then the analysis, else Rollback; then %s", analysedStrategyName, stagingStage, canaryStage)
+	s.screen.did("created ClusterStagedUpdateStrategy %s: %s, then the analysis, else Rollback; then %s", analysedStrategyName, stagingStage,
+		canaryStage)
 	_, err := becomes(ctx, s, s.Hub, client.ObjectKey{Name: analysisName}, "the template can be measured by", notValid)
 	return err
 }
@@ -111,7 +114,8 @@ func analysisTemplate() *fleetflowv1alpha1.StageAnalysis {
 	template := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(analysisName)}
 	template.Spec.Metrics = []fleetflowv1alpha1.AnalysisMetric{{
 		Name: "error-ratio", Success: "result <= " + maxErrorRatio,
-		Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: sourceName}, Query: `sum(rate(errors{cluster=~"$(clusters)"}[1m]))`},
+		Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: sourceName},
+			Query: `sum(rate(errors{cluster=~"$(clusters)"}[1m]))`},
 	}}
 	return template
 }
@@ -171,7 +175,8 @@ func (s *story) checkTakenBack(ctx context.Context, seen ledgers) error {
 	first := updateOrder(s.Fleet.Members)[0]
 	finding := notTakenBack(seen.bindings.atLeast(limited, 2), first,
 		placementv1beta1.ResourceSnapshotName(placementName, 5, 0), placementv1beta1.ResourceSnapshotName(placementName, 4, 0))
-	if err := s.holds(ctx, r.object(), fmt.Sprintf("%s alone got the bad version, and was taken back to the one before", first), finding); err != nil {
+	if err := s.holds(ctx, r.object(), fmt.Sprintf("%s alone got the bad version, and was taken back to the one before", first),
+		finding); err != nil {
 		return err
 	}
 	if finding := notTakenBack(seen.members[first].atLeast(limited, 2), first, badValue, r.value); finding != "" {

@@ -41,7 +41,8 @@ func (f *Failure) Error() string {
 	if len(f.Events) > 0 {
 		events = strings.Join(f.Events, "\n            ")
 	}
-	return fmt.Sprintf("not as it should be\n  object    %s\n  expected  %s\n  found     %s\n  events    %s", f.Object, f.Expected, f.Found, events)
+	return fmt.Sprintf("not as it should be\n  object    %s\n  expected  %s\n  found     %s\n  events    %s", f.Object, f.Expected,
+		f.Found, events)
 }
 
 // Unwrap returns what ended the waiting, if there was any.
@@ -98,7 +99,8 @@ func eventTime(e *corev1.Event) time.Time {
 }
 
 // becomes waits until an object is as the statement says, and prints how long that took.
-func becomes[T any, P access.Object[T]](ctx context.Context, s *story, c client.WithWatch, key client.ObjectKey, statement string, missing func(P) string) (P, error) {
+func becomes[T any, P access.Object[T]](ctx context.Context, s *story, c client.WithWatch, key client.ObjectKey, statement string,
+	missing func(P) string) (P, error) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
@@ -107,7 +109,8 @@ func becomes[T any, P access.Object[T]](ctx context.Context, s *story, c client.
 }
 
 // allBecome waits until all objects of a kind are as the statement says, and prints how long that took.
-func allBecome[T any, P access.Object[T]](ctx context.Context, s *story, c client.WithWatch, statement string, missing func([]P) string, options ...client.ListOption) error {
+func allBecome[T any, P access.Object[T]](ctx context.Context, s *story, c client.WithWatch, statement string, missing func([]P) string,
+	options ...client.ListOption) error {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()

@@ -17,7 +17,8 @@ func (s *story) shell(ctx context.Context, program string, args ...string) (stri
 	cmd := exec.CommandContext(ctx, s.Fleet.Path("bin", program), args...)
 	cmd.Env = append(os.Environ(), s.Fleet.Environment()...)
 	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdout = &stdout
+	cmd.Stderr = &stderr
 	err := cmd.Run()
 	s.screen.output(stdout.String())
 	if ctx.Err() != nil {
@@ -39,7 +40,8 @@ func (s *story) kubectl(ctx context.Context, args ...string) error {
 func quoted(words []string) string {
 	line := make([]string, len(words))
 	for i, word := range words {
-		if line[i] = word; strings.ContainsAny(word, " \"'{}$()*") {
+		line[i] = word
+		if strings.ContainsAny(word, " \"'{}$()*") {
 			line[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}

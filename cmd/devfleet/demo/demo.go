@@ -57,11 +57,14 @@ func Run(ctx context.Context, fleet *access.Access, options Options) error {
 // play runs one act and remembers what it took.
 func (s *story) play(ctx context.Context, i int, a *act, total int) error {
 	s.screen.title(fmt.Sprintf("%d of %d  %s", i+1, total, a.title), a.about)
-	checked, began := s.checked, time.Now()
+	checked := s.checked
+	began := time.Now()
 	if err := a.play(ctx); err != nil {
 		return fmt.Errorf("act %d, %s: %w", i+1, a.title, err)
 	}
-	a.took, a.checked, a.note = time.Since(began), s.checked-checked, s.note
+	a.took = time.Since(began)
+	a.checked = s.checked - checked
+	a.note = s.note
 	s.note = ""
 	return nil
 }

@@ -66,7 +66,8 @@ func (c *crash) check(ctx context.Context) error {
 	if agent.PID == c.before {
 		finding = "it is the process that was killed"
 	}
-	return c.holds(ctx, "component "+controlplane.HubAgent, fmt.Sprintf("another process, %d, has finished what %d began", agent.PID, c.before), finding)
+	return c.holds(ctx, "component "+controlplane.HubAgent, fmt.Sprintf("another process, %d, has finished what %d began", agent.PID,
+		c.before), finding)
 }
 
 // loss is the loss of all of Temporal's data.

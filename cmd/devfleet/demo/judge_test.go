@@ -99,7 +99,8 @@ func TestWhereARunIs(t *testing.T) {
 
 func TestPointsOfARun(t *testing.T) {
 	run := initializedRun()
-	staging, canary := &run.Status.StagesStatus[0], &run.Status.StagesStatus[1]
+	staging := &run.Status.StagesStatus[0]
+	canary := &run.Status.StagesStatus[1]
 	assert.False(t, soaking(run))
 	waits(staging)
 	assert.True(t, soaking(run))

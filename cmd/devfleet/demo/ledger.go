@@ -53,7 +53,8 @@ func (l *ledger) note(values map[string]string, now time.Time) {
 func (l *ledger) atLeast(ctx context.Context, n int) []entry {
 	for {
 		l.mu.Lock()
-		entries, changed := append([]entry(nil), l.entries...), l.changed
+		entries := append([]entry(nil), l.entries...)
+		changed := l.changed
 		l.mu.Unlock()
 		if len(entries) >= n {
 			return entries
@@ -67,7 +68,8 @@ func (l *ledger) atLeast(ctx context.Context, n int) []entry {
 }
 
 // record keeps a ledger of the objects until the context ends; it returns once the state before is known.
-func record[T any, P access.Object[T]](ctx context.Context, c client.WithWatch, of func(P) (cluster, value string), options ...client.ListOption) (*ledger, error) {
+func record[T any, P access.Object[T]](ctx context.Context, c client.WithWatch, of func(P) (cluster, value string),
+	options ...client.ListOption) (*ledger, error) {
 	l := &ledger{ready: make(chan struct{}), changed: make(chan struct{})}
 	failed := make(chan error, 1)
 	go func() {

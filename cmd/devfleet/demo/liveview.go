@@ -32,17 +32,20 @@ const shortestUpdate = 10 * time.Millisecond
 // see returns what has changed since the last state. It is pure but for what it remembers.
 func (v *liveView) see(run *placementv1beta1.ClusterStagedUpdateRun, now time.Time) []line {
 	if v.since == nil {
-		v.since, v.began = map[string]time.Time{}, now
+		v.since = map[string]time.Time{}
+		v.began = now
 	}
 	v.lines = nil
-	before, after := v.last, updaterun.Read(run)
+	before := v.last
+	after := updaterun.Read(run)
 	v.last = after
 	if stages := run.Status.StagesStatus; len(before.Stages) == 0 && len(stages) > 0 {
 		clusters := 0
 		for i := range stages {
 			clusters += len(stages[i].Clusters)
 		}
-		v.add("run", "", toneQuiet, "planned: snapshot %s to %d clusters in %d stages", run.Status.ResourceSnapshotIndexUsed, clusters, len(stages))
+		v.add("run", "", toneQuiet, "planned: snapshot %s to %d clusters in %d stages", run.Status.ResourceSnapshotIndexUsed, clusters,
+			len(stages))
 	}
 	for i, stage := range after.Stages {
 		was := updaterun.Stage{}

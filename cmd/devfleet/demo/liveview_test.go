@@ -72,14 +72,16 @@ func text(lines []line) string {
 }
 
 func TestLiveViewTellsARunFromItsPlanToItsEnd(t *testing.T) {
-	view, run := &liveView{}, updateRun("example-run", "1")
+	view := &liveView{}
+	run := updateRun("example-run", "1")
 	see := func(ms int, want string) {
 		t.Helper()
 		assert.Equal(t, want, text(view.see(run, noon.Add(time.Duration(ms)*time.Millisecond))))
 	}
 	see(0, "")
 	run = initializedRun()
-	staging, canary := &run.Status.StagesStatus[0], &run.Status.StagesStatus[1]
+	staging := &run.Status.StagesStatus[0]
+	canary := &run.Status.StagesStatus[1]
 	see(10, "run planned: snapshot 1 to 3 clusters in 2 stages")
 
 	add(&staging.Clusters[0].Conditions, yes(placementv1beta1.ConditionTypeStarted))
@@ -158,7 +160,8 @@ func TestLiveViewTellsWhatWentWrong(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			view, run := &liveView{}, initializedRun()
+			view := &liveView{}
+			run := initializedRun()
 			view.see(run, noon)
 			tc.change(run)
 			assert.Equal(t, tc.want, text(view.see(run, noon)))
@@ -167,7 +170,8 @@ func TestLiveViewTellsWhatWentWrong(t *testing.T) {
 }
 
 func TestLiveViewOfARunThatWasMissedMostly(t *testing.T) {
-	view, run := &liveView{}, initializedRun()
+	view := &liveView{}
+	run := initializedRun()
 	add(&run.Status.StagesStatus[0].Clusters[0].Conditions, yes(placementv1beta1.ConditionTypeStarted))
 	add(&run.Status.StagesStatus[0].Clusters[0].Conditions, yes(placementv1beta1.ConditionTypeSucceeded))
 	assert.Equal(t, "run planned: snapshot 1 to 3 clusters in 2 stages\nstaging member-2 updated", text(view.see(run, noon)),

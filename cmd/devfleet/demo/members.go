@@ -23,7 +23,8 @@ func (s *story) membersHave(ctx context.Context, r rollout) error {
 
 // notOn says what is missing on a member.
 func (s *story) notOn(ctx context.Context, member, value string) string {
-	cm, app := &corev1.ConfigMap{}, &appsv1.Deployment{}
+	cm := &corev1.ConfigMap{}
+	app := &appsv1.Deployment{}
 	if err := s.Members[member].Get(ctx, client.ObjectKey{Namespace: namespaceName, Name: configMapName}, cm); err != nil {
 		return err.Error()
 	}

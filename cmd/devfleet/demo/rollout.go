@@ -169,7 +169,8 @@ func soakedTooShort(run *placementv1beta1.ClusterStagedUpdateRun, entries []entr
 	case since.IsZero():
 		return "the run has not stored when the soak began"
 	case first.Sub(since) < soak:
-		return fmt.Sprintf("it soaked for %s: from %s to %s", seconds(first.Sub(since)), since.Local().Format(clockFormat), first.Format(clockFormat))
+		return fmt.Sprintf("it soaked for %s: from %s to %s", seconds(first.Sub(since)), since.Local().Format(clockFormat),
+			first.Format(clockFormat))
 	}
 	return ""
 }

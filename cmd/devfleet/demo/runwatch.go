@@ -60,13 +60,16 @@ func (f *follower) see(run *placementv1beta1.ClusterStagedUpdateRun) (bool, erro
 }
 
 // until returns the run once it is at a point; it fails when the run fails, or does not get there within the limit.
-func (f *follower) until(ctx context.Context, limit time.Duration, point string, reached func(*placementv1beta1.ClusterStagedUpdateRun) bool) (*placementv1beta1.ClusterStagedUpdateRun, error) {
+func (f *follower) until(ctx context.Context, limit time.Duration, point string,
+	reached func(*placementv1beta1.ClusterStagedUpdateRun) bool) (*placementv1beta1.ClusterStagedUpdateRun, error) {
 	object := "ClusterStagedUpdateRun " + f.name
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
 		f.mu.Lock()
-		run, changed, err := f.latest, f.changed, f.err
+		run := f.latest
+		changed := f.changed
+		err := f.err
 		f.mu.Unlock()
 		if run != nil && reached(run) {
 			return run, nil

@@ -87,7 +87,8 @@ func (s *screen) release() {
 	for _, l := range s.held {
 		fmt.Fprintln(s.out, l)
 	}
-	s.held, s.holding = nil, false
+	s.held = nil
+	s.holding = false
 }
 
 // stamped prints a line with the time of day.

@@ -53,7 +53,8 @@ func TestAPlainDisplayRemindsOnceForAStepAndItsParts(t *testing.T) {
 	left := "about 2 minutes left"
 	whole := display.Step("building")
 	whole.Remark(func() string { return left })
-	etcd, kwok := whole.Part("building etcd"), whole.Part("building kwok")
+	etcd := whole.Part("building etcd")
+	kwok := whole.Part("building kwok")
 	out.Reset()
 
 	fake.SetTime(time.Unix(31, 0))

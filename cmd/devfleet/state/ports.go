@@ -17,7 +17,8 @@ const (
 
 // Listeners returns the name of every listener a fleet of so many members has, in a stable order.
 func Listeners(members int) []string {
-	listeners := []string{"temporal", "temporal/ui", "temporal/http", "temporal/metrics", "hub-agent/metrics", "hub-agent/health", "hub-agent/pprof"}
+	listeners := []string{"temporal", "temporal/ui", "temporal/http", "temporal/metrics", "hub-agent/metrics", "hub-agent/health",
+		"hub-agent/pprof"}
 	listeners = append(listeners, controlPlaneListeners(Hub)...)
 	for i := range members {
 		member := MemberName(i + 1)

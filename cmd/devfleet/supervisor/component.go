@@ -163,10 +163,16 @@ func (c *component) runOnce(ctx context.Context) {
 	}
 	started := time.Now()
 	c.owner.update(c, func(v *control.Component) {
-		v.State, v.PID, v.Started, v.Reason = control.Starting, p.pid, started, "no answer to its readiness probe yet"
+		v.State = control.Starting
+		v.PID = p.pid
+		v.Started = started
+		v.Reason = "no answer to its readiness probe yet"
 	})
 	outcome := c.accompany(ctx, p)
-	c.owner.update(c, func(v *control.Component) { v.PID, v.Started = 0, time.Time{} })
+	c.owner.update(c, func(v *control.Component) {
+		v.PID = 0
+		v.Started = time.Time{}
+	})
 	if outcome == nil {
 		return
 	}
@@ -304,6 +310,9 @@ func (c *component) show(state control.State, reason string) {
 	same := c.view.State == state && c.view.Reason == reason
 	c.owner.mu.Unlock()
 	if !same {
-		c.owner.update(c, func(v *control.Component) { v.State, v.Reason = state, reason })
+		c.owner.update(c, func(v *control.Component) {
+			v.State = state
+			v.Reason = reason
+		})
 	}
 }

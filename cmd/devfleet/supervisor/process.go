@@ -51,7 +51,8 @@ func (l *launcher) start(spec Spec) (*process, error) {
 	defer log.Close()
 	cmd := exec.Command(spec.Command[0], spec.Command[1:]...)
 	cmd.Env = append(os.Environ(), spec.Env...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout = log
+	cmd.Stderr = log
 	cmd.SysProcAttr = childAttributes()
 	fmt.Fprintf(log, "=== %s starting: %s\n", time.Now().Format(time.RFC3339), strings.Join(spec.Command, " "))
 

@@ -108,7 +108,8 @@ func (s *Supervisor) WaitReady(ctx context.Context, name string) error {
 	}
 	for {
 		s.mu.Lock()
-		view, changed := c.view, s.changed
+		view := c.view
+		changed := s.changed
 		s.mu.Unlock()
 		switch view.State {
 		case control.Ready:

@@ -52,7 +52,8 @@ func New(root string, programs Programs, display *progress.Display) (*Provider, 
 	}
 	return &Provider{
 		root: root, cache: cache, catalogue: Catalogue(), programs: programs, display: display, free: freeSpace,
-		downloader: &downloader{publishers: newPublishers(usualTransport(), usualLimits), platform: runtime.GOOS + "/" + runtime.GOARCH, display: display},
+		downloader: &downloader{publishers: newPublishers(usualTransport(), usualLimits), platform: runtime.GOOS + "/" + runtime.GOARCH,
+			display: display},
 	}, nil
 }
 
@@ -162,7 +163,8 @@ func (p *Provider) download(ctx context.Context, missing []pinned) (rest []pinne
 		for _, f := range failed {
 			reasons = append(reasons, fmt.Sprintf("  %s: %s", f.names(), f.cause))
 		}
-		return nil, fmt.Errorf("programs could not be downloaded, and --programs=download builds none (--programs=auto does):\n%s", strings.Join(reasons, "\n"))
+		return nil, fmt.Errorf("programs could not be downloaded, and --programs=download builds none (--programs=auto does):\n%s",
+			strings.Join(reasons, "\n"))
 	}
 	for _, f := range failed {
 		p.display.Line("  built instead of downloaded: %s (%s)", f.names(), f.cause)
@@ -303,7 +305,8 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) (to
 	partial := p.partial()
 	defer func() { _ = os.Remove(partial) }() // there is none after the rename
 	took, err = goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step, []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="},
-		slices.Concat(buildFlags, []string{"-tags", strings.Join(p.tags, ","), "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package})...)
+		slices.Concat(buildFlags, []string{"-tags", strings.Join(p.tags, ","), "-ldflags", p.LinkerFlags(p.version), "-o", partial,
+			p.Package})...)
 	if err != nil {
 		return 0, fmt.Errorf("building %s %s: %w", p.Binary, p.version, err)
 	}
@@ -343,7 +346,8 @@ func goBuild(ctx context.Context, dir string, step *progress.Step, env []string,
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(buildEnv(os.Environ()), env...)
 	output := &outputTail{step: step}
-	cmd.Stdout, cmd.Stderr = output, output
+	cmd.Stdout = output
+	cmd.Stderr = output
 	// Linux tells a child that its parent has ended when the thread ends that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

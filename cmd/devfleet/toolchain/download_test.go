@@ -181,7 +181,8 @@ func pinnedTool(t *testing.T, cache, binary string) pinned {
 func TestEveryProgramIsDownloadedAsItsPublisherHasIt(t *testing.T) {
 	program, err := os.ReadFile(tinyProgram(t))
 	require.NoError(t, err)
-	host, tools := newPublisherHost(t), allReleased(t.TempDir())
+	host := newPublisherHost(t)
+	tools := allReleased(t.TempDir())
 	for _, p := range tools {
 		host.publish(p, program)
 	}
@@ -282,7 +283,8 @@ func TestWhatIsNotAsPublishedIsNotKept(t *testing.T) {
 		"a file that is larger than life": {"kubectl", func(h *publisherHost, r release) { h.publishFile(r, make([]byte, patient.file+1)) }, "it has more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			host, p := newPublisherHost(t), pinnedTool(t, t.TempDir(), tc.binary)
+			host := newPublisherHost(t)
+			p := pinnedTool(t, t.TempDir(), tc.binary)
 			host.publish(p, program)
 			r, _ := p.releaseOf(testPlatform)
 			tc.spoil(host, r)
@@ -303,7 +305,8 @@ func TestAProgramOfAnotherVersionIsNotKept(t *testing.T) {
 	program, err := os.ReadFile(tinyProgram(t))
 	require.NoError(t, err)
 	t.Setenv("TINY_VERSION", "v1.2.4")
-	host, p := newPublisherHost(t), pinnedTool(t, t.TempDir(), "etcd")
+	host := newPublisherHost(t)
+	p := pinnedTool(t, t.TempDir(), "etcd")
 	host.publish(p, program)
 	d, _ := newDownloader(host.transport(), patient)
 	failed, err := d.downloadAll(t.Context(), []pinned{p})
@@ -314,7 +317,8 @@ func TestAProgramOfAnotherVersionIsNotKept(t *testing.T) {
 }
 
 func TestAHostThatDoesNotAnswerIsAskedOnce(t *testing.T) {
-	host, tools := newPublisherHost(t), allPinned(t.TempDir())
+	host := newPublisherHost(t)
+	tools := allPinned(t.TempDir())
 	wait := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	for _, name := range []string{"dl.k8s.io", "github.com", "api.github.com"} {
 		host.odd[name] = wait
@@ -344,7 +348,8 @@ func TestAHostThatDoesNotAnswerIsAskedOnce(t *testing.T) {
 }
 
 func TestAPortThatIsClosedCountsAsAHostThatDoesNotAnswer(t *testing.T) {
-	host, tools := newPublisherHost(t), allReleased(t.TempDir())
+	host := newPublisherHost(t)
+	tools := allReleased(t.TempDir())
 	transport := host.transport()
 	host.server.Close()
 	d, _ := newDownloader(transport, patient)
@@ -360,7 +365,8 @@ func TestAPortThatIsClosedCountsAsAHostThatDoesNotAnswer(t *testing.T) {
 func TestAStoreThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	program, err := os.ReadFile(tinyProgram(t))
 	require.NoError(t, err)
-	host, p := newPublisherHost(t), pinnedTool(t, t.TempDir(), "etcd")
+	host := newPublisherHost(t)
+	p := pinnedTool(t, t.TempDir(), "etcd")
 	host.publish(p, program)
 	host.odd["stored.example"] = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	impatient := patient
@@ -377,7 +383,8 @@ func TestABodyThatFallsSilentIsGivenUp(t *testing.T) {
 	require.NoError(t, err)
 	for name, sent := range map[string]int{"from its first byte on": 0, "after a while": 100} {
 		t.Run(name, func(t *testing.T) {
-			host, p := newPublisherHost(t), pinnedTool(t, t.TempDir(), "kubectl")
+			host := newPublisherHost(t)
+			p := pinnedTool(t, t.TempDir(), "kubectl")
 			host.publish(p, program)
 			r, _ := p.releaseOf(testPlatform)
 			host.odd[r.file] = func(w http.ResponseWriter, r *http.Request) {
@@ -400,7 +407,8 @@ func TestABodyThatFallsSilentIsGivenUp(t *testing.T) {
 func TestAnInterruptedDownloadLeavesNothing(t *testing.T) {
 	program, err := os.ReadFile(tinyProgram(t))
 	require.NoError(t, err)
-	host, p := newPublisherHost(t), pinnedTool(t, t.TempDir(), "kubectl")
+	host := newPublisherHost(t)
+	p := pinnedTool(t, t.TempDir(), "kubectl")
 	host.publish(p, program)
 	r, _ := p.releaseOf(testPlatform)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -421,7 +429,8 @@ func TestACacheThatTakesNothingIsNotThePublishersFault(t *testing.T) {
 	require.NoError(t, err)
 	occupied := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(occupied, nil, 0o600))
-	host, p := newPublisherHost(t), pinnedTool(t, occupied, "kubectl")
+	host := newPublisherHost(t)
+	p := pinnedTool(t, occupied, "kubectl")
 	host.publish(p, program)
 	d, _ := newDownloader(host.transport(), patient)
 	_, err = d.downloadAll(t.Context(), []pinned{p})

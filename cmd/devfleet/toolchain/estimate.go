@@ -41,7 +41,8 @@ func remaining(jobs []job, lanes, cores int, now time.Time) time.Duration {
 	var done, took float64
 	for _, j := range jobs {
 		if !j.ended.IsZero() {
-			done, took = done+j.cost, took+j.ended.Sub(j.began).Seconds()
+			done = done + j.cost
+			took = took + j.ended.Sub(j.began).Seconds()
 		}
 	}
 	if done > 0 && took > 0 {

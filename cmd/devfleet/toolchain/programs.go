@@ -24,9 +24,11 @@ const (
 
 // ParsePrograms returns what a flag says, else what the environment says, else Auto.
 func ParsePrograms(flag string) (Programs, error) {
-	source, value := "--programs", flag
+	source := "--programs"
+	value := flag
 	if flag == "" {
-		source, value = ProgramsEnv, cmp.Or(os.Getenv(ProgramsEnv), string(Auto))
+		source = ProgramsEnv
+		value = cmp.Or(os.Getenv(ProgramsEnv), string(Auto))
 	}
 	switch programs := Programs(value); programs {
 	case Auto, Build, Download:

@@ -261,7 +261,8 @@ func TestACacheThatCannotBeWrittenIsNamedWithTheWayOut(t *testing.T) {
 
 func TestAnInterruptEndsTheGoCommandAndItsChildren(t *testing.T) {
 	w := newWorkshop(t, Build)
-	tools, child := t.TempDir(), filepath.Join(t.TempDir(), "pid")
+	tools := t.TempDir()
+	child := filepath.Join(t.TempDir(), "pid")
 	// A Go command that has started a compiler, which would go on for long, and notes what it is ended by.
 	compiler := `trap "touch ` + child + `.interrupted; exit" INT; echo $$ >` + child + `.new; mv ` + child + `.new ` + child + `; while :; do sleep 0.1; done`
 	script := "#!/bin/sh\n[ \"$1\" = env ] && exit\nsh -c '" + compiler + "'\n"

@@ -167,7 +167,8 @@ func explainRequest(ctx, limited context.Context, target *url.URL, err error) er
 	if redirect, is := errors.AsType[*redirectError](err); is {
 		return redirect
 	}
-	host, cause := target.Host, err
+	host := target.Host
+	cause := err
 	if failed, is := errors.AsType[*url.Error](err); is {
 		cause = failed.Err
 		if at, problem := url.Parse(failed.URL); problem == nil && at.Host != "" {

@@ -32,7 +32,8 @@ var buildTiny = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "tiny")
+	source := filepath.Join(dir, "main.go")
+	program := filepath.Join(dir, "tiny")
 	if err := os.WriteFile(source, []byte(tinySource), 0o600); err != nil {
 		return "", err
 	}

@@ -148,7 +148,8 @@ func TestFindRootOutsideOfTheRepositorySaysWhereToRun(t *testing.T) {
 
 func TestInstallReplacesOnlyWhatDiffers(t *testing.T) {
 	dir := t.TempDir()
-	fresh, target := filepath.Join(dir, "fresh"), filepath.Join(dir, "target")
+	fresh := filepath.Join(dir, "fresh")
+	target := filepath.Join(dir, "target")
 	write := func(path, content string) {
 		require.NoError(t, os.WriteFile(path+".out", []byte(content), 0o755))
 		require.NoError(t, os.Rename(path+".out", path), "as the Go command replaces its output")

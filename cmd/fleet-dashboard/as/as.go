@@ -69,7 +69,8 @@ func (r *Reviewer) Refusal(ctx context.Context, right Right) string {
 		return known.refusal
 	}
 	allowed, err := r.ask(ctx, authorizationv1.ResourceAttributes{
-		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource, Namespace: right.Namespace, Name: right.Name,
+		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource, Namespace: right.Namespace,
+		Name: right.Name,
 	})
 	if err != nil {
 		return "It is unknown whether you may " + right.String() + ": " + err.Error()
@@ -95,7 +96,8 @@ func (r *Reviewer) ask(ctx context.Context, what authorizationv1.ResourceAttribu
 	}
 	// The API server takes every user that it knows to be in this group.
 	groups := append(slices.Clone(r.Groups), allAuthenticated)
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &what, User: r.User, Groups: groups}}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &what, User: r.User,
+		Groups: groups}}
 	err = r.Client.Create(ctx, review)
 	return review.Status.Allowed, err
 }

@@ -153,7 +153,8 @@ func (f *Feed) draw() {
 		}
 	}
 	fleet := f.maker.fleet(f.kinds, f.clock.Now())
-	fleet.Denied, fleet.Trouble = f.denied, trouble
+	fleet.Denied = f.denied
+	fleet.Trouble = trouble
 	f.current.Store(fleet)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

@@ -61,7 +61,10 @@ func (s *sight) of(kind scopes) func(namespace string) bool {
 // kinds in namespaces, what is in those that the user may list them in is left.
 func (f *Fleet) SeenBy(may May) *Fleet {
 	s := &sight{may: may}
-	placementsIn, runsIn, bindingsIn, approvalsIn := s.of(placements), s.of(runs), s.of(bindings), s.of(approvals)
+	placementsIn := s.of(placements)
+	runsIn := s.of(runs)
+	bindingsIn := s.of(bindings)
+	approvalsIn := s.of(approvals)
 	members := s.sees("member clusters", clusterv1beta1.GroupVersion.Group, "memberclusters")
 	holds := s.sees("holds", fleetflowv1alpha1.RolloutHolds.Group, fleetflowv1alpha1.RolloutHolds.Resource)
 	windows := s.sees("windows", fleetflowv1alpha1.RolloutWindows.Group, fleetflowv1alpha1.RolloutWindows.Resource)
@@ -75,7 +78,8 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 	slices.Sort(seen.Denied)
 	seen.Denied = slices.Compact(seen.Denied)
 	if !members {
-		seen.Members, seen.Clusters = nil, nil
+		seen.Members = nil
+		seen.Clusters = nil
 	}
 	if !holds {
 		seen.Holds, seen.Gates.Holds = nil, nil
@@ -91,7 +95,8 @@ func (f *Fleet) SeenBy(may May) *Fleet {
 	}
 	seen.Placements = slices.DeleteFunc(slices.Clone(f.Placements), func(p Placement) bool { return !placementsIn(p.Namespace) })
 	seen.Runs = slices.DeleteFunc(slices.Clone(f.Runs), func(r Run) bool { return !runsIn(r.Namespace) })
-	seen.bindings, seen.approvals = maps.Clone(f.bindings), maps.Clone(f.approvals)
+	seen.bindings = maps.Clone(f.bindings)
+	seen.approvals = maps.Clone(f.approvals)
 	maps.DeleteFunc(seen.bindings, func(ref hub.Ref, _ []hub.Binding) bool { return !bindingsIn(ref.Namespace) })
 	maps.DeleteFunc(seen.approvals, func(ref hub.Ref, _ []hub.Approval) bool { return !approvalsIn(ref.Namespace) })
 	return &seen

@@ -31,7 +31,8 @@ func (c *Cookies) prefix() string {
 }
 
 func (c *Cookies) set(w http.ResponseWriter, name, value string, expires time.Time) {
-	cookie := &http.Cookie{Name: c.prefix() + name, Value: value, Path: "/", HttpOnly: true, Secure: !c.Insecure, SameSite: http.SameSiteLaxMode, Expires: expires}
+	cookie := &http.Cookie{Name: c.prefix() + name, Value: value, Path: "/", HttpOnly: true, Secure: !c.Insecure,
+		SameSite: http.SameSiteLaxMode, Expires: expires}
 	if value == "" {
 		cookie.MaxAge = -1
 	}

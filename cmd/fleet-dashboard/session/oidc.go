@@ -103,7 +103,8 @@ func (p *Provider) Begin(next string, silent bool) (to, name, sealed string, err
 	if err != nil {
 		return "", "", "", err
 	}
-	login := pending{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: OwnPath(next), Silent: silent, Expires: p.Clock.Now().Add(loginLasts)}
+	login := pending{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: OwnPath(next), Silent: silent,
+		Expires: p.Clock.Now().Add(loginLasts)}
 	sealed, err = p.Sealer.Seal(loginPurpose, login)
 	options := []oauth2.AuthCodeOption{oidc.Nonce(login.Nonce), oauth2.S256ChallengeOption(login.Verifier)}
 	if silent {
@@ -130,7 +131,8 @@ func loginName(state string) string {
 // The errors are ErrLogin, ErrNotSilent, RefusedLogin, or what went wrong.
 func (p *Provider) Finish(r *http.Request, cookie func(name string) string) (user Identity, next, spent string, err error) {
 	query := r.URL.Query()
-	name, login := loginName(query.Get("state")), pending{}
+	name := loginName(query.Get("state"))
+	login := pending{}
 	if err := p.Sealer.Unseal(loginPurpose, cookie(name), &login); err != nil {
 		return Identity{}, "/", name, ErrLogin
 	}
@@ -189,7 +191,8 @@ func (p *Provider) exchange(ctx context.Context, code string, login pending) (Id
 	if err != nil {
 		return Identity{}, err
 	}
-	user.Issuer, user.Subject = token.Issuer, token.Subject
+	user.Issuer = token.Issuer
+	user.Subject = token.Subject
 	user.Expires = p.Clock.Now().Add(p.Lasts)
 	if token.Expiry.Before(user.Expires) {
 		user.Expires = token.Expiry

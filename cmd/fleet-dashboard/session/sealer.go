@@ -100,7 +100,8 @@ func ciphers(entries map[string][]byte, from string) ([]cipher.AEAD, error) {
 			continue
 		}
 		if len(text) < minKey {
-			return nil, fmt.Errorf("the key of sessions, %s in %s, has %d characters; it needs %d or more that are random", name, from, len(text), minKey)
+			return nil, fmt.Errorf("the key of sessions, %s in %s, has %d characters; it needs %d or more that are random", name, from,
+				len(text), minKey)
 		}
 		sum := sha256.Sum256([]byte(text))
 		block, err := aes.NewCipher(sum[:])

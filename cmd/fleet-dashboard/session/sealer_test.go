@@ -13,7 +13,8 @@ import (
 )
 
 func TestWhatIsSealedIsReadOnlyHereAndForItsPurpose(t *testing.T) {
-	folder, clock := t.TempDir(), testingclock.NewFakeClock(time.Unix(1_800_000_000, 0))
+	folder := t.TempDir()
+	clock := testingclock.NewFakeClock(time.Unix(1_800_000_000, 0))
 	write := func(name, key string) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(key), 0o600))
 	}
@@ -21,7 +22,8 @@ func TestWhatIsSealedIsReadOnlyHereAndForItsPurpose(t *testing.T) {
 	require.ErrorContains(t, sealer.Check(), "reading the key of sessions")
 	write("key", "short")
 	require.ErrorContains(t, sealer.Check(), "has 5 characters; it needs 32 or more")
-	first, second := strings.Repeat("a", 40)+"\n", strings.Repeat("b", 40)
+	first := strings.Repeat("a", 40) + "\n"
+	second := strings.Repeat("b", 40)
 	write("key", first)
 
 	sealed, err := sealer.Seal("session", Identity{User: "jane", Token: "secret"})

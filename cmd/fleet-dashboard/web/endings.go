@@ -28,7 +28,8 @@ type endings struct {
 type sessionKey [sha256.Size]byte
 
 func keyOf(user session.Identity) sessionKey {
-	return sha256.Sum256([]byte(strings.Join([]string{user.ID, user.Issuer, user.Subject, user.User, user.Token, user.Expires.UTC().Format(time.RFC3339Nano)}, "\x00")))
+	return sha256.Sum256([]byte(strings.Join([]string{user.ID, user.Issuer, user.Subject, user.User, user.Token,
+		user.Expires.UTC().Format(time.RFC3339Nano)}, "\x00")))
 }
 
 // end notes that a session is over.

@@ -22,7 +22,8 @@ import (
 
 func TestATokenThatTheHubDoesNotTakeAnyMoreEndsItsSession(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
-	asked, answer := 0, error(nil)
+	asked := 0
+	answer := error(nil)
 	s := &SignedIn{
 		Clock: clk, Log: func(string, ...any) {},
 		Tokens: func(context.Context, string) (session.Identity, error) { asked++; return session.Identity{}, answer },
@@ -73,14 +74,16 @@ func TestALogoutEndsOneOfTwoSessionsThatWouldEndTogether(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "key"), []byte(strings.Repeat("k", 32)), 0o600))
 	s := &SignedIn{Clock: clk, Log: func(string, ...any) {}, Cookies: &session.Cookies{Sealer: &session.Sealer{Folder: folder, Clock: clk}}}
 	logIn := func() session.Identity {
-		answer, request := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		answer := httptest.NewRecorder()
+		request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		require.NoError(t, s.Cookies.Start(answer, session.Identity{Issuer: "https://id.example.com", Subject: "7", User: "alf", Expires: clk.Now().Add(time.Hour)}))
 		request.AddCookie(answer.Result().Cookies()[0])
 		user, is := s.Cookies.Session(request)
 		require.True(t, is)
 		return user
 	}
-	first, second := logIn(), logIn()
+	first := logIn()
+	second := logIn()
 	s.endings.end(first, clk.Now())
 	assert.True(t, s.isOver(t.Context(), first))
 	assert.False(t, s.isOver(t.Context(), second), "who logs out and in again is in")

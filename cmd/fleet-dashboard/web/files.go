@@ -66,7 +66,8 @@ func (s *Server) historyFile(r *http.Request, format string) (file, error) {
 		writer := csv.NewWriter(&out)
 		rows := [][]string{{"at", "what", "name", "happened", "by", "channel", "verified", "comment"}}
 		for _, e := range entries {
-			rows = append(rows, cells(e.At.UTC().Format(time.RFC3339), e.What, e.Name, e.Text, e.By, string(e.Channel), strconv.FormatBool(e.Verified), e.Comment))
+			rows = append(rows, cells(e.At.UTC().Format(time.RFC3339), e.What, e.Name, e.Text, e.By, string(e.Channel),
+				strconv.FormatBool(e.Verified), e.Comment))
 		}
 		if err := writer.WriteAll(rows); err != nil {
 			return file{}, fmt.Errorf("writing the history: %w", err)
@@ -138,7 +139,8 @@ func wavesOf(made plan.Plan) []waveRow {
 			row := waveRow{Stage: stage.Name, Number: i + 1}
 			for _, opening := range stage.Openings {
 				if opening.Wave == row.Number {
-					row.Opens, row.For = opening.Opens, opening.For
+					row.Opens = opening.Opens
+					row.For = opening.For
 				}
 			}
 			var names []string
@@ -190,7 +192,8 @@ func (s *Server) diffPage(r *http.Request) (page, error) {
 		}
 		// A plan for one cluster that has one and gets the other.
 		group := plan.Group{From: strconv.Itoa(from), To: strconv.Itoa(to), Objects: changes}
-		view.Told, view.planView = true, *planViewOf(plan.Plan{Changes: []plan.Group{group}}, "")
+		view.Told = true
+		view.planView = *planViewOf(plan.Plan{Changes: []plan.Group{group}}, "")
 		query.Set("format", "diff")
 		view.File = "?" + query.Encode()
 	}

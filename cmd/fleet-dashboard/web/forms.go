@@ -101,7 +101,9 @@ func (s *Server) formPage(r *http.Request, f form, refused string) (page, error)
 	if view.Hidden == nil {
 		view.Hidden = map[string]string{}
 	}
-	view.Hidden["key"], view.Refused, view.Back = s.Key(), refused, f.back(r)
+	view.Hidden["key"] = s.Key()
+	view.Refused = refused
+	view.Back = f.back(r)
 	return s.compose(view.Title, view.Section, false, piece{"form", "form", view})
 }
 
@@ -126,7 +128,9 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, f form) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
 		defer cancel()
 		done, err := f.do(ctx, r)
-		if result.Done, result.status = done, http.StatusSeeOther; err != nil {
+		result.Done = done
+		result.status = http.StatusSeeOther
+		if err != nil {
 			result.status, result.Refused = as.Refused(err)
 		}
 		s.Log("%s by %s: %d", r.URL.Path, cmp.Or(person.Name, "you"), result.status)
@@ -149,8 +153,10 @@ func (s *Server) runForms() []form {
 		s.approveForm(),
 		s.stateForm("stop", placementv1beta1.StateStop, "Stop", "Clusters that are being updated finish, no others start. Soak time that was served is not lost."),
 		s.stateForm("resume", placementv1beta1.StateRun, "Resume", "The run goes on from where it is."),
-		s.clustersForm("skip", placementv1beta1.ClusterActionSkip, "Skip", "The run goes on without these clusters. What was written to them stays."),
-		s.clustersForm("retry", placementv1beta1.ClusterActionRetry, "Retry", "The run writes to these clusters once more, and counts their deadline from then."),
+		s.clustersForm("skip", placementv1beta1.ClusterActionSkip, "Skip",
+			"The run goes on without these clusters. What was written to them stays."),
+		s.clustersForm("retry", placementv1beta1.ClusterActionRetry, "Retry",
+			"The run writes to these clusters once more, and counts their deadline from then."),
 		s.rollbackForm(), s.deleteForm(), s.exemptForm(hub.KindRun),
 	}
 }
@@ -176,7 +182,8 @@ func (s *Server) approveForm() form {
 			return "", err
 		}
 		if seen, now := r.PostFormValue("plan"), plan.Hash(run); seen != now {
-			return "", fmt.Errorf("the plan of %s has changed since you looked at it, from %q to %q (%w); what it is now stands below", run.Ref, seen, now, errStale)
+			return "", fmt.Errorf("the plan of %s has changed since you looked at it, from %q to %q (%w); what it is now stands below", run.Ref,
+				seen, now, errStale)
 		}
 		return personOf(ctx).Steering.Approve(ctx, run, r.FormValue("stage"), r.PostFormValue("comment"))
 	}}
@@ -191,12 +198,14 @@ func (s *Server) showApproval(r *http.Request) (formView, error) {
 		}
 		run = known.Run // the hub does not answer: what was typed is not lost, and the approval will be of what the hub has then
 	}
-	stage, state := r.FormValue("stage"), updaterun.Read(run.Object)
+	stage := r.FormValue("stage")
+	state := updaterun.Read(run.Object)
 	gates := gatesOf(state)
 	if at := slices.IndexFunc(gates, func(g gate) bool { return stage == "" || g.stage == stage }); at >= 0 {
 		stage = gates[at].stage
 	} else {
-		return formView{Title: "Approve " + run.Name, Section: "runs", Refusal: fmt.Sprintf("%s does not wait for an approval%s.", run.Ref, ofStage(stage))}, nil
+		return formView{Title: "Approve " + run.Name, Section: "runs",
+			Refusal: fmt.Sprintf("%s does not wait for an approval%s.", run.Ref, ofStage(stage))}, nil
 	}
 	left := state.Total - state.Done - state.Skipped - state.Failed
 	view := formView{
@@ -205,7 +214,8 @@ func (s *Server) showApproval(r *http.Request) (formView, error) {
 		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, plural(left, "cluster")),
 		Refusal: s.refusal(r.Context(), s.approveRight(r.Context(), run)),
 		Hidden:  map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
-		Fields:  []field{{Name: "comment", Label: "Comment", Value: r.PostFormValue("comment"), Hint: "It is kept on record with the approval.", Long: true}},
+		Fields: []field{{Name: "comment", Label: "Comment", Value: r.PostFormValue("comment"), Hint: "It is kept on record with the approval.",
+			Long: true}},
 	}
 	for _, hold := range holdRows(s.fleet(r.Context())) {
 		if hold.State != overview.HoldExpired {
@@ -253,7 +263,8 @@ func (s *Server) stateForm(verb string, state placementv1beta1.UpdateRunState, w
 		}
 		return formView{
 			Title: word + " " + run.Name, Section: "runs", Lead: run.Row.Sentence() + " " + lead, Button: word + " " + run.Name,
-			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
+			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")),
+			Hidden:  map[string]string{"uid": string(run.Object.GetUID())},
 		}, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
 		run, err := s.readRun(ctx, r)
@@ -273,7 +284,8 @@ func (s *Server) clustersForm(verb string, action placementv1beta1.ClusterAction
 		}
 		view := formView{
 			Title: word + " clusters of " + run.Name, Section: "runs", Lead: lead, Button: word + " these clusters",
-			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
+			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")),
+			Hidden:  map[string]string{"uid": string(run.Object.GetUID())},
 		}
 		if action == placementv1beta1.ClusterActionSkip {
 			view.Fields = []field{reasonField(r)}
@@ -332,36 +344,37 @@ func choicesOf(state updaterun.State, chosen ...[]string) (choices []choice, mor
 }
 
 func (s *Server) evictForm() form {
-	return form{verb: "evict", back: func(r *http.Request) string { return refOf(r, hub.KindPlacement).Path() }, show: func(r *http.Request) (formView, error) {
-		p, _, err := s.findPlacement(r)
-		if err != nil {
-			return formView{}, err
-		}
-		cluster := r.FormValue("cluster")
-		return formView{
-			Title: "Evict " + p.Name, Section: "placements", Button: "Evict", Hidden: map[string]string{"uid": string(p.Object.GetUID())},
-			Lead:    "What the placement has placed is taken off the cluster. Its disruption budget decides whether that may be. The scheduler picks another cluster, or the same one again unless that is tainted.",
-			Refusal: s.refusal(r.Context(), s.right(r.Context(), "create", &placementv1beta1.ClusterResourcePlacementEviction{}, "")),
-			Fields:  []field{{Name: "cluster", Label: "Cluster", Value: cluster, Required: true}, reasonField(r)},
-		}, nil
-	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		p, err := personOf(ctx).Reading.Placement(ctx, refOf(r, hub.KindPlacement))
-		if err != nil {
-			return "", err
-		}
-		if r.PostFormValue("uid") != string(p.Object.GetUID()) {
-			return "", fmt.Errorf("%s was deleted and created anew since you looked at it (%w)", p.Ref, errStale)
-		}
-		cluster := strings.TrimSpace(r.PostFormValue("cluster"))
-		if cluster == "" {
-			return "", errors.New("name the cluster")
-		}
-		reason, err := reasonOf(r)
-		if err != nil {
-			return "", err
-		}
-		return personOf(ctx).Steering.Evict(ctx, p, cluster, reason)
-	}}
+	return form{verb: "evict", back: func(r *http.Request) string { return refOf(r, hub.KindPlacement).Path() },
+		show: func(r *http.Request) (formView, error) {
+			p, _, err := s.findPlacement(r)
+			if err != nil {
+				return formView{}, err
+			}
+			cluster := r.FormValue("cluster")
+			return formView{
+				Title: "Evict " + p.Name, Section: "placements", Button: "Evict", Hidden: map[string]string{"uid": string(p.Object.GetUID())},
+				Lead:    "What the placement has placed is taken off the cluster. Its disruption budget decides whether that may be. The scheduler picks another cluster, or the same one again unless that is tainted.",
+				Refusal: s.refusal(r.Context(), s.right(r.Context(), "create", &placementv1beta1.ClusterResourcePlacementEviction{}, "")),
+				Fields:  []field{{Name: "cluster", Label: "Cluster", Value: cluster, Required: true}, reasonField(r)},
+			}, nil
+		}, do: func(ctx context.Context, r *http.Request) (string, error) {
+			p, err := personOf(ctx).Reading.Placement(ctx, refOf(r, hub.KindPlacement))
+			if err != nil {
+				return "", err
+			}
+			if r.PostFormValue("uid") != string(p.Object.GetUID()) {
+				return "", fmt.Errorf("%s was deleted and created anew since you looked at it (%w)", p.Ref, errStale)
+			}
+			cluster := strings.TrimSpace(r.PostFormValue("cluster"))
+			if cluster == "" {
+				return "", errors.New("name the cluster")
+			}
+			reason, err := reasonOf(r)
+			if err != nil {
+				return "", err
+			}
+			return personOf(ctx).Steering.Evict(ctx, p, cluster, reason)
+		}}
 }
 
 func backToHolds(*http.Request) string { return "/holds" }
@@ -372,10 +385,13 @@ func (s *Server) holdForm() form {
 			Title: "Stop the line", Section: "holds", Button: "Stop the line", Refusal: s.refusal(r.Context(), holdRight),
 			Lead: "No update, first placement, removal or eviction begins until the hold is released or expires. What is under way ends.",
 			Fields: []field{
-				{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true, Hint: "It is shown wherever something waits for the hold."},
+				{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true,
+					Hint: "It is shown wherever something waits for the hold."},
 				{Name: "for", Label: "For how long", Value: r.PostFormValue("for"), Hint: "Such as 2h; empty is until it is released."},
-				{Name: "clusters", Label: "Only clusters with labels", Value: r.PostFormValue("clusters"), Hint: "A label selector such as region=west; empty is all."},
-				{Name: "placements", Label: "Only placements with labels", Value: r.PostFormValue("placements"), Hint: "A label selector such as team=web; empty is all."},
+				{Name: "clusters", Label: "Only clusters with labels", Value: r.PostFormValue("clusters"),
+					Hint: "A label selector such as region=west; empty is all."},
+				{Name: "placements", Label: "Only placements with labels", Value: r.PostFormValue("placements"),
+					Hint: "A label selector such as team=web; empty is all."},
 			},
 		}, nil
 	}, do: func(ctx context.Context, r *http.Request) (string, error) {
@@ -399,7 +415,8 @@ func (s *Server) releaseForm() form {
 		for _, hold := range holdRows(s.fleet(r.Context())) {
 			if hold.Name == r.PathValue("name") {
 				return formView{
-					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name, Refusal: cmp.Or(s.refusal(r.Context(), releaseRight), s.refusal(r.Context(), annotateHoldRight)),
+					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name,
+					Refusal: cmp.Or(s.refusal(r.Context(), releaseRight), s.refusal(r.Context(), annotateHoldRight)),
 					Lead: fmt.Sprintf("The hold stops the line for %s: %s. What has waited for it goes on at once, unless another hold covers it: %s and %s.",
 						hold.Covers, hold.Message, plural(int(hold.HeldRuns), "run"), plural(int(hold.HeldPlacements), "placement")),
 					Fields: []field{reasonField(r)},

@@ -132,7 +132,8 @@ func (o *outcomes) of(key string, clock clock.PassiveClock) *outcome {
 			recent = append(recent, at)
 		}
 	}
-	if o.writes = recent; len(recent) >= maxWrites {
+	o.writes = recent
+	if len(recent) >= maxWrites {
 		return nil
 	}
 	o.writes = append(o.writes, now)

@@ -28,14 +28,16 @@ func (l *Local) Visitor(r *http.Request) *Visitor {
 
 // TurnAway says how the link is opened.
 func (l *Local) TurnAway(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "Open the link that kubectl fleet dashboard has printed. It works once: start the dashboard anew for another browser.", http.StatusUnauthorized)
+	http.Error(w, "Open the link that kubectl fleet dashboard has printed. It works once: start the dashboard anew for another browser.",
+		http.StatusUnauthorized)
 }
 
 // Open adds the link.
 func (l *Local) Open(_ *Server, mux *http.ServeMux) {
 	mux.HandleFunc("GET /open", func(w http.ResponseWriter, r *http.Request) {
 		if !l.Session.Open(w, r) {
-			http.Error(w, "This link was opened before, or is not of this dashboard: start kubectl fleet dashboard anew for another browser.", http.StatusUnauthorized)
+			http.Error(w, "This link was opened before, or is not of this dashboard: start kubectl fleet dashboard anew for another browser.",
+				http.StatusUnauthorized)
 		}
 	})
 }

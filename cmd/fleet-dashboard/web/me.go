@@ -35,7 +35,8 @@ func deeds() []struct {
 		{"approve stages of runs", as.Right{Verb: "patch", Group: group, Resource: "clusterapprovalrequests", Subresource: "status"}},
 		{"stop and resume runs, skip and retry clusters", as.Right{Verb: "patch", Group: group, Resource: "clusterstagedupdateruns"}},
 		{"evict placements from clusters", as.Right{Verb: "create", Group: group, Resource: "clusterresourceplacementevictions"}},
-		{"stop the line", as.Right{Verb: "create", Group: fleetflowv1alpha1.RolloutHolds.Group, Resource: fleetflowv1alpha1.RolloutHolds.Resource}},
+		{"stop the line", as.Right{Verb: "create", Group: fleetflowv1alpha1.RolloutHolds.Group,
+			Resource: fleetflowv1alpha1.RolloutHolds.Resource}},
 		{"release holds", releaseRight},
 		{"see what snapshots hold", as.Right{Verb: "list", Group: group, Resource: "clusterresourcesnapshots"}},
 	}

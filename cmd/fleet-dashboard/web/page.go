@@ -46,7 +46,8 @@ func (m *missing) Error() string { return "There is no " + m.what + "." }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"instant": instant, "mark": markOf, "word": wordOf, "lower": strings.ToLower, "over": isOver, "share": shareOf, "path": url.PathEscape,
-	"query": url.QueryEscape, "plural": plural, "elapsed": tree.Elapsed, "cut": func(text string) string { return tree.Cut(text, maxText, true) },
+	"query": url.QueryEscape, "plural": plural, "elapsed": tree.Elapsed,
+	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
 }).ParseFS(sources, "templates/*.html"))
 
 // maxText cuts what would make a page large.
@@ -89,7 +90,8 @@ func (s *Server) page(make func(*http.Request) (page, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		made, err := make(r)
 		if into, is := r.Context().Value(collecting{}).(*collected); is {
-			into.page, into.err = made, err
+			into.page = made
+			into.err = err
 			return
 		}
 		if err != nil {
@@ -146,9 +148,12 @@ var menu = []menuEntry{
 
 // write writes a page with its frame.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, p page) {
-	fleet, person := s.fleet(r.Context()), personOf(r.Context())
-	l := layout{page: p, Hub: s.Hub, User: person.Name, URL: r.URL.RequestURI(), Said: person.outcomes.said(r.URL.Query().Get("done")), Menu: menu,
-		Now: fleet.At.UTC().Format(time.RFC3339), Trouble: fleet.Trouble, Denied: fleet.Denied, Waiting: len(s.waiting(r.Context(), fleet)), Query: r.URL.Query().Get("q")}
+	fleet := s.fleet(r.Context())
+	person := personOf(r.Context())
+	l := layout{page: p, Hub: s.Hub, User: person.Name, URL: r.URL.RequestURI(), Said: person.outcomes.said(r.URL.Query().Get("done")),
+		Menu: menu,
+		Now:  fleet.At.UTC().Format(time.RFC3339), Trouble: fleet.Trouble, Denied: fleet.Denied, Waiting: len(s.waiting(r.Context(), fleet)),
+		Query: r.URL.Query().Get("q")}
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, "layout", l); err != nil {
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
@@ -204,7 +209,8 @@ func instant(at time.Time) template.HTML {
 
 // marks stand for states, beside their word and their colour.
 var marks = map[updaterun.Phase]string{
-	updaterun.PhaseSucceeded: "✓", updaterun.PhaseSkipped: "–", updaterun.PhaseFailed: "✗", updaterun.PhaseStuck: "!", updaterun.PhaseRunning: "▶",
+	updaterun.PhaseSucceeded: "✓", updaterun.PhaseSkipped: "–", updaterun.PhaseFailed: "✗", updaterun.PhaseStuck: "!",
+	updaterun.PhaseRunning: "▶",
 	updaterun.PhaseWaiting: "◷", updaterun.PhaseStopping: "‖", updaterun.PhaseStopped: "‖",
 }
 

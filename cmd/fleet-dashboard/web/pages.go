@@ -150,7 +150,8 @@ func (s *Server) fleetPage(r *http.Request) (page, error) {
 
 var (
 	placementStates = []updaterun.Phase{updaterun.PhaseRunning, updaterun.PhaseWaiting, updaterun.PhaseFailed, updaterun.PhaseSucceeded}
-	runStates       = []updaterun.Phase{updaterun.PhaseRunning, updaterun.PhaseWaiting, updaterun.PhaseStopped, updaterun.PhaseStuck, updaterun.PhaseFailed, updaterun.PhaseSucceeded}
+	runStates       = []updaterun.Phase{updaterun.PhaseRunning, updaterun.PhaseWaiting, updaterun.PhaseStopped, updaterun.PhaseStuck,
+		updaterun.PhaseFailed, updaterun.PhaseSucceeded}
 )
 
 // banner is what everyone should know.
@@ -219,7 +220,8 @@ func missingRef[T any](ref hub.Ref, all []T, refOf func(T) hub.Ref) error {
 	var near []string
 	for _, one := range all {
 		other := refOf(one)
-		if len(near) < rowsShown/10 && (strings.Contains(other.Name, ref.Name) || strings.HasPrefix(other.Name, ref.Name[:min(len(ref.Name), 3)])) {
+		if len(near) < rowsShown/10 && (strings.Contains(other.Name, ref.Name) ||
+			strings.HasPrefix(other.Name, ref.Name[:min(len(ref.Name), 3)])) {
 			near = append(near, other.Path())
 		}
 	}
@@ -227,7 +229,8 @@ func missingRef[T any](ref hub.Ref, all []T, refOf func(T) hub.Ref) error {
 }
 
 func (s *Server) findPlacement(r *http.Request) (*feed.Placement, *feed.Fleet, error) {
-	fleet, ref := s.fleet(r.Context()), refOf(r, hub.KindPlacement)
+	fleet := s.fleet(r.Context())
+	ref := refOf(r, hub.KindPlacement)
 	if p := fleet.Placement(ref); p != nil {
 		return p, fleet, nil
 	}
@@ -235,7 +238,8 @@ func (s *Server) findPlacement(r *http.Request) (*feed.Placement, *feed.Fleet, e
 }
 
 func (s *Server) findRun(r *http.Request) (*feed.Run, *feed.Fleet, error) {
-	fleet, ref := s.fleet(r.Context()), refOf(r, hub.KindRun)
+	fleet := s.fleet(r.Context())
+	ref := refOf(r, hub.KindRun)
 	if run := fleet.Run(ref); run != nil {
 		return run, fleet, nil
 	}
@@ -282,13 +286,15 @@ func (s *Server) placementPage(r *http.Request) (page, error) {
 			list[tree.Node]
 			Placement hub.Ref
 			LooksOnly bool
-		}{paginate(r, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded), p.Ref, personOf(r.Context()).Steering == nil}},
+		}{paginate(r, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded),
+			p.Ref, personOf(r.Context()).Steering == nil}},
 		piece{"evictions", "evictions", evictions})
 }
 
 // urgency brings to the front what the user should look at.
 func urgency(node tree.Node) int {
-	order := []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseStuck, updaterun.PhaseRunning, updaterun.PhaseWaiting, updaterun.PhasePending}
+	order := []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseStuck, updaterun.PhaseRunning, updaterun.PhaseWaiting,
+		updaterun.PhasePending}
 	if at := slices.Index(order, node.State); at >= 0 {
 		return at
 	}
@@ -363,7 +369,8 @@ func (s *Server) runClustersPage(r *http.Request) (page, error) {
 		list[runCluster]
 		Run   hub.Ref
 		Stage string
-	}{paginate(r, rows, clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped, updaterun.PhaseSucceeded), run.Ref, r.URL.Query().Get("stage")}})
+	}{paginate(r, rows, clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped,
+		updaterun.PhaseSucceeded), run.Ref, r.URL.Query().Get("stage")}})
 }
 
 func (s *Server) clustersPage(r *http.Request) (page, error) {
@@ -399,7 +406,8 @@ type placed struct {
 }
 
 func (s *Server) clusterPage(r *http.Request) (page, error) {
-	fleet, ref := s.fleet(r.Context()), refOf(r, hub.KindMember)
+	fleet := s.fleet(r.Context())
+	ref := refOf(r, hub.KindMember)
 	at := slices.IndexFunc(fleet.Clusters, func(row overview.Member) bool { return row.Name == ref.Name })
 	if at < 0 {
 		return page{}, missingRef(ref, fleet.Clusters, func(row overview.Member) hub.Ref { return hub.Ref{Kind: hub.KindMember, Name: row.Name} })
@@ -437,7 +445,10 @@ func propertiesOf(fleet *feed.Fleet, at int) map[string]string {
 // isUpdating says whether a run updates a cluster now.
 func isUpdating(run feed.Run, cluster string) bool {
 	return slices.ContainsFunc(run.State.Stages, func(stage updaterun.Stage) bool {
-		return slices.ContainsFunc(stage.Clusters, func(c updaterun.Cluster) bool { return c.Name == cluster && c.Phase == updaterun.PhaseRunning })
+		return slices.ContainsFunc(stage.Clusters, func(c updaterun.Cluster) bool {
+			return c.Name == cluster &&
+				c.Phase == updaterun.PhaseRunning
+		})
 	})
 }
 
@@ -498,7 +509,8 @@ type hit struct {
 }
 
 func (s *Server) searchPage(r *http.Request) (page, error) {
-	fleet, hits := s.fleet(r.Context()), []hit{}
+	fleet := s.fleet(r.Context())
+	hits := []hit{}
 	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("q")))
 	add := func(ref hub.Ref, state string) {
 		if text != "" && strings.Contains(ref.String(), text) {
@@ -519,7 +531,8 @@ func (s *Server) searchPage(r *http.Request) (page, error) {
 
 // isEvictionBlocked says why an eviction was not executed; empty if it was, or may still be.
 func isEvictionBlocked(eviction *placementv1beta1.ClusterResourcePlacementEviction) string {
-	if c := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil &&
+		c.Status == metav1.ConditionFalse {
 		return c.Message
 	}
 	return ""

@@ -82,7 +82,8 @@ const sightLasts = 10 * time.Second
 
 // fleet is the latest picture, of what the user may see.
 func (s *Server) fleet(ctx context.Context) *feed.Fleet {
-	whole, person := s.Feed.Fleet(), personOf(ctx)
+	whole := s.Feed.Fleet()
+	person := personOf(ctx)
 	if person == noVisitor.Person {
 		return &feed.Fleet{At: whole.At}
 	}
@@ -92,7 +93,8 @@ func (s *Server) fleet(ctx context.Context) *feed.Fleet {
 	person.mutex.Lock()
 	defer person.mutex.Unlock()
 	if now := s.Clock.Now(); person.whole != whole || now.Sub(person.at) > sightLasts {
-		person.whole, person.at = whole, now
+		person.whole = whole
+		person.at = now
 		person.shown = whole.SeenBy(func(group, resource, namespace string) bool {
 			return person.Reviewer.Refusal(ctx, as.Right{Verb: "list", Group: group, Resource: resource, Namespace: namespace}) == ""
 		})

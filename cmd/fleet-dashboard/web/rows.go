@@ -71,7 +71,8 @@ func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
 	for _, eviction := range fleet.Evictions {
 		if why := isEvictionBlocked(eviction); why != "" {
 			placement := hub.Ref{Kind: hub.KindPlacement, Name: eviction.Spec.PlacementName}
-			items = append(items, waitingItem{Ref: placement, What: "keeps " + eviction.Spec.ClusterName + ", its eviction was blocked: " + why, Since: eviction.CreationTimestamp.Time})
+			items = append(items, waitingItem{Ref: placement, What: "keeps " + eviction.Spec.ClusterName + ", its eviction was blocked: " + why,
+				Since: eviction.CreationTimestamp.Time})
 		}
 	}
 	if personOf(ctx).Steering == nil {
@@ -85,7 +86,8 @@ func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
 
 // waitingIn is what waits for people in a run that is not over.
 func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
-	path, patch := run.Path(), s.right(ctx, "patch", run.Object, "")
+	path := run.Path()
+	patch := s.right(ctx, "patch", run.Object, "")
 	switch run.State.Phase {
 	case updaterun.PhaseStopped:
 		return []waitingItem{{run.Ref, "is stopped" + because(run.State.Why), run.State.Since, path + "/resume", "Resume", patch}}
@@ -96,7 +98,8 @@ func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
 	}
 	var items []waitingItem
 	for _, gate := range gatesOf(run.State) {
-		items = append(items, waitingItem{run.Ref, "waits for the approval of stage " + gate.stage, gate.since, approvePath(run.Ref, gate.stage), "Approve", s.approveRight(ctx, run.Run)})
+		items = append(items, waitingItem{run.Ref, "waits for the approval of stage " + gate.stage, gate.since, approvePath(run.Ref, gate.stage),
+			"Approve", s.approveRight(ctx, run.Run)})
 	}
 	return items
 }

@@ -24,7 +24,8 @@ import (
 )
 
 // exemptRight is what the user needs to exempt something.
-var exemptRight = as.Right{Verb: "create", Group: fleetflowv1alpha1.RolloutExemptions.Group, Resource: fleetflowv1alpha1.RolloutExemptions.Resource}
+var exemptRight = as.Right{Verb: "create", Group: fleetflowv1alpha1.RolloutExemptions.Group,
+	Resource: fleetflowv1alpha1.RolloutExemptions.Resource}
 
 // createRight is what the user needs to create runs of the scope of a placement or a run.
 func (s *Server) createRight(ctx context.Context, of placementv1beta1.Object) as.Right {
@@ -86,9 +87,11 @@ func (s *Server) deleteForm() form {
 		}
 		view := formView{
 			Title: "Delete " + run.Name, Section: "runs", Button: "Delete " + run.Name,
-			Lead:    "The run is given up on at once, and its record goes. Its clusters stay as they are: those that it has updated are not taken back.",
-			Refusal: cmp.Or(s.refusal(r.Context(), s.right(r.Context(), "delete", run.Object, "")), s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, ""))), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
-			Fields: []field{{Name: "name", Label: "Name of the run", Value: r.PostFormValue("name"), Required: true, Hint: "Type " + run.Name + ", so that no other is deleted by mistake."}, reasonField(r)},
+			Lead: "The run is given up on at once, and its record goes. Its clusters stay as they are: those that it has updated are not taken back.",
+			Refusal: cmp.Or(s.refusal(r.Context(), s.right(r.Context(), "delete", run.Object, "")),
+				s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, ""))), Hidden: map[string]string{"uid": string(run.Object.GetUID())},
+			Fields: []field{{Name: "name", Label: "Name of the run", Value: r.PostFormValue("name"), Required: true, Hint: "Type " + run.Name +
+				", so that no other is deleted by mistake."}, reasonField(r)},
 		}
 		if run.Outcome() == "" {
 			view.Notes = append(view.Notes, fmt.Sprintf("%s has not ended: %s are done.", run.Ref, run.State.Sentence()))
@@ -115,59 +118,63 @@ const exemptLasts = "2h"
 
 // exemptForm lets a run or a placement go despite what holds it back.
 func (s *Server) exemptForm(kind hub.Kind) form {
-	return form{verb: "exempt", back: func(r *http.Request) string { return refOf(r, kind).Path() }, show: func(r *http.Request) (formView, error) {
-		ref, section, uid := refOf(r, kind), "runs", ""
-		if kind == hub.KindRun {
-			run, _, err := s.findRun(r)
+	return form{verb: "exempt", back: func(r *http.Request) string { return refOf(r, kind).Path() },
+		show: func(r *http.Request) (formView, error) {
+			ref := refOf(r, kind)
+			section := "runs"
+			uid := ""
+			if kind == hub.KindRun {
+				run, _, err := s.findRun(r)
+				if err != nil {
+					return formView{}, err
+				}
+				uid = string(run.Object.GetUID())
+			} else {
+				p, _, err := s.findPlacement(r)
+				if err != nil {
+					return formView{}, err
+				}
+				section = "placements"
+				uid = string(p.Object.GetUID())
+			}
+			var holds []string
+			for _, hold := range holdRows(s.fleet(r.Context())) {
+				if hold.State != overview.HoldExpired {
+					holds = append(holds, "hold/"+hold.Name)
+				}
+			}
+			hint := "hold/NAME, window/NAME, window for all windows, or analysis/STAGE; several with spaces between them."
+			if len(holds) > 0 {
+				hint += " In force: " + strings.Join(holds, " ") + "."
+			}
+			lasts := r.PostFormValue("for")
+			return formView{
+				Title: "Exempt " + ref.Name, Section: section, Button: "Exempt " + ref.Name, Refusal: s.refusal(r.Context(), exemptRight),
+				Lead:   "It goes on despite what you name, and only of that, until the exemption expires. Nothing stands for an approval. Your name is kept with it.",
+				Hidden: map[string]string{"uid": uid},
+				Fields: []field{
+					{Name: "from", Label: "Despite", Value: r.PostFormValue("from"), Required: true, Hint: hint},
+					{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true},
+					{Name: "ticket", Label: "Ticket", Value: r.PostFormValue("ticket")},
+					{Name: "for", Label: "For how long", Value: cmp.Or(lasts, exemptLasts), Required: true, Hint: "At most 24h."},
+				},
+			}, nil
+		}, do: func(ctx context.Context, r *http.Request) (string, error) {
+			what, err := s.readExempt(ctx, r, kind)
 			if err != nil {
-				return formView{}, err
+				return "", err
 			}
-			uid = string(run.Object.GetUID())
-		} else {
-			p, _, err := s.findPlacement(r)
+			lasts, err := time.ParseDuration(strings.TrimSpace(r.PostFormValue("for")))
 			if err != nil {
-				return formView{}, err
+				return "", fmt.Errorf("%q is no duration: use one such as 2h or 30m", r.PostFormValue("for"))
 			}
-			section, uid = "placements", string(p.Object.GetUID())
-		}
-		var holds []string
-		for _, hold := range holdRows(s.fleet(r.Context())) {
-			if hold.State != overview.HoldExpired {
-				holds = append(holds, "hold/"+hold.Name)
+			reason := strings.TrimSpace(r.PostFormValue("reason"))
+			if reason == "" {
+				return "", errors.New("an exemption needs a reason")
 			}
-		}
-		hint := "hold/NAME, window/NAME, window for all windows, or analysis/STAGE; several with spaces between them."
-		if len(holds) > 0 {
-			hint += " In force: " + strings.Join(holds, " ") + "."
-		}
-		lasts := r.PostFormValue("for")
-		return formView{
-			Title: "Exempt " + ref.Name, Section: section, Button: "Exempt " + ref.Name, Refusal: s.refusal(r.Context(), exemptRight),
-			Lead:   "It goes on despite what you name, and only of that, until the exemption expires. Nothing stands for an approval. Your name is kept with it.",
-			Hidden: map[string]string{"uid": uid},
-			Fields: []field{
-				{Name: "from", Label: "Despite", Value: r.PostFormValue("from"), Required: true, Hint: hint},
-				{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true},
-				{Name: "ticket", Label: "Ticket", Value: r.PostFormValue("ticket")},
-				{Name: "for", Label: "For how long", Value: cmp.Or(lasts, exemptLasts), Required: true, Hint: "At most 24h."},
-			},
-		}, nil
-	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		what, err := s.readExempt(ctx, r, kind)
-		if err != nil {
-			return "", err
-		}
-		lasts, err := time.ParseDuration(strings.TrimSpace(r.PostFormValue("for")))
-		if err != nil {
-			return "", fmt.Errorf("%q is no duration: use one such as 2h or 30m", r.PostFormValue("for"))
-		}
-		reason := strings.TrimSpace(r.PostFormValue("reason"))
-		if reason == "" {
-			return "", errors.New("an exemption needs a reason")
-		}
-		from := strings.Fields(strings.ReplaceAll(r.PostFormValue("from"), ",", " "))
-		return personOf(ctx).Steering.Exempt(ctx, what, from, reason, strings.TrimSpace(r.PostFormValue("ticket")), lasts)
-	}}
+			from := strings.Fields(strings.ReplaceAll(r.PostFormValue("from"), ",", " "))
+			return personOf(ctx).Steering.Exempt(ctx, what, from, reason, strings.TrimSpace(r.PostFormValue("ticket")), lasts)
+		}}
 }
 
 // readExempt reads what is to be exempt from the hub, which has to be what the user has looked at.
@@ -197,7 +204,8 @@ func (s *Server) startForm() form {
 			if err != nil {
 				return "", err
 			}
-			strategy, index := r.PostFormValue("strategy"), r.PostFormValue("index")
+			strategy := r.PostFormValue("strategy")
+			index := r.PostFormValue("index")
 			if strategy == "" {
 				return "", errors.New("choose a strategy")
 			}
@@ -244,11 +252,13 @@ func (s *Server) showStart(r *http.Request) (formView, error) {
 	if err != nil {
 		view.Notes = append(view.Notes, "The snapshots cannot be shown: "+err.Error())
 	}
-	strategy, index := r.FormValue("strategy"), r.FormValue("index")
+	strategy := r.FormValue("strategy")
+	index := r.FormValue("index")
 	view.Fields = []field{
 		{Name: "strategy", Label: "Strategy", Value: strategy, Required: true, Options: optionsOf("choose one", strategies...)},
 		{Name: "index", Label: "Snapshot", Value: index, Options: snapshotOptions(snapshots)},
-		{Name: "state", Label: "Then", Value: r.FormValue("state"), Options: []option{{"", "start"}, {string(placementv1beta1.StateInitialize), "wait for me to start it"}}},
+		{Name: "state", Label: "Then", Value: r.FormValue("state"),
+			Options: []option{{"", "start"}, {string(placementv1beta1.StateInitialize), "wait for me to start it"}}},
 	}
 	if strategy == "" || view.Refusal != "" {
 		return view, nil
@@ -262,10 +272,12 @@ func (s *Server) showStart(r *http.Request) (formView, error) {
 	}
 	// The run is to roll out what is shown, whatever is the latest by then.
 	index = strconv.Itoa(made.Snapshot)
-	view.Fields[1].Value, view.Hidden["shown"] = index, chosenFor(strategy, index)
+	view.Fields[1].Value = index
+	view.Hidden["shown"] = chosenFor(strategy, index)
 	view.Hidden["as"] = is
 	view.Notes = append(view.Notes, slices.Concat(made.Problems, made.Notes)...)
-	view.Plan, view.Button = planViewOf(made, ""), fmt.Sprintf("Create a run of %s to snapshot %d", p.Name, made.Snapshot)
+	view.Plan = planViewOf(made, "")
+	view.Button = fmt.Sprintf("Create a run of %s to snapshot %d", p.Name, made.Snapshot)
 	return view, nil
 }
 

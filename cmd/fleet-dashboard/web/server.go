@@ -107,7 +107,8 @@ func withoutListings(files http.Handler) http.Handler {
 // pages are the routes of pages and forms; living has those alone that stay up to date. The others read what no watch brings, and are
 // made when a user asks for them.
 func (s *Server) pages() (pages, living *http.ServeMux) {
-	pages, living = http.NewServeMux(), http.NewServeMux()
+	pages = http.NewServeMux()
+	living = http.NewServeMux()
 	show := func(pattern string, make func(*http.Request) (page, error)) {
 		pages.Handle("GET "+pattern, s.page(make))
 	}

@@ -196,7 +196,8 @@ func (s *SignedIn) finish(of *Server, w http.ResponseWriter, r *http.Request) {
 
 // take lets in a user who has pasted a token.
 func (s *SignedIn) take(of *Server, w http.ResponseWriter, r *http.Request) {
-	token, next := strings.TrimSpace(r.PostFormValue("token")), r.PostFormValue("next")
+	token := strings.TrimSpace(r.PostFormValue("token"))
+	next := r.PostFormValue("next")
 	if token == "" || len(token) > maxToken {
 		s.show(of, w, http.StatusBadRequest, next, "Paste a token, such as kubectl create token prints.")
 		return

@@ -49,7 +49,8 @@ func (c *Consent) AddFlags(cmd *cobra.Command) {
 // Unasked hides --yes of a command that does not ask: scripts may give it to every command that changes something.
 func Unasked(cmd *cobra.Command) {
 	flag := cmd.Flags().Lookup(yesFlag)
-	flag.Hidden, flag.Usage = true, "This command does not ask."
+	flag.Hidden = true
+	flag.Usage = "This command does not ask."
 }
 
 // Asks says whether a command asks before it changes something.

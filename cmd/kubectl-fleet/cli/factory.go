@@ -103,7 +103,9 @@ func (f *Factory) ClientOf(kubeContext string) (client.WithWatch, error) {
 func (f *Factory) ClientIn(kubeconfig, kubeContext string) (client.WithWatch, error) {
 	other := *f
 	other.Flags = genericclioptions.NewConfigFlags(false)
-	other.Flags.KubeConfig, other.Flags.Timeout, other.Flags.CacheDir = &kubeconfig, f.Flags.Timeout, f.Flags.CacheDir
+	other.Flags.KubeConfig = &kubeconfig
+	other.Flags.Timeout = f.Flags.Timeout
+	other.Flags.CacheDir = f.Flags.CacheDir
 	other.Configure = other.configure
 	return other.ClientOf(kubeContext)
 }
@@ -156,8 +158,10 @@ func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
 		other := f.Flags
 		// The loader that ConfigFlags keeps is bound to the first context it was asked for.
 		flags = genericclioptions.NewConfigFlags(false)
-		flags.KubeConfig, flags.Context = other.KubeConfig, &kubeContext
-		flags.Timeout, flags.CacheDir = other.Timeout, other.CacheDir
+		flags.KubeConfig = other.KubeConfig
+		flags.Context = &kubeContext
+		flags.Timeout = other.Timeout
+		flags.CacheDir = other.CacheDir
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {
@@ -169,7 +173,8 @@ func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
 	if err := checkNamesCluster(flags); err != nil {
 		return nil, err
 	}
-	config.QPS, config.Burst = qps, burst
+	config.QPS = qps
+	config.Burst = burst
 	config.UserAgent = "kubectl-fleet"
 	return config, nil
 }

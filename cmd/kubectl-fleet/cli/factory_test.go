@@ -35,7 +35,8 @@ func TestDiscoverAsksTheHubEachTime(t *testing.T) {
 	for _, want := range []string{"Gadget", "Widget"} {
 		kind.Store(want)
 		f := NewFactory()
-		f.Flags.APIServer, f.Flags.CacheDir = &hub.URL, &folder
+		f.Flags.APIServer = &hub.URL
+		f.Flags.CacheDir = &folder
 		_, lists, err := f.Discover()
 		require.NoError(t, err)
 		require.Len(t, lists, 1)

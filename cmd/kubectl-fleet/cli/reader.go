@@ -87,7 +87,8 @@ func mapFleetKinds() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(clusterv1beta1.GroupVersion.WithKind("MemberCluster"), meta.RESTScopeRoot)
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
-	for _, kindOf := range []func(placementv1beta1.Scope) schema.GroupVersionKind{placementv1beta1.Scope.PlacementKind, placementv1beta1.Scope.UpdateRunKind} {
+	for _, kindOf := range []func(placementv1beta1.Scope) schema.GroupVersionKind{placementv1beta1.Scope.PlacementKind,
+		placementv1beta1.Scope.UpdateRunKind} {
 		mapper.Add(kindOf(placementv1beta1.Scope{}), meta.RESTScopeRoot)
 		mapper.Add(kindOf(placementv1beta1.AnyNamespace), meta.RESTScopeNamespace)
 	}

@@ -21,7 +21,8 @@ const (
 // makeNamespace makes the namespace of an agent, which admits restricted Pods only. One that is there keeps its labels, as other Pods
 // may run in it; the user is told what is missing.
 func (s *steering) makeNamespace(ctx context.Context, cluster client.WithWatch) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace, Labels: map[string]string{podSecurityLabel: podSecurity}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace,
+		Labels: map[string]string{podSecurityLabel: podSecurity}}}
 	err := s.writer(cluster).Create(ctx, namespace)
 	if err == nil {
 		return nil

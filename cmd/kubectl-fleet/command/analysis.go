@@ -230,7 +230,8 @@ func (o *analysisOptions) print(v analysisView) error {
 		cli.Printf(o.streams.Out, ". %s", v.Message)
 	}
 	cli.Printf(o.streams.Out, "\n")
-	columns := []cli.Column{{Name: "Metric"}, {Name: "State"}, {Name: "Value"}, {Name: "Wanted"}, {Name: "Measured"}, {Name: "Bad"}, {Name: "Inconclusive"}, {Name: "Errors"}, {Name: "Query", Wide: true}}
+	columns := []cli.Column{{Name: "Metric"}, {Name: "State"}, {Name: "Value"}, {Name: "Wanted"}, {Name: "Measured"}, {Name: "Bad"},
+		{Name: "Inconclusive"}, {Name: "Errors"}, {Name: "Query", Wide: true}}
 	var rows [][]string
 	for _, m := range v.Metrics {
 		rows = append(rows, []string{m.Name, m.State, m.Value, m.Wanted, m.Measured, m.Bad, m.Inconclusive, m.Errors, m.Query})
@@ -264,19 +265,22 @@ type analysisMetricView struct {
 }
 
 func viewOfAnalysis(run fleetflowv1alpha1.StageAnalysisRunObject) analysisView {
-	spec, status := run.GetStageAnalysisRunSpec(), run.GetStageAnalysisRunStatus()
+	spec := run.GetStageAnalysisRunSpec()
+	status := run.GetStageAnalysisRunStatus()
 	name := spec.RunRef.Name
 	if run.GetNamespace() != "" {
 		name = run.GetNamespace() + "/" + name
 	}
 	phase := fleetflowv1alpha1.PhaseOfAttempt(run)
-	v := analysisView{Run: name, Stage: spec.Stage, When: strings.ToLower(spec.Position), Attempt: spec.Attempt, State: string(phase), DryRun: spec.DryRun}
+	v := analysisView{Run: name, Stage: spec.Stage, When: strings.ToLower(spec.Position), Attempt: spec.Attempt, State: string(phase),
+		DryRun: spec.DryRun}
 	if phase == fleetflowv1alpha1.AnalysisPending { // what the status has is of the attempt before
 		*status = fleetflowv1alpha1.StageAnalysisRunStatus{}
 	}
 	v.Message = fleetflowv1alpha1.MessageOfAttempt(run)
 	for i := range spec.Metrics {
-		metric, counted := spec.Metrics[i], fleetflowv1alpha1.AnalysisMetricStatus{Phase: fleetflowv1alpha1.AnalysisPending}
+		metric := spec.Metrics[i]
+		counted := fleetflowv1alpha1.AnalysisMetricStatus{Phase: fleetflowv1alpha1.AnalysisPending}
 		if phase == fleetflowv1alpha1.AnalysisStopped {
 			counted.Phase = phase
 		}
@@ -319,10 +323,12 @@ func (o *analysisOptions) lint() error {
 		return err
 	}
 	wrong := 0
-	columns := []cli.Column{{Name: "Template"}, {Name: "Metric"}, {Name: "Source"}, {Name: "Count"}, {Name: "Every"}, {Name: "Takes"}, {Name: "Wanted"}}
+	columns := []cli.Column{{Name: "Template"}, {Name: "Metric"}, {Name: "Source"}, {Name: "Count"}, {Name: "Every"}, {Name: "Takes"},
+		{Name: "Wanted"}}
 	var rows [][]string
 	for _, template := range templates {
-		if problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: assumedSources(template), Reach: analysis.Anywhere}); problem != nil {
+		if problem := analysis.CheckTemplate(analysis.Template{Object: template, Sources: assumedSources(template),
+			Reach: analysis.Anywhere}); problem != nil {
 			cli.Printf(o.streams.ErrOut, "%s: %s: %s\n", template.Name, problem.Reason, problem.Text)
 			wrong++
 			continue
@@ -348,7 +354,8 @@ func assumedSources(template *fleetflowv1alpha1.StageAnalysis) map[string]*fleet
 	for i := range template.Spec.Metrics {
 		name, kind := analysis.SourceOf(template.Spec.Metrics[i])
 		if sources[name] == nil && name != "" {
-			sources[name] = &fleetflowv1alpha1.MetricSource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: fleetflowv1alpha1.MetricSourceSpec{Type: kind}}
+			sources[name] = &fleetflowv1alpha1.MetricSource{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: fleetflowv1alpha1.MetricSourceSpec{Type: kind}}
 		}
 	}
 	return sources
@@ -357,12 +364,16 @@ func assumedSources(template *fleetflowv1alpha1.StageAnalysis) map[string]*fleet
 func lintRow(template string, metric fleetflowv1alpha1.AnalysisMetric) []string {
 	source, _ := analysis.SourceOf(metric)
 	source = cmp.Or(source, analysis.ProviderOf(metric))
-	count, every, takes := max(metric.Count, 1), "", time.Duration(0)
+	count := max(metric.Count, 1)
+	every := ""
+	takes := time.Duration(0)
 	if metric.Interval != nil {
-		every, takes = tree.Elapsed(metric.Interval.Duration), time.Duration(count-1)*metric.Interval.Duration
+		every = tree.Elapsed(metric.Interval.Duration)
+		takes = time.Duration(count-1) * metric.Interval.Duration
 	}
 	if metric.InitialDelay != nil {
 		takes += metric.InitialDelay.Duration
 	}
-	return []string{template, metric.Name, source, strconv.Itoa(int(count)), every, tree.Elapsed(takes), analysis.FilledBound(fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})}
+	return []string{template, metric.Name, source, strconv.Itoa(int(count)), every, tree.Elapsed(takes),
+		analysis.FilledBound(fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric})}
 }

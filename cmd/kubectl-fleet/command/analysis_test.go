@@ -27,7 +27,10 @@ import (
 func anAnalysis(namespace, position string) fleetflowv1alpha1.StageAnalysisRunObject {
 	a := fleetflowv1alpha1.NewStageAnalysisRun(namespace, fleetflowv1alpha1.AnalysisRunName("web-17", "canary", position))
 	metric := fleetflowv1alpha1.AnalysisRunMetric{Args: map[string]string{"max": "0.01"}}
-	metric.Name, metric.Success, metric.Count, metric.FailureLimit = "error-ratio", "result <= double(args.max)", 10, 2
+	metric.Name = "error-ratio"
+	metric.Success = "result <= double(args.max)"
+	metric.Count = 10
+	metric.FailureLimit = 2
 	metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: "errors"}
 	*a.GetStageAnalysisRunSpec() = fleetflowv1alpha1.StageAnalysisRunSpec{
 		RunRef: fleetflowv1alpha1.UpdateRunReference{Name: "web-17", UID: "uid-1"}, Stage: "canary", Position: position, Attempt: 2,
@@ -192,7 +195,8 @@ func TestATrialIsAboutTheClustersThatARolloutWouldMeasure(t *testing.T) {
 	}}}
 	run := &placementv1beta1.StagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web-17"}}
 	run.Spec.PlacementName = "web"
-	began, succeeded := ago(time.Minute), condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, "", time.Minute)
+	began := ago(time.Minute)
+	succeeded := condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, "", time.Minute)
 	started := condition(placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue, "", time.Minute)
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{
 		{StageName: "canary", StartTime: &began, Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "a", Conditions: []metav1.Condition{started, succeeded}}}},

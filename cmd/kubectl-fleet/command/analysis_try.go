@@ -140,7 +140,8 @@ type tried struct {
 
 // readSubject says what is measured: what --run or --placement say, for the clusters of --clusters, of the run, or of the fleet.
 func (o *tryOptions) readSubject(ctx context.Context, c client.Client) (tried, error) {
-	of := tried{Subject: analysis.Subject{Run: "try", Placement: o.placement, Stage: "try", Position: fleetflowv1alpha1.PositionAfter, Snapshot: "0", Clusters: o.clusters}}
+	of := tried{Subject: analysis.Subject{Run: "try", Placement: o.placement, Stage: "try", Position: fleetflowv1alpha1.PositionAfter,
+		Snapshot: "0", Clusters: o.clusters}}
 	namespace, named, err := o.factory.Namespace()
 	if err != nil {
 		return of, err
@@ -177,7 +178,9 @@ func (o *tryOptions) readRun(ctx context.Context, c client.Client, of *tried) er
 		return fmt.Errorf("reading run %s: %w", o.run, err)
 	}
 	status := run.GetUpdateRunStatus()
-	of.Run, of.Placement, of.Snapshot = o.run, run.GetUpdateRunSpec().PlacementName, status.ResourceSnapshotIndexUsed
+	of.Run = o.run
+	of.Placement = run.GetUpdateRunSpec().PlacementName
+	of.Snapshot = status.ResourceSnapshotIndexUsed
 	found := o.stage == ""
 	for i := range status.StagesStatus {
 		stage := status.StagesStatus[i].StageName
@@ -185,7 +188,9 @@ func (o *tryOptions) readRun(ctx context.Context, c client.Client, of *tried) er
 			continue
 		}
 		measured, _ := updaterun.MeasuredIn(status, stage)
-		found, of.Stage, of.control = true, stage, measured.Control
+		found = true
+		of.Stage = stage
+		of.control = measured.Control
 		if len(o.clusters) == 0 {
 			of.Clusters = append(of.Clusters, measured.Clusters...)
 		}
@@ -198,7 +203,8 @@ func (o *tryOptions) readRun(ctx context.Context, c client.Client, of *tried) er
 
 // controlOf are the clusters to compare with: those that the run has not come to or, without a run, all members but those that are
 // measured.
-func (o *tryOptions) controlOf(ctx context.Context, c client.Client, of tried, metrics []fleetflowv1alpha1.AnalysisRunMetric) ([]string, error) {
+func (o *tryOptions) controlOf(ctx context.Context, c client.Client, of tried,
+	metrics []fleetflowv1alpha1.AnalysisRunMetric) ([]string, error) {
 	if o.run != "" || !analysis.NeedsControl(metrics) {
 		return of.control, nil
 	}
@@ -245,7 +251,8 @@ func (o *tryOptions) measure(ctx context.Context, c client.Client, template *fle
 }
 
 // readSources reads the sources of a template. With --url they are asked there, and need not be on the hub.
-func (o *tryOptions) readSources(ctx context.Context, c client.Client, template *fleetflowv1alpha1.StageAnalysis) (map[string]*fleetflowv1alpha1.MetricSource, error) {
+func (o *tryOptions) readSources(ctx context.Context, c client.Client,
+	template *fleetflowv1alpha1.StageAnalysis) (map[string]*fleetflowv1alpha1.MetricSource, error) {
 	sources := assumedSources(template)
 	for name, assumed := range sources {
 		source := &fleetflowv1alpha1.MetricSource{}
@@ -260,7 +267,8 @@ func (o *tryOptions) readSources(ctx context.Context, c client.Client, template 
 			return nil, fmt.Errorf("reading MetricSource %s: %w", name, err)
 		}
 		if o.url != "" {
-			source.Spec.URL, source.Spec.Auth = o.url, nil
+			source.Spec.URL = o.url
+			source.Spec.Auth = nil
 			if !strings.HasPrefix(strings.ToLower(o.url), "https://") {
 				source.Spec.TLS = nil // the user need not be allowed to read a Secret for nothing
 			}
@@ -300,7 +308,9 @@ func (a asker) ask(ctx context.Context, q metricsource.Question) (trial, error) 
 		return t, fmt.Errorf("measuring %s: %w", q.Metric.Name, err)
 	}
 	taken := judge.Judge(ctx, reading, q.Clusters)
-	t.Outcome, t.Value, t.Message = taken.Outcome, taken.Value, taken.Message
+	t.Outcome = taken.Outcome
+	t.Value = taken.Value
+	t.Message = taken.Message
 	return t, nil
 }
 
@@ -327,7 +337,8 @@ func (o *tryOptions) printTrials(trials []trial) error {
 			return err
 		}
 	} else {
-		columns := []cli.Column{{Name: "Template"}, {Name: "Metric"}, {Name: "Outcome"}, {Name: "Value"}, {Name: "Wanted"}, {Name: "Message"}, {Name: "Query", Wide: true}}
+		columns := []cli.Column{{Name: "Template"}, {Name: "Metric"}, {Name: "Outcome"}, {Name: "Value"}, {Name: "Wanted"}, {Name: "Message"},
+			{Name: "Query", Wide: true}}
 		var rows [][]string
 		for _, t := range trials {
 			rows = append(rows, []string{t.Template, t.Metric, string(t.Outcome), t.Value, t.Wanted, t.Message, t.Query})

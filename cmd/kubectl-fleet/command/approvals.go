@@ -85,7 +85,8 @@ func (o *getOptions) chooseApprovals(all []hub.Approval, runs []hub.Run, names [
 		return approvalState(a) == approvedState || run != nil && run.Outcome() != ""
 	})
 	slices.SortFunc(shown, func(a, b hub.Approval) int {
-		return cmp.Or(a.Object.GetCreationTimestamp().Compare(b.Object.GetCreationTimestamp().Time), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
+		return cmp.Or(a.Object.GetCreationTimestamp().Compare(b.Object.GetCreationTimestamp().Time),
+			cmp.Compare(a.Object.GetName(), b.Object.GetName()))
 	})
 	return shown, nil
 }

@@ -121,9 +121,11 @@ func choose(run hub.Run, stage string) (gate, error) {
 	case len(waiting) > 0:
 		return gate{}, fmt.Errorf("%s does not wait for an approval of stage %q but of %s", run.Ref, stage, strings.Join(waiting, ", "))
 	case len(ahead) > 0:
-		return gate{}, fmt.Errorf("%s does not wait for an approval yet: it will for stage %s; kubectl fleet status %s shows where it is", run.Ref, strings.Join(ahead, ", "), run.Flags())
+		return gate{}, fmt.Errorf("%s does not wait for an approval yet: it will for stage %s; kubectl fleet status %s shows where it is",
+			run.Ref, strings.Join(ahead, ", "), run.Flags())
 	default:
-		return gate{}, fmt.Errorf("%s does not wait for an approval, and will not; kubectl fleet status %s shows where it is", run.Ref, run.Flags())
+		return gate{}, fmt.Errorf("%s does not wait for an approval, and will not; kubectl fleet status %s shows where it is", run.Ref,
+			run.Flags())
 	}
 }
 
@@ -140,7 +142,8 @@ func (s *steering) approve(ctx context.Context, c client.WithWatch, run hub.Run,
 		return err
 	}
 	if !meta.IsStatusConditionTrue(hub.ApprovalOf(object).Status.Conditions, placementv1beta1.ConditionTypeApproved) {
-		question := fmt.Sprintf("Approve stage %s of %s, which rolls out %s? What the run has accepted cannot be taken back.", g.stage, run.Ref, run.Placement())
+		question := fmt.Sprintf("Approve stage %s of %s, which rolls out %s? What the run has accepted cannot be taken back.", g.stage, run.Ref,
+			run.Placement())
 		if err := s.AskOnTerminal(s.streams, question); err != nil {
 			return err
 		}
@@ -210,7 +213,8 @@ func recordOf(condition metav1.Condition, who authenticationv1.UserInfo) *placem
 }
 
 // writeApproval approves a request, or returns the request if it is approved already.
-func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object placementv1beta1.ApprovalRequestObject, comment string) (approved *hub.Approval, err error) {
+func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object placementv1beta1.ApprovalRequestObject,
+	comment string) (approved *hub.Approval, err error) {
 	who, err := askWhoIAm(ctx, c)
 	if err != nil {
 		return nil, err
@@ -226,7 +230,8 @@ func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object
 			return nil, nil
 		}
 		condition := metav1.Condition{
-			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, Reason: approvedReason, Message: cmp.Or(comment, approvedMessage),
+			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, Reason: approvedReason,
+			Message:            cmp.Or(comment, approvedMessage),
 			ObservedGeneration: object.GetGeneration(), LastTransitionTime: metav1.NewTime(s.factory.Clock.Now()),
 		}
 		meta.SetStatusCondition(&request.Status.Conditions, condition)

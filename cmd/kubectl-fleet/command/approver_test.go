@@ -42,7 +42,8 @@ func approvers(t *testing.T, told ...placementv1beta1.ResourceSnapshotSummary) *
 	objects := release()
 	for _, object := range objects {
 		if placement, is := object.(*placementv1beta1.ClusterResourcePlacement); is {
-			placement.Status.ObservedResourceIndex, placement.Status.ResourceSnapshots = "5", told
+			placement.Status.ObservedResourceIndex = "5"
+			placement.Status.ResourceSnapshots = told
 		}
 	}
 	c := newConsole(t, objects...)

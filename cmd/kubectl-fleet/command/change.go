@@ -21,7 +21,8 @@ var (
 // changeObject writes to an object that others write to at the same time. decide returns the patch, or nil if there is
 // nothing to write. If the write is refused because the object has changed since it was read, decide is called again with
 // the object as it is then.
-func changeObject[T client.Object](ctx context.Context, c client.Client, object T, decide func(T) (client.Patch, error), write func(T, client.Patch) error) error {
+func changeObject[T client.Object](ctx context.Context, c client.Client, object T, decide func(T) (client.Patch, error),
+	write func(T, client.Patch) error) error {
 	overtaken := false
 	return retry.OnError(retry.DefaultBackoff, func(error) bool { return overtaken }, func() error {
 		overtaken = false

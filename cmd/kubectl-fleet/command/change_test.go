@@ -64,7 +64,8 @@ func (c *console) writeStatus(ctx context.Context, hub client.Client, object cli
 func TestAWriteOfTheStatusInBetweenDoesNotRefuseAChange(t *testing.T) {
 	cordoned := func() *clusterv1beta1.MemberCluster {
 		m := member("member-2", time.Second)
-		m.Generation, m.Spec.Taints = 4, []clusterv1beta1.Taint{{Key: "mine", Effect: "NoSchedule"}, cordon}
+		m.Generation = 4
+		m.Spec.Taints = []clusterv1beta1.Taint{{Key: "mine", Effect: "NoSchedule"}, cordon}
 		return m
 	}
 	stopped := func() *placementv1beta1.ClusterStagedUpdateRun {

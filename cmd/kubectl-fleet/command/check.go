@@ -71,7 +71,9 @@ func (o *check) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts.Plugin, facts.Kubernetes, facts.Kubectl = o.plugin, kubernetes, o.kubectl(ctx)
+	facts.Plugin = o.plugin
+	facts.Kubernetes = kubernetes
+	facts.Kubectl = o.kubectl(ctx)
 	report := diagnosis.Check(facts, o.factory.Clock.Now())
 	if o.Structured() {
 		err = o.Encode(o.streams.Out, report)

@@ -79,7 +79,8 @@ func (c *console) runCheck(plugin, kubectl string, args ...string) error {
 	f, streams := c.factory()
 	cmd := newCheck(f, streams, plugin, func(context.Context) string { return kubectl })
 	cmd.SetArgs(args)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SilenceErrors = true
+	cmd.SilenceUsage = true
 	return cmd.ExecuteContext(c.t.Context())
 }
 
@@ -103,13 +104,17 @@ func TestCheckOfAFleetThatIsAsItShouldBe(t *testing.T) {
 }
 
 func TestCheckNamesWhatIsWrongAndTheRemedy(t *testing.T) {
-	silent, unhealthy, token, never, leaving := reporting("silent", "v0.2.0", 5*time.Minute), reporting("unhealthy", "v0.4.0", time.Second), reporting("token", "v0.2.0", time.Second),
-		reporting("never", "", time.Second), reporting("leaving", "v0.2.0", time.Second)
+	silent := reporting("silent", "v0.2.0", 5*time.Minute)
+	unhealthy := reporting("unhealthy", "v0.4.0", time.Second)
+	token := reporting("token", "v0.2.0", time.Second)
+	never := reporting("never", "", time.Second)
+	leaving := reporting("leaving", "v0.2.0", time.Second)
 	meta.SetStatusCondition(&unhealthy.Status.Conditions, condition(clusterv1beta1.ConditionTypeHealthy, metav1.ConditionFalse, "APIServerNotReady", time.Minute))
 	meta.SetStatusCondition(&token.Status.Conditions, condition(clusterv1beta1.ConditionTypeHubTokenRenewed, metav1.ConditionFalse, "RenewalFailed", time.Minute))
 	never.Status = clusterv1beta1.MemberClusterStatus{}
 	at := ago(10 * time.Minute)
-	leaving.DeletionTimestamp, leaving.Finalizers = &at, []string{"example.com/stays"}
+	leaving.DeletionTimestamp = &at
+	leaving.Finalizers = []string{"example.com/stays"}
 	token.Status.Properties[clusterv1beta1.KubernetesVersionProperty] = clusterv1beta1.PropertyValue{Value: "v1.23.9"}
 	waiting := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	waiting.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse, Reason: "EngineUnreachable", Message: "dial tcp: connection refused"}}
@@ -120,7 +125,8 @@ func TestCheckNamesWhatIsWrongAndTheRemedy(t *testing.T) {
 		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image"},
 	}}}
 	c := newConsole(t, silent, unhealthy, token, never, leaving, waiting, agent, pod)
-	c.discover, c.kubernetes = everyKind("RolloutHold", "Work"), "v1.29.4"
+	c.discover = everyKind("RolloutHold", "Work")
+	c.kubernetes = "v1.29.4"
 	exit := &cli.Exit{}
 	require.ErrorAs(t, c.runCheck("v0.1.0", "v1.28.0"), &exit)
 	assert.Equal(t, cli.CodeFailed, exit.Code)

@@ -62,7 +62,8 @@ handing over stand at the end of the output. With --strict the exit status is 2 
 	flags.BoolVar(&o.strict, "strict", false, "Exit with status 2 if anything has no counterpart.")
 	flags.BoolVar(&o.ReportDiff, "report-diff", false, "Have placements report what they would change instead of changing it.")
 	flags.BoolVar(&o.SafeRollout, "safe-rollout", false, "Roll changes out in batches of 25% instead of to all clusters at once.")
-	flags.BoolVar(&o.KeepTemplateMetadata, "keep-template-metadata", false, "Keep annotations and finalizers of KubeFed's templates, which never reached a member.")
+	flags.BoolVar(&o.KeepTemplateMetadata, "keep-template-metadata", false,
+		"Keep annotations and finalizers of KubeFed's templates, which never reached a member.")
 	flags.BoolVar(&o.PickFixed, "pick-fixed", false, "Make Karmada's clusterNames the clusters to place on, not candidates.")
 	flags.StringVar(&o.RegionLabel, "region-label", "topology.kubernetes.io/region", "Label of MemberClusters that has the region.")
 	flags.StringVar(&o.ZoneLabel, "zone-label", "topology.kubernetes.io/zone", "Label of MemberClusters that has the zone, if there is one.")
@@ -106,7 +107,8 @@ func (o *convertOptions) run() error {
 		return err
 	}
 	if o.strict && unsupported > 0 {
-		return &cli.Exit{Code: codeUnsupported, Err: fmt.Errorf("%d fields or objects have no counterpart: see the notes marked %s", unsupported, convert.Unsupported)}
+		return &cli.Exit{Code: codeUnsupported, Err: fmt.Errorf("%d fields or objects have no counterpart: see the notes marked %s", unsupported,
+			convert.Unsupported)}
 	}
 	return nil
 }

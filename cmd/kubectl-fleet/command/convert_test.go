@@ -51,7 +51,8 @@ func TestConvertIsStrictIfAsked(t *testing.T) {
 	streams, in, out, _ := genericiooptions.NewTestIOStreams()
 	in.WriteString(federatedConfigMap)
 	cmd := NewConvert(nil, streams)
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SilenceUsage = true
+	cmd.SilenceErrors = true
 	cmd.SetArgs([]string{"-f", "-", "--strict", "-o", "json"})
 	err := cmd.Execute()
 	exit := &cli.Exit{}
@@ -71,7 +72,8 @@ func TestConvertRefusesWhatItCannotDo(t *testing.T) {
 	} {
 		streams, _, _, _ := genericiooptions.NewTestIOStreams()
 		cmd := NewConvert(nil, streams)
-		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		cmd.SilenceUsage = true
+		cmd.SilenceErrors = true
 		cmd.SetArgs(args)
 		assert.EqualError(t, cmd.Execute(), message)
 	}

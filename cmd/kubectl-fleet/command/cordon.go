@@ -69,7 +69,8 @@ func NewUncordon(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 }
 
 // memberVerb makes a command about one member: the verb changes it once it is found.
-func memberVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, member *clusterv1beta1.MemberCluster) error) *cobra.Command {
+func memberVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command,
+	do func(ctx context.Context, s *steering, c client.WithWatch, member *clusterv1beta1.MemberCluster) error) *cobra.Command {
 	s := &steering{factory: f, streams: streams}
 	var name string
 	cmd.ValidArgsFunction = completeNames(f, hub.KindMember)

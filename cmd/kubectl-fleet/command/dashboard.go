@@ -193,7 +193,8 @@ type webSteering struct {
 // by runs a verb that was agreed to, and returns what it has said.
 func (w *webSteering) by(verb func(*steering) error) (string, error) {
 	var said bytes.Buffer
-	s := &steering{Consent: cli.Consent{Yes: true}, factory: w.factory, streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said, ErrOut: &said}}
+	s := &steering{Consent: cli.Consent{Yes: true}, factory: w.factory,
+		streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said, ErrOut: &said}}
 	err := verb(s)
 	text := strings.TrimSpace(said.String())
 	if exit, is := errors.AsType[*cli.Exit](err); is && exit.Err == nil {
@@ -226,7 +227,8 @@ func (w *webSteering) SetState(ctx context.Context, run hub.Run, state placement
 }
 
 // Act has a run skip or retry clusters.
-func (w *webSteering) Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType, reason string) (string, error) {
+func (w *webSteering) Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType,
+	reason string) (string, error) {
 	return w.because(reason, func(s *steering) error { return s.act(ctx, w.client, run, clusters, action, "") })
 }
 
@@ -270,8 +272,9 @@ func (w *webReading) Plan(ctx context.Context, run hub.Run) (plan.Plan, error) {
 		return plan.Plan{}, fmt.Errorf("reading %s: %w", run.Placement(), err)
 	}
 	return w.plan(ctx, placement, plan.Wish{
-		Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex)),
-		Frozen: run.Status, RollbackOf: run.Spec.RollbackOf, Content: true,
+		Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName,
+		Snapshot: indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex)),
+		Frozen:   run.Status, RollbackOf: run.Spec.RollbackOf, Content: true,
 	})
 }
 

@@ -44,7 +44,8 @@ func (w *webSteering) Delete(ctx context.Context, run hub.Run, reason string) (s
 }
 
 // Exempt lets a run or a placement go despite what holds it back.
-func (w *webSteering) Exempt(ctx context.Context, what hub.Found, from []string, reason, ticket string, lasts time.Duration) (string, error) {
+func (w *webSteering) Exempt(ctx context.Context, what hub.Found, from []string, reason, ticket string,
+	lasts time.Duration) (string, error) {
 	return w.by(func(s *steering) error {
 		return (&exempting{steering: *s, from: from, reason: reason, ticket: ticket, lasts: lasts}).letGo(ctx, w.client, what)
 	})

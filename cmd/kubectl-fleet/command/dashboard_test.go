@@ -62,7 +62,8 @@ func newBrowser(t testing.TB, hub client.WithWatch, clock clock.WithTicker) *bro
 	t.Helper()
 	b := &browser{t: t, hub: hub, host: dashboardAddress}
 	f := cli.NewFactory()
-	f.Clock, f.Discover = clock, discovered
+	f.Clock = clock
+	f.Discover = discovered
 	f.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
 	f.Connect = func(*rest.Config) (client.WithWatch, error) { return hub, nil }
 	name := "test-hub"
@@ -468,7 +469,8 @@ func (b *browser) stream(t *testing.T, page, has string) (next func() string) {
 	assert.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
 	frames := make(chan string)
 	go func() {
-		text, buffer := "", make([]byte, 64<<10)
+		text := ""
+		buffer := make([]byte, 64<<10)
 		for {
 			n, err := answer.Body.Read(buffer)
 			if err != nil {
@@ -544,7 +546,8 @@ func fleetOf(members, runs int) []client.Object {
 	}
 	for i := range runs {
 		run := soakingRun()
-		run.Name, run.UID = fmt.Sprintf("web-%d-1", i), ""
+		run.Name = fmt.Sprintf("web-%d-1", i)
+		run.UID = ""
 		run.Spec.PlacementName = fmt.Sprintf("web-%d", i)
 		run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "all", StartTime: &run.CreationTimestamp, Clusters: clusters, Conditions: []metav1.Condition{inStage(placementv1beta1.ReasonStageUpdatingStarted, time.Minute)}}}
 		run.Status.StagedUpdateStrategySnapshot.Stages = []placementv1beta1.StageConfig{{Name: "all"}}

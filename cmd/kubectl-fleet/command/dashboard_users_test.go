@@ -77,7 +77,8 @@ func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change 
 func personOn(hub client.WithWatch, clock clock.WithTicker, user session.Identity) *web.Person {
 	theirs := rightsOf(hub, user.User)
 	f := cli.NewFactory()
-	f.Clock, f.Discover = clock, discovered
+	f.Clock = clock
+	f.Discover = discovered
 	f.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
 	f.Connect = func(*rest.Config) (client.WithWatch, error) { return theirs, nil }
 	steering, reading := ForPages(f, theirs)
@@ -189,13 +190,15 @@ func TestAUserLogsInAndActsAsThemself(t *testing.T) {
 // TestTwoReplicasServeOneSession has a user begin to log in at one replica, come back from the provider to the other, and act at both:
 // they share nothing but the key.
 func TestTwoReplicasServeOneSession(t *testing.T) {
-	hub, clock := inMemory(approvalFleet()...), testingclock.NewFakeClock(now)
+	hub := inMemory(approvalFleet()...)
+	clock := testingclock.NewFakeClock(now)
 	var provider session.Provider
 	one, p := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) {
 		provider = session.Provider{Issuer: access.Provider.Issuer, HTTP: access.Provider.HTTP}
 	})
 	other, _ := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) {
-		access.Provider.Issuer, access.Provider.HTTP = provider.Issuer, provider.HTTP
+		access.Provider.Issuer = provider.Issuer
+		access.Provider.HTTP = provider.HTTP
 	})
 	p.LogIn(now, "jane@example.com", "fleet-admins")
 	begun := one.send(http.MethodPost, "/login", url.Values{"next": {"/"}})
@@ -422,7 +425,8 @@ func TestAnyoneMayLookWhereThatIsAllowedAndNoRouteWrites(t *testing.T) {
 	b, _ := newSite(t, hub, clock, func(server *web.Server, _ *web.SignedIn) {
 		person := personOn(hub, clock, session.Identity{User: "jane@example.com"})
 		person.Steering = nil
-		server.ReadOnly, server.Access = true, &web.Anyone{Person: person, Host: served}
+		server.ReadOnly = true
+		server.Access = &web.Anyone{Person: person, Host: served}
 	})
 	for _, path := range sitePages {
 		page := b.get(path)

@@ -129,7 +129,8 @@ func printDrift(out io.Writer, report drift.Report, now time.Time, paint func(co
 	for _, cluster := range report.Clusters {
 		cli.Printf(out, "\n%s\n", cluster.Name)
 		for _, object := range cluster.Objects {
-			cli.PrintStyled(out, fmt.Sprintf("  %s %s%s", paint(colourOf(object.How), object.How), tree.Printable(object.Object), sinceText(object, now)))
+			cli.PrintStyled(out, fmt.Sprintf("  %s %s%s", paint(colourOf(object.How), object.How), tree.Printable(object.Object),
+				sinceText(object, now)))
 			for _, field := range object.Fields {
 				cli.Printf(out, "    %s\n      hub:    %s\n      member: %s\n", field.Path, absent(field.Hub), absent(field.Member))
 			}

@@ -27,7 +27,9 @@ func drifted(id placementv1beta1.ResourceIdentifier, path, hub, member string) p
 }
 
 func TestDiffShowsFieldByFieldHowMembersDiffer(t *testing.T) {
-	changed, clean, silent := bindingTo("member-1", ok("Applied")), bindingTo("member-2", ok("Applied")), bindingTo("member-3")
+	changed := bindingTo("member-1", ok("Applied"))
+	clean := bindingTo("member-2", ok("Applied"))
+	silent := bindingTo("member-3")
 	changed.Status.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{
 		drifted(configMap("settings"), "/data/theme", "dark", "pink"),
 		drifted(placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "shop", Name: "login"}, "/data/password", "aHVudGVyMg==", "aHVudGVyMw=="),
@@ -86,7 +88,10 @@ func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
 	run := soakingRun()
 	finish(run)
 	back := soakingRun()
-	back.Name, back.UID, back.Spec.RollbackOf, back.CreationTimestamp = "web-5-rollback", "back-uid", "web-5", ago(30*time.Second)
+	back.Name = "web-5-rollback"
+	back.UID = "back-uid"
+	back.Spec.RollbackOf = "web-5"
+	back.CreationTimestamp = ago(30 * time.Second)
 	back.Status = placementv1beta1.UpdateRunStatus{Conditions: []metav1.Condition{{
 		Type: placementv1beta1.ConditionTypeInitialized, Status: metav1.ConditionFalse, LastTransitionTime: ago(20 * time.Second), Message: "the strategy is gone",
 	}}}
@@ -134,7 +139,11 @@ func TestHistoryShowsTheReasonsThatUsersGive(t *testing.T) {
 		Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped, LastTransitionTime: ago(50 * time.Second),
 	}}
 	back := soakingRun()
-	back.Name, back.UID, back.Spec.RollbackOf, back.CreationTimestamp, back.Annotations = "web-5-rollback", "back-uid", "web-5", ago(30*time.Second), because("checkout fails")
+	back.Name = "web-5-rollback"
+	back.UID = "back-uid"
+	back.Spec.RollbackOf = "web-5"
+	back.CreationTimestamp = ago(30 * time.Second)
+	back.Annotations = because("checkout fails")
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{
 		ObjectMeta: metav1.ObjectMeta{Name: "out", CreationTimestamp: ago(2 * time.Minute), Annotations: because("it burns")},
 		Spec:       placementv1beta1.PlacementEvictionSpec{PlacementName: "web", ClusterName: "member-3"},

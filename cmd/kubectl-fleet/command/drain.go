@@ -80,7 +80,8 @@ func (s *steering) drain(ctx context.Context, c client.WithWatch, member *cluste
 	l := loads(member.Name)
 	question := fmt.Sprintf("Cordon member/%s? There is nothing to evict from it.", member.Name)
 	if len(l.evict) > 0 {
-		question = fmt.Sprintf("Cordon member/%s and evict %s from it (%s)?", member.Name, plural(len(l.evict), "placement"), strings.Join(l.evict, ", "))
+		question = fmt.Sprintf("Cordon member/%s and evict %s from it (%s)?", member.Name, plural(len(l.evict), "placement"),
+			strings.Join(l.evict, ", "))
 	}
 	if err := s.Ask(s.streams, question); err != nil {
 		return err
@@ -126,7 +127,8 @@ func readLoads(ctx context.Context, c client.WithWatch) (func(cluster string) lo
 	return func(cluster string) load { return loadOf(cluster, placements, bindings[cluster]) }, nil
 }
 
-func (s *steering) evictAll(ctx context.Context, c client.WithWatch, cluster string, placements []string) ([]*placementv1beta1.ClusterResourcePlacementEviction, error) {
+func (s *steering) evictAll(ctx context.Context, c client.WithWatch, cluster string,
+	placements []string) ([]*placementv1beta1.ClusterResourcePlacementEviction, error) {
 	var all []*placementv1beta1.ClusterResourcePlacementEviction
 	for _, placement := range placements {
 		eviction, err := s.createEviction(ctx, c, placement, cluster)
@@ -142,7 +144,8 @@ func (s *steering) evictAll(ctx context.Context, c client.WithWatch, cluster str
 }
 
 // awaitAll waits for the outcomes and returns what was not evicted, with the reason.
-func (s *steering) awaitAll(ctx context.Context, c client.WithWatch, evictions []*placementv1beta1.ClusterResourcePlacementEviction, timeout time.Duration) ([]string, error) {
+func (s *steering) awaitAll(ctx context.Context, c client.WithWatch, evictions []*placementv1beta1.ClusterResourcePlacementEviction,
+	timeout time.Duration) ([]string, error) {
 	end := s.factory.Clock.Now().Add(timeout)
 	var left []string
 	var failed []error

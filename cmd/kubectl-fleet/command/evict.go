@@ -31,7 +31,8 @@ const (
 // NewEvict returns `kubectl fleet evict`.
 func NewEvict(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	s := &steering{factory: f, streams: streams}
-	timeout, replace := evictionTimeout, false
+	timeout := evictionTimeout
+	replace := false
 	cmd := &cobra.Command{
 		Use:   "evict PLACEMENT CLUSTER",
 		Short: "Take what a placement has placed off a cluster",
@@ -126,7 +127,8 @@ func (s *steering) evict(ctx context.Context, arg, cluster string, timeout time.
 }
 
 // evictFrom asks for an eviction, and waits for its outcome.
-func (s *steering) evictFrom(ctx context.Context, c client.WithWatch, placement hub.Placement, cluster string, timeout time.Duration) error {
+func (s *steering) evictFrom(ctx context.Context, c client.WithWatch, placement hub.Placement, cluster string,
+	timeout time.Duration) error {
 	if placement.Namespace != "" {
 		return s.removeSuperseded(ctx, c, placement, cluster)
 	}
@@ -175,8 +177,10 @@ func (s *steering) removeSuperseded(ctx context.Context, c client.WithWatch, pla
 	}
 	if s.Sends() {
 		binding := bindings[at].Object
-		seen, version := binding.GetUID(), binding.GetResourceVersion() // nothing goes that is picked again meanwhile
-		if err := s.writer(c).Delete(ctx, placementv1beta1.DeepCopyOf(binding), client.Preconditions{UID: &seen, ResourceVersion: &version}); err != nil {
+		seen := binding.GetUID()
+		version := binding.GetResourceVersion() // nothing goes that is picked again meanwhile
+		if err := s.writer(c).Delete(ctx, placementv1beta1.DeepCopyOf(binding),
+			client.Preconditions{UID: &seen, ResourceVersion: &version}); err != nil {
 			return fmt.Errorf("deleting binding %s/%s: %w", binding.GetNamespace(), binding.GetName(), err)
 		}
 	}
@@ -185,7 +189,8 @@ func (s *steering) removeSuperseded(ctx context.Context, c client.WithWatch, pla
 }
 
 // createEviction asks for an eviction under a name of its own: each is decided once.
-func (s *steering) createEviction(ctx context.Context, c client.WithWatch, placement, cluster string) (*placementv1beta1.ClusterResourcePlacementEviction, error) {
+func (s *steering) createEviction(ctx context.Context, c client.WithWatch, placement,
+	cluster string) (*placementv1beta1.ClusterResourcePlacementEviction, error) {
 	name := placement + "-" + cluster
 	name = fmt.Sprintf("%s-%s", name[:min(len(name), maxEvictionName)], rand.String(suffixLength))
 	eviction := &placementv1beta1.ClusterResourcePlacementEviction{
@@ -203,7 +208,8 @@ func (s *steering) createEviction(ctx context.Context, c client.WithWatch, place
 }
 
 // awaitEviction watches an eviction until it has its outcome.
-func awaitEviction(ctx context.Context, c client.WithWatch, eviction *placementv1beta1.ClusterResourcePlacementEviction, timeout time.Duration) error {
+func awaitEviction(ctx context.Context, c client.WithWatch, eviction *placementv1beta1.ClusterResourcePlacementEviction,
+	timeout time.Duration) error {
 	ended := func(e *placementv1beta1.ClusterResourcePlacementEviction, there bool) bool { return there && e.Ended() }
 	err := await(ctx, c, eviction, &placementv1beta1.ClusterResourcePlacementEvictionList{}, timeout, ended, byName(eviction)...)
 	switch {

@@ -65,7 +65,8 @@ back in addition goes on to hold it back.`,
 // object is the exemption that was asked for.
 func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.RolloutExemption, error) {
 	exemption := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
-	exemption.Spec = fleetflowv1alpha1.RolloutExemptionSpec{TargetRef: fleetflowv1alpha1.ExemptRun(of.Namespace, of.Name), Message: e.reason, Ticket: e.ticket}
+	exemption.Spec = fleetflowv1alpha1.RolloutExemptionSpec{TargetRef: fleetflowv1alpha1.ExemptRun(of.Namespace, of.Name), Message: e.reason,
+		Ticket: e.ticket}
 	if e.name == "" {
 		exemption.Name = "exemption-" + rand.String(suffixLength)
 	}
@@ -128,7 +129,8 @@ func (e *exempting) letGo(ctx context.Context, c client.WithWatch, found hub.Fou
 	if err := e.checkFrom(ctx, c, exemption, found.Run); err != nil {
 		return err
 	}
-	if err := e.Ask(e.streams, fmt.Sprintf("Exempt %s from %s until %s? Your name is kept with it.", found.Ref(), exemption.Spec.FromText(), endOf(exemption))); err != nil {
+	if err := e.Ask(e.streams, fmt.Sprintf("Exempt %s from %s until %s? Your name is kept with it.", found.Ref(), exemption.Spec.FromText(),
+		endOf(exemption))); err != nil {
 		return err
 	}
 	if e.Sends() {
@@ -238,7 +240,8 @@ func (o *getOptions) runExemptions(ctx context.Context, names []string) error {
 		cli.Printf(o.streams.ErrOut, "Nothing is exempt.\n")
 		return nil
 	}
-	columns := []cli.Column{{Name: "Name"}, {Name: "Lets Go"}, {Name: "Despite"}, {Name: "By"}, {Name: "State"}, {Name: "Expires"}, {Name: "Message"}, {Name: "Ticket"}}
+	columns := []cli.Column{{Name: "Name"}, {Name: "Lets Go"}, {Name: "Despite"}, {Name: "By"}, {Name: "State"}, {Name: "Expires"},
+		{Name: "Message"}, {Name: "Ticket"}}
 	rows := make([][]string, 0, len(shown))
 	for i := range shown {
 		rows = append(rows, describeExemption(&shown[i], o.factory.Clock.Now()))
@@ -257,8 +260,9 @@ func describeExemption(e *fleetflowv1alpha1.RolloutExemption, now time.Time) []s
 		state = fleetflowv1alpha1.ReasonExemptionExpired
 	}
 	words := map[string]string{
-		fleetflowv1alpha1.ReasonExemptionInForce: "in force", fleetflowv1alpha1.ReasonExemptionExpired: "expired", fleetflowv1alpha1.ReasonExemptionUnverified: "void: unverified",
-		fleetflowv1alpha1.ReasonExemptionTooLong: "void: too long", fleetflowv1alpha1.ReasonExemptionNoTarget: "void: no target",
+		fleetflowv1alpha1.ReasonExemptionInForce: "in force", fleetflowv1alpha1.ReasonExemptionExpired: "expired",
+		fleetflowv1alpha1.ReasonExemptionUnverified: "void: unverified",
+		fleetflowv1alpha1.ReasonExemptionTooLong:    "void: too long", fleetflowv1alpha1.ReasonExemptionNoTarget: "void: no target",
 	}
 	if word, known := words[state]; known {
 		state = word

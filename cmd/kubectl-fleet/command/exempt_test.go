@@ -26,7 +26,8 @@ func TestExemptMakesAnExemption(t *testing.T) {
 	assert.Contains(t, c.out.String(), "exemption/hotfix lets run/web-5 go despite hold/incident, window, analysis/canary, until ")
 	made := get(c, &fleetflowv1alpha1.RolloutExemption{}, "hotfix")
 	assert.Equal(t, "jane", made.Annotations[placementv1beta1.CreatorAnnotation])
-	end, uid := made.Spec.ExpirationTime, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").UID
+	end := made.Spec.ExpirationTime
+	uid := get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").UID
 	require.NotEmpty(t, uid)
 	assert.Equal(t, fleetflowv1alpha1.RolloutExemptionSpec{
 		TargetRef: fleetflowv1alpha1.ExemptTarget{Kind: "ClusterStagedUpdateRun", Name: "web-5", UID: string(uid)}, Message: "CVE-2026-1", Ticket: "INC-9", ExpirationTime: end, ExemptFrom: []fleetflowv1alpha1.ExemptFrom{

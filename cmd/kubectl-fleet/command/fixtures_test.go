@@ -27,7 +27,8 @@ func updated(name string, started, took time.Duration) placementv1beta1.ClusterU
 
 // soakingRun has updated its first stage, which soaks for five minutes, three of which are over.
 func soakingRun() *placementv1beta1.ClusterStagedUpdateRun {
-	five, tenth := metav1.Duration{Duration: 5 * time.Minute}, intstr.FromString("50%")
+	five := metav1.Duration{Duration: 5 * time.Minute}
+	tenth := intstr.FromString("50%")
 	start := ago(4 * time.Minute)
 	return &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-5", UID: "run-uid", Generation: 1, CreationTimestamp: ago(5 * time.Minute)},

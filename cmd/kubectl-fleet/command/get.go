@@ -109,7 +109,8 @@ event a line, as kubectl get --output-watch-events writes them.`,
 		},
 	}
 	o.AddFlags(cmd)
-	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Show what is in all namespaces, and what is in none, whatever -n says.")
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false,
+		"Show what is in all namespaces, and what is in none, whatever -n says.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Show changes until you end it: tables on a terminal, else rows, or events with -o json.")
 	o.addFlags(cmd)
 	return cmd
@@ -117,7 +118,8 @@ event a line, as kubectl get --output-watch-events writes them.`,
 
 // kindsByName are the words for what `get` shows.
 var kindsByName = map[string]hub.Kind{
-	"members": hub.KindMember, "member": hub.KindMember, "membercluster": hub.KindMember, "memberclusters": hub.KindMember, "mc": hub.KindMember, "clusters": hub.KindMember,
+	"members": hub.KindMember, "member": hub.KindMember, "membercluster": hub.KindMember, "memberclusters": hub.KindMember,
+	"mc": hub.KindMember, "clusters": hub.KindMember,
 	"placements": hub.KindPlacement, "placement": hub.KindPlacement, "crp": hub.KindPlacement, "rp": hub.KindPlacement,
 	"runs": hub.KindRun, "run": hub.KindRun, "csur": hub.KindRun, "crsur": hub.KindRun, "sur": hub.KindRun,
 }
@@ -133,7 +135,8 @@ func (o *getOptions) complete(args []string) error {
 	if len(args) == 0 || args[0] == "all" {
 		return nil
 	}
-	o.kinds, o.names = nil, args[1:]
+	o.kinds = nil
+	o.names = args[1:]
 	for word := range strings.SplitSeq(args[0], ",") {
 		kind, ok := kindsByName[strings.ToLower(word)]
 		if !ok {
@@ -327,7 +330,8 @@ func (o *getOptions) printNone(out io.Writer, kind hub.Kind) {
 
 func (o *getOptions) memberTable(rows []overview.Member) table {
 	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Joined"}, {Name: "Healthy"}, {Name: heartbeatColumn}, {Name: "Nodes"}, {Name: "CPU"}, {Name: "Memory"}, {Name: "Age"},
+		{Name: "Name"}, {Name: "Joined"}, {Name: "Healthy"}, {Name: heartbeatColumn}, {Name: "Nodes"}, {Name: "CPU"}, {Name: "Memory"},
+		{Name: "Age"},
 		{Name: "Version", Wide: true}, {Name: "Taints", Wide: true},
 	}
 	cells := make([][]string, 0, len(rows))
@@ -336,7 +340,8 @@ func (o *getOptions) memberTable(rows []overview.Member) table {
 		if row.Late {
 			heartbeat += " !"
 		}
-		cells = append(cells, append([]string{row.Name, row.Joined, row.Healthy, heartbeat, row.Nodes, row.CPU, row.Memory, row.Age, row.Version, strings.Join(row.Taints, ",")}, o.labelCells(row.Labels)...))
+		cells = append(cells, append([]string{row.Name, row.Joined, row.Healthy, heartbeat, row.Nodes, row.CPU, row.Memory, row.Age, row.Version,
+			strings.Join(row.Taints, ",")}, o.labelCells(row.Labels)...))
 	}
 	return table{hub.KindMember, append(columns, o.labelColumns(true)...), cells}
 }
@@ -348,19 +353,22 @@ func (o *getOptions) placementTable(rows []overview.Placement) table {
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, row := range rows {
-		cells = append(cells, append([]string{qualified(row.Namespace, row.Name), row.Policy, row.Selected, row.Applied, row.Available, row.Rollout, row.Age, row.Snapshot, row.Resources, row.Message}, o.labelCells(row.Labels)...))
+		cells = append(cells, append([]string{qualified(row.Namespace, row.Name), row.Policy, row.Selected, row.Applied, row.Available,
+			row.Rollout, row.Age, row.Snapshot, row.Resources, row.Message}, o.labelCells(row.Labels)...))
 	}
 	return table{hub.KindPlacement, append(columns, o.labelColumns(false)...), cells}
 }
 
 func (o *getOptions) runTable(rows []overview.Run) table {
 	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Placement"}, {Name: "Snapshot"}, {Name: "State"}, {Name: "Stage"}, {Name: "Clusters"}, {Name: "Waiting For"}, {Name: "Age"},
+		{Name: "Name"}, {Name: "Placement"}, {Name: "Snapshot"}, {Name: "State"}, {Name: "Stage"}, {Name: "Clusters"}, {Name: "Waiting For"},
+		{Name: "Age"},
 		{Name: "Strategy", Wide: true}, {Name: "Message", Wide: true},
 	}
 	cells := make([][]string, 0, len(rows))
 	for _, row := range rows {
-		cells = append(cells, append([]string{qualified(row.Namespace, row.Name), row.Placement, row.Snapshot, row.State, row.Stage, row.Progress, row.WaitingFor, row.Age, row.Strategy, row.Message}, o.labelCells(row.Labels)...))
+		cells = append(cells, append([]string{qualified(row.Namespace, row.Name), row.Placement, row.Snapshot, row.State, row.Stage, row.Progress,
+			row.WaitingFor, row.Age, row.Strategy, row.Message}, o.labelCells(row.Labels)...))
 	}
 	return table{hub.KindRun, append(columns, o.labelColumns(false)...), cells}
 }
@@ -379,7 +387,8 @@ const completionLimit = 3 * time.Second
 func completeGet(f *cli.Factory) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return []string{"members", "placements", "runs", "approvals", replicasWord, holdsWord, exemptionsWord}, cobra.ShellCompDirectiveNoFileComp
+			return []string{"members", "placements", "runs", "approvals", replicasWord, holdsWord, exemptionsWord},
+				cobra.ShellCompDirectiveNoFileComp
 		}
 		if args[0] == replicasWord {
 			return names(cmd.Context(), f, hub.KindPlacement), cobra.ShellCompDirectiveNoFileComp

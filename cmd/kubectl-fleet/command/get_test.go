@@ -118,7 +118,8 @@ func TestGetOfAnEmptyFleetSaysSo(t *testing.T) {
 }
 
 func TestThatTheHubDoesNotKnowHowAMemberIsIsNotHiddenByWhatItSaidLast(t *testing.T) {
-	silent, unjudged := member("member-1", 20*time.Minute), member("member-2", time.Second)
+	silent := member("member-1", 20*time.Minute)
+	unjudged := member("member-2", time.Second)
 	silent.Status.Conditions[2].Status, silent.Status.Conditions[2].Reason = metav1.ConditionUnknown, "MemberClusterHeartbeatMissed"
 	unjudged.Status.Conditions = unjudged.Status.Conditions[:2]
 	c := newConsole(t, silent, unjudged)
@@ -174,7 +175,8 @@ func TestThatNoHubAgentWorksIsSaidBesideWhatIsShown(t *testing.T) {
 }
 
 func TestGetSelectsByLabelsAndShowsThem(t *testing.T) {
-	west, east := member("member-1", time.Second), member("member-2", time.Second)
+	west := member("member-1", time.Second)
+	east := member("member-2", time.Second)
 	west.Labels, east.Labels = map[string]string{"region": "west", "example.com/tier": "gold"}, map[string]string{"region": "east"}
 	c := newConsole(t, west, east)
 	require.NoError(t, c.run("get", "members", "-l", "region=west", "-L", "region,example.com/tier"))
@@ -211,8 +213,10 @@ func TestWhatIsWatchedIsToldOnceAndThenAsItChanges(t *testing.T) {
 	c := newConsole(t)
 	o := &getOptions{viewing: viewing{Output: cli.Output{Objects: true}, factory: &cli.Factory{}, streams: genericiooptions.IOStreams{Out: &c.out, ErrOut: &c.err}}, kinds: []hub.Kind{hub.KindMember, hub.KindRun}, watch: true}
 	require.NoError(t, o.labelled.parse())
-	one, run := member("member-1", 5*time.Second), soakingRun()
-	rows, events := &changedRows{began: now, before: map[string]string{}}, &watchEvents{known: map[types.UID]client.Object{}}
+	one := member("member-1", 5*time.Second)
+	run := soakingRun()
+	rows := &changedRows{began: now, before: map[string]string{}}
+	events := &watchEvents{known: map[types.UID]client.Object{}}
 	tell := func(objects ...client.Object) (told, json string) {
 		c.out.Reset()
 		require.NoError(t, rows.tell(o, o.sortFleet(objects), now))
@@ -227,7 +231,8 @@ func TestWhatIsWatchedIsToldOnceAndThenAsItChanges(t *testing.T) {
 	assert.Regexp(t, `^\{"type":"ADDED","object":\{"kind":"MemberCluster",.*\}\}\n\{"type":"ADDED"`, json)
 
 	beat := one.DeepCopy()
-	beat.ResourceVersion, beat.Status.AgentStatus[0].LastReceivedHeartbeat = "2", metav1.NewTime(now)
+	beat.ResourceVersion = "2"
+	beat.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(now)
 	now = now.Add(time.Minute)
 	told, json = tell(beat, run)
 	assert.Empty(t, told, "a heartbeat and the time that passes are no news")

@@ -39,7 +39,9 @@ func fitHelp(root *cobra.Command, streams genericiooptions.IOStreams) {
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".LocalFlags.FlagUsages", wrapped))
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		out, long, text := cmd.OutOrStdout(), cmd.Long, &bytes.Buffer{}
+		out := cmd.OutOrStdout()
+		long := cmd.Long
+		text := &bytes.Buffer{}
 		cmd.Long = reflow(long, width)
 		cmd.SetOut(text)
 		plain(cmd, args)
@@ -80,7 +82,8 @@ func wrapHelp(text string, width int) string {
 		if item := listed.FindString(line); item != "" {
 			indent = len(item)
 		}
-		head, rest := line[:indent], line[indent:]
+		head := line[:indent]
+		rest := line[indent:]
 		begin := "" // of the lines below
 		if strings.HasPrefix(rest, "# ") {
 			begin = "# "

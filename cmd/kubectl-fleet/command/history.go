@@ -78,7 +78,10 @@ func (o *historyOptions) run(ctx context.Context, arg string) error {
 	if err := o.factory.Patiently(o.streams, "reading the history", func() error { return readHistory(ctx, c, &facts) }); err != nil {
 		return err
 	}
-	entries := slices.DeleteFunc(history.Make(facts), func(e history.Entry) bool { return len(o.only) > 0 && !slices.Contains(o.only, e.What) })
+	entries := slices.DeleteFunc(history.Make(facts), func(e history.Entry) bool {
+		return len(o.only) > 0 &&
+			!slices.Contains(o.only, e.What)
+	})
 	if o.Structured() {
 		return o.Encode(o.streams.Out, entries)
 	}
@@ -108,7 +111,8 @@ func readHistory(ctx context.Context, c client.Reader, facts *history.Facts) (er
 }
 
 func (o *historyOptions) table(entries []history.Entry) error {
-	columns := []cli.Column{{Name: "When"}, {Name: "Age"}, {Name: "What"}, {Name: "Name"}, {Name: "Happened"}, {Name: "By"}, {Name: "Comment", Wide: true}}
+	columns := []cli.Column{{Name: "When"}, {Name: "Age"}, {Name: "What"}, {Name: "Name"}, {Name: "Happened"}, {Name: "By"},
+		{Name: "Comment", Wide: true}}
 	rows := make([][]string, 0, len(entries))
 	now := o.factory.Clock.Now()
 	for _, e := range entries {

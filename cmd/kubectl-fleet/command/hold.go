@@ -50,7 +50,8 @@ MESSAGE is shown wherever something waits for the hold.`,
 	cmd.Flags().DurationVar(&h.lasts, "for", 0, "After how long the hold ends by itself, such as 2h; 0 is when it is released.")
 	cmd.Flags().StringVar(&h.clusters, "clusters", "", "Hold clusters with these labels only, as a label selector.")
 	cmd.Flags().StringVar(&h.placements, "placements", "", "Hold placements with these labels only, as a label selector.")
-	cmd.Flags().StringVar(&h.namespaces, "namespace-labels", "", "Hold placements in Namespaces with these labels only, as a label selector: who may write a placement cannot leave such a hold.")
+	cmd.Flags().StringVar(&h.namespaces, "namespace-labels", "",
+		"Hold placements in Namespaces with these labels only, as a label selector: who may write a placement cannot leave such a hold.")
 	cmd.Flags().BoolVar(&h.rollbacks, "allow-rollbacks", false, "Let runs go that roll another back.")
 	cmd.Flags().StringVar(&h.name, "name", "", "The name of the RolloutHold; one is made up without it.")
 	return cmd
@@ -70,7 +71,8 @@ func oneMessage(_ *cobra.Command, args []string) error {
 
 // object is the hold that was asked for.
 func (h *holding) object(message string, now time.Time) (*fleetflowv1alpha1.RolloutHold, error) {
-	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: h.name}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: message}}
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: h.name},
+		Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: message}}
 	if h.name == "" {
 		hold.Name = "hold-" + rand.String(suffixLength)
 	}
@@ -86,7 +88,8 @@ func (h *holding) object(message string, now time.Time) (*fleetflowv1alpha1.Roll
 	for flag, selector := range map[string]struct {
 		text string
 		into **metav1.LabelSelector
-	}{"--clusters": {h.clusters, &hold.Spec.ClusterSelector}, "--placements": {h.placements, &hold.Spec.PlacementSelector}, "--namespace-labels": {h.namespaces, &hold.Spec.NamespaceSelector}} {
+	}{"--clusters": {h.clusters, &hold.Spec.ClusterSelector}, "--placements": {h.placements, &hold.Spec.PlacementSelector},
+		"--namespace-labels": {h.namespaces, &hold.Spec.NamespaceSelector}} {
 		if selector.text == "" {
 			continue
 		}
@@ -108,7 +111,8 @@ func (h *holding) stopTheLine(ctx context.Context, message string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Ask(h.streams, fmt.Sprintf("Stop the line for %s? Nothing begins there until it is released.", overview.HoldCover(&hold.Spec))); err != nil {
+	if err := h.Ask(h.streams, fmt.Sprintf("Stop the line for %s? Nothing begins there until it is released.",
+		overview.HoldCover(&hold.Spec))); err != nil {
 		return err
 	}
 	if h.Sends() {
@@ -165,7 +169,8 @@ func (s *steering) release(ctx context.Context, name string) error {
 	if err != nil {
 		return explainHolds(err, "reading hold/"+name)
 	}
-	if err := s.Ask(s.streams, fmt.Sprintf("Release hold/%s (%s)? %d run(s) and %d placement(s) go on.", name, hold.Spec.Message, hold.Status.HeldRuns, hold.Status.HeldPlacements)); err != nil {
+	if err := s.Ask(s.streams, fmt.Sprintf("Release hold/%s (%s)? %d run(s) and %d placement(s) go on.", name, hold.Spec.Message,
+		hold.Status.HeldRuns, hold.Status.HeldPlacements)); err != nil {
 		return err
 	}
 	if err := s.keepReason(ctx, c, hold); err != nil {
@@ -213,7 +218,8 @@ func (o *getOptions) runHolds(ctx context.Context, names []string) error {
 		return nil
 	}
 	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Holds"}, {Name: "State"}, {Name: "Runs"}, {Name: "Placements"}, {Name: "In Flight"}, {Name: "Expires"}, {Name: "Message"},
+		{Name: "Name"}, {Name: "Holds"}, {Name: "State"}, {Name: "Runs"}, {Name: "Placements"}, {Name: "In Flight"}, {Name: "Expires"},
+		{Name: "Message"},
 	}
 	rows := make([][]string, 0, len(shown))
 	for i := range shown {
@@ -233,7 +239,8 @@ func containsName(names []string, name string) bool {
 
 // describeHold is the row of a hold.
 func describeHold(hold *fleetflowv1alpha1.RolloutHold, now time.Time) []string {
-	row, expires := overview.HoldOf(hold, now), "-"
+	row := overview.HoldOf(hold, now)
+	expires := "-"
 	if !row.Expires.IsZero() {
 		expires = row.Expires.UTC().Format(time.RFC3339)
 	}

@@ -43,7 +43,8 @@ func TestAHoldIsRefusedThatSaysNothing(t *testing.T) {
 func TestTheTableOfHoldsTellsHowFarTheLineIsStopped(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}
-	hold.Status.HeldRuns, hold.Status.InFlight = 3, 2
+	hold.Status.HeldRuns = 3
+	hold.Status.InFlight = 2
 	assert.Equal(t, []string{"incident", "the whole fleet", "stopping", "3", "0", "2", "-", "payments down"}, describeHold(hold, now))
 	hold.Status.InFlight = 0
 	hold.Status.Conditions = []metav1.Condition{{Type: fleetflowv1alpha1.ConditionTypeQuiet, Status: metav1.ConditionTrue}}

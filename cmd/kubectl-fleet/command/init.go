@@ -187,7 +187,8 @@ func (o *initOptions) checkRights(ctx context.Context) error {
 		}
 		if !review.Status.Allowed {
 			resource := schema.GroupResource{Group: need.Group, Resource: need.Resource}
-			return fmt.Errorf("you may not %s %s here: the hub agent is installed by an administrator of the cluster (%s)", need.Verb, resource, orNoReason(review.Status.Reason))
+			return fmt.Errorf("you may not %s %s here: the hub agent is installed by an administrator of the cluster (%s)", need.Verb, resource,
+				orNoReason(review.Status.Reason))
 		}
 	}
 	return nil
@@ -252,7 +253,8 @@ func (o *initOptions) runHelm(ctx context.Context, additional ...string) error {
 			return fmt.Errorf("unpacking the chart: %w", err)
 		}
 	}
-	args := []string{"upgrade", "--install", hubRelease, chart, "--namespace", agentNamespace, "--create-namespace", "--reset-then-reuse-values"}
+	args := []string{"upgrade", "--install", hubRelease, chart, "--namespace", agentNamespace, "--create-namespace",
+		"--reset-then-reuse-values"}
 	for name, value := range map[string]*string{"--kube-context": o.factory.Flags.Context, "--kubeconfig": o.factory.Flags.KubeConfig} {
 		if value != nil && *value != "" {
 			args = append(args, name, *value)
@@ -279,7 +281,8 @@ func (o *initOptions) runHelm(ctx context.Context, additional ...string) error {
 // awaitLeader waits until a hub agent holds its lease; what keeps it from that is part of the error.
 func (o *initOptions) awaitLeader(ctx context.Context) error {
 	lease := &coordinationv1.Lease{}
-	lease.Namespace, lease.Name = clusterv1beta1.SystemNamespace, migration.HubAgentLease.Name
+	lease.Namespace = clusterv1beta1.SystemNamespace
+	lease.Name = migration.HubAgentLease.Name
 	leads := func(lease *coordinationv1.Lease, there bool) bool {
 		now := o.factory.Clock.Now()
 		return there && (kubefleet.Hold{}).Observe(lease, now).IsHeld(now)

@@ -37,7 +37,8 @@ func becomesHub(c *console, leads bool) (definitions *[]string) {
 }
 
 func TestInitMakesAHub(t *testing.T) {
-	c, helm := newConsole(t), &recordedHelm{}
+	c := newConsole(t)
+	helm := &recordedHelm{}
 	definitions := becomesHub(c, true)
 	require.NoError(t, c.runWithHelm(helm, "init", "--trial", "--set", "image.tag=dev"))
 	assert.Contains(t, *definitions, "memberclusters.cluster.kubernetes-fleet.io")
@@ -53,7 +54,8 @@ func TestInitMakesAHub(t *testing.T) {
 }
 
 func TestInitAsksTheChartBeforeItChangesAnything(t *testing.T) {
-	c, helm := newConsole(t), &recordedHelm{refuses: "--dry-run=server"}
+	c := newConsole(t)
+	helm := &recordedHelm{refuses: "--dry-run=server"}
 	definitions := becomesHub(c, true)
 	err := c.runWithHelm(helm, "init", "--trial", "--set", "image.tag=dev")
 	require.ErrorContains(t, err, "asking helm what the chart makes of it: pods run on this cluster")
@@ -75,7 +77,8 @@ func TestInitLeavesTheLabelsOfANamespaceThatIsThere(t *testing.T) {
 func TestInitUpgradesAHub(t *testing.T) {
 	ours := versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v0.2.0")
 	ours.GetLabels()["app.kubernetes.io/instance"] = "hub-agent"
-	c, helm := newConsole(t, ours), &recordedHelm{}
+	c := newConsole(t, ours)
+	helm := &recordedHelm{}
 	definitions := becomesHub(c, true)
 	require.NoError(t, c.runWithHelm(helm, "init", "--set", "image.tag=next"), "where Temporal is was said before")
 	assert.NotEmpty(t, *definitions, "helm would leave them as they are")
@@ -83,7 +86,8 @@ func TestInitUpgradesAHub(t *testing.T) {
 }
 
 func TestADryRunOfInitChangesNothing(t *testing.T) {
-	c, helm := newConsole(t), &recordedHelm{missing: true}
+	c := newConsole(t)
+	helm := &recordedHelm{missing: true}
 	definitions := becomesHub(c, false)
 	require.NoError(t, c.runWithHelm(helm, "init", "--temporal", "temporal:7233", "--set", "image.tag=dev", "--dry-run"))
 	assert.Empty(t, helm.args)
@@ -106,7 +110,8 @@ func definitionOfRelease(name, release string) client.Object {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 		"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "fleet-system",
 	}}}
-	object.APIVersion, object.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	object.APIVersion = "apiextensions.k8s.io/v1"
+	object.Kind = "CustomResourceDefinition"
 	return object
 }
 
@@ -136,7 +141,8 @@ func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 		"a user who may not make one": {forbidden: "clusterroles", want: "you may not create clusterroles.rbac.authorization.k8s.io here"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, helm := newConsole(t, test.objects...), &recordedHelm{missing: test.missing}
+			c := newConsole(t, test.objects...)
+			helm := &recordedHelm{missing: test.missing}
 			definitions := becomesHub(c, false)
 			if test.kubernetes != "" {
 				c.kubernetes = test.kubernetes

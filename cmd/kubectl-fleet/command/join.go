@@ -150,7 +150,8 @@ address. The file, in which all but the name may be left out:
 	flags.StringVar(&o.authority, "hub-ca", "", "File with the CA of the hub's API server. (default: that of the hub's context)")
 	flags.StringVar(&o.access, "access-namespace", accessNamespace, "Namespace on the hub for the cluster's service account.")
 	flags.Int32Var(&o.heartbeat, "heartbeat", defaultHeartbeat, "How often the cluster reports, in seconds.")
-	flags.DurationVar(&o.tokenDuration, "token-duration", tokenDuration, "How long a token holds. The agent renews it half-way; a cluster that is away for longer has to join again. For more than 48h, raise memberTokenHours of the hub agent's chart first.")
+	flags.DurationVar(&o.tokenDuration, "token-duration", tokenDuration,
+		"How long a token holds. The agent renews it half-way; a cluster that is away for longer has to join again. For more than 48h, raise memberTokenHours of the hub agent's chart first.")
 	flags.StringVar(&o.agent, "agent", agentByHelm, "What installs the agent: helm, or none if it is there or comes otherwise.")
 	flags.StringVar(&o.chart, "chart", "", "Folder or archive of the agent's chart. (default: the one built in)")
 	flags.StringArrayVar(&o.values, "set", nil, "A value of the agent's chart, as for helm; may be given several times.")
@@ -252,7 +253,8 @@ func (o *joinOptions) install(ctx context.Context) error {
 		}
 	}
 	args := []string{
-		"upgrade", "--install", agentRelease, chart, "--kube-context", o.memberContext, "--namespace", agentNamespace, "--reset-then-reuse-values",
+		"upgrade", "--install", agentRelease, chart, "--kube-context", o.memberContext, "--namespace", agentNamespace,
+		"--reset-then-reuse-values",
 		"--set-string", "config.hubURL=" + o.address, "--set-string", "config.memberClusterName=" + o.member,
 	}
 	authority, err := o.hubAuthority()

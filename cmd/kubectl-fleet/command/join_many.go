@@ -95,7 +95,8 @@ func readClusters(file string) ([]clusterEntry, error) {
 	if len(read.Clusters) == 0 {
 		return nil, cli.Usagef("%s has no clusters", file)
 	}
-	names, contexts := map[string]bool{}, map[[2]string]string{}
+	names := map[string]bool{}
+	contexts := map[[2]string]string{}
 	for i := range read.Clusters {
 		entry := &read.Clusters[i]
 		entry.Context = cmp.Or(entry.Context, entry.Name)
@@ -112,7 +113,8 @@ func readClusters(file string) ([]clusterEntry, error) {
 		case contexts[at] != "":
 			return nil, cli.Usagef("%s: clusters[%d].context: %s is the context of %s, too", file, i, entry.Context, contexts[at])
 		}
-		names[entry.Name], contexts[at] = true, entry.Name
+		names[entry.Name] = true
+		contexts[at] = entry.Name
 	}
 	return read.Clusters, nil
 }
@@ -197,7 +199,8 @@ func (m *joinMany) toJoin(ctx context.Context, entries []clusterEntry) ([]cluste
 			return nil, errNoHub
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("reading member/%s: %w", entries[i].Name, err)
-		case !m.all && !apierrors.IsNotFound(err) && member.DeletionTimestamp == nil && meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined):
+		case !m.all && !apierrors.IsNotFound(err) && member.DeletionTimestamp == nil &&
+			meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined):
 		default:
 			open = append(open, entries[i])
 		}
@@ -212,9 +215,14 @@ func (m *joinMany) toJoin(ctx context.Context, entries []clusterEntry) ([]cluste
 func (m *joinMany) joinOne(ctx context.Context, entry *clusterEntry, taken *takenClusters) (said string, err error) {
 	var out bytes.Buffer
 	one := *m.joinOptions
-	one.member, one.memberContext, one.kubeconfig, one.labels, one.taken = entry.Name, entry.Context, entry.Kubeconfig, entry.Labels, taken
+	one.member = entry.Name
+	one.memberContext = entry.Context
+	one.kubeconfig = entry.Kubeconfig
+	one.labels = entry.Labels
+	one.taken = taken
 	one.values = append(append([]string{}, m.values...), entry.Set...)
-	one.streams.Out, one.streams.ErrOut = &out, &out
+	one.streams.Out = &out
+	one.streams.ErrOut = &out
 	if one.cluster, err = m.clientOfMember(entry.Kubeconfig, entry.Context); err == nil {
 		err = one.joinCluster(ctx)
 	}
@@ -252,5 +260,6 @@ func (o *joinOutcome) result() error {
 	if len(o.failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d clusters have not joined: %s. The same command tries these again", len(o.failed), o.of, strings.Join(o.failed, ", "))
+	return fmt.Errorf("%d of %d clusters have not joined: %s. The same command tries these again", len(o.failed), o.of,
+		strings.Join(o.failed, ", "))
 }

@@ -47,7 +47,8 @@ func (c *console) member(name string) *clusterv1beta1.MemberCluster {
 }
 
 func TestAllClustersOfAFileJoin(t *testing.T) {
-	c, h := hubWithThree(t), &recordedHelm{}
+	c := hubWithThree(t)
+	h := &recordedHelm{}
 	file := fileOfClusters(t, threeClusters)
 	join := []string{"join", "--from-file", file, "--parallel", "1", "--set", "image.tag=dev"}
 	err := c.runWithHelm(h, join...)
@@ -95,7 +96,8 @@ func TestAFileOfClustersIsCheckedBeforeAnythingIsChanged(t *testing.T) {
 		"clusters: [{name: a, labels: {region: west}, heartbeat: 1}]": "unknown field",
 	} {
 		t.Run(text, func(t *testing.T) {
-			c, h := hubWithThree(t), &recordedHelm{}
+			c := hubWithThree(t)
+			h := &recordedHelm{}
 			require.ErrorContains(t, c.runWithHelm(h, "join", "--from-file", fileOfClusters(t, text)), want)
 			assert.Empty(t, h.args)
 		})

@@ -50,7 +50,8 @@ func (o *joinOptions) checkHub(ctx context.Context) error {
 		return fmt.Errorf("member/%s is there with another identity, %s %s: choose another name, or unjoin it first",
 			o.member, member.Spec.Identity.Kind, member.Spec.Identity.Name)
 	default:
-		o.invited, o.known = true, member.Annotations[clusterv1beta1.ClusterUIDAnnotation]
+		o.invited = true
+		o.known = member.Annotations[clusterv1beta1.ClusterUIDAnnotation]
 		return nil
 	}
 }
@@ -107,7 +108,8 @@ func (o *joinOptions) checkOtherNames(ctx context.Context) error {
 		}
 		if !o.move {
 			return fmt.Errorf("%[1]s is the cluster of member/%[2]s, which has the same uid %[3]s: it would become %[4]s, and %[2]s would have no cluster. "+
-				"Check --member-context, or unjoin %[2]s first; if the cluster is to be %[4]s from now on, give --move", o.memberContext, other.Name, o.uid, o.member)
+				"Check --member-context, or unjoin %[2]s first; if the cluster is to be %[4]s from now on, give --move", o.memberContext, other.Name,
+				o.uid, o.member)
 		}
 		o.movedFrom = append(o.movedFrom, other)
 	}
@@ -146,7 +148,8 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 	}
 	for _, old := range accountObjects(o.access, o.account()) {
 		if err := client.IgnoreNotFound(write.Delete(ctx, old)); err != nil {
-			return fmt.Errorf("deleting what is left of an earlier account, so that its tokens count no more: %T %s/%s: %w", old, o.access, old.GetName(), err)
+			return fmt.Errorf("deleting what is left of an earlier account, so that its tokens count no more: %T %s/%s: %w", old, o.access,
+				old.GetName(), err)
 		}
 	}
 	in := metav1.ObjectMeta{Namespace: o.access, Name: o.account()}
@@ -154,7 +157,8 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 	for _, object := range []client.Object{
 		account,
 		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account.Name}, Verbs: []string{"create"}},
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account.Name},
+				Verbs: []string{"create"}},
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.Name},
@@ -165,7 +169,8 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 			return fmt.Errorf("creating %T %s/%s: %w", object, o.access, object.GetName(), err)
 		}
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(o.tokenDuration.Seconds()))}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(
+		int64(o.tokenDuration.Seconds()))}}
 	if err := write.SubResource("token").Create(ctx, account, request); err != nil {
 		return fmt.Errorf("asking for a token of %s/%s: %w", o.access, account.Name, err)
 	}
@@ -280,9 +285,11 @@ func (o *joinOptions) breakOldLease(ctx context.Context) error {
 
 // hubAuthority is the CA of the hub's API server in base64; empty if its context has none.
 func (o *joinOptions) hubAuthority() (string, error) {
-	data, file := o.config.CAData, o.config.CAFile
+	data := o.config.CAData
+	file := o.config.CAFile
 	if o.authority != "" {
-		data, file = nil, o.authority
+		data = nil
+		file = o.authority
 	}
 	if len(data) == 0 && file != "" {
 		read, err := os.ReadFile(file) //nolint:gosec // the user names it
@@ -303,7 +310,8 @@ func (o *joinOptions) awaitJoined(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; %s. The agent's log says more: kubectl --context %s --namespace %s logs deployment/%s", err, conditionsOf(member), o.memberContext, agentNamespace, agentRelease)
+	return fmt.Errorf("%w; %s. The agent's log says more: kubectl --context %s --namespace %s logs deployment/%s", err, conditionsOf(member),
+		o.memberContext, agentNamespace, agentRelease)
 }
 
 // conditionsOf says in words how far a member is.

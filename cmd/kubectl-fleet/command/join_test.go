@@ -86,7 +86,8 @@ func (c *console) runWithHelm(h *recordedHelm, args ...string) error {
 			return cmd.ExecuteContext(c.t.Context())
 		},
 		"init": func(f *cli.Factory, s genericiooptions.IOStreams, h helm) error {
-			f.ServerVersion, f.Discover = func() (string, error) { return c.kubernetes, nil }, c.discover
+			f.ServerVersion = func() (string, error) { return c.kubernetes, nil }
+			f.Discover = c.discover
 			cmd := newInit(f, s, h)
 			cmd.SetArgs(args[1:])
 			return cmd.ExecuteContext(c.t.Context())
@@ -146,7 +147,8 @@ func clusterWith(uid types.UID) *corev1.Namespace {
 
 func TestJoin(t *testing.T) {
 	t.Run("gives the cluster an identity and an agent, and waits; a second time makes earlier tokens worthless", func(t *testing.T) {
-		c, h := newConsole(t), &recordedHelm{}
+		c := newConsole(t)
+		h := &recordedHelm{}
 		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
 		hubThatWorks(c)
 		eternal := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: "member-4-hub-cluster-access-token"}}
@@ -175,14 +177,16 @@ func TestJoin(t *testing.T) {
 		assert.Contains(t, h.chart, filepath.Join("templates", "deployment.yaml"))
 	})
 	t.Run("changes nothing on a dry run", func(t *testing.T) {
-		c, h := newConsole(t), &recordedHelm{missing: true}
+		c := newConsole(t)
+		h := &recordedHelm{missing: true}
 		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
 		require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4", "--dry-run"))
 		assert.Contains(t, c.out.String(), "inviting member-4 (dry run)")
 		assert.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "member-4"}, &clusterv1beta1.MemberCluster{}))
 	})
 	t.Run("refuses another cluster under the same name, before anything is changed", func(t *testing.T) {
-		c, h := newConsole(t), &recordedHelm{}
+		c := newConsole(t)
+		h := &recordedHelm{}
 		c.contexts = map[string]client.WithWatch{"kind-4": inMemory(clusterWith("four")), "kind-5": inMemory(clusterWith("five"))}
 		hubThatWorks(c)
 		for range 2 {
@@ -195,7 +199,8 @@ func TestJoin(t *testing.T) {
 		assert.Error(t, c.contexts["kind-5"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, &corev1.Secret{}))
 	})
 	t.Run("refuses a cluster that has another name, before anything is changed, and moves it on demand", func(t *testing.T) {
-		c, h := newConsole(t), &recordedHelm{}
+		c := newConsole(t)
+		h := &recordedHelm{}
 		c.contexts = map[string]client.WithWatch{"kind-4": inMemory(clusterWith("four")), "kind-5": inMemory(clusterWith("five"))}
 		hubThatWorks(c)
 		require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4"))
@@ -218,7 +223,8 @@ func TestJoin(t *testing.T) {
 	})
 	t.Run("looks before it says what it would do", func(t *testing.T) {
 		leaving := member("member-4", 0)
-		leaving.Finalizers, leaving.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: now}
+		leaving.Finalizers = []string{"x/y"}
+		leaving.DeletionTimestamp = &metav1.Time{Time: now}
 		c := newConsole(t, leaving)
 		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
 		assert.ErrorContains(t, c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--dry-run"), "is leaving")
@@ -231,13 +237,16 @@ func TestJoin(t *testing.T) {
 			return fmt.Errorf("%s: the name is too long", object.GetName())
 		}})
 		c := newConsole(t)
-		c.hub, c.contexts = refusing, map[string]client.WithWatch{"kind-4": inMemory()}
+		c.hub = refusing
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
 		assert.ErrorContains(t, c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--dry-run=server"), "inviting member-4: creating membercluster \"member-4\": member-4: the name is too long")
 	})
 	t.Run("refuses", func(t *testing.T) {
-		other, leaving := member("member-4", 0), member("member-4", 0)
+		other := member("member-4", 0)
+		leaving := member("member-4", 0)
 		other.Spec.Identity.Name = "somebody"
-		leaving.Finalizers, leaving.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: now}
+		leaving.Finalizers = []string{"x/y"}
+		leaving.DeletionTimestamp = &metav1.Time{Time: now}
 		for sentence, try := range map[string]struct {
 			hub  []client.Object
 			helm recordedHelm
@@ -259,7 +268,8 @@ func TestJoin(t *testing.T) {
 		}
 	})
 	t.Run("refuses a cluster from which Helm would delete the definition of what is placed", func(t *testing.T) {
-		c, h := newConsole(t), &recordedHelm{}
+		c := newConsole(t)
+		h := &recordedHelm{}
 		c.contexts = map[string]client.WithWatch{"kind-4": inMemory(definitionOfRelease("appliedworks.placement.kubernetes-fleet.io", "member-agent"))}
 		err := c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4")
 		require.ErrorContains(t, err, "kubectl --context kind-4 annotate crd --overwrite appliedworks.placement.kubernetes-fleet.io helm.sh/resource-policy=keep")
@@ -311,7 +321,8 @@ func TestUnjoin(t *testing.T) {
 	leaver := member("member-4", 0)
 	leaver.Spec.Identity = joinedIdentity("member-4")
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accessNamespace, Name: "member-4-hub-cluster-access"}}
-	c, h := newConsole(t, leaver, account, bound("web", "member-4"), externalPlacement()), &recordedHelm{}
+	c := newConsole(t, leaver, account, bound("web", "member-4"), externalPlacement())
+	h := &recordedHelm{}
 	c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
 	c.stdin = "n\n"
 	require.ErrorIs(t, c.runWithHelm(h, "unjoin", "member-4"), cli.ErrDeclined)
@@ -331,7 +342,8 @@ func TestUnjoin(t *testing.T) {
 func TestUnjoinDoesNotUninstallTheAgentOfAnotherCluster(t *testing.T) {
 	leaver := member("member-4", 0)
 	leaver.Annotations = map[string]string{clusterv1beta1.ClusterUIDAnnotation: "four"}
-	c, h := newConsole(t, leaver), &recordedHelm{}
+	c := newConsole(t, leaver)
+	h := &recordedHelm{}
 	c.contexts = map[string]client.WithWatch{"kind-4": inMemory(clusterWith("four")), "kind-5": inMemory(clusterWith("five"))}
 	require.EqualError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-5", "--yes"), "kind-5 is not member/member-4 but another cluster: nothing was changed")
 	assert.Empty(t, h.args)

@@ -67,7 +67,8 @@ Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, 
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.to, "to", migration.ToFleetflow, "Where the hub is to be moved: fleetflow or kubefleet.")
-	cmd.Flags().StringArrayVar(&o.members, "member-context", nil, "Context of the kubeconfig for a member that is to be looked at, too; may be given several times.")
+	cmd.Flags().StringArrayVar(&o.members, "member-context", nil,
+		"Context of the kubeconfig for a member that is to be looked at, too; may be given several times.")
 	_ = cmd.RegisterFlagCompletionFunc("member-context", completed(f, kubeContexts)) // fails only for a flag that is not there
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 2 also if something has no counterpart.")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{migration.ToFleetflow, migration.ToKubeFleet}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
@@ -143,7 +144,8 @@ func (o *migrateCheck) print(r *migration.Report) error {
 	out := o.streams.Out
 	cli.Printf(out, "Hub agents: %s\n", describeAgents(r.Agents))
 	cli.Printf(out, "Member agents: %s\n\n", describeMemberAgents(r.Agents))
-	columns := []cli.Column{{Name: "Placement"}, {Name: "Adopted"}, {Name: "Strategy"}, {Name: "Clusters"}, {Name: "Available"}, {Name: "Bindings"}, {Name: "Snapshots"}, {Name: "Works"}, {Name: "Runs"}}
+	columns := []cli.Column{{Name: "Placement"}, {Name: "Adopted"}, {Name: "Strategy"}, {Name: "Clusters"}, {Name: "Available"},
+		{Name: "Bindings"}, {Name: "Snapshots"}, {Name: "Works"}, {Name: "Runs"}}
 	if r.To == migration.ToKubeFleet {
 		columns = append(columns, cli.Column{Name: "Rolled out again"})
 	}
@@ -206,7 +208,8 @@ func describeMemberAgents(a migration.Agents) string {
 const maxFindings = 20
 
 func printFindings(out io.Writer, title string, findings []migration.Finding) {
-	printed, left := map[string]int{}, 0
+	printed := map[string]int{}
+	left := 0
 	var lines []string
 	for _, f := range findings {
 		if printed[f.Reason]++; printed[f.Reason] > maxFindings {
@@ -286,7 +289,8 @@ func (s *steering) acceptRemovals(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		placements, orphans = state.Placements, migration.HeldBindings(state)
+		placements = state.Placements
+		orphans = migration.HeldBindings(state)
 	}
 	something := len(orphans) > 0
 	for _, placement := range placements {
@@ -312,7 +316,8 @@ func (s *steering) acceptRemovals(ctx context.Context, args []string) error {
 }
 
 // acceptHeld tells the hub agent, by an annotation on the placement, to let go exactly what it holds now.
-func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject, held *placementv1beta1.HeldRemovals) error {
+func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject,
+	held *placementv1beta1.HeldRemovals) error {
 	for _, removal := range held.Removals {
 		cli.Printf(s.streams.Out, "%s: binding %s on %s: %s\n", placement.GetName(), removal.Binding, removal.Cluster, removal.Why)
 	}
@@ -324,7 +329,8 @@ func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement
 	}
 	if s.Sends() {
 		accept := fence.Annotate(placement.GetAnnotations(), placementv1beta1.RemovalsAcceptedAnnotation, held.Token(placement))
-		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.RemovalsHeldAnnotation), placement.GetAnnotations()[placementv1beta1.RemovalsHeldAnnotation])
+		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.RemovalsHeldAnnotation),
+			placement.GetAnnotations()[placementv1beta1.RemovalsHeldAnnotation])
 		patch, err := fence.Patch(placement.GetUID(), append([]fence.Op{unchanged}, accept...)...)
 		if err != nil {
 			return err
@@ -351,12 +357,14 @@ func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement
 	if more := lost.Total - len(lost.Named); more > 0 {
 		cli.Printf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)
 	}
-	if err := s.Ask(s.streams, fmt.Sprintf("Remove these %d object(s) from the clusters of placement %s?", lost.Total, placement.GetName())); err != nil {
+	if err := s.Ask(s.streams, fmt.Sprintf("Remove these %d object(s) from the clusters of placement %s?", lost.Total,
+		placement.GetName())); err != nil {
 		return false, err
 	}
 	if s.Sends() {
 		accept := fence.Annotate(seen, placementv1beta1.SelectionLossAcceptedAnnotation, lost.Token(placement, index))
-		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.SelectionVerdictAnnotation), seen[placementv1beta1.SelectionVerdictAnnotation])
+		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.SelectionVerdictAnnotation),
+			seen[placementv1beta1.SelectionVerdictAnnotation])
 		patch, err := fence.Patch(placement.GetUID(), append([]fence.Op{unchanged}, accept...)...)
 		if err != nil {
 			return false, err

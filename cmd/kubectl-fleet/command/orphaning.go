@@ -40,7 +40,8 @@ orphaning is enabled (spec.strategy.deleteStrategy.propagationPolicy: Abandon).`
 	return cmd
 }
 
-func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, policy placementv1beta1.DeletePropagationPolicy) *cobra.Command {
+func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command,
+	policy placementv1beta1.DeletePropagationPolicy) *cobra.Command {
 	s := &steering{factory: f, streams: streams}
 	cmd.Args = onePlacement(strings.TrimSpace(cmd.Example))
 	cmd.ValidArgsFunction = completeRefs(f, hub.KindPlacement)

@@ -33,9 +33,11 @@ removals, evictions and first placements go on. kubectl fleet resume placement/N
 
 // setPaused pauses the rolling update of a placement, or resumes it. It is no harm to ask for what is the case.
 func (s *steering) setPaused(ctx context.Context, c client.WithWatch, p hub.Placement, paused bool) error {
-	done, already := "resumed", "is not paused"
+	done := "resumed"
+	already := "is not paused"
 	if paused {
-		done, already = "paused", "is paused already"
+		done = "paused"
+		already = "is paused already"
 	}
 	if placementv1beta1.RollingUpdateOf(p.Object).Paused == paused {
 		s.Done(s.streams, "%s %s", p.Ref, already)
@@ -63,7 +65,8 @@ nothing back.`,
   kubectl fleet partition web 50%`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return fmt.Errorf("%s needs a placement and how many of its clusters stay on the older snapshot, as in: kubectl fleet partition web 3", cmd.CommandPath())
+				return fmt.Errorf("%s needs a placement and how many of its clusters stay on the older snapshot, as in: kubectl fleet partition web 3",
+					cmd.CommandPath())
 			}
 			if !partitionForm.MatchString(args[1]) {
 				return fmt.Errorf("%q is no partition: give a number of clusters, or a percentage from 0%% to 100%%", args[1])
@@ -72,7 +75,8 @@ nothing back.`,
 		},
 	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, args []string) error {
 		p := *found.Placement
-		partition, given := intstr.Parse(args[0]), placementv1beta1.RollingUpdateOf(p.Object).Partition
+		partition := intstr.Parse(args[0])
+		given := placementv1beta1.RollingUpdateOf(p.Object).Partition
 		if given != nil && *given == partition {
 			s.Done(s.streams, "the partition of %s is %s already", p.Ref, args[0])
 			return nil
@@ -86,7 +90,8 @@ nothing back.`,
 }
 
 // changeRollingUpdate changes the settings of the rolling update of a placement, which may have none yet.
-func (s *steering) changeRollingUpdate(ctx context.Context, c client.WithWatch, p hub.Placement, change func(*placementv1beta1.RollingUpdateConfig)) error {
+func (s *steering) changeRollingUpdate(ctx context.Context, c client.WithWatch, p hub.Placement,
+	change func(*placementv1beta1.RollingUpdateConfig)) error {
 	if p.External() {
 		return fmt.Errorf("%s is rolled out by update runs: stop and resume its run instead, as with kubectl fleet stop", p.Ref)
 	}
@@ -100,13 +105,15 @@ func (s *steering) changeRollingUpdate(ctx context.Context, c client.WithWatch, 
 
 // changeStrategy changes a field of the strategy of a placement, which may have none yet. change sets it, and returns its
 // value; nil takes the field away.
-func (s *steering) changeStrategy(ctx context.Context, c client.WithWatch, p hub.Placement, field string, change func(*placementv1beta1.RolloutStrategy) any) error {
+func (s *steering) changeStrategy(ctx context.Context, c client.WithWatch, p hub.Placement, field string,
+	change func(*placementv1beta1.RolloutStrategy) any) error {
 	if !s.Sends() {
 		return nil
 	}
 	err := changeSpec(ctx, s.writer(c), p.Object, func(object placementv1beta1.PlacementObject) ([]fence.Op, error) {
 		strategy := placementv1beta1.StrategyOf(object)
-		value, path := change(&strategy), "/spec/strategy/"+field
+		value := change(&strategy)
+		path := "/spec/strategy/" + field
 		switch {
 		case object.GetPlacementSpec().Strategy == nil:
 			return []fence.Op{fence.Add("/spec/strategy", strategy)}, nil

@@ -144,17 +144,22 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 // addOpenings adds when the waves may begin, if holds or windows keep them from it.
 func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts plan.Facts, made *plan.Plan) error {
 	subject := startgate.SubjectOf(facts.Placement.Object)
-	subject.Placement, subject.Run, subject.Rollback = "", facts.Run, facts.RollbackOf != ""
-	subject.UID, subject.Created = "", metav1.Time{Time: o.factory.Clock.Now()} // a run that is not there yet has no exemption
+	subject.Placement = ""
+	subject.Run = facts.Run
+	subject.Rollback = facts.RollbackOf != ""
+	subject.UID = ""
+	subject.Created = metav1.Time{Time: o.factory.Clock.Now()} // a run that is not there yet has no exemption
 	for i := range facts.Runs {
 		if facts.Runs[i].Name == facts.Run {
-			subject.UID, subject.Created = facts.Runs[i].Object.GetUID(), facts.Runs[i].Object.GetCreationTimestamp()
+			subject.UID = facts.Runs[i].Object.GetUID()
+			subject.Created = facts.Runs[i].Object.GetCreationTimestamp()
 			subject.Rollback = placementv1beta1.RestoresWhatSucceeded(facts.Runs[i].Object)
 		}
 	}
 	gates := map[string]*startgate.Gate{}
 	for _, stage := range made.Stages {
-		subject.Stage, subject.Windows = stage.Name, stage.Windows
+		subject.Stage = stage.Name
+		subject.Windows = stage.Windows
 		gate, err := gateread.Read(ctx, c, c, gateread.ExemptionRule{}, subject)
 		if apierrors.IsForbidden(err) {
 			made.Notes = append(made.Notes, "when it may begin is not known: you may not read rollout holds, windows and the namespace, the role hub-agent-viewer may")
@@ -211,7 +216,8 @@ func (o *planOptions) findPlanned(ctx context.Context, c client.Reader, args []s
 		found, err := find(ctx, o.factory, c, args[0], hub.KindPlacement)
 		if err != nil {
 			if run, failed := find(ctx, o.factory, c, args[0], hub.KindRun); failed == nil {
-				err = cli.Usagef("%s has a strategy and a snapshot of its own: leave --strategy and --index out, or name its placement %s", run.Ref(), run.Run.Placement())
+				err = cli.Usagef("%s has a strategy and a snapshot of its own: leave --strategy and --index out, or name its placement %s", run.Ref(),
+					run.Run.Placement())
 			}
 		}
 		return found, err
@@ -233,12 +239,14 @@ func (o *planOptions) chooseStrategy(ctx context.Context, c client.Reader, p hub
 	}
 	var latest *hub.Run
 	for i := range runs {
-		if runs[i].Placement() == p.Ref && (latest == nil || latest.Object.GetCreationTimestamp().Time.Before(runs[i].Object.GetCreationTimestamp().Time)) {
+		if runs[i].Placement() == p.Ref && (latest == nil || latest.Object.GetCreationTimestamp().Time.Before(
+			runs[i].Object.GetCreationTimestamp().Time)) {
 			latest = &runs[i]
 		}
 	}
 	if latest == nil {
-		return "", nil, cli.Usagef("%s has no strategy for its runs and has had no run: name one with --strategy; kubectl get %s lists them", p.Ref, strategyKinds(p))
+		return "", nil, cli.Usagef("%s has no strategy for its runs and has had no run: name one with --strategy; kubectl get %s lists them",
+			p.Ref, strategyKinds(p))
 	}
 	note := fmt.Sprintf("strategy %s is that of %s; --strategy names another", latest.Spec.StagedRolloutStrategyName, latest.Ref)
 	return latest.Spec.StagedRolloutStrategyName, []string{note}, nil
@@ -269,7 +277,8 @@ func (o *planOptions) wishOfRun(ctx context.Context, c client.Reader, run *hub.R
 		notes = append(notes, fmt.Sprintf("%s is %s and has its clusters frozen: this is what another run like it would do now; see kubectl fleet status %s", run.Ref, view.Phase, run.Flags()))
 	}
 	index := indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
-	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Frozen: frozen, RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff}, notes, nil
+	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Frozen: frozen,
+		RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff}, notes, nil
 }
 
 // indexIn reads an index; nil if there is none.
@@ -323,7 +332,8 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 		if p.RemovedStay {
 			fate = "is given up, and stays, on"
 		}
-		cli.Printf(out, "\n%d. deletion: what is placed %s %s, no longer picked: %s\n", len(p.Stages)+1, fate, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
+		cli.Printf(out, "\n%d. deletion: what is placed %s %s, no longer picked: %s\n", len(p.Stages)+1, fate, plural(len(p.Removed), "cluster"),
+			strings.Join(p.Removed, ", "))
 	}
 	if p.EarliestEnd != nil {
 		cli.Printf(out, "\nIt ends at the earliest at %s: that is windows, holds and soak times alone.\n", withUTC(p.EarliestEnd))
@@ -452,7 +462,8 @@ func printGroup(out io.Writer, group plan.Group, paint func(colour, text string)
 	}
 	cli.Printf(out, ":\n")
 	for _, change := range group.Objects {
-		mark, colour := map[string]string{"added": "+", "removed": "-", "changed": "~"}[change.Change], map[string]string{"added": green, "removed": red, "changed": cyan}[change.Change]
+		mark := map[string]string{"added": "+", "removed": "-", "changed": "~"}[change.Change]
+		colour := map[string]string{"added": green, "removed": red, "changed": cyan}[change.Change]
 		cli.PrintStyled(out, paint(colour, "  "+mark+" "+change.Object))
 		if change.Change == "added" && group.From == "" {
 			continue // all of it is new there; the hub has it in full

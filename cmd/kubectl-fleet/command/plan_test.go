@@ -72,7 +72,8 @@ func release() []client.Object {
 		binding := bindingTo(name)
 		if i == 2 {
 			m.Labels["brand"] = "acme"
-			binding.Spec.State, binding.Spec.ResourceSnapshotName = placementv1beta1.BindingStateScheduled, ""
+			binding.Spec.State = placementv1beta1.BindingStateScheduled
+			binding.Spec.ResourceSnapshotName = ""
 		}
 		objects = append(objects, m, binding)
 	}
@@ -115,9 +116,11 @@ func TestPlanMarksMembersThatMayNotAnswer(t *testing.T) {
 		healthy := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
 		switch m.Name {
 		case "member-1":
-			healthy.Status, healthy.Reason = metav1.ConditionFalse, "MemberClusterUnhealthy"
+			healthy.Status = metav1.ConditionFalse
+			healthy.Reason = "MemberClusterUnhealthy"
 		case "member-2":
-			healthy.Status, healthy.Reason = metav1.ConditionUnknown, "MemberClusterHeartbeatMissed"
+			healthy.Status = metav1.ConditionUnknown
+			healthy.Reason = "MemberClusterHeartbeatMissed"
 		}
 	}
 	c := newConsole(t, objects...)
@@ -155,7 +158,8 @@ func TestPlanBackTellsWhatComesBack(t *testing.T) {
 func TestPlanTellsOfTheWindowsThatStagesNameAndWhatIsSkipped(t *testing.T) {
 	objects := release()
 	strategy := objects[2].(*placementv1beta1.ClusterStagedUpdateStrategy)
-	strategy.Spec.HeldClusters, strategy.Spec.Stages[1].Windows = placementv1beta1.HeldClustersSkip, []string{"nights"}
+	strategy.Spec.HeldClusters = placementv1beta1.HeldClustersSkip
+	strategy.Spec.Stages[1].Windows = []string{"nights"}
 	window := &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: "nights"}, Spec: fleetflowv1alpha1.RolloutWindowSpec{
 		Type: fleetflowv1alpha1.WindowAllow, Scope: fleetflowv1alpha1.WindowStage, TimeZone: "UTC",
 		Weekly: []fleetflowv1alpha1.WeeklyOpening{{Days: []fleetflowv1alpha1.Weekday{"Fri"}, DailyHours: fleetflowv1alpha1.DailyHours{Start: "22:00", End: "06:00"}}},

@@ -47,7 +47,8 @@ in the meantime, and it reaches members as their rollout strategy allows.`,
 }
 
 // kindVerb makes a command about one kind of objects.
-func kindVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, do func(s *steering, ctx context.Context, c client.WithWatch, kind propagatedKind) error) *cobra.Command {
+func kindVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command,
+	do func(s *steering, ctx context.Context, c client.WithWatch, kind propagatedKind) error) *cobra.Command {
 	s := &steering{factory: f, streams: streams}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -81,7 +82,8 @@ func (s *steering) findKind(ctx context.Context, c client.WithWatch, word string
 	kind := propagatedKind{name: word}
 	mapping, unserved := (&finder{mapper: mapper}).kind(word)
 	if unserved == nil {
-		kind.name, kind.GroupKind = mapping.Resource.GroupResource().String(), mapping.GroupVersionKind.GroupKind()
+		kind.name = mapping.Resource.GroupResource().String()
+		kind.GroupKind = mapping.GroupVersionKind.GroupKind()
 	}
 	stored := &fleetflowv1alpha1.PropagatedType{}
 	err = c.Get(ctx, client.ObjectKey{Name: kind.name}, stored)
@@ -136,7 +138,8 @@ func (s *steering) enableKind(ctx context.Context, c client.WithWatch, kind prop
 }
 
 // setPropagation writes the PropagatedType of a kind, which may not exist yet.
-func (s *steering) setPropagation(ctx context.Context, c client.WithWatch, kind propagatedKind, propagation fleetflowv1alpha1.Propagation) error {
+func (s *steering) setPropagation(ctx context.Context, c client.WithWatch, kind propagatedKind,
+	propagation fleetflowv1alpha1.Propagation) error {
 	if !s.Sends() {
 		return nil
 	}

@@ -65,7 +65,8 @@ func (s *steering) reject(ctx context.Context, c client.WithWatch, run hub.Run, 
 		return err
 	}
 	if g.approved || meta.IsStatusConditionTrue(hub.ApprovalOf(object).Status.Conditions, placementv1beta1.ConditionTypeApproved) {
-		return fmt.Errorf("stage %s of %s is approved already%s: kubectl fleet stop %s keeps it from going on", g.stage, run.Ref, approvedBy(hub.ApprovalOf(object)), run.Flags())
+		return fmt.Errorf("stage %s of %s is approved already%s: kubectl fleet stop %s keeps it from going on", g.stage, run.Ref,
+			approvedBy(hub.ApprovalOf(object)), run.Flags())
 	}
 	if run.Spec.State != placementv1beta1.StateStop {
 		if err := s.patchRun(ctx, c, run, fence.Add("/spec/state", placementv1beta1.StateStop)); err != nil {
@@ -75,11 +76,13 @@ func (s *steering) reject(ctx context.Context, c client.WithWatch, run hub.Run, 
 	if err := s.writeRejection(ctx, c, object, comment); err != nil {
 		return fmt.Errorf("%s is stopped, but approval request %q does not say why: %w", run.Ref, g.request, err)
 	}
-	s.Done(s.streams, "stage %s of %s rejected: the run stops; kubectl fleet rollback %s takes back what it has done", g.stage, run.Ref, run.Flags())
+	s.Done(s.streams, "stage %s of %s rejected: the run stops; kubectl fleet rollback %s takes back what it has done", g.stage, run.Ref,
+		run.Flags())
 	return nil
 }
 
-func (s *steering) writeRejection(ctx context.Context, c client.WithWatch, object placementv1beta1.ApprovalRequestObject, comment string) error {
+func (s *steering) writeRejection(ctx context.Context, c client.WithWatch, object placementv1beta1.ApprovalRequestObject,
+	comment string) error {
 	decide := func(before placementv1beta1.ApprovalRequestObject) (client.Patch, error) {
 		object = before.DeepCopyObject().(placementv1beta1.ApprovalRequestObject)
 		conditions := &hub.ApprovalOf(object).Status.Conditions
@@ -87,7 +90,8 @@ func (s *steering) writeRejection(ctx context.Context, c client.WithWatch, objec
 			return nil, nil // another client was quicker; the run is stopped in any case
 		}
 		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionFalse, Reason: rejectedReason, Message: cmp.Or(comment, rejectedMessage),
+			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionFalse, Reason: rejectedReason,
+			Message:            cmp.Or(comment, rejectedMessage),
 			ObservedGeneration: object.GetGeneration(), LastTransitionTime: metav1.NewTime(s.factory.Clock.Now()),
 		})
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

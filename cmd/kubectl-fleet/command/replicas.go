@@ -40,7 +40,8 @@ func (o *getOptions) runReplicas(ctx context.Context, placements []string) error
 		return nil
 	}
 	columns := []cli.Column{
-		{Name: "Workload"}, {Name: "Cluster"}, {Name: "Wanted"}, {Name: "In Force"}, {Name: "Ready"}, {Name: "Completions", Wide: true}, {Name: "Reason", Wide: true},
+		{Name: "Workload"}, {Name: "Cluster"}, {Name: "Wanted"}, {Name: "In Force"}, {Name: "Ready"}, {Name: "Completions", Wide: true},
+		{Name: "Reason", Wide: true},
 	}
 	rows := make([][]string, 0, len(shares))
 	for _, s := range shares {
@@ -48,7 +49,8 @@ func (o *getOptions) runReplicas(ctx context.Context, placements []string) error
 		if s.Dropped {
 			wanted += " (dropped)"
 		}
-		rows = append(rows, []string{s.Workload, s.Cluster, wanted, countOr(s.InForce, "-"), countOr(s.Ready, "-"), countOr(s.Completions, ""), s.Reason})
+		rows = append(rows, []string{s.Workload, s.Cluster, wanted, countOr(s.InForce, "-"), countOr(s.Ready, "-"),
+			countOr(s.Completions, ""), s.Reason})
 	}
 	return o.PrintTable(o.streams.Out, columns, rows)
 }
@@ -67,7 +69,8 @@ func (o *getOptions) readShares(ctx context.Context, name string) (shares []hub.
 	if err != nil {
 		return nil, err
 	}
-	reader, ref := hub.Reader{Reader: c}, found.Ref()
+	reader := hub.Reader{Reader: c}
+	ref := found.Ref()
 	err = o.factory.Patiently(o.streams, fmt.Sprintf("reading the replicas of %s", ref), func() error {
 		bindings, err := reader.BindingsOf(ctx, ref)
 		if err != nil {

@@ -20,7 +20,8 @@ func frontWith(replicas int32, reason string) placementv1beta1.ReplicaAssignment
 
 // dividedPlacement divides nine replicas over member-1, which is up, and member-2, which has not been asked for its share yet.
 func dividedPlacement() []client.Object {
-	one, two := bindingTo("member-1"), bindingTo("member-2")
+	one := bindingTo("member-1")
+	two := bindingTo("member-2")
 	one.Spec.ClusterDecision.Assignments = []placementv1beta1.ReplicaAssignment{frontWith(3, "weight 1 of 3")}
 	one.Spec.ReplicaAssignments = []placementv1beta1.ReplicaAssignment{frontWith(5, "weight 1 of 1")}
 	two.Spec.ClusterDecision.Assignments = []placementv1beta1.ReplicaAssignment{frontWith(6, "weight 2 of 3")}
@@ -32,7 +33,8 @@ func dividedPlacement() []client.Object {
 		}}},
 	}
 	twin := work.DeepCopy()
-	twin.Name, twin.Labels[placementv1beta1.ParentNamespaceLabel] = "shop.web-work", "shop"
+	twin.Name = "shop.web-work"
+	twin.Labels[placementv1beta1.ParentNamespaceLabel] = "shop"
 	weights := []placementv1beta1.ClusterReplicas{
 		{ClusterSelector: placementv1beta1.ReplicaClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterLabelTerm{
 			{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: []string{"member-2"}}},

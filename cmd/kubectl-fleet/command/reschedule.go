@@ -35,7 +35,8 @@ The time goes into the annotation fleetflow.io/reschedule-at of the placement.`,
 
 // reschedule asks for it by a time later than that of any request before, whatever the clocks say.
 func (s *steering) reschedule(ctx context.Context, c client.WithWatch, p hub.Placement, now time.Time) error {
-	if err := s.Ask(s.streams, fmt.Sprintf("Pick the clusters of %s and divide its replicas afresh? What runs may move to other clusters.", p.Ref)); err != nil {
+	if err := s.Ask(s.streams, fmt.Sprintf("Pick the clusters of %s and divide its replicas afresh? What runs may move to other clusters.",
+		p.Ref)); err != nil {
 		return err
 	}
 	if s.Sends() {

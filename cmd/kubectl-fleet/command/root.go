@@ -30,8 +30,9 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 // verbs are all verbs by group, in the order the help lists them in.
 func verbs() map[string][]verb {
 	return map[string][]verb{
-		groupLook:    {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
-		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewReschedule, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewExempt, NewOrphaning},
+		groupLook: {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
+		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewReschedule, NewFederate,
+			NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewExempt, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
 		groupHub:     {NewInit, NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},
 	}
@@ -39,7 +40,8 @@ func verbs() map[string][]verb {
 
 // unasked are the commands that change something and do not ask, as each can be undone by another.
 var unasked = []string{
-	"run", "stop", "resume", "retry", "reject", "federate", "pause", "partition", "suspend", "unsuspend", "orphaning enable", "init", "join", "cordon", "uncordon", "enable",
+	"run", "stop", "resume", "retry", "reject", "federate", "pause", "partition", "suspend", "unsuspend", "orphaning enable", "init", "join",
+	"cordon", "uncordon", "enable",
 }
 
 // settleFlags has every command refuse what is wrong with its command line alike, and hides --yes where nothing is asked. It

@@ -89,10 +89,12 @@ func (o *runOptions) create(ctx context.Context, c client.WithWatch, placement h
 			return ref, err
 		}
 	}
-	spec := placementv1beta1.UpdateRunSpec{PlacementName: placement.Name, StagedRolloutStrategyName: o.strategy, ResourceSnapshotIndex: o.index, State: placementv1beta1.StateRun}
+	spec := placementv1beta1.UpdateRunSpec{PlacementName: placement.Name, StagedRolloutStrategyName: o.strategy,
+		ResourceSnapshotIndex: o.index, State: placementv1beta1.StateRun}
 	done := "created"
 	if o.initialize {
-		spec.State, done = placementv1beta1.StateInitialize, "created: it works its stages out and waits for kubectl fleet resume "+ref.Name
+		spec.State = placementv1beta1.StateInitialize
+		done = "created: it works its stages out and waits for kubectl fleet resume " + ref.Name
 	}
 	if err := o.createRun(ctx, c, ref, spec); err != nil {
 		return ref, err

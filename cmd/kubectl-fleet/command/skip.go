@@ -69,7 +69,8 @@ func runAndClusters(verb string) cobra.PositionalArgs {
 }
 
 // act asks a run for an action on some of its clusters.
-func (s *steering) act(ctx context.Context, c client.WithWatch, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType, question string) error {
+func (s *steering) act(ctx context.Context, c client.WithWatch, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType,
+	question string) error {
 	if err := errors.Join(unfinished(run), inRun(run, clusters)); err != nil {
 		return err
 	}
@@ -162,7 +163,8 @@ func tooLate(run hub.Run, clusters []string, action placementv1beta1.ClusterActi
 }
 
 // withActions returns the actions of a run with one more for each of the clusters: another retry is the next attempt.
-func withActions(actions []placementv1beta1.ClusterAction, clusters []string, action placementv1beta1.ClusterActionType) []placementv1beta1.ClusterAction {
+func withActions(actions []placementv1beta1.ClusterAction, clusters []string,
+	action placementv1beta1.ClusterActionType) []placementv1beta1.ClusterAction {
 	result := slices.Clone(actions)
 	for _, cluster := range clusters {
 		next := placementv1beta1.ClusterAction{Cluster: cluster, Action: action, Attempt: 1}

@@ -181,7 +181,8 @@ func (o *statusOptions) picture(found hub.Found, objects []client.Object) live.P
 		return o.runPicture(*found.Run, facts)
 	}
 	if facts.Placement == nil {
-		return live.Picture{Root: tree.Node{Kind: string(hub.KindPlacement), Name: found.Ref().String(), State: tree.StateAbandoned, Detail: "deleted"}, Over: true}
+		return live.Picture{Root: tree.Node{Kind: string(hub.KindPlacement), Name: found.Ref().String(), State: tree.StateAbandoned,
+			Detail: "deleted"}, Over: true}
 	}
 	root := status.Placement(*facts.Placement, facts, o.Options)
 	return live.Picture{Root: root, Over: root.State == updaterun.PhaseSucceeded || root.State == updaterun.PhaseFailed}
@@ -194,7 +195,8 @@ func (o *statusOptions) runPicture(run hub.Run, facts status.Facts) live.Picture
 			return live.Picture{Root: root, Over: root.State.Over()}
 		}
 	}
-	return live.Picture{Root: tree.Node{Kind: string(hub.KindRun), Name: run.String(), State: tree.StateAbandoned, Detail: "deleted"}, Over: true}
+	return live.Picture{Root: tree.Node{Kind: string(hub.KindRun), Name: run.String(), State: tree.StateAbandoned, Detail: "deleted"},
+		Over: true}
 }
 
 // follow shows the tree until the rollout is over.
@@ -239,7 +241,8 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 // ended explains why watching ended early.
 func (o *statusOptions) ended(err error, found hub.Found, state string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &cli.Exit{Code: cli.CodeTimeout, Err: fmt.Errorf("%s is not %s after %s (--timeout): it is %s", found.Ref(), o.goal, o.timeout, state)}
+		return &cli.Exit{Code: cli.CodeTimeout, Err: fmt.Errorf("%s is not %s after %s (--timeout): it is %s", found.Ref(), o.goal,
+			o.timeout, state)}
 	}
 	return err
 }

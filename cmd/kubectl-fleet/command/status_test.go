@@ -43,9 +43,12 @@ func failing(cluster string) *placementv1beta1.ClusterResourceBinding {
 // waitingRun is soakingRun two minutes later, with one canary under way that does not come up.
 func waitingRun() *placementv1beta1.ClusterStagedUpdateRun {
 	run := soakingRun()
-	staging, canary := &run.Status.StagesStatus[0], &run.Status.StagesStatus[1]
-	start, end := ago(4*time.Minute), ago(95*time.Second)
-	staging.StartTime, staging.EndTime = &start, &end
+	staging := &run.Status.StagesStatus[0]
+	canary := &run.Status.StagesStatus[1]
+	start := ago(4 * time.Minute)
+	end := ago(95 * time.Second)
+	staging.StartTime = &start
+	staging.EndTime = &end
 	staging.Conditions = append(staging.Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, placementv1beta1.ReasonStageUpdatingSucceeded, 95*time.Second))
 	staging.AfterStageTaskStatus[0].Conditions = []metav1.Condition{condition(placementv1beta1.ConditionTypeWaitTimeElapsed, metav1.ConditionTrue, placementv1beta1.ReasonAfterStageTaskWaitTimeElapsed, 95*time.Second)}
 	canary.StartTime = &end

@@ -49,7 +49,8 @@ func (f reasonFlag) Type() string { return "string" }
 
 // addReason lets the user say why; on says where that is kept.
 func (s *steering) addReason(cmd *cobra.Command, on string) {
-	cmd.Flags().Var(reasonFlag{&s.reason}, "reason", fmt.Sprintf("Why, for the record: it is kept in the annotation %s of %s.", placementv1beta1.ReasonAnnotation, on))
+	cmd.Flags().Var(reasonFlag{&s.reason}, "reason", fmt.Sprintf("Why, for the record: it is kept in the annotation %s of %s.",
+		placementv1beta1.ReasonAnnotation, on))
 }
 
 // annotate keeps the reason on an object that is yet to be created.
@@ -94,12 +95,14 @@ func (s *steering) writer(c client.WithWatch) client.Client {
 }
 
 // steeringVerb makes a command about one object of a kind: do changes it once it is found.
-func steeringVerb(f *cli.Factory, streams genericiooptions.IOStreams, kind hub.Kind, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, args []string) error) *cobra.Command {
+func steeringVerb(f *cli.Factory, streams genericiooptions.IOStreams, kind hub.Kind, cmd *cobra.Command,
+	do func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, args []string) error) *cobra.Command {
 	return (&steering{factory: f, streams: streams}).about(kind, cmd, do)
 }
 
 // about makes a command about one object of a kind, which steers.
-func (s *steering) about(kind hub.Kind, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, args []string) error) *cobra.Command {
+func (s *steering) about(kind hub.Kind, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found,
+	args []string) error) *cobra.Command {
 	cmd.ValidArgsFunction = completeRefs(s.factory, kind)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, found, err := s.findOne(cmd.Context(), args[0], kind)

@@ -169,7 +169,8 @@ func TestEvictAndReplace(t *testing.T) {
 	require.NoError(t, c.run("evict", "web", "member-1", "--replace"))
 	assert.Equal(t, "placement/web on member-1 is to be replaced already\n", c.out.String())
 
-	placement.Spec.Policy, placement.ResourceVersion = nil, ""
+	placement.Spec.Policy = nil
+	placement.ResourceVersion = ""
 	c = newConsole(t, placement, bindingTo("member-1"))
 	require.ErrorContains(t, c.run("evict", "web", "member-1", "--replace", "--yes"), "wants every matching cluster: use a taint, or an eviction without --replace")
 }
@@ -183,7 +184,8 @@ func TestOfANamespacedPlacementWhatItHasLeftBehindCanBeEvicted(t *testing.T) {
 		}
 	}
 	left := of("member-1")
-	left.Spec.State, left.Annotations = placementv1beta1.BindingStateUnscheduled, map[string]string{placementv1beta1.SupersededAnnotation: "2026-01-31T12:00:00Z"}
+	left.Spec.State = placementv1beta1.BindingStateUnscheduled
+	left.Annotations = map[string]string{placementv1beta1.SupersededAnnotation: "2026-01-31T12:00:00Z"}
 	c := newConsole(t, placement, left, of("member-2"))
 	there := func() (names []string) {
 		list := &placementv1beta1.ResourceBindingList{}

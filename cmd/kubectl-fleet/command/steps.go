@@ -47,7 +47,8 @@ func (s *steering) take(ctx context.Context, steps []step) error {
 
 // await reads an object and watches it until a condition on it holds. The condition gets nil while the object is not
 // there.
-func await[T client.Object](ctx context.Context, c client.WithWatch, object T, list client.ObjectList, timeout time.Duration, holds func(object T, there bool) bool, options ...client.ListOption) error {
+func await[T client.Object](ctx context.Context, c client.WithWatch, object T, list client.ObjectList, timeout time.Duration,
+	holds func(object T, there bool) bool, options ...client.ListOption) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
@@ -69,7 +70,8 @@ const watchPause = 200 * time.Millisecond
 var errWatchEnded = errors.New("the API server has ended the watch")
 
 // watchUntil is await for as long as a watch lasts.
-func watchUntil[T client.Object](ctx context.Context, c client.WithWatch, object T, list client.ObjectList, timeout time.Duration, holds func(object T, there bool) bool, options ...client.ListOption) error {
+func watchUntil[T client.Object](ctx context.Context, c client.WithWatch, object T, list client.ObjectList, timeout time.Duration,
+	holds func(object T, there bool) bool, options ...client.ListOption) error {
 	watcher, err := c.Watch(ctx, list, options...)
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", object.GetName(), err)

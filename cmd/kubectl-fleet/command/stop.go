@@ -60,7 +60,8 @@ with kubectl fleet pause.`,
 }
 
 // setState changes what a run is to do. It is no harm to ask for what is the case.
-func (s *steering) setState(ctx context.Context, c client.WithWatch, run hub.Run, state placementv1beta1.UpdateRunState, done, already string) error {
+func (s *steering) setState(ctx context.Context, c client.WithWatch, run hub.Run, state placementv1beta1.UpdateRunState, done,
+	already string) error {
 	if err := unfinished(run); err != nil {
 		return err
 	}

@@ -93,7 +93,8 @@ func (s *steering) suspend(ctx context.Context, c client.WithWatch, p hub.Placem
 // unsuspend goes on with clusters of a placement, or with all.
 func (s *steering) unsuspend(ctx context.Context, c client.WithWatch, p hub.Placement, clusters []string) error {
 	suspension := suspensionOf(p.Object)
-	isNone := !suspension.All && !slices.ContainsFunc(suspension.ClusterNames, func(name string) bool { return len(clusters) == 0 || slices.Contains(clusters, name) })
+	isNone := !suspension.All && !slices.ContainsFunc(suspension.ClusterNames,
+		func(name string) bool { return len(clusters) == 0 || slices.Contains(clusters, name) })
 	switch {
 	case isNone:
 		s.Done(s.streams, "%s is not suspended on %s", p.Ref, allOr(clusters))
@@ -102,10 +103,12 @@ func (s *steering) unsuspend(ctx context.Context, c client.WithWatch, p hub.Plac
 		return fmt.Errorf("%s is suspended on all clusters: %w", p.Ref, errAllSuspended)
 	}
 	err := s.changeStrategy(ctx, c, p, "suspension", func(strategy *placementv1beta1.RolloutStrategy) any {
-		left := slices.DeleteFunc(slices.Clone(ptr.Deref(strategy.Suspension, placementv1beta1.Suspension{}).ClusterNames), func(name string) bool {
-			return len(clusters) == 0 || slices.Contains(clusters, name)
-		})
-		if strategy.Suspension = nil; len(left) == 0 {
+		left := slices.DeleteFunc(slices.Clone(ptr.Deref(strategy.Suspension, placementv1beta1.Suspension{}).ClusterNames),
+			func(name string) bool {
+				return len(clusters) == 0 || slices.Contains(clusters, name)
+			})
+		strategy.Suspension = nil
+		if len(left) == 0 {
 			return nil
 		}
 		strategy.Suspension = &placementv1beta1.Suspension{ClusterNames: left}

@@ -87,12 +87,14 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 	}
 	var steps []step
 	for i := range members {
-		steps = append(steps, step{title: "having " + members[i].Name + " leave", checked: true, do: func(ctx context.Context) error { return leave.remove(ctx, &members[i]) }})
+		steps = append(steps, step{title: "having " + members[i].Name + " leave", checked: true,
+			do: func(ctx context.Context) error { return leave.remove(ctx, &members[i]) }})
 	}
 	for i := range members {
 		one := o.leaving()
 		if entry, named := o.contexts[members[i].Name]; named {
-			one.memberContext, one.kubeconfig = entry.Context, entry.Kubeconfig
+			one.memberContext = entry.Context
+			one.kubeconfig = entry.Kubeconfig
 		}
 		steps = append(steps, one.after(&members[i])...)
 	}
@@ -168,7 +170,8 @@ func (o *uninstallOptions) checkMembers(ctx context.Context, members []clusterv1
 			continue
 		}
 		one := o.leaving()
-		one.memberContext, one.kubeconfig = entry.Context, entry.Kubeconfig
+		one.memberContext = entry.Context
+		one.kubeconfig = entry.Kubeconfig
 		if err := one.checkCluster(ctx, members[i:i+1]); err != nil {
 			return err
 		}
@@ -209,7 +212,8 @@ func (o *uninstallOptions) sayWhatStays(members []clusterv1beta1.MemberCluster) 
 		}
 	}
 	if len(agents) > 0 {
-		cli.Printf(out, "The member agent stays on %s: helm uninstall %s --namespace %s, with the context of each\n", strings.Join(agents, ", "), agentRelease, agentNamespace)
+		cli.Printf(out, "The member agent stays on %s: helm uninstall %s --namespace %s, with the context of each\n", strings.Join(agents, ", "),
+			agentRelease, agentNamespace)
 	}
 	if o.keep && len(members) > 0 {
 		cli.Printf(out, "What was placed stays on the members\n")

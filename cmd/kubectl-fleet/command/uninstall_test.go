@@ -37,7 +37,8 @@ func placementNamed(name string) client.Object {
 }
 
 func TestUninstallDissolvesTheFleetFromTheEdgeToTheCentre(t *testing.T) {
-	c, h := fleetOfTwo(t), &recordedHelm{}
+	c := fleetOfTwo(t)
+	h := &recordedHelm{}
 	file := fileOfClusters(t, "clusters: [{name: one, context: kind-one}]")
 	c.stdin = "n\n"
 	require.ErrorIs(t, c.runWithHelm(h, "uninstall", "--from-file", file), cli.ErrDeclined)
@@ -59,7 +60,8 @@ func TestUninstallDissolvesTheFleetFromTheEdgeToTheCentre(t *testing.T) {
 }
 
 func TestUninstallRefusesAFleetThatIsInUse(t *testing.T) {
-	c, h := fleetOfTwo(t, placementNamed("web")), &recordedHelm{}
+	c := fleetOfTwo(t, placementNamed("web"))
+	h := &recordedHelm{}
 	require.ErrorContains(t, c.runWithHelm(h, "uninstall", "--yes"), "there are placements, 1 of them, the first is placement/web: delete them first, or give --placements-stay")
 	require.NoError(t, c.runWithHelm(h, "uninstall", "--yes", "--placements-stay", "--keep-placed", "--dry-run"))
 	assert.Empty(t, h.runs)

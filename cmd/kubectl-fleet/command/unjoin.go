@@ -95,7 +95,8 @@ func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
 	// All leave at the same time: none waits for another that is gone for good.
 	var steps []step
 	for i := range members {
-		steps = append(steps, step{title: "having " + members[i].Name + " leave", checked: true, do: func(ctx context.Context) error { return o.remove(ctx, &members[i]) }})
+		steps = append(steps, step{title: "having " + members[i].Name + " leave", checked: true,
+			do: func(ctx context.Context) error { return o.remove(ctx, &members[i]) }})
 	}
 	for i := range members {
 		steps = append(steps, o.after(&members[i])...)
@@ -193,15 +194,17 @@ func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.Membe
 
 // after are the steps once a member was told to leave.
 func (o *unjoinOptions) after(member *clusterv1beta1.MemberCluster) []step {
-	steps := []step{{title: "waiting until " + member.Name + " has left", do: func(ctx context.Context) error { return o.awaitLeft(ctx, member) }}}
+	steps := []step{{title: "waiting until " + member.Name + " has left",
+		do: func(ctx context.Context) error { return o.awaitLeft(ctx, member) }}}
 	if o.memberContext != "" {
 		steps = append(steps, step{title: "uninstalling the agent from " + o.memberContext, do: o.uninstall})
 	}
 	identity := member.Spec.Identity
 	if identity.Kind == rbacv1.ServiceAccountKind && identity.Name == member.Name+"-hub-cluster-access" {
-		steps = append(steps, step{title: fmt.Sprintf("deleting service account %s/%s", identity.Namespace, identity.Name), checked: true, do: func(ctx context.Context) error {
-			return o.deleteAll(ctx, o.hub, accountObjects(identity.Namespace, identity.Name)...)
-		}})
+		steps = append(steps, step{title: fmt.Sprintf("deleting service account %s/%s", identity.Namespace, identity.Name), checked: true,
+			do: func(ctx context.Context) error {
+				return o.deleteAll(ctx, o.hub, accountObjects(identity.Namespace, identity.Name)...)
+			}})
 	}
 	return steps
 }

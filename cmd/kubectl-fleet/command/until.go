@@ -69,7 +69,8 @@ func (g goal) judge(found hub.Found, objects []client.Object) (over bool, why er
 				run = &read
 			}
 		case placementv1beta1.ApprovalRequestObject:
-			approved[object.GetName()] = meta.IsStatusConditionTrue(object.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved)
+			approved[object.GetName()] = meta.IsStatusConditionTrue(object.GetApprovalRequestStatus().Conditions,
+				placementv1beta1.ConditionTypeApproved)
 		}
 	}
 	if run == nil {
@@ -85,16 +86,19 @@ func (g goal) judgeRun(run hub.Run, approved map[string]bool) (over bool, why er
 		return true, why
 	}
 	waiting := slices.DeleteFunc(gates(run), func(g gate) bool { return !g.begun || g.approved || approved[g.request] })
-	stopped := view.Phase == updaterun.PhaseStopped && run.Spec.State == placementv1beta1.StateStop || view.Phase == updaterun.PhaseInitialized && run.Spec.State == placementv1beta1.StateInitialize
+	stopped := view.Phase == updaterun.PhaseStopped && run.Spec.State == placementv1beta1.StateStop ||
+		view.Phase == updaterun.PhaseInitialized && run.Spec.State == placementv1beta1.StateInitialize
 	switch {
 	case view.Phase.Over():
 		return false, nil // the picture ends by itself
 	case stopped:
-		return true, &cli.Exit{Code: cli.CodeStopped, Err: fmt.Errorf("%s is stopped (%s): kubectl fleet resume %s has it go on", run.Ref, strings.TrimSuffix(view.Why, "."), run.Flags())}
+		return true, &cli.Exit{Code: cli.CodeStopped, Err: fmt.Errorf("%s is stopped (%s): kubectl fleet resume %s has it go on", run.Ref,
+			strings.TrimSuffix(view.Why, "."), run.Flags())}
 	case len(waiting) > 0 && g.word == goalApproval:
 		return true, nil
 	case len(waiting) > 0:
-		return true, &cli.Exit{Code: cli.CodeApproval, Err: fmt.Errorf("%s waits for an approval of stage %s: kubectl fleet approve %s --stage %s", run.Ref, waiting[0].stage, run.Flags(), waiting[0].stage)}
+		return true, &cli.Exit{Code: cli.CodeApproval, Err: fmt.Errorf(
+			"%s waits for an approval of stage %s: kubectl fleet approve %s --stage %s", run.Ref, waiting[0].stage, run.Flags(), waiting[0].stage)}
 	}
 	return false, nil
 }

@@ -25,7 +25,8 @@ Flags:`
 // shortenUsage has commands point to the flags they share, as kubectl's do.
 func shortenUsage(root *cobra.Command) {
 	template := strings.Replace(root.UsageTemplate(), globalFlags, pointer, 1)
-	root.SetUsageTemplate(strings.Replace(template, ownFlags, strings.Replace(ownFlags, ".HasAvailableLocalFlags", "and .HasAvailableLocalFlags .HasParent", 1), 1))
+	root.SetUsageTemplate(strings.Replace(template, ownFlags, strings.Replace(ownFlags, ".HasAvailableLocalFlags",
+		"and .HasAvailableLocalFlags .HasParent", 1), 1))
 	root.AddCommand(&cobra.Command{
 		Use:                   "options",
 		Short:                 "List the flags that all commands have",

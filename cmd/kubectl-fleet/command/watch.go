@@ -49,7 +49,8 @@ func (o *getOptions) follow(ctx context.Context) error {
 		return err
 	}
 	show := o.showFleet(func() *fleet { return o.sortFleet(feed.Objects()) })
-	loop := &live.Loop{Clock: o.factory.Clock, Changed: feed.Changed(), Show: show, Picture: func() live.Picture { return live.Picture{Note: feed.Trouble()} }}
+	loop := &live.Loop{Clock: o.factory.Clock, Changed: feed.Changed(), Show: show,
+		Picture: func() live.Picture { return live.Picture{Note: feed.Trouble()} }}
 	return loop.Run(ctx)
 }
 
@@ -182,7 +183,8 @@ func (r *changedRows) tell(o *getOptions, read *fleet, now time.Time) error {
 	after := map[string]string{}
 	for t, still := range o.tables(read, r.began) {
 		for i, row := range still.rows {
-			key, said := string(still.kind)+"/"+row[0], strings.Join(withoutHeartbeat(still.columns, row), "\x00")
+			key := string(still.kind) + "/" + row[0]
+			said := strings.Join(withoutHeartbeat(still.columns, row), "\x00")
 			if !first && r.before[key] != said {
 				cli.Printf(o.streams.Out, "%s\n", padRow(tables[t], i, r.widths[still.kind], o.Wide(), len(tables) > 1))
 			}

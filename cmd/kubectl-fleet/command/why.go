@@ -152,10 +152,13 @@ func knows(facts explain.Facts, name string) bool {
 }
 
 func (o *whyOptions) table(answers []explain.Answer) error {
-	columns := []cli.Column{{Name: "Cluster"}, {Name: "Selected"}, {Name: "Binding", Wide: true}, {Name: "Score", Wide: true}, {Name: "Rank", Wide: true}, {Name: "Reason"}}
+	columns := []cli.Column{{Name: "Cluster"}, {Name: "Selected"}, {Name: "Binding", Wide: true}, {Name: "Score", Wide: true},
+		{Name: "Rank", Wide: true}, {Name: "Reason"}}
 	rows := make([][]string, 0, len(answers))
 	for _, a := range answers {
-		selected, score, rank := "no", "", ""
+		selected := "no"
+		score := ""
+		rank := ""
 		if a.Selected {
 			selected = "yes"
 		}

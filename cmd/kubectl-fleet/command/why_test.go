@@ -18,7 +18,9 @@ import (
 
 // choosy picks one of three clusters: member-1 is picked, member-2 is not as good, member-3 is tainted.
 func choosy() []client.Object {
-	best, second, tainted := member("member-1", time.Second), member("member-2", time.Second), member("member-3", time.Second)
+	best := member("member-1", time.Second)
+	second := member("member-2", time.Second)
+	tainted := member("member-3", time.Second)
 	best.Labels["tier"], second.Labels["tier"] = "gold", "silver"
 	tainted.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
 	preferred := placementv1beta1.PreferredClusterSelector{Weight: 20, Preference: placementv1beta1.ClusterSelectorTerm{
@@ -145,7 +147,8 @@ func TestWhyTellsSinceWhenReplicasAreWithheld(t *testing.T) {
 				DecisionConditions: &placementv1beta1.FailoverDecisionConditions{TolerationSeconds: ptr.To[int32](60)},
 			}}}
 		case *placementv1beta1.ClusterResourceBinding:
-			o.Spec.SchedulingPolicySnapshotName, o.Spec.ClusterDecision.ClusterName = "web-0", o.Spec.TargetCluster
+			o.Spec.SchedulingPolicySnapshotName = "web-0"
+			o.Spec.ClusterDecision.ClusterName = o.Spec.TargetCluster
 			if o.Spec.TargetCluster == "member-2" {
 				o.Spec.ClusterDecision.Withheld = withheld
 			}

@@ -182,7 +182,8 @@ func (o *windowsOptions) list(ctx context.Context) error {
 		cli.Printf(o.streams.ErrOut, "There are no rollout windows: rollouts start at any time.\n")
 		return nil
 	}
-	columns := []cli.Column{{Name: "Name"}, {Name: "Type"}, {Name: "Scope"}, {Name: "State"}, {Name: "Next Change"}, {Name: "In"}, {Name: "Matches"}, {Name: "Zone", Wide: true}, {Name: "Message", Wide: true}}
+	columns := []cli.Column{{Name: "Name"}, {Name: "Type"}, {Name: "Scope"}, {Name: "State"}, {Name: "Next Change"}, {Name: "In"},
+		{Name: "Matches"}, {Name: "Zone", Wide: true}, {Name: "Message", Wide: true}}
 	var rows [][]string
 	for _, v := range views {
 		in := ""
@@ -327,7 +328,8 @@ func (o *windowsOptions) matches(ctx context.Context, windows []startgate.Window
 	return texts, nil
 }
 
-func matchesOf(w *startgate.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement, namespaces map[string]map[string]string) string {
+func matchesOf(w *startgate.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement,
+	namespaces map[string]map[string]string) string {
 	switch w.Spec.Scope {
 	case fleetflowv1alpha1.WindowStage:
 		if len(w.Spec.Stages) == 0 {
@@ -393,7 +395,8 @@ func (v *windowView) addOpenings(w *startgate.Window, now time.Time, in *time.Lo
 		return
 	}
 	for _, opening := range w.Calendar.Openings(now, next) {
-		v.Openings = append(v.Openings, openingView{Opens: *shown(opening.Start, in), LastStart: shown(opening.Close, in), Closes: shown(opening.End, in)})
+		v.Openings = append(v.Openings, openingView{Opens: *shown(opening.Start, in), LastStart: shown(opening.Close, in),
+			Closes: shown(opening.End, in)})
 	}
 }
 

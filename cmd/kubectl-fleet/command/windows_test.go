@@ -37,13 +37,17 @@ func TestWindows(t *testing.T) {
 	c := newConsole(t,
 		aWindow("always", nil),
 		aWindow("west", func(s *fleetflowv1alpha1.RolloutWindowSpec) {
-			s.Scope, s.ClusterSelector = fleetflowv1alpha1.WindowCluster, &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}
+			s.Scope = fleetflowv1alpha1.WindowCluster
+			s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}
 		}),
 		aWindow("web", func(s *fleetflowv1alpha1.RolloutWindowSpec) {
-			s.Scope, s.PlacementSelector = fleetflowv1alpha1.WindowPlacement, &metav1.LabelSelector{}
+			s.Scope = fleetflowv1alpha1.WindowPlacement
+			s.PlacementSelector = &metav1.LabelSelector{}
 		}),
 		aWindow("nowhere", func(s *fleetflowv1alpha1.RolloutWindowSpec) {
-			s.Scope, s.Stages, s.TimeZone = fleetflowv1alpha1.WindowStage, []string{"canary", "prod"}, "Europe/Nowhere"
+			s.Scope = fleetflowv1alpha1.WindowStage
+			s.Stages = []string{"canary", "prod"}
+			s.TimeZone = "Europe/Nowhere"
 		}),
 		&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "w1", Labels: map[string]string{"region": "west"}}},
 		&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "e1"}},

@@ -97,7 +97,8 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 		require.NoError(t, err, file)
 		var one, other []map[string]any
 		for i := range forward.Documents {
-			one, other = append(one, forward.Documents[i].Object.Object), append(other, backward.Documents[i].Object.Object)
+			one = append(one, forward.Documents[i].Object.Object)
+			other = append(other, backward.Documents[i].Object.Object)
 		}
 		assert.Equal(t, one, other, file)
 	}

@@ -40,7 +40,8 @@ var karmadaWithout = map[string]string{
 // clusterScoped are kinds of Kubernetes that are in no namespace. Custom ones are told by their definitions in the input.
 var clusterScoped = []string{
 	"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PersistentVolume", "StorageClass", "PriorityClass",
-	"IngressClass", "RuntimeClass", "VolumeSnapshotClass", "GatewayClass", "APIService", "CSIDriver", "FlowSchema", "PriorityLevelConfiguration",
+	"IngressClass", "RuntimeClass", "VolumeSnapshotClass", "GatewayClass", "APIService", "CSIDriver", "FlowSchema",
+	"PriorityLevelConfiguration",
 	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 }
 
@@ -63,7 +64,8 @@ type objectRules struct {
 }
 
 func newPropagation(c *conversion) *propagation {
-	return &propagation{conversion: c, brought: map[string]bool{}, needed: map[string]bool{}, overrides: map[string]*objectRules{}, rulesOfPolicy: map[string][]*objectRules{}}
+	return &propagation{conversion: c, brought: map[string]bool{}, needed: map[string]bool{}, overrides: map[string]*objectRules{},
+		rulesOfPolicy: map[string][]*objectRules{}}
 }
 
 func (p *propagation) convert(inputs []Input) error {
@@ -231,7 +233,8 @@ func readSelector(item fields) (s karmadaSelector) {
 	if err != nil {
 		item.fail(item.pathOf("apiVersion"), err)
 	}
-	s.Group, s.Version = gv.Group, gv.Version
+	s.Group = gv.Group
+	s.Version = gv.Version
 	if s.Kind = item.text("kind"); s.Kind == "" || s.Version == "" {
 		item.fail(item.path, errors.New("apiVersion and kind are required"))
 	}
@@ -374,7 +377,8 @@ func (p *propagation) readOverflow(in Input, groups []fields, policy *placementv
 }
 
 // addGroup adds a group of clusters to a policy.
-func (p *propagation) addGroup(in Input, path string, policy *placementv1beta1.PlacementPolicy, given string, terms []placementv1beta1.ClusterSelectorTerm) {
+func (p *propagation) addGroup(in Input, path string, policy *placementv1beta1.PlacementPolicy, given string,
+	terms []placementv1beta1.ClusterSelectorTerm) {
 	name := strings.Trim(strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(given)), "-")
 	if name != given {
 		p.note(in, path, Changed, "a group's name has lower-case letters, digits and hyphens: %s becomes %s", given, name)
@@ -400,10 +404,12 @@ func (p *propagation) readAffinity(in Input, affinity fields) *placementv1beta1.
 
 // namesIn returns the names of clusters if terms are one that says nothing but names.
 func namesIn(terms []placementv1beta1.ClusterSelectorTerm) []string {
-	if len(terms) != 1 || terms[0].LabelSelector == nil || len(terms[0].LabelSelector.MatchLabels) > 0 || len(terms[0].LabelSelector.MatchExpressions) != 1 {
+	if len(terms) != 1 || terms[0].LabelSelector == nil || len(terms[0].LabelSelector.MatchLabels) > 0 ||
+		len(terms[0].LabelSelector.MatchExpressions) != 1 {
 		return nil
 	}
-	if only := terms[0].LabelSelector.MatchExpressions[0]; only.Key == clusterv1beta1.MemberNameLabel && only.Operator == metav1.LabelSelectorOpIn {
+	if only := terms[0].LabelSelector.MatchExpressions[0]; only.Key == clusterv1beta1.MemberNameLabel &&
+		only.Operator == metav1.LabelSelectorOpIn {
 		return only.Values
 	}
 	return nil
@@ -472,7 +478,8 @@ func (p *propagation) readFields(in Input, affinity fields, labels *metav1.Label
 		case label == "":
 			p.note(in, selector.path, Unsupported, "field %s of clusters is not known: use a label", r.Key)
 		default:
-			labels.MatchExpressions = append(labels.MatchExpressions, metav1.LabelSelectorRequirement{Key: label, Operator: r.Operator, Values: r.Values})
+			labels.MatchExpressions = append(labels.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: label, Operator: r.Operator, Values: r.Values})
 		}
 	}
 	return zones

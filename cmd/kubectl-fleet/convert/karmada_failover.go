@@ -40,7 +40,8 @@ func (p *propagation) readApplicationFailover(in Input, spec, failover fields, m
 	}
 	application := failover.sub("application")
 	rule := &placementv1beta1.ApplicationFailover{
-		DecisionConditions: takeAs[*placementv1beta1.FailoverDecisionConditions](application, "decisionConditions"), GracePeriodSeconds: takeAs[*int32](application, "gracePeriodSeconds"),
+		DecisionConditions: takeAs[*placementv1beta1.FailoverDecisionConditions](application, "decisionConditions"),
+		GracePeriodSeconds: takeAs[*int32](application, "gracePeriodSeconds"),
 	}
 	mode, canGo := p.readPurge(in, application, "application", made)
 	if !canGo {
@@ -96,11 +97,15 @@ func preservesState(failover fields) bool {
 
 // pickOne has a policy that picks one cluster by a constraint pick it by number, which is the same.
 func pickOne(policy *placementv1beta1.PlacementPolicy) {
-	if policy.PlacementType != placementv1beta1.PickAllPlacementType || len(policy.SpreadConstraints) != 1 || len(policy.ReplicaScheduling) > 0 {
+	if policy.PlacementType != placementv1beta1.PickAllPlacementType || len(policy.SpreadConstraints) != 1 ||
+		len(policy.ReplicaScheduling) > 0 {
 		return
 	}
-	if only := policy.SpreadConstraints[0]; only.SpreadBy == placementv1beta1.SpreadByCluster && only.MaxGroups != nil && *only.MaxGroups == 1 {
-		policy.PlacementType, policy.NumberOfClusters, policy.SpreadConstraints = placementv1beta1.PickNPlacementType, ptr.To[int32](1), nil
+	if only := policy.SpreadConstraints[0]; only.SpreadBy == placementv1beta1.SpreadByCluster && only.MaxGroups != nil &&
+		*only.MaxGroups == 1 {
+		policy.PlacementType = placementv1beta1.PickNPlacementType
+		policy.NumberOfClusters = ptr.To[int32](1)
+		policy.SpreadConstraints = nil
 	}
 }
 
@@ -148,7 +153,8 @@ func (p *propagation) readPurgeMode(in Input, of, mode string) placementv1beta1.
 }
 
 // leaveReplicasTime takes away what does not count where only replicas go to other clusters: they go as others are ready there.
-func (p *propagation) leaveReplicasTime(in Input, application *placementv1beta1.ApplicationFailover, cluster *placementv1beta1.ClusterFailover) {
+func (p *propagation) leaveReplicasTime(in Input, application *placementv1beta1.ApplicationFailover,
+	cluster *placementv1beta1.ClusterFailover) {
 	const text = "what is placed stays on every cluster that fits, and its replicas go from an ill one as others are ready elsewhere, however long that takes"
 	if application != nil {
 		if application.PurgeMode != "" && application.PurgeMode != placementv1beta1.PurgeGracefully {
@@ -157,7 +163,8 @@ func (p *propagation) leaveReplicasTime(in Input, application *placementv1beta1.
 		if application.GracePeriodSeconds != nil {
 			p.note(in, "spec.failover.application.gracePeriodSeconds", Changed, text)
 		}
-		application.PurgeMode, application.GracePeriodSeconds = "", nil
+		application.PurgeMode = ""
+		application.GracePeriodSeconds = nil
 	}
 	if cluster != nil {
 		if cluster.PurgeMode != "" && cluster.PurgeMode != placementv1beta1.PurgeGracefully {

@@ -39,7 +39,8 @@ func (p *propagation) readFieldOverrides(in Input, overriders fields) []patchMak
 		all = append(all, func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride {
 			before, found := stringAt(object.Object, o.FieldPath)
 			if !found {
-				p.note(in, field, Unsupported, "there is no counterpart without the manifest of %s and a string at %s: add it to the input", nameOf(object), o.FieldPath)
+				p.note(in, field, Unsupported, "there is no counterpart without the manifest of %s and a string at %s: add it to the input",
+					nameOf(object), o.FieldPath)
 				return nil
 			}
 			after, err := o.apply(before)
@@ -47,7 +48,8 @@ func (p *propagation) readFieldOverrides(in Input, overriders fields) []patchMak
 				p.note(in, field, Unsupported, "%s of %s cannot be changed: %v", o.FieldPath, nameOf(object), err)
 				return nil
 			}
-			return []placementv1beta1.JSONPatchOverride{{Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: o.FieldPath, Value: encoded(after)}}
+			return []placementv1beta1.JSONPatchOverride{{Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: o.FieldPath,
+				Value: encoded(after)}}
 		})
 	}
 	return all

@@ -29,7 +29,8 @@ func (p *propagation) convertOverrides(in Input) error {
 	rules := spec.list("overrideRules")
 	if spec.has("overriders") { // as it was before there were rules
 		rules = append(rules, fields{
-			content: map[string]any{"targetCluster": spec.take("targetCluster"), "overriders": spec.take("overriders")}, path: spec.path, failure: spec.failure,
+			content: map[string]any{"targetCluster": spec.take("targetCluster"), "overriders": spec.take("overriders")}, path: spec.path,
+			failure: spec.failure,
 		})
 	}
 	for _, rule := range rules {
@@ -119,7 +120,8 @@ func (p *propagation) rulesOf(in Input, object *unstructured.Unstructured) *obje
 // addRules adds the override of an object.
 func (p *propagation) addRules(o *objectRules) error {
 	if len(o.rules) > maxRules {
-		p.note(o.in, "spec.overrideRules", Unsupported, "an override has at most %d rules, and %s would need %d: the rest is left out", maxRules, nameOf(o.object), len(o.rules))
+		p.note(o.in, "spec.overrideRules", Unsupported, "an override has at most %d rules, and %s would need %d: the rest is left out", maxRules,
+			nameOf(o.object), len(o.rules))
 		o.rules = o.rules[:maxRules]
 	}
 	if len(o.rules) == 0 {
@@ -201,7 +203,8 @@ func (p *propagation) readLabels(in Input, overriders fields) []patchMaker {
 		field := kind + "Overrider"
 		for _, o := range takeAs[[]metadataOperation](overriders, field) {
 			if o.Operator != "add" {
-				p.note(in, overriders.path+"."+field, Changed, "the operator %s needs the key to be there: an object without it is not placed", o.Operator)
+				p.note(in, overriders.path+"."+field, Changed, "the operator %s needs the key to be there: an object without it is not placed",
+					o.Operator)
 			}
 			all = append(all, func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride {
 				return metadataPatches(object, kind, placementv1beta1.JSONPatchOverrideOperator(o.Operator), o.Value)
@@ -212,14 +215,17 @@ func (p *propagation) readLabels(in Input, overriders fields) []patchMaker {
 }
 
 // metadataPatches change labels or annotations, key by key.
-func metadataPatches(object *unstructured.Unstructured, kind string, op placementv1beta1.JSONPatchOverrideOperator, values map[string]string) []placementv1beta1.JSONPatchOverride {
+func metadataPatches(object *unstructured.Unstructured, kind string, op placementv1beta1.JSONPatchOverrideOperator,
+	values map[string]string) []placementv1beta1.JSONPatchOverride {
 	var patches []placementv1beta1.JSONPatchOverride
 	there, _, _ := unstructured.NestedMap(object.Object, "metadata", kind) // an odd one counts as none
 	if op == placementv1beta1.JSONPatchOverrideOpAdd && len(there) == 0 && len(object.Object) > len(stubFields) {
-		patches = append(patches, placementv1beta1.JSONPatchOverride{Operator: op, Path: "/metadata/" + kind, Value: encoded(map[string]string{})})
+		patches = append(patches, placementv1beta1.JSONPatchOverride{Operator: op, Path: "/metadata/" + kind,
+			Value: encoded(map[string]string{})})
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		patch := placementv1beta1.JSONPatchOverride{Operator: op, Path: "/metadata/" + kind + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)}
+		patch := placementv1beta1.JSONPatchOverride{Operator: op, Path: "/metadata/" + kind + "/" +
+			strings.NewReplacer("~", "~0", "/", "~1").Replace(key)}
 		if op != placementv1beta1.JSONPatchOverrideOpRemove {
 			patch.Value = encoded(values[key])
 		}
@@ -307,7 +313,8 @@ type image struct{ registry, repository, tag string }
 func parseImage(text string) *image {
 	i := &image{repository: text}
 	if first, rest, found := strings.Cut(text, "/"); found && (strings.ContainsAny(first, ".:") || first == "localhost") {
-		i.registry, i.repository = first, rest
+		i.registry = first
+		i.repository = rest
 	}
 	if at := strings.IndexAny(i.repository, ":@"); at >= 0 {
 		i.repository, i.tag = i.repository[:at], i.repository[at:]

@@ -9,14 +9,17 @@ import (
 
 // readDivision reads how replicas are divided, and over how many clusters.
 func (p *propagation) readDivision(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
-	divided, static := false, false
+	divided := false
+	static := false
 	if placement.has("replicaScheduling") {
 		scheduling := placement.sub("replicaScheduling")
 		divided, static = p.readReplicas(in, scheduling, policy)
 	}
 	if policy.AffinityGroupMode == placementv1beta1.AffinityGroupOverflow && (!divided || static) {
-		p.note(in, "spec.placement.clusterAffinities[0].overflowAffinities", Ignored, "groups overflow only where replicas are divided by dynamic weights or aggregated")
-		policy.AffinityGroupMode, policy.AffinityGroups = "", policy.AffinityGroups[:1]
+		p.note(in, "spec.placement.clusterAffinities[0].overflowAffinities", Ignored,
+			"groups overflow only where replicas are divided by dynamic weights or aggregated")
+		policy.AffinityGroupMode = ""
+		policy.AffinityGroups = policy.AffinityGroups[:1]
 	}
 	if divided && static && placement.take("spreadConstraints") != nil {
 		p.note(in, "spec.placement.spreadConstraints", Ignored, "Karmada ignored them beside static weights: they are left out")
@@ -94,9 +97,11 @@ func (p *propagation) readReplicas(in Input, scheduling fields, policy *placemen
 	}
 	switch {
 	case preference == "Aggregated":
-		rule.Division, rule.Rebalance = placementv1beta1.DivisionAggregated, placementv1beta1.RebalanceNever
+		rule.Division = placementv1beta1.DivisionAggregated
+		rule.Rebalance = placementv1beta1.RebalanceNever
 	case dynamic != "":
-		rule.DynamicWeight, rule.Rebalance = placementv1beta1.DynamicWeightAvailableReplicas, placementv1beta1.RebalanceNever
+		rule.DynamicWeight = placementv1beta1.DynamicWeightAvailableReplicas
+		rule.Rebalance = placementv1beta1.RebalanceNever
 	default:
 		static = true
 		rule.Clusters = p.readWeights(in, weights)
@@ -117,7 +122,10 @@ func (p *propagation) readWeights(in Input, weights fields) []placementv1beta1.C
 		clusters = append(clusters, sharesFor(terms, placementv1beta1.ClusterReplicas{Weight: new(int32(min(max(weight, 0), maxWeight)))})...)
 	}
 	slices.SortStableFunc(clusters, func(a, b placementv1beta1.ClusterReplicas) int { return cmp.Compare(*b.Weight, *a.Weight) })
-	all := slices.IndexFunc(clusters, func(c placementv1beta1.ClusterReplicas) bool { return len(c.ClusterSelector.ClusterSelectorTerms) == 0 })
+	all := slices.IndexFunc(clusters, func(c placementv1beta1.ClusterReplicas) bool {
+		return len(
+			c.ClusterSelector.ClusterSelectorTerms) == 0
+	})
 	switch {
 	case all >= 0 && all < len(clusters)-1:
 		p.note(in, weights.path+".staticWeightList", Ignored, "entries that weigh less than one that matches all clusters had no effect")

@@ -102,7 +102,8 @@ func (p *propagation) convertRebalancer(in Input) error {
 		p.note(in, "spec.workloads", Ignored, "it names no workload")
 	}
 	for _, w := range workloads {
-		p.note(in, "spec.workloads", Changed, "%s %s is scheduled afresh, once, by: kubectl fleet reschedule %s", w.Kind, strings.TrimPrefix(w.Namespace+"/"+w.Name, "/"), p.placementOf(w))
+		p.note(in, "spec.workloads", Changed, "%s %s is scheduled afresh, once, by: kubectl fleet reschedule %s", w.Kind,
+			strings.TrimPrefix(w.Namespace+"/"+w.Name, "/"), p.placementOf(w))
 	}
 	return all.err()
 }

@@ -33,9 +33,11 @@ const (
 // knownTypes are the API versions of kinds whose templates do not say theirs, and of whose FederatedTypeConfig there is none: those
 // that KubeFed's chart enables, and more of Kubernetes' own.
 var knownTypes = map[string]schema.GroupVersion{
-	"ClusterRole": {Group: "rbac.authorization.k8s.io", Version: "v1"}, "ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1"},
-	"Role": {Group: "rbac.authorization.k8s.io", Version: "v1"}, "RoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1"},
-	"ConfigMap": {Version: "v1"}, "Secret": {Version: "v1"}, "Service": {Version: "v1"}, "ServiceAccount": {Version: "v1"},
+	"ClusterRole":        {Group: "rbac.authorization.k8s.io", Version: "v1"},
+	"ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1"},
+	"Role":               {Group: "rbac.authorization.k8s.io", Version: "v1"},
+	"RoleBinding":        {Group: "rbac.authorization.k8s.io", Version: "v1"},
+	"ConfigMap":          {Version: "v1"}, "Secret": {Version: "v1"}, "Service": {Version: "v1"}, "ServiceAccount": {Version: "v1"},
 	"Namespace": {Version: "v1"}, "PersistentVolumeClaim": {Version: "v1"}, "ResourceQuota": {Version: "v1"}, "LimitRange": {Version: "v1"},
 	"Deployment": {Group: "apps", Version: "v1"}, "ReplicaSet": {Group: "apps", Version: "v1"},
 	"StatefulSet": {Group: "apps", Version: "v1"}, "DaemonSet": {Group: "apps", Version: "v1"},
@@ -96,7 +98,8 @@ func (f *federation) convert(inputs []Input) error {
 		}
 	}
 	for _, in := range inputs {
-		if !strings.HasPrefix(in.Object.GetKind(), federatedPrefix) || in.Object.GetKind() == "FederatedTypeConfig" || withoutCounterpart[in.Object.GetKind()] != "" {
+		if !strings.HasPrefix(in.Object.GetKind(), federatedPrefix) || in.Object.GetKind() == "FederatedTypeConfig" ||
+			withoutCounterpart[in.Object.GetKind()] != "" {
 			continue
 		}
 		object, err := f.readFederated(in)
@@ -284,7 +287,8 @@ func (f *federation) readTemplate(in Input, spec fields) *unstructured.Unstructu
 	if !f.identifyTemplate(in, object) {
 		return nil
 	}
-	namespace, name := in.Object.GetNamespace(), in.Object.GetName()
+	namespace := in.Object.GetNamespace()
+	name := in.Object.GetName()
 	if in.Object.GetKind() == federatedNamespaceKind {
 		namespace = ""
 	}
@@ -292,7 +296,9 @@ func (f *federation) readTemplate(in Input, spec fields) *unstructured.Unstructu
 		f.note(in, "metadata.namespace", Unsupported, "the object is left out: namespace %s is reserved, and nothing in it is ever placed", reserved)
 		return nil
 	}
-	labels, annotations, finalizers := object.GetLabels(), object.GetAnnotations(), object.GetFinalizers()
+	labels := object.GetLabels()
+	annotations := object.GetAnnotations()
+	finalizers := object.GetFinalizers()
 	delete(object.Object, "metadata")
 	object.SetName(name)
 	if namespace != "" {
@@ -410,7 +416,8 @@ type jsonPatch struct {
 // readOverrides makes a rule of the clusters that get equal patches.
 func (f *federation) readOverrides(in Input, spec fields) []placementv1beta1.OverrideRule {
 	var order []string
-	clusters, patches := map[string][]string{}, map[string][]placementv1beta1.JSONPatchOverride{}
+	clusters := map[string][]string{}
+	patches := map[string][]placementv1beta1.JSONPatchOverride{}
 	for _, override := range spec.list("overrides") {
 		cluster := override.text("clusterName")
 		var kept []placementv1beta1.JSONPatchOverride
@@ -423,7 +430,8 @@ func (f *federation) readOverrides(in Input, spec fields) []placementv1beta1.Ove
 			if clusters[id] == nil {
 				order = append(order, id)
 			}
-			clusters[id], patches[id] = append(clusters[id], f.memberName(in, override.pathOf("clusterName"), cluster)), kept
+			clusters[id] = append(clusters[id], f.memberName(in, override.pathOf("clusterName"), cluster))
+			patches[id] = kept
 		}
 	}
 	var rules []placementv1beta1.OverrideRule
@@ -462,7 +470,8 @@ func (c *conversion) readPatch(in Input, field string, p jsonPatch) (placementv1
 		made.Value = apiextensionsv1.JSON{}
 	} else if text := strings.TrimSpace(string(made.Value.Raw)); text == "" || text == "null" {
 		c.note(in, field, Changed, "the operation on %s sets null: it removes the field here", p.Path)
-		made.Operator, made.Value = placementv1beta1.JSONPatchOverrideOpRemove, apiextensionsv1.JSON{}
+		made.Operator = placementv1beta1.JSONPatchOverrideOpRemove
+		made.Value = apiextensionsv1.JSON{}
 	}
 	return made, true
 }

@@ -51,7 +51,8 @@ func (f *federation) placeNamespace(namespace *federated, objects []*federated) 
 	for _, x := range objects {
 		before := x.targets
 		x.targets = x.targets.intersect(namespace.targets)
-		if left := slices.DeleteFunc(slices.Clone(before.names), func(n string) bool { return slices.Contains(x.targets.names, n) }); len(left) > 0 && namespace.targets.byName {
+		if left := slices.DeleteFunc(slices.Clone(before.names), func(n string) bool { return slices.Contains(x.targets.names, n) }); len(
+			left) > 0 && namespace.targets.byName {
 			f.note(x.in, "spec.placement.clusters", Ignored, "not placed on %s: its namespace is not there", strings.Join(left, ", "))
 		}
 		// A ClusterResourceOverride of the namespace would change what is in it, too.
@@ -88,7 +89,8 @@ func groupFederated(objects []*federated, most int) [][]*federated {
 		}
 		if !there {
 			at = len(groups)
-			groups, open[id] = append(groups, nil), at
+			groups = append(groups, nil)
+			open[id] = at
 		}
 		groups[at] = append(groups[at], x)
 	}
@@ -191,7 +193,8 @@ func (f *federation) addOverride(x *federated, ref placementv1beta1.PlacementRef
 }
 
 // addOverrideOf adds an override of one object.
-func (c *conversion) addOverrideOf(in Input, object *unstructured.Unstructured, name string, ref *placementv1beta1.PlacementRef, rules []placementv1beta1.OverrideRule) error {
+func (c *conversion) addOverrideOf(in Input, object *unstructured.Unstructured, name string, ref *placementv1beta1.PlacementRef,
+	rules []placementv1beta1.OverrideRule) error {
 	policy := placementv1beta1.OverridePolicy{OverrideRules: rules}
 	meta := metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: name}
 	var made *unstructured.Unstructured

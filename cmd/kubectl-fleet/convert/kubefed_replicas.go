@@ -48,7 +48,8 @@ func (f *federation) readPreference(in Input) error {
 		return all.err()
 	}
 	if p.rule.Clusters = f.readShares(in, shares); len(p.rule.Clusters) > maxNames {
-		f.note(in, "spec.clusters", Unsupported, "a rule has weights of at most %d clusters, and this has %d: the workload is not divided", maxNames, len(p.rule.Clusters))
+		f.note(in, "spec.clusters", Unsupported, "a rule has weights of at most %d clusters, and this has %d: the workload is not divided",
+			maxNames, len(p.rule.Clusters))
 		return all.err()
 	}
 	f.fitShares(in, &p.rule)
@@ -107,11 +108,13 @@ func (f *federation) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulin
 		heaviest[i] = &rule.Clusters[i]
 	}
 	slices.SortStableFunc(heaviest, func(a, b *placementv1beta1.ClusterReplicas) int { return cmp.Compare(*b.Weight, *a.Weight) })
-	left, canGet := *rule.TotalReplicas, false
+	left := *rule.TotalReplicas
+	canGet := false
 	for _, cluster := range heaviest {
 		least := min(ptr.Deref(cluster.MinReplicas, 0), left)
 		if cluster.MinReplicas != nil && *cluster.MinReplicas != least {
-			f.note(in, "spec.clusters", Changed, "totalReplicas is less than all minReplicas: one of %d becomes %d, as KubeFed had it", *cluster.MinReplicas, least)
+			f.note(in, "spec.clusters", Changed, "totalReplicas is less than all minReplicas: one of %d becomes %d, as KubeFed had it",
+				*cluster.MinReplicas, least)
 			cluster.MinReplicas = new(least)
 		}
 		left -= least
@@ -119,7 +122,8 @@ func (f *federation) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulin
 	}
 	if !canGet {
 		f.note(in, "spec.clusters", Changed, "no cluster gets a replica, as before: totalReplicas becomes 0")
-		rule.Clusters, rule.TotalReplicas = nil, ptr.To[int32](0)
+		rule.Clusters = nil
+		rule.TotalReplicas = ptr.To[int32](0)
 	}
 }
 
@@ -146,7 +150,8 @@ func (f *federation) usePreference(x *federated) {
 	}
 	rule := p.rule
 	gvk := x.object.GroupVersionKind()
-	rule.Selector = &placementv1beta1.WorkloadSelector{Group: gvk.Group, Kind: gvk.Kind, Namespace: x.object.GetNamespace(), Name: x.object.GetName()}
+	rule.Selector = &placementv1beta1.WorkloadSelector{Group: gvk.Group, Kind: gvk.Kind, Namespace: x.object.GetNamespace(),
+		Name: x.object.GetName()}
 	x.divided = &rule
 	x.rules = f.withoutReplicas(x)
 	f.comments[x.in.name()] = append(f.comments[x.in.name()], f.comments[p.in.name()]...)

@@ -81,7 +81,8 @@ func (c *conversion) meet(namespace string, a, b *placedTerm) overlap {
 
 // selectsAll reports whether a selector selects all objects of its kind.
 func selectsAll(term *placedTerm) bool {
-	return term.Name == "" && (term.LabelSelector == nil || len(term.LabelSelector.MatchLabels) == 0 && len(term.LabelSelector.MatchExpressions) == 0)
+	return term.Name == "" && (term.LabelSelector == nil || len(term.LabelSelector.MatchLabels) == 0 &&
+		len(term.LabelSelector.MatchExpressions) == 0)
 }
 
 // matches returns overlapWhole if a selector by labels selects the object that another names, overlapPossible if the input lacks it.

@@ -45,7 +45,8 @@ func (t targets) isEverywhere() bool { return !t.byName && len(t.selectors) == 0
 
 // equal reports whether both are the same clusters.
 func (t targets) equal(other targets) bool {
-	return t.byName == other.byName && slices.Equal(t.names, other.names) && slices.EqualFunc(t.selectors, other.selectors, func(a, b metav1.LabelSelector) bool { return reflect.DeepEqual(a, b) })
+	return t.byName == other.byName && slices.Equal(t.names, other.names) &&
+		slices.EqualFunc(t.selectors, other.selectors, func(a, b metav1.LabelSelector) bool { return reflect.DeepEqual(a, b) })
 }
 
 // intersect returns the clusters of both.

@@ -95,7 +95,8 @@ type checker struct {
 // Check says what is right and what is wrong with an installation.
 func Check(facts *Facts, now time.Time) *Report {
 	c := &checker{Facts: facts, report: &Report{}, now: now}
-	c.report.Versions = Versions{Plugin: facts.Plugin, Kubectl: facts.Kubectl, Hub: facts.Kubernetes, HubAgent: c.agentVersion(), MemberAgents: map[string]string{}}
+	c.report.Versions = Versions{Plugin: facts.Plugin, Kubectl: facts.Kubectl, Hub: facts.Kubernetes, HubAgent: c.agentVersion(),
+		MemberAgents: map[string]string{}}
 	if len(c.Leases) > 0 || len(c.Deployments) > 0 || c.KubeFleetLease != nil || c.Served > 0 {
 		c.checkHub()
 		c.checkAgent()
@@ -129,7 +130,8 @@ func (c *checker) checkHub() {
 	case c.missesOwn() && c.runsKubeFleet():
 		c.praise(partHub, "Kubernetes %s serves all kinds of KubeFleet, which runs this hub", orUnknown(c.Kubernetes))
 	default:
-		c.find(partHub, Error, "KindsMissing", fmt.Sprintf("the hub serves %d kinds of the fleet, and %d not: %s", c.Served, len(c.Missing), strings.Join(c.Missing, ", ")),
+		c.find(partHub, Error, "KindsMissing", fmt.Sprintf("the hub serves %d kinds of the fleet, and %d not: %s", c.Served, len(c.Missing),
+			strings.Join(c.Missing, ", ")),
 			"the definitions are of an older version, or were deleted; Helm never upgrades them: "+apply)
 	}
 }
@@ -173,18 +175,21 @@ func (c *checker) checkAgent() {
 	case c.runsKubeFleet():
 		c.praise(partAgent, "KubeFleet's holds its lease; fleetflow's is not installed (kubectl fleet migrate check says what a move would make of this hub)")
 	case c.holds(c.KubeFleetLease):
-		c.find(partAgent, Error, "KubeFleetRuns", "KubeFleet's hub agent holds its lease, so fleetflow's stands back", "kubectl fleet migrate check")
+		c.find(partAgent, Error, "KubeFleetRuns", "KubeFleet's hub agent holds its lease, so fleetflow's stands back",
+			"kubectl fleet migrate check")
 	case len(held) > 1:
 		c.find(partAgent, Error, "TwoHubAgents", "hub agents lead in "+strings.Join(namespacesOf(held), " and ")+": they undo each other's work",
 			"uninstall all but one: helm list --all-namespaces --filter hub-agent")
 	case len(held) == 1:
-		c.praise(partAgent, "%s, led by %s in %s", orUnknown(c.agentVersion()), (kubefleet.Hold{}).Observe(&held[0], c.now).Holder, held[0].Namespace)
+		c.praise(partAgent, "%s, led by %s in %s", orUnknown(c.agentVersion()), (kubefleet.Hold{}).Observe(&held[0], c.now).Holder,
+			held[0].Namespace)
 	case c.LeasesHidden:
 		c.find(partAgent, Unknown, "NotReadable", "whether a hub agent works is not known, as you may not read its lease", "")
 	case len(c.Deployments) == 0 && len(c.Leases) == 0:
 		c.find(partAgent, Error, "NoHubAgent", "no hub agent is installed: nothing is rolled out", "kubectl fleet init")
 	default:
-		c.find(partAgent, Error, "NoLeader", "no hub agent holds the lease: nothing is rolled out, and members keep what they have", c.describeLogs())
+		c.find(partAgent, Error, "NoLeader", "no hub agent holds the lease: nothing is rolled out, and members keep what they have",
+			c.describeLogs())
 	}
 	c.checkPods()
 }
@@ -219,7 +224,8 @@ func (c *checker) checkPods() {
 			wanted = *d.Spec.Replicas
 		}
 		if d.Status.ReadyReplicas < wanted {
-			c.find(partAgent, Warning, "ReplicasNotReady", fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready", d.Namespace, d.Name, d.Status.ReadyReplicas, wanted),
+			c.find(partAgent, Warning, "ReplicasNotReady", fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready", d.Namespace, d.Name,
+				d.Status.ReadyReplicas, wanted),
 				fmt.Sprintf("kubectl --namespace %s describe deployment %s", d.Namespace, d.Name))
 		}
 	}
@@ -238,7 +244,9 @@ func (c *checker) checkTemporal() {
 	switch {
 	case c.runsKubeFleet():
 	case len(c.Waiting) > 0:
-		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent does not reach Temporal; placements and runs that wait for it: %d, the first is %s", len(c.Waiting), c.Waiting[0]), startTemporal)
+		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf(
+			"the hub agent does not reach Temporal; placements and runs that wait for it: %d, the first is %s", len(c.Waiting), c.Waiting[0]),
+			startTemporal)
 	case c.LeasesHidden:
 		c.find(partTemporal, Unknown, "NotReadable", "whether Temporal can be reached is not known, as you may not read what the hub agent notes on its lease", "")
 	case len(c.held()) == 0:
@@ -267,7 +275,8 @@ func (c *checker) checkNoted(namespace string) {
 	case !c.holds(note):
 		c.find(partTemporal, Unknown, "NotReported", fmt.Sprintf("whether Temporal can be reached is not known: the hub agent has said nothing of it for %s", c.age(note.Spec.RenewTime)), c.describeLogs())
 	case failed:
-		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent has not reached Temporal for %s: %s", c.age(note.Spec.AcquireTime), problem), startTemporal)
+		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent has not reached Temporal for %s: %s",
+			c.age(note.Spec.AcquireTime), problem), startTemporal)
 	case c.WaitingHidden:
 		c.praise(partTemporal, "the hub agent reached it %s ago", c.age(note.Spec.RenewTime))
 	default:
@@ -318,20 +327,25 @@ func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 	token := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHubTokenRenewed)
 	switch {
 	case !m.DeletionTimestamp.IsZero():
-		return bad(Warning, "Leaving", "kubectl describe membercluster "+m.Name+" says what it waits for", "has been leaving for %s", duration.HumanDuration(c.now.Sub(m.DeletionTimestamp.Time)))
+		return bad(Warning, "Leaving", "kubectl describe membercluster "+m.Name+" says what it waits for", "has been leaving for %s",
+			duration.HumanDuration(c.now.Sub(m.DeletionTimestamp.Time)))
 	case !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined):
 		if c.now.Sub(m.CreationTimestamp.Time) < joinGrace {
 			return bad(Warning, "Joining", "wait: kubectl wait --for=condition=Joined membercluster/"+m.Name, "is joining")
 		}
-		return bad(Error, "NotJoined", logs+"; it needs to reach the hub's API server", "has not joined%s", because(meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)))
+		return bad(Error, "NotJoined", logs+"; it needs to reach the hub's API server", "has not joined%s",
+			because(meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)))
 	case silent > 0 && !c.agentWorks():
-		return bad(Unknown, "NotReported", "", "reported %s ago, and it is unknown whether the hub agent works that receives the reports", duration.HumanDuration(silent))
+		return bad(Unknown, "NotReported", "", "reported %s ago, and it is unknown whether the hub agent works that receives the reports",
+			duration.HumanDuration(silent))
 	case silent > 0:
-		return bad(Error, "Silent", logs+"; if its token has ended: kubectl fleet join "+m.Name+" --member-context CONTEXT", "has not reported for %s: what is placed there stays, and changes wait", duration.HumanDuration(silent))
+		return bad(Error, "Silent", logs+"; if its token has ended: kubectl fleet join "+m.Name+" --member-context CONTEXT",
+			"has not reported for %s: what is placed there stays, and changes wait", duration.HumanDuration(silent))
 	case healthy != nil && healthy.Status != metav1.ConditionTrue:
 		return bad(Error, "Unhealthy", "on the cluster: kubectl get --raw '/readyz?verbose'", "is not healthy%s", because(healthy))
 	case token != nil && token.Status == metav1.ConditionFalse:
-		return bad(Warning, "TokenNotRenewed", "kubectl fleet join "+m.Name+" --member-context CONTEXT gives it a new one", "does not renew its token for the hub%s", because(token))
+		return bad(Warning, "TokenNotRenewed", "kubectl fleet join "+m.Name+" --member-context CONTEXT gives it a new one",
+			"does not renew its token for the hub%s", because(token))
 	}
 	return true
 }
@@ -350,7 +364,8 @@ func (c *checker) silence(m *clusterv1beta1.MemberCluster) time.Duration {
 		period = time.Duration(seconds) * time.Second
 	}
 	for _, agent := range m.Status.AgentStatus {
-		if since := c.now.Sub(agent.LastReceivedHeartbeat.Time); agent.Type == clusterv1beta1.MemberAgent && !agent.LastReceivedHeartbeat.IsZero() && since > missedBeats*period {
+		if since := c.now.Sub(agent.LastReceivedHeartbeat.Time); agent.Type == clusterv1beta1.MemberAgent &&
+			!agent.LastReceivedHeartbeat.IsZero() && since > missedBeats*period {
 			return since
 		}
 	}

@@ -74,7 +74,8 @@ func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGr
 	}{
 		{"the leases of hub agents", func() error { return f.readLeases(ctx, c) }},
 		{"the lease of KubeFleet's hub agent", func() (err error) {
-			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: kubefleet.HubAgentLease.Namespace, Name: kubefleet.HubAgentLease.Name}}
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: kubefleet.HubAgentLease.Namespace,
+				Name: kubefleet.HubAgentLease.Name}}
 			f.KubeFleetLease, err = liveread.Existing(ctx, c, lease, "the lease of "+kubefleet.HubAgentLease.Agent+",")
 			return err
 		}},
@@ -114,7 +115,8 @@ func (f *Facts) readLeases(ctx context.Context, c client.Client) error {
 		return err
 	}
 	f.Leases = list.Items
-	noted, named := &coordinationv1.LeaseList{}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", clusterv1beta1.TemporalLease)}
+	noted := &coordinationv1.LeaseList{}
+	named = client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", clusterv1beta1.TemporalLease)}
 	if err := c.List(ctx, noted, named); err != nil {
 		return err
 	}
@@ -142,7 +144,8 @@ func (f *Facts) readRuns(ctx context.Context, fleet hub.Reader) error {
 
 // noteWaiting notes an object that waits for Temporal.
 func (f *Facts) noteWaiting(object string, conditions []metav1.Condition) {
-	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeEngineReachable); c != nil &&
+		c.Status == metav1.ConditionFalse {
 		f.Waiting = append(f.Waiting, object+": "+c.Message)
 	}
 }
@@ -177,5 +180,8 @@ var ownVersions = []schema.GroupVersion{clusterv1beta1.GroupVersion, placementv1
 
 // missesOwn says whether only kinds are missing that KubeFleet does not have either.
 func (f *Facts) missesOwn() bool {
-	return !slices.ContainsFunc(f.Missing, func(kind string) bool { return !strings.HasSuffix(kind, "."+fleetflowv1alpha1.GroupVersion.Group) })
+	return !slices.ContainsFunc(f.Missing, func(kind string) bool {
+		return !strings.HasSuffix(kind, "."+
+			fleetflowv1alpha1.GroupVersion.Group)
+	})
 }

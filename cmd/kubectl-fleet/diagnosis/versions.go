@@ -37,22 +37,26 @@ func (c *checker) checkVersions() {
 		c.find(partVersions, Error, "HubTooOld", err.Error(), "upgrade the hub's Kubernetes")
 	}
 	if isOlder(v.Kubectl, oldestKubectl) {
-		c.find(partVersions, Warning, "KubectlOld", fmt.Sprintf("kubectl is %s: kubectl wait --for=create, which guides use, needs %s", v.Kubectl, oldestKubectl), "install a newer kubectl")
+		c.find(partVersions, Warning, "KubectlOld", fmt.Sprintf("kubectl is %s: kubectl wait --for=create, which guides use, needs %s", v.Kubectl,
+			oldestKubectl), "install a newer kubectl")
 	}
 	for i := range c.Members {
 		m := &c.Members[i]
 		if kubernetes := m.Status.Properties[clusterv1beta1.KubernetesVersionProperty].Value; isOlder(kubernetes, oldestMember) {
-			c.find(partVersions, Warning, "MemberTooOld", fmt.Sprintf("%s runs Kubernetes %s; the member agent is made for %s or later", m.Name, kubernetes, oldestMember), "upgrade the cluster")
+			c.find(partVersions, Warning, "MemberTooOld", fmt.Sprintf("%s runs Kubernetes %s; the member agent is made for %s or later", m.Name,
+				kubernetes, oldestMember), "upgrade the cluster")
 		}
 	}
 	for _, name := range sortedKeys(v.MemberAgents) {
 		if apart, known := minorsApart(v.HubAgent, v.MemberAgents[name]); known && (apart > 1 || apart < -1) {
-			c.find(partVersions, Error, "MemberAgentSkew", fmt.Sprintf("the agent of %s is %s and the hub agent %s: they may be one minor version apart", name, v.MemberAgents[name], v.HubAgent), upgrade)
+			c.find(partVersions, Error, "MemberAgentSkew", fmt.Sprintf(
+				"the agent of %s is %s and the hub agent %s: they may be one minor version apart", name, v.MemberAgents[name], v.HubAgent), upgrade)
 		}
 	}
 	switch apart, known := minorsApart(v.HubAgent, v.Plugin); {
 	case known && apart < 0:
-		c.find(partVersions, Warning, "PluginOlder", fmt.Sprintf("this plugin is %s and the hub agent %s: the plugin does not know what is new", v.Plugin, v.HubAgent), "install the plugin of "+v.HubAgent)
+		c.find(partVersions, Warning, "PluginOlder", fmt.Sprintf("this plugin is %s and the hub agent %s: the plugin does not know what is new",
+			v.Plugin, v.HubAgent), "install the plugin of "+v.HubAgent)
 	case known && apart > 1:
 		c.find(partVersions, Warning, "PluginNewer", fmt.Sprintf("this plugin is %s and the hub agent %s: the plugin may be one minor version newer", v.Plugin, v.HubAgent), upgrade)
 	}

@@ -121,7 +121,8 @@ func entriesOf(facts Facts) map[string]placementv1beta1.PerClusterPlacementStatu
 	}
 	for _, binding := range facts.Bindings {
 		entries[binding.Spec.TargetCluster] = placementv1beta1.PerClusterPlacementStatus{
-			DriftedPlacements: binding.Status.DriftedPlacements, DiffedPlacements: binding.Status.DiffedPlacements, Conditions: binding.Status.Conditions,
+			DriftedPlacements: binding.Status.DriftedPlacements, DiffedPlacements: binding.Status.DiffedPlacements,
+			Conditions: binding.Status.Conditions,
 		}
 	}
 	return entries
@@ -151,7 +152,8 @@ func diffedObjects(diffed []placementv1beta1.DiffedResourcePlacement) []Object {
 	objects := make([]Object, 0, len(diffed))
 	for i := range diffed {
 		d := &diffed[i]
-		objects = append(objects, newDiffed(d.ResourceIdentifier, d.TargetClusterObservedGeneration, d.FirstDiffedObservedTime, d.ObservationTime, d.ObservedDiffs))
+		objects = append(objects, newDiffed(d.ResourceIdentifier, d.TargetClusterObservedGeneration, d.FirstDiffedObservedTime, d.ObservationTime,
+			d.ObservedDiffs))
 	}
 	return objects
 }
@@ -161,7 +163,8 @@ func newObject(id placementv1beta1.ResourceIdentifier, how string, since, seen m
 }
 
 // newDiffed is newObject for an object that was compared; its generation is nil if there is no such object.
-func newDiffed(id placementv1beta1.ResourceIdentifier, generation *int64, since, seen metav1.Time, details []placementv1beta1.PatchDetail) Object {
+func newDiffed(id placementv1beta1.ResourceIdentifier, generation *int64, since, seen metav1.Time,
+	details []placementv1beta1.PatchDetail) Object {
 	if generation == nil {
 		return newObject(id, Missing, since, seen, nil) // all of it differs, which says nothing
 	}
@@ -182,7 +185,8 @@ func objectsOf(works []placementv1beta1.Work) []Object {
 				objects = append(objects, newObject(id, Drifted, d.FirstDriftedObservedTime, d.ObservationTime, d.ObservedDrifts))
 			}
 			if d := manifest.DiffDetails; d != nil {
-				objects = append(objects, newDiffed(id, d.ObservedInMemberClusterGeneration, d.FirstDiffedObservedTime, d.ObservationTime, d.ObservedDiffs))
+				objects = append(objects, newDiffed(id, d.ObservedInMemberClusterGeneration, d.FirstDiffedObservedTime, d.ObservationTime,
+					d.ObservedDiffs))
 			}
 		}
 	}
@@ -205,7 +209,8 @@ func fields(kind string, details []placementv1beta1.PatchDetail) []Field {
 // secret says whether a field may hold something secret: agents mask what they report, but those of other hubs may be
 // older.
 func secret(kind, path string) bool {
-	return kind == "Secret" && (path == "" || strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData") || strings.HasPrefix(path, "/metadata/annotations"))
+	return kind == "Secret" && (path == "" || strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData") ||
+		strings.HasPrefix(path, "/metadata/annotations"))
 }
 
 func mask(value string) string {

@@ -139,7 +139,8 @@ func answer(facts Facts, policy *hub.PolicySnapshot, said scheduler.Explanation)
 	if said.Rank > 0 {
 		a.InLine = said.InLine
 		if said.Last != nil {
-			a.LastPicked, a.LastPickedScore = said.Last.Cluster, scoreOf(said.Last.Score)
+			a.LastPicked = said.Last.Cluster
+			a.LastPickedScore = scoreOf(said.Last.Score)
 		}
 	}
 	if said.Leaves != "" {
@@ -215,7 +216,8 @@ const mostStateNotes = 5
 
 // noteState adds which values of the status of what is placed there would not go along to another cluster, and why.
 func (a *Answer) noteState(facts Facts) {
-	paths, untaken := placementv1beta1.StatePathsOf(facts.Placement.Object), 0
+	paths := placementv1beta1.StatePathsOf(facts.Placement.Object)
+	untaken := 0
 	for i := range facts.Works {
 		work := &facts.Works[i]
 		if work.Namespace != placementv1beta1.MemberNamespace(a.Cluster) {
@@ -229,7 +231,8 @@ func (a *Answer) noteState(facts Facts) {
 				if untaken++; untaken <= mostStateNotes {
 					id := said.Identifier
 					object := placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
-					a.Notes = append(a.Notes, fmt.Sprintf("of the status of %s, %s would not go along to another cluster: %s", object, value.JSONPath, value.Message))
+					a.Notes = append(a.Notes, fmt.Sprintf("of the status of %s, %s would not go along to another cluster: %s", object, value.JSONPath,
+						value.Message))
 				}
 			}
 		}
@@ -246,12 +249,15 @@ func (a *Answer) noteGates(facts Facts) {
 	if at < 0 {
 		return
 	}
-	cluster, subject := startgate.Cluster{Name: a.Cluster, Labels: facts.Members[at].Labels}, startgate.SubjectOf(facts.Placement.Object)
+	cluster := startgate.Cluster{Name: a.Cluster, Labels: facts.Members[at].Labels}
+	subject := startgate.SubjectOf(facts.Placement.Object)
 	subject.NamespaceLabels = facts.NamespaceLabels
-	start, word := fleetflowv1alpha1.StartFirstPlacements, "what is placed on it for the first time"
+	start := fleetflowv1alpha1.StartFirstPlacements
+	word := "what is placed on it for the first time"
 	for _, binding := range facts.Bindings {
 		if binding.Spec.TargetCluster == a.Cluster && binding.Spec.ResourceSnapshotName != "" {
-			start, word = fleetflowv1alpha1.StartUpdates, "a change of what it has"
+			start = fleetflowv1alpha1.StartUpdates
+			word = "a change of what it has"
 		}
 	}
 	closed := func(of startgate.Subject) (startgate.Closure, bool) {
@@ -261,7 +267,8 @@ func (a *Answer) noteGates(facts Facts) {
 	if !is {
 		return
 	}
-	if subject.Exemptions = startgate.ExemptionsOf(facts.Exemptions, subject, false); facts.Placement.External() {
+	subject.Exemptions = startgate.ExemptionsOf(facts.Exemptions, subject, false)
+	if facts.Placement.External() {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s does not begin now, unless a run is exempt: it waits for %s", word, closure.Text()))
 		return
 	}

@@ -177,7 +177,8 @@ func Skip(kinds []snapshot.Kind, entries []string) (kept []snapshot.Kind, idle [
 		skipped := false
 		for _, entry := range entries {
 			if matches(kind, entry) {
-				used[entry], skipped = true, true
+				used[entry] = true
+				skipped = true
 			}
 		}
 		if !skipped {

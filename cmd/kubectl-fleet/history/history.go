@@ -57,7 +57,8 @@ func (e Entry) Sender() string {
 
 // Make makes a history, the oldest first.
 func Make(facts Facts) []Entry {
-	entries := []Entry{{At: facts.Placement.Object.GetCreationTimestamp().Time, What: "placement", Name: facts.Placement.Name, Text: "created"}}
+	entries := []Entry{{At: facts.Placement.Object.GetCreationTimestamp().Time, What: "placement", Name: facts.Placement.Name,
+		Text: "created"}}
 	entries = append(entries, policies(facts.Policies)...)
 	entries = append(entries, snapshots(facts.Resources, facts.Bindings)...)
 	for _, run := range facts.Runs {
@@ -125,7 +126,8 @@ func snapshots(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
 }
 
 func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
-	text := fmt.Sprintf("rolls snapshot %s out by strategy %s", cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "(latest)"), run.Spec.StagedRolloutStrategyName)
+	text := fmt.Sprintf("rolls snapshot %s out by strategy %s",
+		cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "(latest)"), run.Spec.StagedRolloutStrategyName)
 	if run.Spec.RollbackOf != "" {
 		text = "takes back what run " + run.Spec.RollbackOf + " has done"
 	}
@@ -168,7 +170,8 @@ func skips(run hub.Run, view updaterun.State) []Entry {
 	if len(without) == 0 {
 		return nil
 	}
-	if entry.Text = "goes on without " + updaterun.ListNames(without); run.Spec.RollbackOf == "" {
+	entry.Text = "goes on without " + updaterun.ListNames(without)
+	if run.Spec.RollbackOf == "" {
 		entry.Comment = reasonOf(run.Object)
 	}
 	return []Entry{entry}
@@ -208,11 +211,16 @@ func approval(task stagetask.State, stage string, approvals []hub.Approval) Entr
 		return entry
 	}
 	if record := approvals[i].Status.Approval; record != nil {
-		entry.At, entry.By, entry.Channel, entry.Verified, entry.Comment = record.At.Time, record.Username, record.Channel, record.Verified, record.Comment
+		entry.At = record.At.Time
+		entry.By = record.Username
+		entry.Channel = record.Channel
+		entry.Verified = record.Verified
+		entry.Comment = record.Comment
 		return entry
 	}
 	if c := meta.FindStatusCondition(approvals[i].Status.Conditions, placementv1beta1.ConditionTypeApproved); c != nil {
-		entry.At, entry.Comment = c.LastTransitionTime.Time, cmp.Or(c.Message, c.Reason)
+		entry.At = c.LastTransitionTime.Time
+		entry.Comment = cmp.Or(c.Message, c.Reason)
 	}
 	return entry
 }
@@ -221,7 +229,8 @@ func evictions(all []placementv1beta1.ClusterResourcePlacementEviction) []Entry 
 	var entries []Entry
 	for i := range all {
 		eviction := &all[i]
-		entry := Entry{At: eviction.CreationTimestamp.Time, What: "eviction", Name: eviction.Name, Text: "of " + eviction.Spec.ClusterName + " asked for", Comment: reasonOf(eviction)}
+		entry := Entry{At: eviction.CreationTimestamp.Time, What: "eviction", Name: eviction.Name, Text: "of " + eviction.Spec.ClusterName +
+			" asked for", Comment: reasonOf(eviction)}
 		for _, c := range eviction.Status.Conditions {
 			if c.Type == placementv1beta1.ConditionTypeExecuted || c.Status == metav1.ConditionFalse {
 				entry.At = c.LastTransitionTime.Time

@@ -40,7 +40,8 @@ func RunSources(run Run) []Source {
 	requests := client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.Name}
 	return slices.Concat([]Source{
 		{"the run", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope, named), false},
-		{"approval requests", scope.NewApprovalRequest(""), func() client.ObjectList { return scope.NewApprovalRequestList() }, inScope(scope, requests), false},
+		{"approval requests", scope.NewApprovalRequest(""), func() client.ObjectList { return scope.NewApprovalRequestList() },
+			inScope(scope, requests), false},
 		bindingSource(run.Placement()),
 		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, placed), true},
 	}, gateSources(), namespaceSources(run.Namespace))
@@ -63,7 +64,8 @@ func FleetSources(kinds []Kind, namespace string) []Source {
 	for _, kind := range kinds {
 		switch kind {
 		case KindMember:
-			sources = append(sources, Source{"member clusters", &clusterv1beta1.MemberCluster{}, func() client.ObjectList { return &clusterv1beta1.MemberClusterList{} }, nil, false})
+			sources = append(sources, Source{"member clusters", &clusterv1beta1.MemberCluster{},
+				func() client.ObjectList { return &clusterv1beta1.MemberClusterList{} }, nil, false})
 		case KindPlacement:
 			sources = append(sources, bothScopes("placements", namespace,
 				&placementv1beta1.ClusterResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementList{} },
@@ -78,7 +80,8 @@ func FleetSources(kinds []Kind, namespace string) []Source {
 }
 
 // bothScopes are the sources of a kind that there is in both scopes; with a namespace, only the one in it.
-func bothScopes(what, namespace string, cluster client.Object, clusterList func() client.ObjectList, namespaced client.Object, namespacedList func() client.ObjectList) []Source {
+func bothScopes(what, namespace string, cluster client.Object, clusterList func() client.ObjectList, namespaced client.Object,
+	namespacedList func() client.ObjectList) []Source {
 	inside := Source{"namespaced " + what, namespaced, namespacedList, []client.ListOption{client.InNamespace(namespace)}, false}
 	if namespace != "" {
 		return []Source{inside}
@@ -88,10 +91,12 @@ func bothScopes(what, namespace string, cluster client.Object, clusterList func(
 
 // WholeSources are all objects that tell of a fleet; with a namespace, of what is namespaced only what is in it.
 func WholeSources(namespace string) []Source {
-	cluster, spaced := placementv1beta1.Scope{}, placementv1beta1.AnyNamespace
+	cluster := placementv1beta1.Scope{}
+	spaced := placementv1beta1.AnyNamespace
 	sources := FleetSources([]Kind{KindMember, KindPlacement, KindRun}, namespace)
 	sources = append(sources,
-		Source{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil, false})
+		Source{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{},
+			func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil, false})
 	sources = append(sources, gateSources()...)
 	sources = append(sources, namespacesNamed(namespace))
 	sources = append(sources, bothScopes("bindings", namespace,

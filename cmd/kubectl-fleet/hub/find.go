@@ -52,12 +52,17 @@ type word struct {
 // words are the prefixes of names.
 var words = map[string]word{
 	"placement": {kind: KindPlacement}, "placements": {kind: KindPlacement},
-	"crp": {kind: KindPlacement, cluster: true}, "clusterresourceplacement": {kind: KindPlacement, cluster: true}, "clusterresourceplacements": {kind: KindPlacement, cluster: true},
-	"rp": {kind: KindPlacement, namespaced: true}, "resourceplacement": {kind: KindPlacement, namespaced: true}, "resourceplacements": {kind: KindPlacement, namespaced: true},
-	"run": {kind: KindRun}, "runs": {kind: KindRun},
-	"csur": {kind: KindRun, cluster: true}, "crsur": {kind: KindRun, cluster: true}, "clusterstagedupdaterun": {kind: KindRun, cluster: true}, "clusterstagedupdateruns": {kind: KindRun, cluster: true},
-	"sur": {kind: KindRun, namespaced: true}, "stagedupdaterun": {kind: KindRun, namespaced: true}, "stagedupdateruns": {kind: KindRun, namespaced: true},
-	"member": {kind: KindMember}, "members": {kind: KindMember}, "mc": {kind: KindMember}, "cluster": {kind: KindMember}, "membercluster": {kind: KindMember}, "memberclusters": {kind: KindMember},
+	"crp": {kind: KindPlacement, cluster: true}, "clusterresourceplacement": {kind: KindPlacement, cluster: true},
+	"clusterresourceplacements": {kind: KindPlacement, cluster: true},
+	"rp":                        {kind: KindPlacement, namespaced: true}, "resourceplacement": {kind: KindPlacement, namespaced: true},
+	"resourceplacements": {kind: KindPlacement, namespaced: true},
+	"run":                {kind: KindRun}, "runs": {kind: KindRun},
+	"csur": {kind: KindRun, cluster: true}, "crsur": {kind: KindRun, cluster: true}, "clusterstagedupdaterun": {kind: KindRun, cluster: true},
+	"clusterstagedupdateruns": {kind: KindRun, cluster: true},
+	"sur":                     {kind: KindRun, namespaced: true}, "stagedupdaterun": {kind: KindRun, namespaced: true},
+	"stagedupdateruns": {kind: KindRun, namespaced: true},
+	"member":           {kind: KindMember}, "members": {kind: KindMember}, "mc": {kind: KindMember}, "cluster": {kind: KindMember},
+	"membercluster": {kind: KindMember}, "memberclusters": {kind: KindMember},
 }
 
 // Parse reads what a user calls an object by: run/NAME, or NAME for any of the kinds. It returns the objects it can mean.

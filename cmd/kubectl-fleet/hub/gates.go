@@ -19,7 +19,8 @@ func gateSources() []Source {
 	return []Source{
 		{"holds", &fleetflowv1alpha1.RolloutHold{}, func() client.ObjectList { return &fleetflowv1alpha1.RolloutHoldList{} }, nil, true},
 		{"windows", &fleetflowv1alpha1.RolloutWindow{}, func() client.ObjectList { return &fleetflowv1alpha1.RolloutWindowList{} }, nil, true},
-		{"exemptions", &fleetflowv1alpha1.RolloutExemption{}, func() client.ObjectList { return &fleetflowv1alpha1.RolloutExemptionList{} }, nil, true},
+		{"exemptions", &fleetflowv1alpha1.RolloutExemption{}, func() client.ObjectList { return &fleetflowv1alpha1.RolloutExemptionList{} },
+			nil, true},
 	}
 }
 

@@ -74,26 +74,31 @@ func (r Reader) Members(ctx context.Context) ([]clusterv1beta1.MemberCluster, er
 
 // Placements returns the placements of both scopes; with a namespace, only those in it.
 func (r Reader) Placements(ctx context.Context) ([]Placement, error) {
-	return listBoth[placementv1beta1.PlacementObject](ctx, r, "placements", &placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ResourcePlacementList{}, PlacementOf)
+	return listBoth[placementv1beta1.PlacementObject](ctx, r, "placements", &placementv1beta1.ClusterResourcePlacementList{},
+		&placementv1beta1.ResourcePlacementList{}, PlacementOf)
 }
 
 // Runs returns the staged update runs of both scopes; with a namespace, only those in it.
 func (r Reader) Runs(ctx context.Context) ([]Run, error) {
-	return listBoth[placementv1beta1.UpdateRunObject](ctx, r, "staged update runs", &placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.StagedUpdateRunList{}, RunOf)
+	return listBoth[placementv1beta1.UpdateRunObject](ctx, r, "staged update runs", &placementv1beta1.ClusterStagedUpdateRunList{},
+		&placementv1beta1.StagedUpdateRunList{}, RunOf)
 }
 
 // AllApprovals returns the approval requests of both scopes; with a namespace, only those in it.
 func (r Reader) AllApprovals(ctx context.Context) ([]Approval, error) {
-	return listBoth[placementv1beta1.ApprovalRequestObject](ctx, r, "approval requests", &placementv1beta1.ClusterApprovalRequestList{}, &placementv1beta1.ApprovalRequestList{}, ApprovalOf)
+	return listBoth[placementv1beta1.ApprovalRequestObject](ctx, r, "approval requests", &placementv1beta1.ClusterApprovalRequestList{},
+		&placementv1beta1.ApprovalRequestList{}, ApprovalOf)
 }
 
 // Bindings returns the bindings of the placements of both scopes; with a namespace, only those in it.
 func (r Reader) Bindings(ctx context.Context) ([]Binding, error) {
-	return listBoth[placementv1beta1.BindingObject](ctx, r, "bindings", &placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}, BindingOf)
+	return listBoth[placementv1beta1.BindingObject](ctx, r, "bindings", &placementv1beta1.ClusterResourceBindingList{},
+		&placementv1beta1.ResourceBindingList{}, BindingOf)
 }
 
 // listBoth returns views of the objects of both scopes; with a namespace, only of those in it.
-func listBoth[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, clusterScoped, namespaced placementv1beta1.ObjectList[T], viewOf func(T) V) ([]V, error) {
+func listBoth[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, clusterScoped,
+	namespaced placementv1beta1.ObjectList[T], viewOf func(T) V) ([]V, error) {
 	var found []V
 	if r.Namespace == "" {
 		var err error
@@ -106,7 +111,8 @@ func listBoth[T placementv1beta1.Object, V any](ctx context.Context, r Reader, w
 }
 
 // listViews returns views of the objects of a list that is read.
-func listViews[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, list placementv1beta1.ObjectList[T], viewOf func(T) V, options ...client.ListOption) ([]V, error) {
+func listViews[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, list placementv1beta1.ObjectList[T],
+	viewOf func(T) V, options ...client.ListOption) ([]V, error) {
 	if err := r.list(ctx, what, list, options...); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,8 @@ func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work)
 	var shares []ReplicaShare
 	totals := map[placementv1beta1.Workload]int32{}
 	for _, binding := range bindings {
-		cluster, live := binding.Spec.TargetCluster, placementv1beta1.IsLiveBinding(binding.Object)
+		cluster := binding.Spec.TargetCluster
+		live := placementv1beta1.IsLiveBinding(binding.Object)
 		ready := readyReplicas(works[cluster])
 		assigned := map[placementv1beta1.Workload]*ReplicaShare{}
 		shareOf := func(a *placementv1beta1.ReplicaAssignment) *ReplicaShare {
@@ -58,8 +59,12 @@ func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work)
 		for i := range binding.Spec.ClusterDecision.Assignments {
 			if a := &binding.Spec.ClusterDecision.Assignments[i]; live {
 				share := shareOf(a)
-				share.Wanted, share.Completions, share.Dropped, share.Reason = a.Replicas, a.Completions, a.Dropped, a.Reason
-				share.Free, share.Capacity = a.Free, a.Capacity
+				share.Wanted = a.Replicas
+				share.Completions = a.Completions
+				share.Dropped = a.Dropped
+				share.Reason = a.Reason
+				share.Free = a.Free
+				share.Capacity = a.Capacity
 				totals[share.workload] += a.Replicas
 			}
 		}

@@ -92,9 +92,10 @@ func (r Reader) ResourceSnapshots(ctx context.Context, placement Ref, index int)
 	of := client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: strconv.Itoa(index),
 	}
-	found, err := listViews(ctx, r, "resource snapshots", scope.NewResourceSnapshotList(), func(o placementv1beta1.ResourceSnapshotObject) ResourceSnapshot {
-		return resourceSnapshot(o, o.GetResourceSnapshotSpec())
-	}, inScope(scope, of)...)
+	found, err := listViews(ctx, r, "resource snapshots", scope.NewResourceSnapshotList(),
+		func(o placementv1beta1.ResourceSnapshotObject) ResourceSnapshot {
+			return resourceSnapshot(o, o.GetResourceSnapshotSpec())
+		}, inScope(scope, of)...)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,8 @@ func OnScreen(screen *Screen, now func() time.Time, colours bool) func(Picture) 
 
 // AsLines tells of what changes from picture to picture.
 func AsLines(out io.Writer, now func() time.Time) func(Picture) error {
-	events, note := &Events{}, ""
+	events := &Events{}
+	note := ""
 	return func(p Picture) error {
 		lines := events.Changes(p.Root)
 		if p.Note != note {

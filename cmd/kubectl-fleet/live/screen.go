@@ -29,7 +29,8 @@ func (s *Screen) Draw(lines []string) error {
 	lines = fitHeight(lines, height)
 	if width != s.width {
 		// The terminal has wrapped what is there in its own way: begin anew below.
-		s.drawn, s.width = nil, width
+		s.drawn = nil
+		s.width = width
 	}
 	var frame bytes.Buffer
 	if len(s.drawn) > 0 {

@@ -35,13 +35,17 @@ func (t *terminal) Write(p []byte) (int, error) {
 			t.escape(text[2:end], text[end])
 			text = text[end+1:]
 		case text[0] == '\r':
-			t.column, text = 0, text[1:]
+			t.column = 0
+			text = text[1:]
 		case text[0] == '\n':
-			t.row, t.column, text = t.row+1, 0, text[1:]
+			t.row = t.row + 1
+			t.column = 0
+			text = text[1:]
 		default:
 			row := t.at(t.row)
 			*row = (*row)[:min(t.column, len(*row))] + text[:1] + (*row)[min(t.column+1, len(*row)):]
-			t.column, text = t.column+1, text[1:]
+			t.column = t.column + 1
+			text = text[1:]
 		}
 	}
 	return len(p), nil

@@ -46,17 +46,20 @@ func (c *checker) checkOurAgents() {
 	}
 	for _, policy := range c.Policies {
 		c.report.find(InTheWay, "PolicyRemains", policy,
-			"fleetflow's admission policies refuse what KubeFleet's agents write: uninstall the chart, or kubectl delete "+strings.Replace(policy, "/", " ", 1))
+			"fleetflow's admission policies refuse what KubeFleet's agents write: uninstall the chart, or kubectl delete "+
+				strings.Replace(policy, "/", " ", 1))
 	}
 	if agents := c.report.Agents.Members; agents.Fleetflow > 0 {
-		c.report.find(Note, "MemberAgentsRun", "", fmt.Sprintf("%d member agent(s) are fleetflow's: replace them one after the other", agents.Fleetflow))
+		c.report.find(Note, "MemberAgentsRun", "", fmt.Sprintf("%d member agent(s) are fleetflow's: replace them one after the other",
+			agents.Fleetflow))
 	}
 }
 
 // checkRunsBack: KubeFleet compares a run under way with the words and the names that it would have written itself.
 func (c *checker) checkRunsBack() {
 	for _, run := range c.Runs {
-		name, spec := nameOfRun(run), run.GetUpdateRunSpec()
+		name := nameOfRun(run)
+		spec := run.GetUpdateRunSpec()
 		if !placementv1beta1.IsRunOver(run) {
 			c.report.find(InTheWay, "RunUnderWay", name,
 				"KubeFleet asks for its approvals under other names and fails runs whose plan it would have made otherwise: let it end, or delete it")
@@ -79,12 +82,14 @@ func (c *checker) checkFieldsBack(kind string, o placementv1beta1.Object, spec a
 
 func (c *checker) checkStrategiesBack() {
 	for _, strategy := range c.Strategies {
-		name, spec := nameOf(kindOf(strategy, "StagedUpdateStrategy"), strategy), strategy.GetUpdateStrategySpec()
+		name := nameOf(kindOf(strategy, "StagedUpdateStrategy"), strategy)
+		spec := strategy.GetUpdateStrategySpec()
 		c.checkFieldsBack("StagedUpdateStrategy", strategy, spec)
 		for i := range spec.Stages {
 			stage := &spec.Stages[i]
 			if stage.LabelSelector == nil {
-				c.report.find(InTheWay, "StageWithoutSelector", name, fmt.Sprintf("stage %s has no labelSelector: here that is all clusters, for KubeFleet none; write labelSelector: {}", stage.Name))
+				c.report.find(InTheWay, "StageWithoutSelector", name, fmt.Sprintf(
+					"stage %s has no labelSelector: here that is all clusters, for KubeFleet none; write labelSelector: {}", stage.Name))
 			}
 		}
 	}
@@ -92,7 +97,8 @@ func (c *checker) checkStrategiesBack() {
 
 func (c *checker) checkPlacementsBack() {
 	for _, placement := range c.Placements {
-		name, strategy := nameOfPlacement(placement), placement.GetPlacementSpec().Strategy
+		name := nameOfPlacement(placement)
+		strategy := placement.GetPlacementSpec().Strategy
 		c.checkFinalizers(name, placement)
 		c.checkFieldsBack("ResourcePlacement", placement, placement.GetPlacementSpec())
 		if strategy == nil {
@@ -173,7 +179,8 @@ func (c *checker) checkSnapshotsBack() {
 		c.checkIndex(name, snapshot, placementv1beta1.ResourceIndexLabel)
 		if snapshot.Annotations[placementv1beta1.ResourceGroupHashAnnotation] == "" {
 			if _, err := strconv.Atoi(snapshot.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err != nil {
-				c.report.find(InTheWay, "SnapshotWithoutHash", name, "it is neither a master, with annotation "+placementv1beta1.ResourceGroupHashAnnotation+", nor a part of one")
+				c.report.find(InTheWay, "SnapshotWithoutHash", name, "it is neither a master, with annotation "+
+					placementv1beta1.ResourceGroupHashAnnotation+", nor a part of one")
 			}
 			continue
 		}
@@ -195,13 +202,15 @@ func (c *checker) checkContentBack() {
 			differs[parentOf(snapshot)] = true
 		}
 	}
-	resnapshot, again := 0, 0
+	resnapshot := 0
+	again := 0
 	for _, placement := range c.Placements {
 		if !differs[keyOf(placement)] {
 			continue
 		}
 		resnapshot++
-		name, clusters := nameOfPlacement(placement), len(c.byPlacement[keyOf(placement)])
+		name := nameOfPlacement(placement)
+		clusters := len(c.byPlacement[keyOf(placement)])
 		if placementv1beta1.IsExternal(placement) {
 			c.report.find(Note, "SnapshotHashDiffers", name, fmt.Sprintf(
 				"KubeFleet has another hash of what is selected, and makes a resource snapshot of its own with the same content: the next run takes it to its %d cluster(s)", clusters))

@@ -63,7 +63,8 @@ func newChecker(state *State, to string, now time.Time) *checker {
 			c.byPlacement[key] = append(c.byPlacement[key], binding)
 		}
 	}
-	c.report.Agents.KubeFleet, c.report.Agents.Fleetflow = holderOf(state.KubeFleetLease, now), holderOf(state.OurLease, now)
+	c.report.Agents.KubeFleet = holderOf(state.KubeFleetLease, now)
+	c.report.Agents.Fleetflow = holderOf(state.OurLease, now)
 	for i := range state.Mailboxes {
 		c.countMemberAgent(&state.Mailboxes[i])
 	}
@@ -122,7 +123,8 @@ func nameOfRun(r placementv1beta1.UpdateRunObject) string {
 
 // countMemberAgent counts whose agent last wrote the status of a mailbox.
 func (c *checker) countMemberAgent(mailbox *clusterv1beta1.InternalMemberCluster) {
-	theirs, ours := writtenBy(mailbox, kubefleet.MemberAgentManager), writtenBy(mailbox, "member-agent")
+	theirs := writtenBy(mailbox, kubefleet.MemberAgentManager)
+	ours := writtenBy(mailbox, "member-agent")
 	members := &c.report.Agents.Members
 	switch {
 	case theirs.IsZero() && ours.IsZero():
@@ -171,14 +173,20 @@ func (c *checker) listPlacements() {
 		add(workParent(&c.Works[i]), func(p *Placement) *int { return &p.Works })
 	}
 	for _, run := range c.Runs {
-		add(types.NamespacedName{Namespace: run.GetNamespace(), Name: run.GetUpdateRunSpec().PlacementName}, func(p *Placement) *int { return &p.Runs })
+		add(types.NamespacedName{Namespace: run.GetNamespace(), Name: run.GetUpdateRunSpec().PlacementName},
+			func(p *Placement) *int { return &p.Runs })
 	}
 	slices.SortFunc(c.report.Placements, func(a, b Placement) int { return cmp.Compare(a.Object, b.Object) })
 	total := &c.report.Total
 	total.Object = strconv.Itoa(len(c.report.Placements)) + " placements"
 	for _, p := range c.report.Placements {
-		total.Clusters, total.Available, total.Bindings = total.Clusters+p.Clusters, total.Available+p.Available, total.Bindings+p.Bindings
-		total.Policies, total.Snapshots, total.Works, total.Runs = total.Policies+p.Policies, total.Snapshots+p.Snapshots, total.Works+p.Works, total.Runs+p.Runs
+		total.Clusters = total.Clusters + p.Clusters
+		total.Available = total.Available + p.Available
+		total.Bindings = total.Bindings + p.Bindings
+		total.Policies = total.Policies + p.Policies
+		total.Snapshots = total.Snapshots + p.Snapshots
+		total.Works = total.Works + p.Works
+		total.Runs = total.Runs + p.Runs
 	}
 }
 
@@ -206,7 +214,8 @@ func (c *checker) checkKubeFleetAgents() {
 	}
 	for _, webhook := range c.Webhooks {
 		c.report.find(InTheWay, "KubeFleetWebhookRemains", webhook,
-			"KubeFleet has left this webhook, and what it intercepts is refused while its agent does not run: kubectl delete "+strings.Replace(webhook, "/", " ", 1))
+			"KubeFleet has left this webhook, and what it intercepts is refused while its agent does not run: kubectl delete "+
+				strings.Replace(webhook, "/", " ", 1))
 	}
 	if agents := c.report.Agents.Members; agents.KubeFleet > 0 {
 		c.report.find(Note, "KubeFleetMemberAgentsRun", "", fmt.Sprintf(
@@ -233,7 +242,9 @@ func periodOf(member *clusterv1beta1.MemberCluster) time.Duration {
 
 // checkBindings says which bindings would not be adopted, and why.
 func (c *checker) checkBindings() {
-	inFleet, complete, taken := map[string]bool{}, c.findCompleteSnapshots(), map[string]placementv1beta1.BindingObject{}
+	inFleet := map[string]bool{}
+	complete := c.findCompleteSnapshots()
+	taken := map[string]placementv1beta1.BindingObject{}
 	for i := range c.Members {
 		inFleet[c.Members[i].Name] = true
 	}
@@ -245,32 +256,41 @@ func (c *checker) checkBindings() {
 		if !placementv1beta1.IsLiveBinding(binding) {
 			continue
 		}
-		name, spec, parent := nameOfBinding(binding), binding.GetBindingSpec(), bindingParent(binding)
-		placement, labelled := placements[parent], binding.GetLabels()[placementv1beta1.ParentPlacementLabel] != ""
+		name := nameOfBinding(binding)
+		spec := binding.GetBindingSpec()
+		parent := bindingParent(binding)
+		placement := placements[parent]
+		labelled := binding.GetLabels()[placementv1beta1.ParentPlacementLabel] != ""
 		switch {
 		case placement == nil && !labelled:
 			c.report.find(InTheWay, "BindingWithoutPlacement", name,
-				"it does not say of which placement it is: label it "+placementv1beta1.ParentPlacementLabel+"=<placement>, or delete it, which removes what it has placed on "+spec.TargetCluster)
+				"it does not say of which placement it is: label it "+placementv1beta1.ParentPlacementLabel+
+					"=<placement>, or delete it, which removes what it has placed on "+spec.TargetCluster)
 			continue
 		case placement == nil:
 			c.report.find(InTheWay, "PlacementGone", name, fmt.Sprintf(
-				"its placement %s does not exist: create the placement again, or delete the binding, which removes what it has placed on %s", parent.Name, spec.TargetCluster))
+				"its placement %s does not exist: create the placement again, or delete the binding, which removes what it has placed on %s",
+				parent.Name, spec.TargetCluster))
 			continue
 		case placementv1beta1.KinshipOf(binding, placementv1beta1.PlacementOwner(placement)) == placementv1beta1.KinshipDisputed:
 			c.report.find(InTheWay, "BindingDisputed", name, "it names another placement as its owner than its label does, and is left alone: correct one of them")
 		case !inFleet[spec.TargetCluster]:
-			c.report.find(InTheWay, "ClusterGone", name, fmt.Sprintf("its cluster %s is not in the fleet: create the MemberCluster again, or the binding is let go", spec.TargetCluster))
+			c.report.find(InTheWay, "ClusterGone", name, fmt.Sprintf(
+				"its cluster %s is not in the fleet: create the MemberCluster again, or the binding is let go", spec.TargetCluster))
 		case spec.ResourceSnapshotName != "" && !complete[types.NamespacedName{Namespace: parent.Namespace, Name: spec.ResourceSnapshotName}]:
 			c.report.find(InTheWay, "SnapshotIncomplete", name, fmt.Sprintf(
 				"resource snapshot %s, which it places, is missing or lacks parts: what is placed stays, and cannot be repaired until there is another snapshot", spec.ResourceSnapshotName))
 		}
 		place := parent.String() + " on " + spec.TargetCluster
 		if other := taken[place]; other != nil {
-			holder, second := other, binding
+			holder := other
+			second := binding
 			if placementv1beta1.CompareHolders(binding, other) < 0 {
-				holder, second = binding, other
+				holder = binding
+				second = other
 			}
-			c.report.find(InTheWay, "TwoBindings", nameOfBinding(second), fmt.Sprintf("%s has the same placement and cluster and stays; this one is let go", nameOfBinding(holder)))
+			c.report.find(InTheWay, "TwoBindings", nameOfBinding(second),
+				fmt.Sprintf("%s has the same placement and cluster and stays; this one is let go", nameOfBinding(holder)))
 			binding = holder
 		}
 		taken[place] = binding
@@ -302,14 +322,17 @@ func (c *checker) checkHeld() {
 	for _, placement := range c.Placements {
 		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil && held.Namespace != "" { // KubeFleet would remove it
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
-				"its namespace is being deleted, and %d cluster(s) keep what is placed: to let it go, %s", held.Total, placementv1beta1.AcceptCommand(placement)))
+				"its namespace is being deleted, and %d cluster(s) keep what is placed: to let it go, %s", held.Total,
+				placementv1beta1.AcceptCommand(placement)))
 		} else if held != nil {
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
-				"the hub agent would let %d binding(s) go, and nothing explains it: put back what is missing, or %s", held.Total, placementv1beta1.AcceptCommand(placement)))
+				"the hub agent would let %d binding(s) go, and nothing explains it: put back what is missing, or %s", held.Total,
+				placementv1beta1.AcceptCommand(placement)))
 		}
 		if lost, _ := snapshot.LossOf(placement); lost != nil { // KubeFleet would remove it
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
-				"%d of %d objects are no longer selected, and the clusters keep them: put back what is missing, or %s", lost.Total, lost.Before, placementv1beta1.AcceptCommand(placement)))
+				"%d of %d objects are no longer selected, and the clusters keep them: put back what is missing, or %s", lost.Total, lost.Before,
+				placementv1beta1.AcceptCommand(placement)))
 		}
 	}
 }
@@ -324,7 +347,8 @@ func (c *checker) listUnderWay() {
 	for _, placement := range c.Placements {
 		waiting := count(c.byPlacement[keyOf(placement)], func(binding placementv1beta1.BindingObject) bool { return !isAvailable(binding) })
 		if waiting > 0 {
-			c.report.UnderWay = append(c.report.UnderWay, UnderWay{nameOfPlacement(placement), fmt.Sprintf("%d cluster(s) are not available yet", waiting)})
+			c.report.UnderWay = append(c.report.UnderWay, UnderWay{nameOfPlacement(placement),
+				fmt.Sprintf("%d cluster(s) are not available yet", waiting)})
 		}
 	}
 }
@@ -353,7 +377,8 @@ func describeRun(run placementv1beta1.UpdateRunObject) string {
 				return fmt.Sprintf("%sstage %s waits for approval %s", describeStop(run), stage.StageName, task.ApprovalRequestName)
 			}
 		}
-		return fmt.Sprintf("%sin stage %s: %d of %d cluster(s) updated", describeStop(run), stage.StageName, updaterun.CountIn(stage, updaterun.PhaseSucceeded), len(stage.Clusters))
+		return fmt.Sprintf("%sin stage %s: %d of %d cluster(s) updated", describeStop(run), stage.StageName,
+			updaterun.CountIn(stage, updaterun.PhaseSucceeded), len(stage.Clusters))
 	}
 	return describeStop(run) + "in the deletion stage"
 }
@@ -384,16 +409,19 @@ func (c *checker) checkCounterparts() {
 		c.checkFinalizers(nameOfBinding(binding), binding)
 	}
 	for object, fields := range c.Unknown {
-		c.report.find(NoCounterpart, "UnknownFields", object, "fields that fleetflow's API does not have are dropped: "+strings.Join(fields, ", "))
+		c.report.find(NoCounterpart, "UnknownFields", object, "fields that fleetflow's API does not have are dropped: "+
+			strings.Join(fields, ", "))
 	}
 	for kind, objects := range c.TheirOwn {
 		c.report.find(NoCounterpart, "KindUnknown", kind+"."+kubefleet.OwnGroup, fmt.Sprintf(
-			"fleetflow does not have this kind, and what KubeFleet has made of %d object(s) stays as it is: %s", len(objects), updaterun.ListNames(objects)))
+			"fleetflow does not have this kind, and what KubeFleet has made of %d object(s) stays as it is: %s", len(objects),
+			updaterun.ListNames(objects)))
 	}
 	for i := range c.Members {
 		for _, agent := range c.Members[i].Status.AgentStatus {
 			if agent.Type != clusterv1beta1.MemberAgent {
-				c.report.find(NoCounterpart, "NetworkingAgent", nameOf("MemberCluster", &c.Members[i]), fmt.Sprintf("fleetflow does not wait for the %s, which runs on without it", agent.Type))
+				c.report.find(NoCounterpart, "NetworkingAgent", nameOf("MemberCluster", &c.Members[i]),
+					fmt.Sprintf("fleetflow does not wait for the %s, which runs on without it", agent.Type))
 			}
 		}
 	}
@@ -402,8 +430,9 @@ func (c *checker) checkCounterparts() {
 // finalizers are those that KubeFleet and fleetflow put on what they make, and take off again.
 var finalizers = map[string]bool{
 	placementv1beta1.PlacementCleanupFinalizer: true, placementv1beta1.WorkFinalizer: true, placementv1beta1.UpdateRunFinalizer: true,
-	placementv1beta1.SchedulerCleanupFinalizer: true, placementv1beta1.SchedulerBindingFinalizer: true, placementv1beta1.PlacementStatusFinalizer: true,
-	metav1.FinalizerDeleteDependents: true, metav1.FinalizerOrphanDependents: true,
+	placementv1beta1.SchedulerCleanupFinalizer: true, placementv1beta1.SchedulerBindingFinalizer: true,
+	placementv1beta1.PlacementStatusFinalizer: true,
+	metav1.FinalizerDeleteDependents:          true, metav1.FinalizerOrphanDependents: true,
 }
 
 func (c *checker) checkFinalizers(name string, o metav1.Object) {

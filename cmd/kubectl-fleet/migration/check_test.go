@@ -108,7 +108,8 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 		}, []string{"Note KubeFleetMemberAgentsRun"}},
 		"a binding without labels": {func(s *migration.State) { binding(s, 0).Labels = nil }, []string{"InTheWay BindingWithoutPlacement"}},
 		"a binding without labels whose policy snapshot tells": {func(s *migration.State) {
-			binding(s, 0).Labels, binding(s, 0).Spec.SchedulingPolicySnapshotName = nil, "crp-0"
+			binding(s, 0).Labels = nil
+			binding(s, 0).Spec.SchedulingPolicySnapshotName = "crp-0"
 		}, []string{}},
 		"a binding that another placement owns": {func(s *migration.State) {
 			binding(s, 0).OwnerReferences = []metav1.OwnerReference{{APIVersion: placementv1beta1.GroupVersion.String(), Kind: "ClusterResourcePlacement", Name: "other", UID: "other-uid"}}

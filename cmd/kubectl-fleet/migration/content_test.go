@@ -24,7 +24,8 @@ func TestTheHashThatTheHubAgentStatesIsKubeFleets(t *testing.T) {
 		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"three"}}`),
 		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"two"}}`),
 	}
-	state, builder := hub(), fake.NewClientBuilder().WithScheme(cli.Scheme())
+	state := hub()
+	builder := fake.NewClientBuilder().WithScheme(cli.Scheme())
 	state.Resources[0].Annotations[placementv1beta1.ResourceGroupHashAnnotation] = snapshot.Hash(manifests)
 	master := state.Resources[0]
 	for i, manifest := range slices.Backward(manifests) { // in no order

@@ -50,7 +50,8 @@ type Release struct {
 // ReadReleases returns the releases of a cluster that would delete definitions.
 func ReadReleases(ctx context.Context, c client.Client) ([]Release, error) {
 	definitions := &metav1.PartialObjectMetadataList{}
-	definitions.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
+	definitions.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinitionList"})
 	if err := (reader{c}).list(ctx, definitions); err != nil {
 		return nil, err
 	}
@@ -77,7 +78,8 @@ func releasesOf(definitions []metav1.PartialObjectMetadata) (found []Release) {
 		if said[releaseNameAnnotation] == "" || !fleetKinds.MatchString(definitions[i].Name) {
 			continue
 		}
-		of := Release{Namespace: said[releaseNamespaceAnnotation], Name: said[releaseNameAnnotation], Kept: said[resourcePolicyAnnotation] == keepPolicy}
+		of := Release{Namespace: said[releaseNamespaceAnnotation], Name: said[releaseNameAnnotation],
+			Kept: said[resourcePolicyAnnotation] == keepPolicy}
 		at := slices.IndexFunc(found, func(r Release) bool { return r.Namespace == of.Namespace && r.Name == of.Name && r.Kept == of.Kept })
 		if at < 0 {
 			at, found = len(found), append(found, of)
@@ -97,7 +99,8 @@ func releasesOf(definitions []metav1.PartialObjectMetadata) (found []Release) {
 // Secrets of Helm may not be read, it returns none: the annotations are what is known then.
 func readStored(ctx context.Context, c client.Client, release Release) ([]string, error) {
 	secrets := &corev1.SecretList{}
-	err := c.List(ctx, secrets, client.InNamespace(release.Namespace), client.MatchingLabels{"owner": "helm", "name": release.Name, "status": "deployed"})
+	err := c.List(ctx, secrets, client.InNamespace(release.Namespace),
+		client.MatchingLabels{"owner": "helm", "name": release.Name, "status": "deployed"})
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
@@ -197,9 +200,11 @@ func (c *checker) checkReleases() {
 			if cluster.Context != "" {
 				object += " on " + cluster.Context
 			}
-			weight, reason := InTheWay, "DefinitionsOfRelease"
+			weight := InTheWay
+			reason := "DefinitionsOfRelease"
 			if release.Kept {
-				weight, reason = Note, "DefinitionsStored" // it is not in the way of an upgrade
+				weight = Note
+				reason = "DefinitionsStored" // it is not in the way of an upgrade
 			}
 			c.report.find(weight, reason, object, release.Describe(cluster.Context))
 		}

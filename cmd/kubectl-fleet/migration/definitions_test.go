@@ -20,7 +20,8 @@ import (
 // definition is that of a kind, with these annotations.
 func definition(name string, annotations ...string) client.Object {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}}}
-	object.APIVersion, object.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	object.APIVersion = "apiextensions.k8s.io/v1"
+	object.Kind = "CustomResourceDefinition"
 	for i := 0; i < len(annotations); i += 2 {
 		object.Annotations[annotations[i]] = annotations[i+1]
 	}

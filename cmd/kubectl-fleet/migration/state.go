@@ -26,7 +26,8 @@ import (
 )
 
 // HubAgentLease is the lease of fleetflow's hub agent.
-var HubAgentLease = kubefleet.Lease{Namespace: clusterv1beta1.SystemNamespace, Name: "hub-agent.fleetflow.io", Agent: "fleetflow's hub agent"}
+var HubAgentLease = kubefleet.Lease{Namespace: clusterv1beta1.SystemNamespace, Name: "hub-agent.fleetflow.io",
+	Agent: "fleetflow's hub agent"}
 
 // State is what a hub has of the fleet. Of Works and resource snapshots there are only the metadata.
 type State struct {
@@ -63,8 +64,10 @@ type ClusterReleases struct {
 
 // Read reads the state of a hub. A kind that the hub does not serve is one of which it has nothing.
 func Read(ctx context.Context, c client.Client) (*State, error) {
-	s, r := &State{Unknown: map[string][]string{}, TheirOwn: map[string][]string{}}, reader{c}
-	members, mailboxes := &clusterv1beta1.MemberClusterList{}, &clusterv1beta1.InternalMemberClusterList{}
+	s := &State{Unknown: map[string][]string{}, TheirOwn: map[string][]string{}}
+	r := reader{c}
+	members := &clusterv1beta1.MemberClusterList{}
+	mailboxes := &clusterv1beta1.InternalMemberClusterList{}
 	for _, read := range []func() error{
 		func() (err error) { s.KubeFleetLease, err = r.readLease(ctx, kubefleet.HubAgentLease); return err },
 		func() (err error) { s.OurLease, err = r.readLease(ctx, HubAgentLease); return err },
@@ -88,7 +91,8 @@ func Read(ctx context.Context, c client.Client) (*State, error) {
 			return nil, err
 		}
 	}
-	s.Members, s.Mailboxes = members.Items, mailboxes.Items
+	s.Members = members.Items
+	s.Mailboxes = mailboxes.Items
 	return s, nil
 }
 
@@ -212,7 +216,8 @@ func (r reader) readTheirOwn(ctx context.Context, s *State) error {
 var namespaced = placementv1beta1.Scope{Namespace: metav1.NamespaceDefault}
 
 // listTwins lists the objects of both scopes.
-func listTwins[T placementv1beta1.Object](ctx context.Context, r reader, newList func(placementv1beta1.Scope) placementv1beta1.ObjectList[T], found *[]T) error {
+func listTwins[T placementv1beta1.Object](ctx context.Context, r reader,
+	newList func(placementv1beta1.Scope) placementv1beta1.ObjectList[T], found *[]T) error {
 	for _, scope := range []placementv1beta1.Scope{{}, namespaced} {
 		list := newList(scope)
 		if err := r.list(ctx, list); err != nil {
@@ -224,9 +229,11 @@ func listTwins[T placementv1beta1.Object](ctx context.Context, r reader, newList
 }
 
 // readStrictly reads the objects of a kind and of its twin, and notes the fields that they have and their types have not.
-func readStrictly[T placementv1beta1.Object](ctx context.Context, r reader, namespaced string, unknown map[string][]string, found *[]T) error {
+func readStrictly[T placementv1beta1.Object](ctx context.Context, r reader, namespaced string, unknown map[string][]string,
+	found *[]T) error {
 	for _, name := range []string{"Cluster" + namespaced, namespaced} {
-		kind, list := placementv1beta1.GroupVersion.WithKind(name), &unstructured.UnstructuredList{}
+		kind := placementv1beta1.GroupVersion.WithKind(name)
+		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(name + "List"))
 		if err := r.list(ctx, list); err != nil {
 			return err
@@ -246,7 +253,8 @@ func readStrictly[T placementv1beta1.Object](ctx context.Context, r reader, name
 }
 
 // decodeStrictly decodes an object and returns the fields that it has and its type has not.
-func decodeStrictly[T placementv1beta1.Object](scheme *runtime.Scheme, kind schema.GroupVersionKind, from *unstructured.Unstructured) (object T, unknown []string, err error) {
+func decodeStrictly[T placementv1beta1.Object](scheme *runtime.Scheme, kind schema.GroupVersionKind,
+	from *unstructured.Unstructured) (object T, unknown []string, err error) {
 	made, err := scheme.New(kind)
 	if err != nil {
 		return object, nil, err

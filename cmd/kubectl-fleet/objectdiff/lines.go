@@ -17,7 +17,8 @@ const context = 3
 func Lines(before, after string) []string { return unifiedDiff(before, after, context) }
 
 func unifiedDiff(before, after string, around int) []string {
-	before, after = endLine(before), endLine(after)
+	before = endLine(before)
+	after = endLine(after)
 	diff, err := udiff.ToUnifiedDiff("", "", before, udiff.Lines(before, after), around)
 	if err != nil {
 		panic(err) // the edits are those of this text
@@ -26,7 +27,8 @@ func unifiedDiff(before, after string, around int) []string {
 	var lines []string
 	grown := 0 // by so many lines is the other text longer up to here: the library's ToLine leaves out lines between two changes of a hunk
 	for _, hunk := range diff.Hunks {
-		left, right := 0, 0
+		left := 0
+		right := 0
 		for _, line := range hunk.Lines {
 			if line.Kind != udiff.Insert {
 				left++

@@ -28,13 +28,17 @@ var header = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@$`)
 func TestToolsFindTheLinesThatAHunkIsAbout(t *testing.T) {
 	chance := rand.New(rand.NewPCG(8, 8))
 	for range 2000 {
-		a, b := lines(chance), lines(chance)
+		a := lines(chance)
+		b := lines(chance)
 		diff := unifiedDiff(strings.Join(a, "\n"), strings.Join(b, "\n"), 1)
-		made, at := []string{}, 0
+		made := []string{}
+		at := 0
 		for i := 0; i < len(diff); {
 			spans := header.FindStringSubmatch(diff[i])
 			require.NotNil(t, spans, diff[i])
-			first, left, right := number(spans[1], 0), number(spans[2], 1), number(spans[4], 1)
+			first := number(spans[1], 0)
+			left := number(spans[2], 1)
+			right := number(spans[4], 1)
 			if left > 0 {
 				first--
 			}
@@ -44,10 +48,12 @@ func TestToolsFindTheLinesThatAHunkIsAbout(t *testing.T) {
 			for i++; i < len(diff) && diff[i][0] != '@'; i++ {
 				if diff[i][0] != '+' {
 					require.Equal(t, a[at], diff[i][1:])
-					at, left = at+1, left-1
+					at = at + 1
+					left = left - 1
 				}
 				if diff[i][0] != '-' {
-					made, right = append(made, diff[i][1:]), right-1
+					made = append(made, diff[i][1:])
+					right = right - 1
 				}
 			}
 			require.Zero(t, left, diff)
@@ -67,18 +73,22 @@ func number(text string, otherwise int) int {
 func TestEditsLeadFromOneTextToTheOther(t *testing.T) {
 	chance := rand.New(rand.NewPCG(7, 7))
 	for range 2000 {
-		a, b := lines(chance), lines(chance)
+		a := lines(chance)
+		b := lines(chance)
 		var left, right []string
 		changed := 0
 		for _, line := range unifiedDiff(strings.Join(a, "\n"), strings.Join(b, "\n"), 10) {
 			switch sign, text := line[0], line[1:]; sign {
 			case '@':
 			case ' ':
-				left, right = append(left, text), append(right, text)
+				left = append(left, text)
+				right = append(right, text)
 			case '-':
-				left, changed = append(left, text), changed+1
+				left = append(left, text)
+				changed = changed + 1
 			case '+':
-				right, changed = append(right, text), changed+1
+				right = append(right, text)
+				changed = changed + 1
 			}
 		}
 		if changed == 0 {

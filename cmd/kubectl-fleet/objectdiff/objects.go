@@ -49,11 +49,13 @@ func (k key) String() string {
 
 // Objects compares two sets of objects.
 func Objects(before, after []unstructured.Unstructured) ([]Change, error) {
-	left, right := index(before), index(after)
+	left := index(before)
+	right := index(after)
 	keys := maps.Clone(left)
 	maps.Copy(keys, right)
 	order := slices.SortedFunc(maps.Keys(keys), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.group, b.group))
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name),
+			cmp.Compare(a.group, b.group))
 	})
 	var changes []Change
 	for _, k := range order {
@@ -91,7 +93,8 @@ func compare(k key, before, after *unstructured.Unstructured) (*Change, error) {
 	case before == nil:
 		change.Change = Added
 	case after == nil:
-		change.Change, change.Lines = Removed, nil
+		change.Change = Removed
+		change.Lines = nil
 	case len(change.Lines) == 0:
 		return nil, nil
 	}
@@ -122,15 +125,19 @@ func mask(before, after *unstructured.Unstructured) (maskedOld, maskedNew *unstr
 	if !isSecret(before) && !isSecret(after) {
 		return before, after
 	}
-	before, after = copyOf(before), copyOf(after)
+	before = copyOf(before)
+	after = copyOf(after)
 	for _, field := range []string{"data", "stringData"} {
-		left, right := valuesOf(before, field), valuesOf(after, field)
+		left := valuesOf(before, field)
+		right := valuesOf(after, field)
 		for name := range union(left, right) {
 			old, has := left[name]
 			now, hasNow := right[name]
-			oldMask, newMask := masked, masked
+			oldMask := masked
+			newMask := masked
 			if has && hasNow && old != now {
-				oldMask, newMask = maskedBefore, maskedAfter
+				oldMask = maskedBefore
+				newMask = maskedAfter
 			}
 			if has {
 				left[name] = oldMask

@@ -69,7 +69,9 @@ func policyText(policy *placementv1beta1.PlacementPolicy) string {
 }
 
 func (row *Placement) count(p hub.Placement) {
-	selected, applied, available := 0, 0, 0
+	selected := 0
+	applied := 0
+	available := 0
 	large := len(p.Status.PlacementStatuses) > fullClusters
 	for i := range p.Status.PlacementStatuses {
 		entry := &p.Status.PlacementStatuses[i]
@@ -87,17 +89,21 @@ func (row *Placement) count(p hub.Placement) {
 	}
 	if left := int(p.Status.UnlistedClusters); left > 0 {
 		// Clusters that are not as they should be are listed first: the ones left out are.
-		selected, applied, available = selected+left, applied+left, available+left
+		selected = selected + left
+		applied = applied + left
+		available = available + left
 	}
 	wanted := selected
-	if policy := p.Spec.Policy; policy != nil && policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil {
+	if policy := p.Spec.Policy; policy != nil && policy.PlacementType == placementv1beta1.PickNPlacementType &&
+		policy.NumberOfClusters != nil {
 		wanted = max(wanted, int(*policy.NumberOfClusters))
 	}
 	row.Selected = strconv.Itoa(selected)
 	if wanted != selected {
 		row.Selected = fraction(selected, wanted)
 	}
-	row.Applied, row.Available = fraction(applied, selected), fraction(available, selected)
+	row.Applied = fraction(applied, selected)
+	row.Available = fraction(available, selected)
 }
 
 // engine is what a run waits for that cannot go on without Temporal.
@@ -129,7 +135,8 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 	if p.Current(placementv1beta1.ConditionTypeScheduled) == nil {
 		return "scheduling", ""
 	}
-	last, unplaced := "", ""
+	last := ""
+	unplaced := ""
 	for _, step := range steps {
 		condition := p.Current(step.condition)
 		if condition == nil {
@@ -236,7 +243,8 @@ func runRow(run hub.Run, now time.Time) Run {
 	}
 	row.WaitingFor = cmp.Or(row.WaitingFor, heldBy(run))
 	if updaterun.IsEngineAway(run.Object.GetConditions()) && !view.Phase.Over() {
-		row.State, row.WaitingFor = string(updaterun.PhaseStuck), engine
+		row.State = string(updaterun.PhaseStuck)
+		row.WaitingFor = engine
 	}
 	if len(view.Stages) > 0 {
 		row.Progress = view.Progress()

@@ -47,7 +47,8 @@ type comparer struct {
 }
 
 func newComparer(facts Facts) *comparer {
-	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workmodel.Content{}, targets: facts.targets(), known: map[string]Group{}}
+	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workmodel.Content{},
+		targets: facts.targets(), known: map[string]Group{}}
 	for _, binding := range facts.Bindings {
 		c.byName[binding.Spec.TargetCluster] = binding
 	}
@@ -108,7 +109,8 @@ func contentOf(rules envelope.Rules, parts []hub.ResourceSnapshot) *workmodel.Co
 func (c *comparer) compare(name string) (Group, error) {
 	binding := c.byName[name]
 	present, has := presentOf(binding, c.facts.Indexes)
-	before, refs := []string{}, []string{}
+	before := []string{}
+	refs := []string{}
 	if has {
 		before = overridesource.RefsOf(*binding.Spec)
 	}

@@ -31,7 +31,8 @@ type frozenCluster struct{ Name, Snapshot string }
 // Hash sums up what a run that is planned goes on to do, so that an approval can be held to what its approver has seen.
 func Hash(run hub.Run) string {
 	sum := frozen{
-		UID: run.Object.GetUID(), Placement: run.Spec.PlacementName, Snapshot: run.Status.ResourceSnapshotIndexUsed, Rollback: run.Spec.RollbackOf,
+		UID: run.Object.GetUID(), Placement: run.Spec.PlacementName, Snapshot: run.Status.ResourceSnapshotIndexUsed,
+		Rollback: run.Spec.RollbackOf,
 		Strategy: run.Status.StagedUpdateStrategySnapshot, Actions: run.Spec.ClusterActions,
 	}
 	for i := range run.Status.StagesStatus {

@@ -26,7 +26,8 @@ const maxBoundaries = 1000
 // AddOpenings works out when the waves of each stage may begin, as holds, windows and exemptions are now. Each wave begins when the
 // one before it has: how long updates take is not known. So the end that follows is the earliest. It is pure.
 func (p *Plan) AddOpenings(gateOf func(stage Stage) *startgate.Gate, labels map[string]map[string]string, now time.Time) {
-	at, waited := now, false
+	at := now
+	waited := false
 	for i := range p.Stages {
 		stage := &p.Stages[i]
 		begun, opens := stage.addOpenings(gateOf(*stage), labels, at)
@@ -44,7 +45,8 @@ func (p *Plan) AddOpenings(gateOf func(stage Stage) *startgate.Gate, labels map[
 // addOpenings works out when the waves of a stage may begin that comes at an instant, and returns when the last of them has. With
 // opens false, time alone never opens one of them.
 func (s *Stage) addOpenings(gate *startgate.Gate, labels map[string]map[string]string, at time.Time) (last time.Time, opens bool) {
-	last, opens = at, true
+	last = at
+	opens = true
 	for n, wave := range s.Waves {
 		from := last
 		if s.SkipsHeld {
@@ -100,7 +102,8 @@ func waveOpens(gate *startgate.Gate, wave []Cluster, labels map[string]map[strin
 			opening.Opens = &opens
 		}
 		if !waits || last.Opens != nil && (opening.Opens == nil || last.Opens.Before(opens)) {
-			last, waits = opening, true
+			last = opening
+			waits = true
 		}
 	}
 	return last, waits
@@ -108,13 +111,15 @@ func waveOpens(gate *startgate.Gate, wave []Cluster, labels map[string]map[strin
 
 // clusterOpens is when a cluster that is closed at an instant is open, zero if time alone never opens it, and what closes it last
 // until then.
-func clusterOpens(gate *startgate.Gate, cluster startgate.Cluster, start startgate.Start, at time.Time) (opens time.Time, last startgate.Closure, closed bool) {
+func clusterOpens(gate *startgate.Gate, cluster startgate.Cluster, start startgate.Start,
+	at time.Time) (opens time.Time, last startgate.Closure, closed bool) {
 	for range maxBoundaries {
 		closure, is := gate.Closed(cluster, start, at)
 		if !is {
 			return at, last, closed
 		}
-		last, closed = closure, true
+		last = closure
+		closed = true
 		if closure.Until.IsZero() || !closure.Until.After(at) {
 			return time.Time{}, last, true
 		}

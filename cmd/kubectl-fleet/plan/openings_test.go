@@ -77,7 +77,9 @@ func TestAPlanOfAStrategyThatSkipsHeldClustersWaitsForTheLastOfThem(t *testing.T
 }
 
 func TestAPlanNamesWindowsThatItsStagesCannotName(t *testing.T) {
-	named, other, some := nights(), nights(), nights()
+	named := nights()
+	other := nights()
+	some := nights()
 	named.Name, other.Name, some.Name = "named", "other", "some"
 	other.Spec.Scope = fleetflowv1alpha1.WindowFleet
 	some.Spec.PlacementSelector = &metav1.LabelSelector{}

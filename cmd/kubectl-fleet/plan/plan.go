@@ -122,14 +122,16 @@ type Cluster struct {
 
 // Make works a plan out.
 func Make(facts Facts) (Plan, error) {
-	p := Plan{Placement: facts.Placement.String(), Strategy: facts.StrategyName, Snapshot: facts.Target, Latest: facts.Latest, RollbackOf: facts.RollbackOf}
+	p := Plan{Placement: facts.Placement.String(), Strategy: facts.StrategyName, Snapshot: facts.Target, Latest: facts.Latest,
+		RollbackOf: facts.RollbackOf}
 	bindings := make([]placementv1beta1.BindingObject, len(facts.Bindings))
 	for i := range facts.Bindings {
 		bindings[i] = facts.Bindings[i].Object
 	}
 	p.Replicas = hub.ReplicaShares(facts.Bindings, nil)
 	selected, removed := planning.SplitClusters(bindings)
-	p.Removed, p.RemovedStay = removed, placementv1beta1.AbandonsRemoved(facts.Placement.Object)
+	p.Removed = removed
+	p.RemovedStay = placementv1beta1.AbandonsRemoved(facts.Placement.Object)
 	switch {
 	case facts.Frozen != nil:
 		p.thaw(facts)
@@ -197,14 +199,16 @@ func (p *Plan) check(facts Facts) {
 	case facts.Target < 0:
 		p.problem("%s has no resource snapshot yet", facts.Placement.Ref)
 	case len(facts.Parts[facts.Target]) == 0:
-		p.refuse("%s has no resource snapshot %d: kubectl fleet history %s lists them", facts.Placement.Ref, facts.Target, facts.Placement.Flags())
+		p.refuse("%s has no resource snapshot %d: kubectl fleet history %s lists them", facts.Placement.Ref, facts.Target,
+			facts.Placement.Flags())
 	}
 	for _, run := range facts.Runs {
 		if run.Placement() != facts.Placement.Ref || run.Outcome() != "" || run.Name == facts.Run || !run.Object.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		if run.Spec.StagedRolloutStrategyName != facts.StrategyName {
-			p.refuse("%s of the same placement is not over and uses strategy %s: use that one, or wait for it to end", run.Ref, run.Spec.StagedRolloutStrategyName)
+			p.refuse("%s of the same placement is not over and uses strategy %s: use that one, or wait for it to end", run.Ref,
+				run.Spec.StagedRolloutStrategyName)
 		} else {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s of the same placement is not over: the later run takes the clusters over that both come to", run.Ref))
 		}
@@ -235,7 +239,8 @@ func (p *Plan) assign(facts Facts, selected []string) {
 	}
 	switch facts.Strategy.UnassignedClusters {
 	case placementv1beta1.UnassignedClustersIgnore:
-		p.Notes = append(p.Notes, fmt.Sprintf("in no stage, and left as they are (unassignedClusters: Ignore): %s", strings.Join(p.Unassigned, ", ")))
+		p.Notes = append(p.Notes, fmt.Sprintf("in no stage, and left as they are (unassignedClusters: Ignore): %s",
+			strings.Join(p.Unassigned, ", ")))
 	case placementv1beta1.UnassignedClustersLast: // they have a stage of their own
 	default:
 		p.refuse("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
@@ -275,7 +280,8 @@ func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus)
 			config = strategy.Stages[i]
 		}
 		stage := newStage(frozen, config, describe)
-		stage.SkipsHeld = status.StagedUpdateStrategySnapshot != nil && status.StagedUpdateStrategySnapshot.HeldClusters == placementv1beta1.HeldClustersSkip
+		stage.SkipsHeld = status.StagedUpdateStrategySnapshot != nil &&
+			status.StagedUpdateStrategySnapshot.HeldClusters == placementv1beta1.HeldClustersSkip
 		p.Stages = append(p.Stages, stage)
 	}
 }

@@ -40,7 +40,8 @@ type Wish struct {
 // Read reads the facts of a plan, and what could not be made sure of.
 func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wish) (facts Facts, notes []string, err error) {
 	reader := hub.Reader{Reader: c}
-	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Frozen: wish.Frozen, RollbackOf: wish.RollbackOf, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overridesource.Snapshots{}}
+	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Frozen: wish.Frozen, RollbackOf: wish.RollbackOf,
+		Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overridesource.Snapshots{}}
 	if facts.Strategy, err = reader.Strategy(ctx, placement.Namespace, wish.Strategy); err != nil {
 		return facts, nil, err
 	}
@@ -48,7 +49,8 @@ func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wi
 		if wish.Frozen == nil {
 			return facts, nil, fmt.Errorf("%w. By the labels of members the clusters come into stages: create the run with --initialize, and plan that, whose clusters the hub has put into stages", err)
 		}
-		notes, wish.Content = append(notes, "how the members are is not told here, and not what changes on them: you may not read members"), false
+		notes = append(notes, "how the members are is not told here, and not what changes on them: you may not read members")
+		wish.Content = false
 	} else if err != nil {
 		return facts, nil, err
 	}
@@ -81,7 +83,8 @@ func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wi
 }
 
 // Between reads what differs between two snapshots of a placement, before overrides.
-func Between(ctx context.Context, c client.Reader, placement hub.Ref, from, to int, served func() (*snapshot.Catalog, error)) ([]objectdiff.Change, error) {
+func Between(ctx context.Context, c client.Reader, placement hub.Ref, from, to int,
+	served func() (*snapshot.Catalog, error)) ([]objectdiff.Change, error) {
 	facts := Facts{}
 	if _, err := facts.readEnvelopeRules(ctx, c, served); err != nil {
 		return nil, err
@@ -113,7 +116,8 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 	if err != nil {
 		return err
 	}
-	f.Indexes, f.Latest = map[string]int{}, hub.LatestIndex(all)
+	f.Indexes = map[string]int{}
+	f.Latest = hub.LatestIndex(all)
 	for _, part := range all {
 		f.Indexes[part.GetName()] = part.Index
 	}

@@ -19,7 +19,8 @@ var publishedRules = client.ObjectKey{Namespace: metav1.NamespacePublic, Name: "
 
 // readEnvelopeRules reads what the hub lets envelopes hold. A note says what could not be read; the plan is then made as if
 // the hub had no such limit.
-func (f *Facts) readEnvelopeRules(ctx context.Context, c client.Reader, served func() (*snapshot.Catalog, error)) (notes []string, err error) {
+func (f *Facts) readEnvelopeRules(ctx context.Context, c client.Reader,
+	served func() (*snapshot.Catalog, error)) (notes []string, err error) {
 	f.Rules = envelope.Rules{ClusterScopedInConfigMaps: true}
 	if !f.haveEnvelopes() {
 		return nil, nil

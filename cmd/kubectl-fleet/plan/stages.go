@@ -109,7 +109,8 @@ func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1be
 	var soaks []time.Duration
 	for _, task := range stagetask.List(frozen, &config, stagetask.After, time.Time{}) {
 		state := task.Describe()
-		stage.After, soaks = append(stage.After, describeTask(state)), append(soaks, state.Duration)
+		stage.After = append(stage.After, describeTask(state))
+		soaks = append(soaks, state.Duration)
 	}
 	stage.soak = longestSoak(soaks)
 	return stage

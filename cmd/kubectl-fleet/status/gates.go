@@ -60,7 +60,8 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 		return nil
 	}
 	of := startgate.Subject{
-		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(), Rollback: placementv1beta1.RestoresWhatSucceeded(run.Object),
+		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(),
+		Rollback: placementv1beta1.RestoresWhatSucceeded(run.Object),
 	}
 	if f.Placement != nil {
 		of.PlacementLabels = fleetflowv1alpha1.GateLabels(f.Placement.Object)
@@ -73,7 +74,9 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 		if stage.Passed() || stage.Total == 0 {
 			continue
 		}
-		if of.Stage, of.Windows = stage.Name, nil; stage.Deletion {
+		of.Stage = stage.Name
+		of.Windows = nil
+		if stage.Deletion {
 			of.Stage = ""
 		} else {
 			of.Windows = updaterun.StageConfig(run.Object, i).Windows
@@ -175,7 +178,8 @@ func (g Gates) WindowsOfTheDay() []tree.Node {
 // windowNode tells of a window; stages are those that it is told of, if its scope is Stage.
 func (g Gates) windowNode(w *startgate.Window, stages []string) tree.Node {
 	node := tree.Node{Kind: KindWindow, Name: "window " + w.Name}
-	deny, open := w.Spec.Type == fleetflowv1alpha1.WindowDeny, w.IsOpen(g.Now)
+	deny := w.Spec.Type == fleetflowv1alpha1.WindowDeny
+	open := w.IsOpen(g.Now)
 	if deny == open {
 		node.State = updaterun.PhaseWaiting
 	}
@@ -211,7 +215,8 @@ func (g Gates) windowNode(w *startgate.Window, stages []string) tree.Node {
 
 func (g Gates) exemptionNode(exemption *fleetflowv1alpha1.RolloutExemption) tree.Node {
 	by, _ := exemption.MadeBy()
-	detail := fmt.Sprintf("despite %s until %s, by %s: %s", exemption.Spec.FromText(), g.instant(exemption.Spec.ExpirationTime.Time), by, exemption.Spec.Message)
+	detail := fmt.Sprintf("despite %s until %s, by %s: %s", exemption.Spec.FromText(), g.instant(exemption.Spec.ExpirationTime.Time), by,
+		exemption.Spec.Message)
 	if exemption.Spec.Ticket != "" {
 		detail += " (" + exemption.Spec.Ticket + ")"
 	}

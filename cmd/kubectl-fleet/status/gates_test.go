@@ -41,9 +41,12 @@ func gatesOf(t *testing.T) Gates {
 	storm := fleetflowv1alpha1.RolloutHold{ObjectMeta: named("storm"), Spec: fleetflowv1alpha1.RolloutHoldSpec{
 		Message: "storm in the west", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}},
 	}}
-	over, other := *storm.DeepCopy(), *storm.DeepCopy()
-	over.Name, over.Spec.ExpirationTime = "over", &metav1.Time{Time: monday.Add(-time.Hour)}
-	other.Name, other.Spec.PlacementSelector = "other", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
+	over := *storm.DeepCopy()
+	other := *storm.DeepCopy()
+	over.Name = "over"
+	over.Spec.ExpirationTime = &metav1.Time{Time: monday.Add(-time.Hour)}
+	other.Name = "other"
+	other.Spec.PlacementSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
 	return Gates{
 		Now: monday, Holds: []fleetflowv1alpha1.RolloutHold{storm, over, other},
 		Windows: []fleetflowv1alpha1.RolloutWindow{

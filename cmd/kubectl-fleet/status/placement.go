@@ -66,7 +66,8 @@ func describe(p hub.Placement, facts Facts) string {
 // affinityGroupOf is the group that the clusters of a placement are picked from, of several one; empty if there is none.
 func affinityGroupOf(facts Facts) string {
 	for _, cluster := range slices.Sorted(maps.Keys(facts.Bindings)) {
-		if binding := facts.Bindings[cluster]; placementv1beta1.IsLiveBinding(binding.Object) && binding.Spec.ClusterDecision.AffinityGroup != "" {
+		if binding := facts.Bindings[cluster]; placementv1beta1.IsLiveBinding(binding.Object) &&
+			binding.Spec.ClusterDecision.AffinityGroup != "" {
 			return binding.Spec.ClusterDecision.AffinityGroup
 		}
 	}
@@ -110,7 +111,8 @@ func rolloutState(p hub.Placement) (updaterun.Phase, string) {
 		if c == nil {
 			continue
 		}
-		if last = step; c.Status != metav1.ConditionTrue {
+		last = step
+		if c.Status != metav1.ConditionTrue {
 			return stateAt(p, c), c.Message
 		}
 	}
@@ -120,11 +122,14 @@ func rolloutState(p hub.Placement) (updaterun.Phase, string) {
 // stateAt is the state of a placement that has come as far as a condition that is not true.
 func stateAt(p hub.Placement, c *metav1.Condition) updaterun.Phase {
 	switch step := hub.Plain(c.Type); {
-	case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden || step == placementv1beta1.ConditionTypeApplied):
+	case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden ||
+		step == placementv1beta1.ConditionTypeApplied):
 		return updaterun.PhaseFailed
-	case step == placementv1beta1.ConditionTypeAvailable && (c.Reason == placementv1beta1.ReasonObjectTooLarge || slices.ContainsFunc(p.Status.PlacementStatuses, hasFailedForGood)):
+	case step == placementv1beta1.ConditionTypeAvailable && (c.Reason == placementv1beta1.ReasonObjectTooLarge ||
+		slices.ContainsFunc(p.Status.PlacementStatuses, hasFailedForGood)):
 		return updaterun.PhaseFailed
-	case step == placementv1beta1.ConditionTypeRolloutStarted && (p.External() || c.Reason == placementv1beta1.ReasonRolloutPaused || c.Reason == placementv1beta1.ReasonSuspended):
+	case step == placementv1beta1.ConditionTypeRolloutStarted &&
+		(p.External() || c.Reason == placementv1beta1.ReasonRolloutPaused || c.Reason == placementv1beta1.ReasonSuspended):
 		return updaterun.PhaseWaiting
 	default:
 		return updaterun.PhaseRunning
@@ -159,7 +164,8 @@ func stepsOf(p hub.Placement) []tree.Node {
 			continue
 		}
 		node := tree.Node{Kind: KindStep, Name: step, State: stepState(c)}
-		if c.Status != metav1.ConditionTrue || step == placementv1beta1.ConditionTypeScheduled || c.Reason == placementv1beta1.ReasonPartitionReached {
+		if c.Status != metav1.ConditionTrue || step == placementv1beta1.ConditionTypeScheduled ||
+			c.Reason == placementv1beta1.ReasonPartitionReached {
 			node.Detail = cmp.Or(c.Message, c.Reason)
 		}
 		nodes = append(nodes, node)
@@ -197,7 +203,8 @@ func stepState(c *metav1.Condition) updaterun.Phase {
 		return updaterun.PhaseSucceeded
 	case metav1.ConditionFalse:
 		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonRolloutPaused ||
-			c.Reason == placementv1beta1.ReasonSuspended || fleetflowv1alpha1.HoldsStarts(c.Reason) || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
+			c.Reason == placementv1beta1.ReasonSuspended || fleetflowv1alpha1.HoldsStarts(c.Reason) ||
+			c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
 			return updaterun.PhaseWaiting
 		}
 		return updaterun.PhaseFailed
@@ -222,7 +229,8 @@ func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, upd
 	nodes = choose(nodes, options.All)
 	for i := range p.Status.PlacementStatuses {
 		if entry := &p.Status.PlacementStatuses[i]; entry.ClusterName == "" {
-			nodes = append(nodes, tree.Node{Kind: KindCluster, Name: "(no cluster)", State: updaterun.PhaseFailed, Detail: messageOf(entry.Conditions)})
+			nodes = append(nodes, tree.Node{Kind: KindCluster, Name: "(no cluster)", State: updaterun.PhaseFailed,
+				Detail: messageOf(entry.Conditions)})
 		}
 	}
 	return nodes, count
@@ -265,7 +273,8 @@ func entryOf(binding hub.Binding) placementv1beta1.PerClusterPlacementStatus {
 func OnCluster(binding hub.Binding) tree.Node {
 	node := clusterNode(entryOf(binding))
 	if placementv1beta1.IsDeleting(binding.Object) || !placementv1beta1.IsLiveBinding(binding.Object) {
-		node.State, node.Detail = updaterun.PhaseDeleting, "it leaves the cluster"
+		node.State = updaterun.PhaseDeleting
+		node.Detail = "it leaves the cluster"
 		if said := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
 			node.Detail = about(said)
 		}
@@ -284,15 +293,23 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 	case held.Status == metav1.ConditionUnknown && (held.Type == placementv1beta1.ConditionTypeRolloutStarted || !started):
 		node.State = updaterun.PhasePending // it has not had its turn, which is all there is to say
 	case saysSilent(held):
-		node.State, node.Detail, node.Start = updaterun.PhaseStuck, held.Message, held.LastTransitionTime.Time
+		node.State = updaterun.PhaseStuck
+		node.Detail = held.Message
+		node.Start = held.LastTransitionTime.Time
 	case held.Reason == placementv1beta1.ReasonWaitingForHook:
-		node.State, node.Detail, node.Start = updaterun.PhaseWaiting, held.Message, held.LastTransitionTime.Time
+		node.State = updaterun.PhaseWaiting
+		node.Detail = held.Message
+		node.Start = held.LastTransitionTime.Time
 	case held.Type == placementv1beta1.ConditionTypeRolloutStarted:
-		node.State, node.Detail = updaterun.PhasePending, cmp.Or(held.Message, held.Reason)
+		node.State = updaterun.PhasePending
+		node.Detail = cmp.Or(held.Message, held.Reason)
 	case hasFailed(held, entry):
-		node.State, node.Detail = updaterun.PhaseFailed, about(held)
+		node.State = updaterun.PhaseFailed
+		node.Detail = about(held)
 	default:
-		node.State, node.Detail, node.Start = updaterun.PhaseRunning, about(held), held.LastTransitionTime.Time
+		node.State = updaterun.PhaseRunning
+		node.Detail = about(held)
+		node.Start = held.LastTransitionTime.Time
 	}
 	node.Detail = cmp.Or(node.Detail, heldBack(entry), stillThere(entry))
 	for _, finding := range []struct {
@@ -300,7 +317,8 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 		what   string
 	}{{len(entry.DriftedPlacements), "drifted"}, {len(entry.DiffedPlacements), "differ"}} {
 		if finding.number > 0 {
-			node.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d objects %s, see kubectl fleet diff", node.Detail, finding.number, finding.what), "; ")
+			node.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d objects %s, see kubectl fleet diff", node.Detail, finding.number,
+				finding.what), "; ")
 		}
 	}
 	return node

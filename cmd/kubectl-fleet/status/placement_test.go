@@ -17,8 +17,12 @@ func says(step string, status metav1.ConditionStatus, reason string) metav1.Cond
 }
 
 func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
-	yes, no, unknown := metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
-	scheduled, started, applied := says("Scheduled", yes, "SchedulingPolicyFulfilled"), says("RolloutStarted", yes, "RolloutStarted"), says("Applied", yes, "ApplySucceeded")
+	yes := metav1.ConditionTrue
+	no := metav1.ConditionFalse
+	unknown := metav1.ConditionUnknown
+	scheduled := says("Scheduled", yes, "SchedulingPolicyFulfilled")
+	started := says("RolloutStarted", yes, "RolloutStarted")
+	applied := says("Applied", yes, "ApplySucceeded")
 	available := says("Available", yes, "ResourceAvailable")
 	held := metav1.Condition{Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: yes, Reason: placementv1beta1.ReasonSelectionEmptied, ObservedGeneration: 2}
 	missing := metav1.Condition{Type: placementv1beta1.ConditionTypeResourcesMissing, Status: yes, Reason: placementv1beta1.ReasonResourcesNotFound, ObservedGeneration: 2}

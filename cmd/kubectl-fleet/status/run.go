@@ -125,7 +125,8 @@ func Run(run hub.Run, facts Facts, options Options) tree.Node {
 }
 
 func detailOf(run hub.Run, view updaterun.State) string {
-	detail := fmt.Sprintf("snapshot %s of %s", cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"), run.Placement())
+	detail := fmt.Sprintf("snapshot %s of %s", cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"),
+		run.Placement())
 	if run.Object.GetAnnotations()[placementv1beta1.TriggeredByAnnotation] != "" {
 		detail += ", which has created the run by its trigger"
 	}
@@ -245,7 +246,8 @@ func more(nodes []tree.Node, chosen []int) []tree.Node {
 		hidden[nodes[i].State]--
 	}
 	var parts []string
-	for _, state := range []updaterun.Phase{updaterun.PhaseSucceeded, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped, updaterun.PhasePending} {
+	for _, state := range []updaterun.Phase{updaterun.PhaseSucceeded, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped,
+		updaterun.PhasePending} {
 		if number := hidden[state]; number > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", number, strings.ToLower(string(state))))
 		}
@@ -308,7 +310,8 @@ func saysSilent(c *metav1.Condition) bool {
 func objects(failed []placementv1beta1.FailedResourcePlacement) []tree.Node {
 	nodes := make([]tree.Node, 0, len(failed))
 	for i := range failed {
-		nodes = append(nodes, tree.Node{Kind: KindObject, Name: ObjectName(failed[i].ResourceIdentifier), State: updaterun.PhaseFailed, Detail: about(&failed[i].Condition)})
+		nodes = append(nodes, tree.Node{Kind: KindObject, Name: ObjectName(failed[i].ResourceIdentifier), State: updaterun.PhaseFailed,
+			Detail: about(&failed[i].Condition)})
 	}
 	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes
@@ -336,7 +339,9 @@ func (b builder) task(task stagetask.State, stage, side string) tree.Node {
 	switch {
 	case task.Timed:
 		node.Name = task.Title + " " + tree.Wait(task.Duration)
-		node.Start, node.Due, node.End = task.WaitsSince, task.Due, task.DoneAt
+		node.Start = task.WaitsSince
+		node.Due = task.Due
+		node.End = task.DoneAt
 	case task.Done():
 		node.Detail = b.approvedBy(task)
 	case task.Failed:

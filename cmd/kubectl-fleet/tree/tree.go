@@ -54,7 +54,8 @@ var marks = map[updaterun.Phase]string{
 // colours of states, as the numbers of terminals.
 var colours = map[updaterun.Phase]string{
 	updaterun.PhaseSucceeded: "32", updaterun.PhaseFailed: "31", StateAbandoned: "31", updaterun.PhaseStuck: "31",
-	updaterun.PhaseRunning: "36", updaterun.PhaseWaiting: "33", updaterun.PhaseStopping: "33", updaterun.PhaseStopped: "33", updaterun.PhasePending: "2", updaterun.PhaseSkipped: "2",
+	updaterun.PhaseRunning: "36", updaterun.PhaseWaiting: "33", updaterun.PhaseStopping: "33", updaterun.PhaseStopped: "33",
+	updaterun.PhasePending: "2", updaterun.PhaseSkipped: "2",
 }
 
 const (
@@ -73,9 +74,11 @@ func (s Style) children(indent string, nodes []Node) []string {
 	var lines []string
 	columns := widths(nodes)
 	for i, node := range nodes {
-		branch, deeper := "├─ ", "│  "
+		branch := "├─ "
+		deeper := "│  "
 		if i == len(nodes)-1 {
-			branch, deeper = "└─ ", "   "
+			branch = "└─ "
+			deeper = "   "
 		}
 		node.Name = pad(node.Name, columns[node.Kind])
 		lines = append(lines, s.line(indent+branch, node))

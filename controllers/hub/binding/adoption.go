@@ -48,7 +48,8 @@ func (r *Reconciler) restoreLabel(ctx context.Context, binding placementv1beta1.
 		return err
 	}
 	if placement == nil {
-		r.emitLeftAlone(binding, "it has no label "+placementv1beta1.ParentPlacementLabel+", and the policy snapshot it names is of no placement. Label it, or delete it")
+		r.emitLeftAlone(binding, "it has no label "+placementv1beta1.ParentPlacementLabel+
+			", and the policy snapshot it names is of no placement. Label it, or delete it")
 		return nil
 	}
 	labels := map[string]string{placementv1beta1.ParentPlacementLabel: name}

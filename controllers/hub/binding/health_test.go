@@ -153,7 +153,8 @@ func TestWhatNobodyLooksAtIsNotCalledAvailable(t *testing.T) {
 	assert.Equal(t, clusterv1beta1.ReasonMemberClusterOutOfReach, available.Reason)
 	assert.Contains(t, available.Message, "member1 has not been healthy since ")
 
-	before, after := &clusterv1beta1.MemberCluster{}, &clusterv1beta1.MemberCluster{}
+	before := &clusterv1beta1.MemberCluster{}
+	after := &clusterv1beta1.MemberCluster{}
 	after.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonMemberClusterOutOfReach}}
 	assert.True(t, onDoubtChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 	assert.True(t, onDoubtChanged().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before}))

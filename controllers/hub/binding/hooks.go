@@ -15,7 +15,8 @@ import (
 // projectHooks adds to the status of a binding what the lifecycle hooks of its placement make of it: a cluster that a hook holds
 // is not available, and may have to be left alone by traffic. It writes the state to which the cluster comes by itself. It
 // returns after how long the status is another one though nothing changes.
-func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus,
+func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.BindingObject,
+	status *placementv1beta1.ResourceBindingStatus,
 	available bool, now metav1.Time) (time.Duration, error) {
 	placement, err := r.readPlacement(ctx, binding)
 	if err != nil || placement == nil {
@@ -42,7 +43,8 @@ func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.
 	}
 	if serving := lifecycle.ServingCondition(binding); serving != nil {
 		serving.ObservedGeneration = binding.GetGeneration()
-		status.Conditions = append(status.Conditions, placementv1beta1.KeepTransitionTimes(binding.GetBindingStatus().Conditions, []metav1.Condition{*serving}, now)...)
+		status.Conditions = append(status.Conditions, placementv1beta1.KeepTransitionTimes(binding.GetBindingStatus().Conditions,
+			[]metav1.Condition{*serving}, now)...)
 	}
 	wait := lifecycle.HoldsAvailable(binding, now.Time)
 	said := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeAvailable)

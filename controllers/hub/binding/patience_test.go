@@ -32,7 +32,8 @@ func TestADeletedPlacementDoesNotWaitForeverForAMemberThatIsGone(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			objects := fleet()
-			placement, member := objects[0], objects[1].(*clusterv1beta1.MemberCluster)
+			placement := objects[0]
+			member := objects[1].(*clusterv1beta1.MemberCluster)
 			placement.SetFinalizers([]string{placementv1beta1.PlacementCleanupFinalizer})
 			if tc.silent {
 				member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterHeartbeatMissed}}

@@ -184,7 +184,8 @@ func (r *Reconciler) getConfirmingAbsence(ctx context.Context, key types.Namespa
 // removeWorks removes the Works of a binding that is being deleted, and then the binding's finalizer. While Works
 // remain, the event of their end triggers the next reconciliation. A member that keeps what was placed on it has to
 // leave first; the event of its end triggers the next one, too.
-func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (time.Duration, error) {
+func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.BindingObject,
+	member membershipState) (time.Duration, error) {
 	if held, err := r.isHeldWithNamespace(ctx, binding, member); err != nil || held {
 		return 0, err
 	}
@@ -219,7 +220,8 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 }
 
 // waitForWorks writes what keeps the Works of a binding that is being deleted, and says whether its end waits for them.
-func (r *Reconciler) waitForWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState, remaining int) (wait time.Duration, waits bool, err error) {
+func (r *Reconciler) waitForWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState,
+	remaining int) (wait time.Duration, waits bool, err error) {
 	if err := r.reportRemoval(ctx, binding); err != nil {
 		return 0, false, err
 	}
@@ -240,7 +242,8 @@ func (r *Reconciler) releaseBinding(ctx context.Context, binding placementv1beta
 
 // isHeldWithNamespace says that the Works of a binding stay as they are, because it is being deleted with its namespace, and no user has
 // accepted what that removes. The end of the membership does not wait for it.
-func (r *Reconciler) isHeldWithNamespace(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (bool, error) {
+func (r *Reconciler) isHeldWithNamespace(ctx context.Context, binding placementv1beta1.BindingObject,
+	member membershipState) (bool, error) {
 	if member != memberPresent || binding.GetNamespace() == "" || binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return false, nil
 	}
@@ -317,7 +320,8 @@ func (r *Reconciler) reportHeldOrphan(ctx context.Context, binding placementv1be
 }
 
 // projectWorks repairs the Works if they differ from the binding, and writes the binding's status.
-func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (ctrl.Result, error) {
+func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.BindingObject,
+	member membershipState) (ctrl.Result, error) {
 	existing, err := r.works.Of(ctx, binding)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -387,7 +391,8 @@ var errLeaving = errors.New("the member cluster is leaving the fleet")
 
 // ensureWorks brings the Works in line with the binding and with its member. It returns how long to wait before they
 // are repaired.
-func (r *Reconciler) ensureWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState, state workmodel.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
+func (r *Reconciler) ensureWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState,
+	state workmodel.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
 	switch {
 	case member == memberKept:
 		return 0, errLeaving
@@ -440,7 +445,8 @@ func areWorksInPlace(binding placementv1beta1.BindingObject, state workmodel.Clu
 
 // storeBindingStatus writes the status if it has changed. An interim status is held back; the result is for how much
 // longer.
-func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1beta1.BindingObject, status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
+func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1beta1.BindingObject,
+	status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
 	if apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
 		r.timers.stopTimer(keyOf(binding), statusTimer)
 		return 0, nil

@@ -178,7 +178,8 @@ func TestClustersThatTakeAsLongAsOthersCostOneStatusWrite(t *testing.T) {
 	const slow = 2 * time.Second // the hub is busy
 	for round := range 12 {
 		snapshot := fleet()[2].(*placementv1beta1.ClusterResourceSnapshot)
-		snapshot.Name, snapshot.UID = fmt.Sprintf("app-%d-snapshot", round+1), types.UID(fmt.Sprint("snapshot ", round+1))
+		snapshot.Name = fmt.Sprintf("app-%d-snapshot", round+1)
+		snapshot.UID = types.UID(fmt.Sprint("snapshot ", round+1))
 		snapshot.Labels[placementv1beta1.ResourceIndexLabel] = fmt.Sprint(round + 1)
 		require.NoError(t, b.hub.Create(t.Context(), snapshot))
 		binding := b.binding(t)
@@ -267,7 +268,8 @@ func TestASurplusWorkGoesWhenTheOthersAreApplied(t *testing.T) {
 	b := newBench(t, fleet()...)
 	b.sync(t)
 	surplus := b.list(t)[0].DeepCopy()
-	surplus.Name, surplus.ResourceVersion = "zz-surplus", ""
+	surplus.Name = "zz-surplus"
+	surplus.ResourceVersion = ""
 	surplus.Annotations[placementv1beta1.RevisionAnnotation] = "earlier"
 	surplus.Annotations[placementv1beta1.BindingGenerationAnnotation] = "1"
 	require.NoError(t, b.hub.Create(t.Context(), surplus))
@@ -462,7 +464,8 @@ func TestTheEndOfAPlacementDoesNotWaitForSuspendedClusters(t *testing.T) {
 	objects := fleet()
 	placement := objects[0].(*placementv1beta1.ClusterResourcePlacement)
 	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Suspension: &placementv1beta1.Suspension{All: true}}
-	placement.Finalizers, placement.DeletionTimestamp = []string{"f"}, new(metav1.NewTime(start))
+	placement.Finalizers = []string{"f"}
+	placement.DeletionTimestamp = new(metav1.NewTime(start))
 	b := newBench(t, objects...)
 	b.sync(t)
 	require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
@@ -501,7 +504,8 @@ func TestAClusterThatLeavesThePlacementKeepsWhatIsToBeAbandoned(t *testing.T) {
 			placement := objects[0].(*placementv1beta1.ClusterResourcePlacement)
 			placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{DeleteStrategy: &test.strategy}
 			if test.deleting {
-				placement.Finalizers, placement.DeletionTimestamp = []string{"f"}, new(metav1.NewTime(start))
+				placement.Finalizers = []string{"f"}
+				placement.DeletionTimestamp = new(metav1.NewTime(start))
 			}
 			b := newBench(t, objects...)
 			b.sync(t)

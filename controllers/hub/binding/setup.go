@@ -32,11 +32,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(scope.ControllerName("binding")).
 		For(scope.NewBinding(""), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletionStarted(), onFinalizersChanged(),
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletionStarted(),
+			onFinalizersChanged(),
 		))).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requestBindingOfWork)).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestOfMember), builder.WithPredicates(onMemberChanged())).
-		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement), builder.WithPredicates(predicate.Or(onPlacementChanged(), onHooksChanged()))).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestOfMember),
+			builder.WithPredicates(onMemberChanged())).
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement),
+			builder.WithPredicates(predicate.Or(onPlacementChanged(), onHooksChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
@@ -48,7 +51,8 @@ func (r *Reconciler) requestBindingOfWork(_ context.Context, work client.Object)
 	if name == "" || namespaced != r.scope.Namespaced() {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: work.GetLabels()[placementv1beta1.ParentNamespaceLabel], Name: name}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: work.GetLabels()[placementv1beta1.ParentNamespaceLabel],
+		Name: name}}}
 }
 
 // requestOfMember finds the bindings to a cluster.
@@ -86,7 +90,8 @@ func onDeletionStarted() predicate.Predicate {
 // onFinalizersChanged passes the updates with which a lifecycle hook may be answered: of finalizers that are not the fleet's.
 func onFinalizersChanged() predicate.Predicate {
 	others := func(object client.Object) []string {
-		return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return strings.HasPrefix(f, placementv1beta1.FleetPrefix) })
+		return slices.DeleteFunc(slices.Clone(object.GetFinalizers()),
+			func(f string) bool { return strings.HasPrefix(f, placementv1beta1.FleetPrefix) })
 	}
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -122,7 +127,8 @@ func onPlacementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) || !apiequality.Semantic.DeepEqual(suspensionOf(e.ObjectOld), suspensionOf(e.ObjectNew)) ||
+			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) ||
+				!apiequality.Semantic.DeepEqual(suspensionOf(e.ObjectOld), suspensionOf(e.ObjectNew)) ||
 				asksForHealth(e.ObjectOld) != asksForHealth(e.ObjectNew) || acceptanceOf(e.ObjectOld) != acceptanceOf(e.ObjectNew)
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },

@@ -25,7 +25,8 @@ const ReasonClusterLeftBehind = "PlacementClusterLeftBehind"
 // false if it has waited long enough. A binding gives up waiting only if its placement is being deleted, too, and
 // only for a member whose agent has been silent for too long. Its Works stay behind with a deletion timestamp, and
 // the member cleans up after them when it comes back.
-func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv1beta1.BindingObject, standing membershipState, remaining int) (wait time.Duration, waits bool, err error) {
+func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv1beta1.BindingObject, standing membershipState,
+	remaining int) (wait time.Duration, waits bool, err error) {
 	if standing == memberGone {
 		return 0, true, nil // the hub itself removes its Works
 	}
@@ -53,7 +54,8 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 }
 
 // projectDoubt says in the status of a binding that nobody looks at its member, if that is so.
-func (r *Reconciler) projectDoubt(ctx context.Context, binding placementv1beta1.BindingObject, status *placementv1beta1.ResourceBindingStatus, now metav1.Time) (doubted bool, err error) {
+func (r *Reconciler) projectDoubt(ctx context.Context, binding placementv1beta1.BindingObject,
+	status *placementv1beta1.ResourceBindingStatus, now metav1.Time) (doubted bool, err error) {
 	member := &clusterv1beta1.MemberCluster{}
 	cluster := binding.GetBindingSpec().TargetCluster
 	if err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, member, client.UnsafeDisableDeepCopy); err != nil {
@@ -76,7 +78,8 @@ func (r *Reconciler) readPlacement(ctx context.Context, binding placementv1beta1
 }
 
 // readPlacementNamed reads a placement in the scope of a binding, not to be changed; nil if there is none.
-func (r *Reconciler) readPlacementNamed(ctx context.Context, binding placementv1beta1.BindingObject, name string) (placementv1beta1.PlacementObject, error) {
+func (r *Reconciler) readPlacementNamed(ctx context.Context, binding placementv1beta1.BindingObject,
+	name string) (placementv1beta1.PlacementObject, error) {
 	if name == "" {
 		return nil, nil
 	}

@@ -215,7 +215,8 @@ func TestWhatSomebodyChangedInAProfileIsPutRight(t *testing.T) {
 	b := newBench(t, reporting(began))
 	b.reconcile(t)
 	profile := b.profile(t)
-	profile.Labels, profile.Spec.DisplayName = nil, "another"
+	profile.Labels = nil
+	profile.Spec.DisplayName = "another"
 	require.NoError(t, b.hub.Update(t.Context(), profile))
 	b.reconcile(t)
 	assert.Equal(t, "one", b.profile(t).Spec.DisplayName)

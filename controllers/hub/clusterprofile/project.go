@@ -119,12 +119,16 @@ func controlPlaneHealthy(member *clusterv1beta1.MemberCluster) metav1.Condition 
 	switch {
 	case said == nil:
 	case said.Status == metav1.ConditionTrue:
-		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonHealthy
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = ReasonHealthy
 		condition.Message = "The API server of the member cluster is healthy"
 	case said.Status == metav1.ConditionFalse:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, ReasonUnhealthy, said.Message
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = ReasonUnhealthy
+		condition.Message = said.Message
 	case said.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed:
-		condition.Reason, condition.Message = ReasonHeartbeatLost, said.Message
+		condition.Reason = ReasonHeartbeatLost
+		condition.Message = said.Message
 	}
 	return condition
 }
@@ -136,7 +140,9 @@ func joinedToFleet(member *clusterv1beta1.MemberCluster) metav1.Condition {
 		LastTransitionTime: member.CreationTimestamp,
 	}
 	if said := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined); said != nil {
-		condition.Status, condition.Reason, condition.Message = said.Status, said.Reason, said.Message
+		condition.Status = said.Status
+		condition.Reason = said.Reason
+		condition.Message = said.Message
 		condition.LastTransitionTime = said.LastTransitionTime
 	}
 	return condition
@@ -153,7 +159,8 @@ func listProperties(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alp
 	}
 	for name, property := range status.Properties {
 		switch name {
-		case clusterv1beta1.KubernetesVersionProperty, clusterv1beta1.ClusterEntryPointProperty, clusterv1beta1.ClusterCertificateAuthorityProperty:
+		case clusterv1beta1.KubernetesVersionProperty, clusterv1beta1.ClusterEntryPointProperty,
+			clusterv1beta1.ClusterCertificateAuthorityProperty:
 			// They have fields of their own.
 		default:
 			put(string(name), property.Value, property.ObservationTime)

@@ -67,9 +67,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // keepProfile makes a profile say what the member says.
-func (r *Reconciler) keepProfile(ctx context.Context, member *clusterv1beta1.MemberCluster, profile *inventoryv1alpha1.ClusterProfile, exists bool) error {
+func (r *Reconciler) keepProfile(ctx context.Context, member *clusterv1beta1.MemberCluster, profile *inventoryv1alpha1.ClusterProfile,
+	exists bool) error {
 	wanted := profile.DeepCopy()
-	wanted.Namespace, wanted.Name, wanted.Spec = r.namespace, member.Name, Spec(member)
+	wanted.Namespace = r.namespace
+	wanted.Name = member.Name
+	wanted.Spec = Spec(member)
 	metav1.SetMetaDataLabel(&wanted.ObjectMeta, inventoryv1alpha1.LabelClusterManagerKey, ManagerName)
 	switch {
 	case !exists:

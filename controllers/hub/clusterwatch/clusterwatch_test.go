@@ -65,7 +65,8 @@ func beat(age time.Duration) change {
 
 func leaving(c *clusterv1beta1.MemberCluster) {
 	at := metav1.NewTime(now)
-	c.DeletionTimestamp, c.Finalizers = &at, []string{"f"}
+	c.DeletionTimestamp = &at
+	c.Finalizers = []string{"f"}
 }
 
 func tainted(c *clusterv1beta1.MemberCluster) {
@@ -245,8 +246,11 @@ func binding(of *placementv1beta1.ClusterResourcePlacement, cluster string) *pla
 }
 
 func TestReconcileMarksWhoCares(t *testing.T) {
-	placed, one, lost := placement("placed", nil), placement("one", pickN(1)), placement("lost", nil)
-	two, fixed := placement("two", pickN(2)), placement("fixed", pickFixed("c", "d"))
+	placed := placement("placed", nil)
+	one := placement("one", pickN(1))
+	lost := placement("lost", nil)
+	two := placement("two", pickN(2))
+	fixed := placement("fixed", pickFixed("c", "d"))
 	h := newHub(t, cluster(), cluster(named("other")),
 		placement("all", nil), placed, binding(placed, "c"), placement("figures", moreThan2()),
 		one, told(one, metav1.ConditionTrue), binding(one, "other"), lost, binding(lost, "gone"),
@@ -275,7 +279,8 @@ func TestReconcileMarksWhoCares(t *testing.T) {
 }
 
 func TestAClusterWakesWhoWouldPickItByThePolicyInForce(t *testing.T) {
-	wantsOther, lazy := only("other"), placement("lazy", nil)
+	wantsOther := only("other")
+	lazy := placement("lazy", nil)
 	wantsOther.Activation = placementv1beta1.ActivationLazy
 	lazy.Spec.Policy = wantsOther
 	before := told(lazy, metav1.ConditionTrue).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
@@ -305,7 +310,8 @@ func TestWhatThePolicyInForceLooksAtWakesAPlacementWhosePolicyWaits(t *testing.T
 }
 
 func TestWhoFailsOverIsWokenByTheHealthOfClusters(t *testing.T) {
-	moving, staying := placement("moving", pickN(1)), placement("staying", pickN(1))
+	moving := placement("moving", pickN(1))
+	staying := placement("staying", pickN(1))
 	moving.Spec.Strategy = &placementv1beta1.RolloutStrategy{Failover: &placementv1beta1.FailoverStrategy{Cluster: &placementv1beta1.ClusterFailover{}}}
 	objects := []client.Object{cluster(), moving, told(moving, metav1.ConditionTrue), binding(moving, "c"), staying, told(staying, metav1.ConditionTrue), binding(staying, "c")}
 	for _, changed := range []framework.Interest{framework.Taints, framework.Health} {
@@ -341,7 +347,8 @@ func TestWhoseReplicasAreWithheldIsWokenWhenTheyAreNotAnyMore(t *testing.T) {
 }
 
 func TestWhoCountsForHowLongAGroupFitsIsWokenWhenItBeginsAndCeasesTo(t *testing.T) {
-	began, counting := placement("began", inGroups()), placement("counting", inGroups())
+	began := placement("began", inGroups())
+	counting := placement("counting", inGroups())
 	fromOther := func(of *placementv1beta1.ClusterResourcePlacement) *placementv1beta1.ClusterResourceBinding {
 		b := binding(of, "other")
 		b.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: "other", Selected: true, AffinityGroup: "of-other"}
@@ -369,7 +376,9 @@ func TestWhoCountsForHowLongAGroupFitsIsWokenWhenItBeginsAndCeasesTo(t *testing.
 }
 
 func TestANamedClusterIsMissedFromTheInstantItIsOutOfReach(t *testing.T) {
-	fixed, other, all := placement("fixed", pickFixed("c")), placement("other", pickFixed("d")), placement("all", nil)
+	fixed := placement("fixed", pickFixed("c"))
+	other := placement("other", pickFixed("d"))
+	all := placement("all", nil)
 	h := newHub(t, cluster(beat(time.Minute)), fixed, binding(fixed, "c"), told(fixed, metav1.ConditionTrue),
 		other, told(other, metav1.ConditionFalse), all, binding(all, "c"), told(all, metav1.ConditionTrue))
 	clk := clocktesting.NewFakePassiveClock(now)
@@ -443,7 +452,8 @@ func TestEveryClusterThatIsClearedCanBePickedAgain(t *testing.T) {
 			names := []string{"one", "two", "three"}
 			for _, name := range names {
 				clearing := binding(crp, name)
-				clearing.Finalizers, clearing.DeletionTimestamp = []string{placementv1beta1.WorkFinalizer}, new(metav1.NewTime(now))
+				clearing.Finalizers = []string{placementv1beta1.WorkFinalizer}
+				clearing.DeletionTimestamp = new(metav1.NewTime(now))
 				objects = append(objects, clearing, cluster(named(name)))
 			}
 			h := newHub(t, objects...)

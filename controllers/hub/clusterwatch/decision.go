@@ -28,7 +28,8 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	}
 	scope := placementv1beta1.ScopeOf(placement)
 	bindings := scope.NewBindingList()
-	if err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace),
+		client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
 	if isFull(placement, bindings.Objects()) {
@@ -43,7 +44,8 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	if told == nil || policy.GetPolicySnapshotStatus().ObservedCRPGeneration != placement.GetGeneration() {
 		return true, nil // it is about to be scheduled, perhaps on what was before
 	}
-	asked.policy, asked.found = policy.GetName(), placementv1beta1.FoundAllClusters(told)
+	asked.policy = policy.GetName()
+	asked.found = placementv1beta1.FoundAllClusters(told)
 	if anew, known := r.recallDecision(placement, asked); known {
 		return anew, nil
 	}
@@ -108,7 +110,8 @@ func (r *Reconciler) recallDecision(placement placementv1beta1.PlacementObject, 
 // isFull says whether a placement that wants a number of clusters has them.
 func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) bool {
 	policy := placement.GetPlacementSpec().Policy
-	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil || policy.SchedulerName != "" {
+	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil ||
+		policy.SchedulerName != "" {
 		return false
 	}
 	if _, goesBack := placementv1beta1.FailbackAfter(policy); goesBack {
@@ -130,7 +133,8 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1beta1.PlacementObject) (placementv1beta1.PolicySnapshotObject, error) {
 	scope := placementv1beta1.ScopeOf(placement)
 	policies := scope.NewPolicySnapshotList()
-	if err := r.client.List(ctx, policies, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, policies, client.InNamespace(scope.Namespace),
+		client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement.GetName(), err)
 	}
 	controlled := slices.DeleteFunc(policies.Objects(), func(policy placementv1beta1.PolicySnapshotObject) bool {
@@ -148,9 +152,11 @@ func differsFromBindings(decision scheduler.Decision, bindings []scheduler.Bindi
 	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 {
 		return true
 	}
-	states, withheld := make(map[string]placementv1beta1.BindingState, len(bindings)), make(map[string]bool, len(bindings))
+	states := make(map[string]placementv1beta1.BindingState, len(bindings))
+	withheld := make(map[string]bool, len(bindings))
 	for _, binding := range bindings {
-		states[binding.Name], withheld[binding.Name] = binding.State, binding.Decision.Withheld != nil
+		states[binding.Name] = binding.State
+		withheld[binding.Name] = binding.Decision.Withheld != nil
 	}
 	for _, kept := range decision.Keep {
 		if states[kept.Name] != kept.State || withheld[kept.Name] != (kept.Decision.Withheld != nil) {

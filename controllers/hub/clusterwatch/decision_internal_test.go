@@ -95,7 +95,8 @@ func TestALookDoesNotAnswerForWhatChangedWhileItWasTaken(t *testing.T) {
 }
 
 func TestAPlacementWithAllItsClustersIsLookedAtOnce(t *testing.T) {
-	crp, looks := wanting(1), 0
+	crp := wanting(1)
+	looks := 0
 	cache := lists(t, func(list client.ObjectList, options *client.ListOptions) {
 		if _, ok := list.(*placementv1beta1.ClusterResourceBindingList); ok && strings.Contains(options.FieldSelector.String(), fieldindex.ByPlacement) {
 			looks++

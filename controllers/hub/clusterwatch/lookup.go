@@ -15,7 +15,8 @@ import (
 )
 
 // listInterested lists the placements that a request may concern.
-func (r *Reconciler) listInterested(ctx context.Context, request Request, stakes map[types.NamespacedName]Stake) ([]placementv1beta1.PlacementObject, error) {
+func (r *Reconciler) listInterested(ctx context.Context, request Request,
+	stakes map[types.NamespacedName]Stake) ([]placementv1beta1.PlacementObject, error) {
 	found := map[types.NamespacedName]placementv1beta1.PlacementObject{}
 	if request.Placement.Name != "" {
 		err := r.addIfThere(ctx, request.Placement, found)
@@ -53,7 +54,8 @@ func interestsOf(request Request) []framework.Interest {
 }
 
 // addBound adds the placements with a live binding to the cluster.
-func (r *Reconciler) addBound(ctx context.Context, found map[types.NamespacedName]placementv1beta1.PlacementObject, stakes map[types.NamespacedName]Stake) error {
+func (r *Reconciler) addBound(ctx context.Context, found map[types.NamespacedName]placementv1beta1.PlacementObject,
+	stakes map[types.NamespacedName]Stake) error {
 	for key, stake := range stakes {
 		if !stake.Bound {
 			continue
@@ -66,7 +68,8 @@ func (r *Reconciler) addBound(ctx context.Context, found map[types.NamespacedNam
 }
 
 // addWaiting adds the placements whose policy waits, while that which is in force has an interest.
-func (r *Reconciler) addWaiting(ctx context.Context, interest framework.Interest, found map[types.NamespacedName]placementv1beta1.PlacementObject) error {
+func (r *Reconciler) addWaiting(ctx context.Context, interest framework.Interest,
+	found map[types.NamespacedName]placementv1beta1.PlacementObject) error {
 	policies, err := r.listInForce(ctx, interest)
 	if err != nil {
 		return err
@@ -81,7 +84,8 @@ func (r *Reconciler) addWaiting(ctx context.Context, interest framework.Interest
 }
 
 // addIfThere adds the placement with a key, if there is one.
-func (r *Reconciler) addIfThere(ctx context.Context, key types.NamespacedName, found map[types.NamespacedName]placementv1beta1.PlacementObject) error {
+func (r *Reconciler) addIfThere(ctx context.Context, key types.NamespacedName,
+	found map[types.NamespacedName]placementv1beta1.PlacementObject) error {
 	placement := placementv1beta1.Scope{Namespace: key.Namespace}.NewPlacement(key.Name)
 	err := r.client.Get(ctx, key, placement, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {

@@ -75,7 +75,8 @@ type Reconciler struct {
 
 // NewReconciler returns a reconciler that reads from a cache with the hub's indexes.
 func NewReconciler(cache client.Reader, marker Marker, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: cache, marker: marker, clock: clk, takers: lru.New(maxRemembered), decisions: lru.New(maxRemembered), rooms: lru.New(maxRemembered)}
+	return &Reconciler{client: cache, marker: marker, clock: clk, takers: lru.New(maxRemembered), decisions: lru.New(maxRemembered),
+		rooms: lru.New(maxRemembered)}
 }
 
 // Reconcile wakes the placements that a cluster, as it is now, concerns.
@@ -104,7 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.
 }
 
 // wakeConcerned wakes those placements for which the scheduler would decide differently.
-func (r *Reconciler) wakeConcerned(ctx context.Context, request Request, cluster *clusterv1beta1.MemberCluster, stakes map[types.NamespacedName]Stake) (reconcile.Result, error) {
+func (r *Reconciler) wakeConcerned(ctx context.Context, request Request, cluster *clusterv1beta1.MemberCluster,
+	stakes map[types.NamespacedName]Stake) (reconcile.Result, error) {
 	placements, err := r.listInterested(ctx, request, stakes)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -135,7 +137,8 @@ func (r *Reconciler) wakeConcerned(ctx context.Context, request Request, cluster
 
 // wakeForRoom wakes a placement if it would divide replicas differently because one of its clusters has other room for pods. It returns
 // after what time to ask again; 0 if there is no need.
-func (r *Reconciler) wakeForRoom(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, cluster *clusterv1beta1.MemberCluster) (time.Duration, error) {
+func (r *Reconciler) wakeForRoom(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake,
+	cluster *clusterv1beta1.MemberCluster) (time.Duration, error) {
 	if placement.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
@@ -153,11 +156,14 @@ func (r *Reconciler) wakePlacement(placement placementv1beta1.PlacementObject) {
 }
 
 // wakeIfConcerned wakes a placement if the scheduler would decide differently.
-func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) (woken bool, err error) {
+func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, request Request,
+	cluster *clusterv1beta1.MemberCluster) (woken bool, err error) {
 	if placement.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
-	stake.Policy, stake.Taker, stake.Held = placement.GetPlacementSpec().Policy, r.takerOf(placement), placementv1beta1.HeldRemovalsOf(placement) != nil
+	stake.Policy = placement.GetPlacementSpec().Policy
+	stake.Taker = r.takerOf(placement)
+	stake.Held = placementv1beta1.HeldRemovalsOf(placement) != nil
 	if placementv1beta1.IsLazy(placement) || placementv1beta1.SchedulerOf(placement) != "" {
 		latest, err := r.latestPolicyOf(ctx, placement)
 		if err != nil {
@@ -209,7 +215,8 @@ func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.
 		stake := stakes[key]
 		stake.Bound = stake.Bound || placementv1beta1.IsLiveBinding(binding)
 		stake.Terminating = stake.Terminating || binding.GetDeletionTimestamp() != nil
-		stake.Limited = stake.Limited || slices.ContainsFunc(binding.GetBindingSpec().ClusterDecision.Assignments, func(a placementv1beta1.ReplicaAssignment) bool { return a.Capacity != nil })
+		stake.Limited = stake.Limited || slices.ContainsFunc(binding.GetBindingSpec().ClusterDecision.Assignments,
+			func(a placementv1beta1.ReplicaAssignment) bool { return a.Capacity != nil })
 		stakes[key] = stake
 	}
 	return stakes, nil

@@ -47,7 +47,8 @@ func (m *roomMemory) see(cluster string, free []int64) (changed, grown bool) {
 		return true, true
 	}
 	if seen.wakes != m.wakes {
-		seen.base, seen.wakes = seen.last, m.wakes
+		seen.base = seen.last
+		seen.wakes = m.wakes
 	}
 	seen.last = free
 	for i := range free {
@@ -69,14 +70,17 @@ func (m *roomMemory) pace(follows, waits bool, now time.Time) (wake bool, after 
 	if follows {
 		pause = max(pause, followRoomAfter)
 	}
-	m.wakes, m.owed, m.next = m.wakes+1, false, now.Add(pause)
+	m.wakes = m.wakes + 1
+	m.owed = false
+	m.next = now.Add(pause)
 	return true, 0
 }
 
 // wantsRoom says whether a placement would divide replicas differently because one of its clusters has other room for pods, or after
 // what time it is to be asked again: replicas that follow the room move at most once a minute, and those that wait for room
 // are tried again ever less often. Nothing but this cluster is looked at.
-func (r *Reconciler) wantsRoom(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, cluster *clusterv1beta1.MemberCluster) (wake bool, after time.Duration, err error) {
+func (r *Reconciler) wantsRoom(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake,
+	cluster *clusterv1beta1.MemberCluster) (wake bool, after time.Duration, err error) {
 	if !stake.Bound || cluster == nil {
 		return false, 0, nil
 	}

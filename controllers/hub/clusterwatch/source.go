@@ -101,7 +101,8 @@ func (s *source) handleBindings() handler.TypedEventHandler[client.Object, Reque
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
 			before, _ := e.ObjectOld.(placementv1beta1.BindingObject)
-			if after, ok := e.ObjectNew.(placementv1beta1.BindingObject); ok && placementv1beta1.IsLiveBinding(before) && !placementv1beta1.IsLiveBinding(after) {
+			if after, ok := e.ObjectNew.(placementv1beta1.BindingObject); ok && placementv1beta1.IsLiveBinding(before) &&
+				!placementv1beta1.IsLiveBinding(after) {
 				s.changes.Add(1)
 				q.Add(request(after))
 			}

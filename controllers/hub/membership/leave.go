@@ -43,7 +43,8 @@ const ReasonNamespaceRemains = "MemberClusterNamespaceRemains"
 // seeOffMember lets a member leave: first its agent removes what was placed on it; then the agent is told to leave;
 // when it has left, the hub's objects of the member are removed. An agent that does not answer delays this by the
 // force-delete wait at most.
-func (r *Reconciler) seeOffMember(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
+func (r *Reconciler) seeOffMember(ctx context.Context, member *clusterv1beta1.MemberCluster,
+	box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
 	owes, err := r.owed(ctx, member, box)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -52,7 +53,8 @@ func (r *Reconciler) seeOffMember(ctx context.Context, member *clusterv1beta1.Me
 	var beat time.Duration
 	report.Heard, report.HeartbeatsMissed, beat = r.checkHeartbeat(member, box)
 	if rest := owes.until.Sub(r.clock.Now()); owes.what != "" && rest > 0 {
-		report.Obstacle += fmt.Sprintf(": waiting for %s; it is removed without that at %s", owes.what, owes.until.UTC().Format(time.TimeOnly+" MST"))
+		report.Obstacle += fmt.Sprintf(": waiting for %s; it is removed without that at %s", owes.what,
+			owes.until.UTC().Format(time.TimeOnly+" MST"))
 		if beat > 0 {
 			rest = min(rest, beat)
 		}
@@ -72,7 +74,8 @@ type owed struct {
 
 // owed returns what a leaving member waits for: first for services that other clusters may still use, then for its
 // agent. If the time for the services has passed before the agent was asked, the agent gets its own time.
-func (r *Reconciler) owed(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (owed, error) {
+func (r *Reconciler) owed(ctx context.Context, member *clusterv1beta1.MemberCluster,
+	box *clusterv1beta1.InternalMemberCluster) (owed, error) {
 	until := member.DeletionTimestamp.Add(r.options.ForceDeleteWaitTime)
 	exports, err := r.exports(ctx, member)
 	switch {
@@ -89,7 +92,8 @@ func (r *Reconciler) owed(ctx context.Context, member *clusterv1beta1.MemberClus
 
 // sayGoodbye takes the next step of leaving that needs the agent, and says what the member waits for; empty if the
 // agent is done, or has never been there.
-func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (waitsFor string, err error) {
+func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.MemberCluster,
+	box *clusterv1beta1.InternalMemberCluster) (waitsFor string, err error) {
 	if HasLeft(box) {
 		return "", nil
 	}
@@ -132,7 +136,8 @@ func (r *Reconciler) exports(ctx context.Context, member *clusterv1beta1.MemberC
 }
 
 // listPlaced lists the Works in a member's namespace.
-func (r *Reconciler) listPlaced(ctx context.Context, reader client.Reader, member *clusterv1beta1.MemberCluster) ([]placementv1beta1.Work, error) {
+func (r *Reconciler) listPlaced(ctx context.Context, reader client.Reader,
+	member *clusterv1beta1.MemberCluster) ([]placementv1beta1.Work, error) {
 	var list placementv1beta1.WorkList
 	if err := reader.List(ctx, &list, client.InNamespace(clusterv1beta1.MemberNamespace(member.Name))); err != nil {
 		return nil, fmt.Errorf("listing the works of member cluster %s: %w", member.Name, err)
@@ -142,7 +147,8 @@ func (r *Reconciler) listPlaced(ctx context.Context, reader client.Reader, membe
 
 // clearWorks removes the hub's objects of a member and lets the member go. waitsFor is what the agent had not done
 // when its time was up.
-func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.MemberCluster, report Report, waitsFor string) (ctrl.Result, error) {
+func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.MemberCluster, report Report,
+	waitsFor string) (ctrl.Result, error) {
 	if waitsFor != "" {
 		r.events.Eventf(member, nil, "Warning", "MemberClusterForceRemoved", "Leave",
 			"The member agent did not answer in time; removing the member cluster without waiting for %s", waitsFor)
@@ -162,7 +168,8 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 		return ctrl.Result{}, err
 	}
 	r.forgetMember(member.Name)
-	return ctrl.Result{}, fencedwrite.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer, clusterv1beta1.ProfileFinalizer)
+	return ctrl.Result{}, fencedwrite.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer,
+		clusterv1beta1.ProfileFinalizer)
 }
 
 // farewell is the last status of a member: it has left.
@@ -175,7 +182,8 @@ func farewell(status clusterv1beta1.MemberClusterStatus, now metav1.Time) cluste
 		if condition.Status != metav1.ConditionFalse {
 			condition.LastTransitionTime = now
 		}
-		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterLeft
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = clusterv1beta1.ReasonMemberClusterLeft
 		condition.Message = "Member cluster has left the fleet"
 	}
 	return status

@@ -169,7 +169,8 @@ func TestWhatSomebodyChangedIsPutRight(t *testing.T) {
 	role := &rbacv1.Role{}
 	key := client.ObjectKey{Namespace: memberNS, Name: "fleet-role-member1"}
 	require.NoError(t, b.hub.Get(t.Context(), key, role))
-	role.Rules, role.Labels = nil, nil
+	role.Rules = nil
+	role.Labels = nil
 	require.NoError(t, b.hub.Update(t.Context(), role))
 	b.reconcile(t)
 	require.NoError(t, b.hub.Get(t.Context(), key, role))

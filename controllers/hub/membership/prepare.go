@@ -18,7 +18,8 @@ import (
 
 // prepareNamespace makes the member's namespace, the access to it and its mailbox. It returns an obstacle that is no
 // failure of this controller in words for the user.
-func (r *Reconciler) prepareNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (obstacle string, err error) {
+func (r *Reconciler) prepareNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster,
+	box *clusterv1beta1.InternalMemberCluster) (obstacle string, err error) {
 	namespace := clusterv1beta1.MemberNamespace(member.Name)
 	existing, err := r.ensureNamespace(ctx, namespace)
 	switch {
@@ -120,7 +121,8 @@ func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 }
 
 // ensureMailbox makes the mailbox say what the hub wants of the member.
-func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster, state clusterv1beta1.ClusterState) error {
+func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster,
+	state clusterv1beta1.ClusterState) error {
 	want := clusterv1beta1.InternalMemberClusterSpec{State: state, HeartbeatPeriodSeconds: member.Spec.HeartbeatPeriodSeconds}
 	if box == nil {
 		created := &clusterv1beta1.InternalMemberCluster{
@@ -145,7 +147,8 @@ func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.M
 // markKept passes on to the agent that the member is to keep what was placed on it.
 func markKept(box *clusterv1beta1.InternalMemberCluster, member *clusterv1beta1.MemberCluster) {
 	if KeepsPlaced(member) {
-		metav1.SetMetaDataAnnotation(&box.ObjectMeta, clusterv1beta1.KeepPlacedAnnotation, member.Annotations[clusterv1beta1.KeepPlacedAnnotation])
+		metav1.SetMetaDataAnnotation(&box.ObjectMeta, clusterv1beta1.KeepPlacedAnnotation,
+			member.Annotations[clusterv1beta1.KeepPlacedAnnotation])
 		return
 	}
 	delete(box.Annotations, clusterv1beta1.KeepPlacedAnnotation)

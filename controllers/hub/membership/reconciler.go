@@ -70,8 +70,10 @@ type heartbeat struct {
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache.
-func NewReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock, options Options) *Reconciler {
-	return &Reconciler{client: c, live: live, events: recorder, clock: clk, options: options, beats: map[string]heartbeat{}, told: map[string]map[string]metav1.Condition{}}
+func NewReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock,
+	options Options) *Reconciler {
+	return &Reconciler{client: c, live: live, events: recorder, clock: clk, options: options, beats: map[string]heartbeat{},
+		told: map[string]map[string]metav1.Condition{}}
 }
 
 // Reconcile looks at one member.
@@ -92,7 +94,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // admitMember prepares the hub for the member and projects what its agent reports.
-func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
+func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.MemberCluster,
+	box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
 	if err := r.addFinalizerAndLabel(ctx, member); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -150,7 +153,8 @@ func (r *Reconciler) noteTaints(ctx context.Context, member *clusterv1beta1.Memb
 
 // checkHeartbeat says when the agent was last heard of, whether its reports have stayed away for too long, and if
 // not, after how long they will have.
-func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (heard metav1.Time, missed bool, wait time.Duration) {
+func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster,
+	box *clusterv1beta1.InternalMemberCluster) (heard metav1.Time, missed bool, wait time.Duration) {
 	agent := memberAgent(box)
 	if agent == nil || agent.LastReceivedHeartbeat.IsZero() {
 		return metav1.Time{}, false, 0
@@ -176,7 +180,8 @@ func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster, box *c
 
 // checkReach says whether the agent reports, and has not found its cluster healthy for too long, and if it only begins to, after how
 // long that is so.
-func (r *Reconciler) checkReach(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (outOfReach bool, wait time.Duration) {
+func (r *Reconciler) checkReach(member *clusterv1beta1.MemberCluster,
+	box *clusterv1beta1.InternalMemberCluster) (outOfReach bool, wait time.Duration) {
 	said := agentCondition(box, clusterv1beta1.ConditionTypeHealthy)
 	if said == nil || said.Status != metav1.ConditionFalse {
 		return false, 0
@@ -235,7 +240,8 @@ func (r *Reconciler) forgetMember(name string) {
 }
 
 // storeStatus writes the status if it has changed, and emits an event for every transition in it.
-func (r *Reconciler) storeStatus(ctx context.Context, member *clusterv1beta1.MemberCluster, status clusterv1beta1.MemberClusterStatus) error {
+func (r *Reconciler) storeStatus(ctx context.Context, member *clusterv1beta1.MemberCluster,
+	status clusterv1beta1.MemberClusterStatus) error {
 	if apiequality.Semantic.DeepEqual(member.Status, status) {
 		return nil
 	}
@@ -274,7 +280,8 @@ func (r *Reconciler) recordTold(member string, condition *metav1.Condition) bool
 // emitTransition emits an event for a condition that has changed, unless it is merely not known yet.
 func (r *Reconciler) emitTransition(member *clusterv1beta1.MemberCluster, condition *metav1.Condition) {
 	switch {
-	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft, !member.DeletionTimestamp.IsZero():
+	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft,
+		!member.DeletionTimestamp.IsZero():
 		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)
 	case condition.Status == metav1.ConditionFalse, condition.Reason == clusterv1beta1.ReasonMemberClusterHeartbeatMissed:
 		r.events.Eventf(member, nil, "Warning", condition.Reason, condition.Type, "%s", condition.Message)

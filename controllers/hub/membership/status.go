@@ -74,7 +74,8 @@ func isHubCondition(conditionType string) bool {
 	return false
 }
 
-func setMemberCondition(status *clusterv1beta1.MemberClusterStatus, member *clusterv1beta1.MemberCluster, now metav1.Time, condition metav1.Condition) {
+func setMemberCondition(status *clusterv1beta1.MemberClusterStatus, member *clusterv1beta1.MemberCluster, now metav1.Time,
+	condition metav1.Condition) {
 	condition.ObservedGeneration = member.Generation
 	condition.LastTransitionTime = now
 	// What a member says is part of some messages, and the API server takes no longer ones.
@@ -104,10 +105,12 @@ func joinedCondition(box *clusterv1beta1.InternalMemberCluster) metav1.Condition
 	switch {
 	case said == nil:
 	case said.Status == metav1.ConditionTrue:
-		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterJoined
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = clusterv1beta1.ReasonMemberClusterJoined
 		condition.Message = "Member cluster has successfully joined the fleet"
 	case said.Status == metav1.ConditionFalse && said.Reason == clusterv1beta1.ReasonInternalMemberClusterLeft:
-		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterLeft
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = clusterv1beta1.ReasonMemberClusterLeft
 		condition.Message = "Member cluster has left the fleet"
 	default:
 		condition.Message = fmt.Sprintf("The member agent says %s: %s", said.Reason, said.Message)
@@ -127,9 +130,12 @@ func healthyCondition(report Report) metav1.Condition {
 		condition.Message = clusterv1beta1.DescribeSilence("The member agent", report.Heard.Time)
 	case said == nil:
 	case said.Status == metav1.ConditionTrue:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ReasonHealthy, "Member cluster is healthy"
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = ReasonHealthy
+		condition.Message = "Member cluster is healthy"
 	case said.Status == metav1.ConditionFalse:
-		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonUnhealthy
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = ReasonUnhealthy
 		condition.Message = "Member cluster is not healthy: " + said.Message
 		if report.OutOfReach {
 			condition.Reason = clusterv1beta1.ReasonMemberClusterOutOfReach

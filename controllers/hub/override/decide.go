@@ -67,9 +67,11 @@ func decideOne(rank int, o *Override, keepers map[string]*Override) Verdict {
 }
 
 func limitMessage(o *Override) string {
-	kind, objects := "clusterResourceOverride", "cluster resources can be created"
+	kind := "clusterResourceOverride"
+	objects := "cluster resources can be created"
 	if o.Namespace != "" {
-		kind, objects = "resourceOverride", "resources can be created in namespace "+o.Namespace
+		kind = "resourceOverride"
+		objects = "resources can be created in namespace " + o.Namespace
 	}
 	return fmt.Sprintf("%s limit has been reached: at most %d %s; this override has no effect: "+
 		"delete an older one, or move its rules to one", kind, Limit, objects)

@@ -166,7 +166,8 @@ func TestWhoIsOvertakenLooksAgain(t *testing.T) {
 	}
 	t.Run("by one with the same content", func(t *testing.T) {
 		b := newBench(t, clusterOverride(0, "cro", "a"))
-		slow, writes := b.cluster, 0
+		slow := b.cluster
+		writes := 0
 		overtaking(b, func() {
 			b.start(b.hub)
 			b.settled(t, cro)

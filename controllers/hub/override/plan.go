@@ -92,7 +92,8 @@ func planSteps(want desired, there []version, named sets.Set[int]) []step {
 			steps = append(steps, step{adopt, v.index, v})
 		}
 	}
-	latest, kept := -1, historyLimit
+	latest := -1
+	kept := historyLimit
 	switch {
 	case !want.valid:
 	case len(own) > 0 && bytes.Equal(own[0].hash, want.hash):

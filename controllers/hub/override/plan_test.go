@@ -265,7 +265,8 @@ func TestDeathsAndChangesInAnyOrder(t *testing.T) {
 // requireSettled checks what has to be so once nothing is left to do.
 func requireSettled(t *testing.T, w *world, seed uint64) {
 	t.Helper()
-	marked, unneeded := 0, 0
+	marked := 0
+	unneeded := 0
 	for index, v := range w.there {
 		require.NotEqual(t, unclear, v.mark, "seed %d", seed)
 		if v.mark == inForce {

@@ -104,7 +104,8 @@ func (b *bench) start(cached client.WithWatch) {
 		},
 	})
 	reconcilers := NewReconcilers(c, b.hub, b.events, clocktesting.NewFakePassiveClock(start.Add(time.Hour)))
-	b.cluster, b.namespaced = reconcilers[0], reconcilers[1]
+	b.cluster = reconcilers[0]
+	b.namespaced = reconcilers[1]
 }
 
 func clusterOverride(minute int, name string, roles ...string) *placementv1beta1.ClusterResourceOverride {
@@ -185,7 +186,8 @@ func TestNamespacesAreApart(t *testing.T) {
 
 func TestAnOverrideThatIsBeingDeletedKeepsNothing(t *testing.T) {
 	leaving := clusterOverride(0, "old", "reader")
-	leaving.Finalizers, leaving.DeletionTimestamp = []string{"f/f"}, new(metav1.NewTime(start))
+	leaving.Finalizers = []string{"f/f"}
+	leaving.DeletionTimestamp = new(metav1.NewTime(start))
 	b := newBench(t, leaving, clusterOverride(1, "new", "reader"))
 	assert.Nil(t, b.reconcile(t, b.cluster, client.ObjectKey{Name: "old"}))
 	assert.Equal(t, metav1.ConditionTrue, b.reconcile(t, b.cluster, client.ObjectKey{Name: "new"}).Status)
@@ -198,7 +200,10 @@ func TestOverridesThatAreGoneNeedNoCondition(t *testing.T) {
 }
 
 func TestWhoIsLookedAtAgain(t *testing.T) {
-	a, ab, b, c := clusterOverride(0, "a", "x"), clusterOverride(1, "ab", "x", "y"), clusterOverride(2, "b", "y"), clusterOverride(3, "c", "z")
+	a := clusterOverride(0, "a", "x")
+	ab := clusterOverride(1, "ab", "x", "y")
+	b := clusterOverride(2, "b", "y")
+	c := clusterOverride(3, "c", "z")
 	later := clusterOverride(3, "c", "x")
 	later.Generation = 2
 	reported := clusterOverride(3, "c", "z")

@@ -53,9 +53,11 @@ func (r *Reconciler) readMissing(ctx context.Context, reader client.Reader, o pl
 	}
 	message := fmt.Sprintf("The override refers to %s, which does not exist: it has no effect; create that placement, or create the "+
 		"override anew with another reference, which cannot be changed", describePlacement(meant))
-	twin, scope := override.Placement{Namespace: o.GetNamespace(), Name: ref.Name}, placementv1beta1.NamespaceScoped
+	twin := override.Placement{Namespace: o.GetNamespace(), Name: ref.Name}
+	scope := placementv1beta1.NamespaceScoped
 	if meant.Namespace != "" {
-		twin, scope = override.Placement{Name: ref.Name}, placementv1beta1.ClusterScoped
+		twin = override.Placement{Name: ref.Name}
+		scope = placementv1beta1.ClusterScoped
 	}
 	if twin == meant {
 		return message, nil // a ClusterResourceOverride can only mean a ClusterResourcePlacement

@@ -36,7 +36,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, scope := range placementv1beta1.Scopes() {
 		controllers.Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestDeleted), builder.WithPredicates(onRunOver()))
-		controllers.Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestReferring), builder.WithPredicates(onComesOrGoes()))
+		controllers.Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestReferring),
+			builder.WithPredicates(onComesOrGoes()))
 	}
 	return controllers.Complete(r)
 }

@@ -37,7 +37,8 @@ func (u usage) addRefs(names ...string) {
 	for _, name := range names {
 		namespace, snapshot, namespaced := strings.Cut(name, "/")
 		if !namespaced {
-			namespace, snapshot = "", name
+			namespace = ""
+			snapshot = name
 		}
 		parent, index, ok := parseName(snapshot)
 		if !ok {
@@ -134,7 +135,9 @@ func (r *Reconciler) listReferencedLive(ctx context.Context, s *overrideState) (
 		if err != nil {
 			return nil, err
 		}
-		last.began, last.seen, last.named = began, s.seen, named
+		last.began = began
+		last.seen = s.seen
+		last.named = named
 	}
 	return last.named[s.key], nil
 }

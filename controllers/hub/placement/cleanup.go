@@ -34,7 +34,8 @@ func (r *Reconciler) endPlacement(ctx context.Context, placement placementv1beta
 func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	scope := placementv1beta1.ScopeOf(placement)
 	bindings := scope.NewBindingList()
-	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace),
+		client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return 0, fmt.Errorf("listing the bindings of %s: %w", placement.GetName(), err)
 	}
@@ -76,15 +77,18 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 		return 0, err
 	}
 	r.forgetPlacement(placement)
-	r.events.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "The placement is deleted, nothing of it is left to clean up on the hub or on clusters")
+	r.events.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete",
+		"The placement is deleted, nothing of it is left to clean up on the hub or on clusters")
 	return 0, nil
 }
 
 // listChildren lists the objects of a kind that belong to a placement, past the cache.
-func (r *Reconciler) listChildren(ctx context.Context, placement placementv1beta1.PlacementObject, kind schema.GroupVersionKind) ([]client.Object, error) {
+func (r *Reconciler) listChildren(ctx context.Context, placement placementv1beta1.PlacementObject,
+	kind schema.GroupVersionKind) ([]client.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := r.live.List(ctx, list, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+	err := r.live.List(ctx, list, client.InNamespace(placement.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
 	if err != nil {
 		return nil, fmt.Errorf("listing what %s made of kind %s: %w", placement.GetName(), kind.Kind, err)
 	}

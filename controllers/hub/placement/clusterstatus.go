@@ -74,7 +74,8 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 	return entries
 }
 
-func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started bool, last *placementv1beta1.PerClusterPlacementStatus, now metav1.Time) placementv1beta1.PerClusterPlacementStatus {
+func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started bool, last *placementv1beta1.PerClusterPlacementStatus,
+	now metav1.Time) placementv1beta1.PerClusterPlacementStatus {
 	entry := placementv1beta1.PerClusterPlacementStatus{ClusterName: p.cluster}
 	scheduled := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionTrue,
@@ -87,7 +88,8 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 		entry.ApplicableResourceOverrides = spec.ResourceOverrideSnapshots
 		entry.ApplicableClusterResourceOverrides = spec.ClusterResourceOverrideSnapshots
 	}
-	if p.binding != nil && observed.Name != "" && (p.held == placementv1beta1.ReasonHeldByPartition || upToDate(facts, p.binding, observed.Name)) {
+	if p.binding != nil && observed.Name != "" && (p.held == placementv1beta1.ReasonHeldByPartition ||
+		upToDate(facts, p.binding, observed.Name)) {
 		if p.held != "" {
 			entry.ObservedResourceIndex = workmodel.SnapshotIndex(p.binding.GetBindingSpec().ResourceSnapshotName)
 		}
@@ -129,7 +131,8 @@ func conditionWaiting(facts *Facts, p pickedCluster, started bool, now metav1.Ti
 	}
 	waiting := orClosed(facts, p.binding, orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started)))
 	if p.held == placementv1beta1.ReasonRolloutPaused {
-		waiting.Reason, waiting.Message = p.held, "The rollout is paused"
+		waiting.Reason = p.held
+		waiting.Message = "The rollout is paused"
 	}
 	return waiting
 }

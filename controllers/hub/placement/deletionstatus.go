@@ -29,7 +29,8 @@ const (
 )
 
 // projectDeletion writes how far a deletion is and which clusters it waits for. A quick deletion is not shown.
-func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (time.Duration, error) {
+func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1beta1.PlacementObject,
+	bindings []placementv1beta1.BindingObject) (time.Duration, error) {
 	now := r.clock.Now()
 	if wait := placement.GetDeletionTimestamp().Add(deletionShown).Sub(now); wait > 0 {
 		return wait, nil
@@ -81,13 +82,15 @@ func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placemen
 // Deleting computes the status of a placement whose deletion waits for its clusters. It is pure.
 func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1beta1.PlacementStatus {
 	status := placementv1beta1.PlacementStatus{
-		SelectedResources: facts.Placement.GetPlacementStatus().SelectedResources, ObservedResourceIndex: facts.Placement.GetPlacementStatus().ObservedResourceIndex,
-		ResourceSnapshots: facts.Placement.GetPlacementStatus().ResourceSnapshots,
+		SelectedResources:     facts.Placement.GetPlacementStatus().SelectedResources,
+		ObservedResourceIndex: facts.Placement.GetPlacementStatus().ObservedResourceIndex,
+		ResourceSnapshots:     facts.Placement.GetPlacementStatus().ResourceSnapshots,
 	}
 	var waiting, quiet []string
 	for _, binding := range facts.Bindings {
 		cluster := binding.GetBindingSpec().TargetCluster
-		if waiting = append(waiting, cluster); silent[cluster] {
+		waiting = append(waiting, cluster)
+		if silent[cluster] {
 			quiet = append(quiet, cluster)
 		}
 	}
@@ -97,7 +100,8 @@ func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1
 	}
 	if len(quiet) > 0 {
 		said.Reason = placementv1beta1.ReasonWaitingForSilentClusters
-		said.Message += fmt.Sprintf(". Of them, %d have not reported and are waited for only for a limited time: %s", len(quiet), joinLimited(quiet))
+		said.Message += fmt.Sprintf(". Of them, %d have not reported and are waited for only for a limited time: %s", len(quiet),
+			joinLimited(quiet))
 	}
 	conditions := append([]metav1.Condition{said}, removalConditions(facts)...)
 	for i := range conditions {

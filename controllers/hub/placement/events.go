@@ -20,7 +20,8 @@ const maxFailureEvents = 10
 
 // emitEvents emits an event for every step of the rollout that has just been done, and for clusters that have just
 // failed.
-func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, status placementv1beta1.PlacementStatus) {
+func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
+	status placementv1beta1.PlacementStatus) {
 	done := func(conditions []metav1.Condition, step string) bool {
 		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ScopeOf(placement).PlacementConditionType(step))
 	}
@@ -46,43 +47,53 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 }
 
 // emitClusterEvents emits an event for each cluster whose state has just changed, or one for all that are suspended, silent or left.
-func (r *Reconciler) emitClusterEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, status placementv1beta1.PlacementStatus) {
-	before, after := placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses
+func (r *Reconciler) emitClusterEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
+	status placementv1beta1.PlacementStatus) {
+	before := placement.GetPlacementStatus().PlacementStatuses
+	after := status.PlacementStatuses
 	if names := newlySuspended(before, after); len(names) > 0 {
-		r.events.Eventf(placement, nil, "Normal", "PlacementClustersSuspended", "Suspend", "Nothing is written for %d cluster(s) any more, or removed from them: %s", len(names), joinLimited(names))
+		r.events.Eventf(placement, nil, "Normal", "PlacementClustersSuspended", "Suspend",
+			"Nothing is written for %d cluster(s) any more, or removed from them: %s", len(names), joinLimited(names))
 	}
 	if names := newlySuspended(after, before); len(names) > 0 {
-		r.events.Eventf(placement, nil, "Normal", "PlacementClustersResumed", "Suspend", "%d cluster(s) are not suspended any more: %s", len(names), joinLimited(names))
+		r.events.Eventf(placement, nil, "Normal", "PlacementClustersResumed", "Suspend", "%d cluster(s) are not suspended any more: %s",
+			len(names), joinLimited(names))
 	}
 	if names := newlySilent(before, after); len(names) > 0 {
 		r.events.Eventf(placement, nil, "Warning", "PlacementClustersSilent", "Rollout", "%s", workmodel.CutMessage(
-			fmt.Sprintf("%d cluster(s) have not reported or been healthy for too long, and the state of what is placed there is unknown: %s", len(names), joinLimited(names)), maxNote))
+			fmt.Sprintf("%d cluster(s) have not reported or been healthy for too long, and the state of what is placed there is unknown: %s",
+				len(names), joinLimited(names)), maxNote))
 	}
 	if names := newlySilent(after, before); len(names) > 0 { // the other way round: they were silent before
 		r.events.Eventf(placement, nil, "Normal", "PlacementClustersReport", "Rollout", "%s", workmodel.CutMessage(
 			fmt.Sprintf("%d cluster(s) report and are healthy again: %s", len(names), joinLimited(names)), maxNote))
 	}
 	if names := newlyLeft(bindings, before, after); len(names) > 0 {
-		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOver", "Schedule", "The placement leaves %d cluster(s) for others: %s", len(names), joinLimited(names))
+		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOver", "Schedule", "The placement leaves %d cluster(s) for others: %s",
+			len(names), joinLimited(names))
 	}
 	for _, failure := range newFailures(before, after) {
-		r.events.Eventf(placement, clusterv1beta1.ReferTo(failure.cluster), "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
+		r.events.Eventf(placement, clusterv1beta1.ReferTo(failure.cluster), "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s",
+			failure.describeFailure())
 	}
 	for _, found := range newFindings(before, after, describeHookWait) {
 		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementWaitsForHook", "Rollout", "%s", found.note)
 	}
 	for _, found := range newFindings(before, after, describeDrifts) {
-		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s", found.note)
+		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s",
+			found.note)
 	}
 	for _, found := range newFindings(before, after, describeDiffs) {
-		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", found.note)
+		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s",
+			found.note)
 	}
 }
 
 // emitSchedulingEvents emits an event once a changed policy waits for the selected resources, the placement for another scheduler, or
 // its rollout for an override that it requires.
 func (r *Reconciler) emitSchedulingEvents(facts *Facts, status placementv1beta1.PlacementStatus) {
-	placement, scope := facts.Placement, placementv1beta1.ScopeOf(facts.Placement)
+	placement := facts.Placement
+	scope := placementv1beta1.ScopeOf(facts.Placement)
 	scheduled := scope.PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
 	inForce := "" // as long as it stays in force, it is the same wait
 	if generation, waits := facts.generationInForce(); waits {
@@ -98,7 +109,8 @@ func (r *Reconciler) emitSchedulingEvents(facts *Facts, status placementv1beta1.
 		}
 	}
 	overridden := scope.PlacementConditionType(placementv1beta1.ConditionTypeOverridden)
-	if said := newlyTold(placement, status, overridden); said != "" && meta.FindStatusCondition(status.Conditions, overridden).Reason == placementv1beta1.ReasonRequiredOverrideMissing {
+	if said := newlyTold(placement, status, overridden); said != "" &&
+		meta.FindStatusCondition(status.Conditions, overridden).Reason == placementv1beta1.ReasonRequiredOverrideMissing {
 		r.events.Eventf(placement, nil, "Warning", "RequiredOverrideMissing", "Override", "%s", workmodel.CutMessage(said, maxNote))
 	}
 }
@@ -110,14 +122,16 @@ func (r *Reconciler) emitRescheduled(facts *Facts) {
 		asked = facts.Placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 	}
 	if r.rescheduled.recordIfChanged(keyOf(facts.Placement), asked) {
-		r.events.Eventf(facts.Placement, nil, "Normal", "PlacementRescheduled", "Schedule", "Clusters are picked and replicas divided afresh, as was asked for at %s", asked)
+		r.events.Eventf(facts.Placement, nil, "Normal", "PlacementRescheduled", "Schedule",
+			"Clusters are picked and replicas divided afresh, as was asked for at %s", asked)
 	}
 }
 
 // newlyHeld returns what the condition RolloutStarted says, if it has a reason that it did not have before.
 func newlyHeld(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, reason string) string {
 	started := placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)
-	before, is := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, started), meta.FindStatusCondition(status.Conditions, started)
+	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, started)
+	is := meta.FindStatusCondition(status.Conditions, started)
 	if is == nil || is.Reason != reason || before != nil && before.Reason == reason {
 		return ""
 	}
@@ -162,7 +176,8 @@ func newlyLeft(bindings []placementv1beta1.BindingObject, before, after []placem
 }
 
 // newFindings describes the clusters that have findings now and had none before.
-func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tell func(*placementv1beta1.PerClusterPlacementStatus) string) []finding {
+func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus,
+	tell func(*placementv1beta1.PerClusterPlacementStatus) string) []finding {
 	var found []finding
 	for _, entry := range newlyFound(before, after, func(e *placementv1beta1.PerClusterPlacementStatus) bool { return tell(e) != "" }) {
 		found = append(found, finding{entry.ClusterName, workmodel.CutMessage("Cluster "+entry.ClusterName+": "+tell(entry), maxNote)})
@@ -174,7 +189,8 @@ func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tel
 type finding struct{ cluster, note string }
 
 // newlyFound returns the clusters of which something holds now that did not before, as many as get events.
-func newlyFound(before, after []placementv1beta1.PerClusterPlacementStatus, holds func(*placementv1beta1.PerClusterPlacementStatus) bool) []*placementv1beta1.PerClusterPlacementStatus {
+func newlyFound(before, after []placementv1beta1.PerClusterPlacementStatus,
+	holds func(*placementv1beta1.PerClusterPlacementStatus) bool) []*placementv1beta1.PerClusterPlacementStatus {
 	known := map[string]bool{}
 	for i := range before {
 		known[before[i].ClusterName] = known[before[i].ClusterName] || holds(&before[i])
@@ -247,7 +263,10 @@ type failure struct {
 // not failed.
 func newFailures(before, after []placementv1beta1.PerClusterPlacementStatus) []failure {
 	var failures []failure
-	for _, entry := range newlyFound(before, after, func(e *placementv1beta1.PerClusterPlacementStatus) bool { return firstFailure(e) != nil }) {
+	for _, entry := range newlyFound(before, after, func(e *placementv1beta1.PerClusterPlacementStatus) bool {
+		return firstFailure(
+			e) != nil
+	}) {
 		failures = append(failures, failure{entry.ClusterName, *firstFailure(entry)})
 	}
 	return failures

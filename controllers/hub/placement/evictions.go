@@ -34,7 +34,8 @@ func findNewestEviction(ctx context.Context, cached client.Reader, placement pla
 		return "", nil // evictions are from cluster-scoped placements only
 	}
 	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
-	if err := cached.List(ctx, &evictions, client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := cached.List(ctx, &evictions, client.MatchingFields{fieldindex.ByPlacement: placement.GetName()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the evictions from %s: %w", placement.GetName(), err)
 	}
 	var newest *placementv1beta1.ClusterResourcePlacementEviction

@@ -147,7 +147,8 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	facts.Verdict, _ = snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 
 	scope := placementv1beta1.ScopeOf(placement)
-	mine := []client.ListOption{client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy}
+	mine := []client.ListOption{client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()},
+		client.UnsafeDisableDeepCopy}
 	policies := scope.NewPolicySnapshotList()
 	if err := cached.List(ctx, policies, mine...); err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of %s: %w", placement.GetName(), err)
@@ -285,7 +286,8 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 	})
 	all = map[string]Snapshot{}
 	for _, master := range masters {
-		found := Snapshot{Name: master.Name, Index: resourceIndexOf(master), UID: master.UID, Created: master.CreationTimestamp, TriggeredRun: master.Annotations[placementv1beta1.TriggeredRunAnnotation]}
+		found := Snapshot{Name: master.Name, Index: resourceIndexOf(master), UID: master.UID, Created: master.CreationTimestamp,
+			TriggeredRun: master.Annotations[placementv1beta1.TriggeredRunAnnotation]}
 		count, err := strconv.Atoi(master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
 		if err != nil || parts[found.Index] < count {
 			continue

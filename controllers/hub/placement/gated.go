@@ -45,7 +45,8 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 }
 
 // closedFor says whether a cluster is closed for a kind of start, and why.
-func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates, cluster string, start startgate.Start) (startgate.Closure, bool, error) {
+func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates, cluster string,
+	start startgate.Start) (startgate.Closure, bool, error) {
 	of, gated, err := gateread.Labels(ctx, cached, cluster)
 	if err != nil || !gated {
 		return startgate.Closure{}, false, err
@@ -209,13 +210,15 @@ func (f *Facts) waitsClosed(binding placementv1beta1.BindingObject) bool {
 // hastenReleased has a workflow woken at once for clusters that are released, not only when nothing has moved for a while.
 func hastenReleased(need *waker.Need, facts *Facts) {
 	if need.Cause == wf.CauseAvailability && facts.isReleased() {
-		need.Cause, need.Demand = wf.CauseGates, "released"
+		need.Cause = wf.CauseGates
+		need.Demand = "released"
 	}
 }
 
 // isReleased says that the status tells of clusters that wait because they are closed, and none does any more.
 func (f *Facts) isReleased() bool {
-	return len(f.Closed)+len(f.EvictionsClosed) == 0 && meta.IsStatusConditionTrue(f.Placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+	return len(f.Closed)+len(f.EvictionsClosed) == 0 && meta.IsStatusConditionTrue(f.Placement.GetPlacementStatus().Conditions,
+		fleetflowv1alpha1.ConditionTypeHeld)
 }
 
 // orClosed says of a cluster that is to be changed what it waits for before that, if it is closed.

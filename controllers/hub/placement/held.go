@@ -66,8 +66,10 @@ func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Lo
 	if more := lost.Total - len(lost.Named); more > 0 {
 		named += fmt.Sprintf(", and %d more", more)
 	}
-	count := fmt.Sprintf("%d of %d objects are no longer selected, though no change of the resource selectors explains it: ", lost.Total, lost.Before)
-	end := ". The clusters keep them, and no change is placed, until they are there again, or this is accepted: " + placementv1beta1.AcceptCommand(placement)
+	count := fmt.Sprintf("%d of %d objects are no longer selected, though no change of the resource selectors explains it: ", lost.Total,
+		lost.Before)
+	end := ". The clusters keep them, and no change is placed, until they are there again, or this is accepted: " +
+		placementv1beta1.AcceptCommand(placement)
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: lost.Reason,
 		// Only the names are cut: without the command at its end, nobody would know what to do.
@@ -101,8 +103,10 @@ func kindsHeldCondition(facts *Facts) metav1.Condition {
 // dependenciesMissingCondition says what the selected objects name that is not placed with them.
 func dependenciesMissingCondition(facts *Facts) metav1.Condition {
 	return metav1.Condition{
-		Type: placementv1beta1.ConditionTypeDependenciesMissing, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonDependenciesNotFound,
-		Message: workmodel.CutMessage("Everything else is placed; create what is missing, and it follows by itself: "+facts.Verdict.MissingDependencies, maxNote),
+		Type: placementv1beta1.ConditionTypeDependenciesMissing, Status: metav1.ConditionTrue,
+		Reason: placementv1beta1.ReasonDependenciesNotFound,
+		Message: workmodel.CutMessage("Everything else is placed; create what is missing, and it follows by itself: "+
+			facts.Verdict.MissingDependencies, maxNote),
 	}
 }
 
@@ -132,14 +136,16 @@ func leftOutCondition(left snapshot.LeftOut, tooLarge string) metav1.Condition {
 			named += fmt.Sprintf(", and %d more", more)
 		}
 		parts = append(parts, fmt.Sprintf("%d of the selected resources are held by other placements and left out here: %s. "+
-			"To place them here, have the other placement no longer select them, or set a higher spec.priority with spec.preemption Always", left.Total, named))
+			"To place them here, have the other placement no longer select them, or set a higher spec.priority with spec.preemption Always",
+			left.Total, named))
 	}
 	said.Message = workmodel.CutMessage(strings.Join(parts, ". "), maxNote)
 	return said
 }
 
 // emitHeldEvents tells of removals and of changes that have begun to be held, and of dependencies that are missing.
-func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
+func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject,
+	status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
 		log.FromContext(ctx).Info("Holding removals", "cause", note)
 		r.events.Eventf(placement, nil, "Warning", "RemovalsHeld", "Schedule", "%s", workmodel.CutMessage(note, maxNote))

@@ -57,7 +57,8 @@ func resolvePartition(placement placementv1beta1.PlacementObject, target int) in
 func conditionHeld(binding placementv1beta1.BindingObject) metav1.Condition {
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonHeldByPartition,
-		Message: fmt.Sprintf("The partition keeps resource snapshot %s on the cluster", workmodel.SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName)),
+		Message: fmt.Sprintf("The partition keeps resource snapshot %s on the cluster",
+			workmodel.SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName)),
 	}
 }
 
@@ -84,10 +85,12 @@ func describeHeldBack(facts *Facts, condition metav1.Condition) metav1.Condition
 	switch {
 	case n.paused > 0 && condition.Status == metav1.ConditionFalse:
 		condition.Reason = placementv1beta1.ReasonRolloutPaused
-		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, the rollout is paused: set strategy.rollingUpdate.paused to false to go on", n.written-n.paused, n.written)
+		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, the rollout is paused: set strategy.rollingUpdate.paused to false to go on",
+			n.written-n.paused, n.written)
 	case n.outdated > 0 && n.waiting == 0 && condition.Status == metav1.ConditionFalse:
 		condition.Reason = placementv1beta1.ReasonSuspended
-		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, the others are suspended: leave them out of strategy.suspension to go on", n.live-n.outdated, n.live)
+		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, the others are suspended: leave them out of strategy.suspension to go on",
+			n.live-n.outdated, n.live)
 	case n.held > 0 && condition.Status == metav1.ConditionTrue:
 		condition.Reason = placementv1beta1.ReasonPartitionReached
 		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, %d held by partition", n.written-n.held, n.written, n.held)

@@ -58,7 +58,8 @@ func TestWhatIsHeldBackIsTold(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s := threeOfFive(test.config)
-			s.Verdict.Snapshot, s.Verdict.Index = s.Latest.Name, 1
+			s.Verdict.Snapshot = s.Latest.Name
+			s.Verdict.Index = 1
 			status := Project(s.Facts, View{Now: now})
 			said := meta.FindStatusCondition(status.Conditions, started)
 			require.NotNil(t, said)
@@ -85,7 +86,8 @@ func TestAPauseIsNotStuck(t *testing.T) {
 
 func TestAPauseIsAnEventOnce(t *testing.T) {
 	s := threeOfFive(placementv1beta1.RollingUpdateConfig{Paused: true})
-	s.Verdict.Snapshot, s.Verdict.Index = s.Latest.Name, 1
+	s.Verdict.Snapshot = s.Latest.Name
+	s.Verdict.Index = 1
 	status := Project(s.Facts, View{Now: now})
 	assert.Contains(t, newlyHeld(s.Placement, status, placementv1beta1.ReasonRolloutPaused), "the rollout is paused")
 	assert.Empty(t, newlyHeld(s.Placement, status, placementv1beta1.ReasonPartitionReached))
@@ -95,7 +97,8 @@ func TestAPauseIsAnEventOnce(t *testing.T) {
 
 func (s situation) suspending(suspension placementv1beta1.Suspension) situation {
 	s.Placement.Spec.Strategy.Suspension = &suspension
-	s.Verdict.Snapshot, s.Verdict.Index = s.Latest.Name, s.Latest.Index
+	s.Verdict.Snapshot = s.Latest.Name
+	s.Verdict.Index = s.Latest.Index
 	return s
 }
 

@@ -90,7 +90,8 @@ func newLeavingHook(before, after *placementv1beta1.PlacementStatus) string {
 
 // isPreparedInVain says that a wanted cluster is out of service to be evicted, and that the eviction is gone.
 func isPreparedInVain(facts *Facts) bool {
-	return placementv1beta1.LifecycleOf(facts.Placement) != nil && facts.Eviction == "" && len(facts.EvictionsClosed) == 0 && slices.ContainsFunc(facts.Bindings, placementv1beta1.IsPreparedForEviction)
+	return placementv1beta1.LifecycleOf(facts.Placement) != nil && facts.Eviction == "" && len(facts.EvictionsClosed) == 0 &&
+		slices.ContainsFunc(facts.Bindings, placementv1beta1.IsPreparedForEviction)
 }
 
 // hashHook is what a lifecycle hook makes of a cluster, as far as the workflow may have to act on it; empty without hooks.

@@ -18,7 +18,8 @@ func hooked(snapshot int, state placementv1beta1.LifecycleState) situation {
 	s.Placement.Spec.Strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{
 		PreUpdate: &placementv1beta1.ClusterDrainHook{ClusterHook: hook}, PreRemove: &placementv1beta1.ClusterDrainHook{ClusterHook: hook},
 	}
-	s.Verdict.Snapshot, s.Verdict.Index = s.Latest.Name, 1
+	s.Verdict.Snapshot = s.Latest.Name
+	s.Verdict.Index = 1
 	b := s.binding("a")
 	if b.Labels == nil {
 		b.Labels = map[string]string{}

@@ -30,7 +30,8 @@ func (r *Reconciler) holdWithNamespace(ctx context.Context, placement placementv
 	}
 	scope := placementv1beta1.ScopeOf(placement)
 	bindings := scope.NewBindingList()
-	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace),
+		client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the bindings of %s: %w", placement.GetName(), err)
 	}
@@ -41,7 +42,8 @@ func (r *Reconciler) holdWithNamespace(ctx context.Context, placement placementv
 	held := placementv1beta1.NewHeldRemovals(placement, removals)
 	held.Namespace = scope.Namespace
 	if value := held.Encode(); placement.GetAnnotations()[placementv1beta1.RemovalsHeldAnnotation] != value {
-		patch, err := fence.Patch(placement.GetUID(), fence.Annotate(placement.GetAnnotations(), placementv1beta1.RemovalsHeldAnnotation, value)...)
+		patch, err := fence.Patch(placement.GetUID(), fence.Annotate(placement.GetAnnotations(),
+			placementv1beta1.RemovalsHeldAnnotation, value)...)
 		if err != nil {
 			return false, err
 		}
@@ -58,7 +60,8 @@ func removalsWithNamespace(namespace string, bindings []placementv1beta1.Binding
 	for _, binding := range bindings {
 		if binding.GetBindingSpec().ResourceSnapshotName != "" {
 			removals = append(removals, placementv1beta1.HeldRemoval{
-				Binding: binding.GetName(), Cluster: binding.GetBindingSpec().TargetCluster, Why: "namespace " + namespace + " is being deleted on the hub",
+				Binding: binding.GetName(), Cluster: binding.GetBindingSpec().TargetCluster, Why: "namespace " + namespace +
+					" is being deleted on the hub",
 			})
 		}
 	}
@@ -68,7 +71,8 @@ func removalsWithNamespace(namespace string, bindings []placementv1beta1.Binding
 
 // projectHeldEnd writes in the status that the end of a placement is held, and emits an event. The event is one of the namespace,
 // whose user waits for its end, and because nothing can be created any more in the namespace.
-func (r *Reconciler) projectHeldEnd(ctx context.Context, placement placementv1beta1.PlacementObject, held *placementv1beta1.HeldRemovals) error {
+func (r *Reconciler) projectHeldEnd(ctx context.Context, placement placementv1beta1.PlacementObject,
+	held *placementv1beta1.HeldRemovals) error {
 	said := heldCondition(placement, held)
 	said.ObservedGeneration = placement.GetGeneration()
 	status := *placement.GetPlacementStatus().DeepCopy()
@@ -83,7 +87,8 @@ func (r *Reconciler) projectHeldEnd(ctx context.Context, placement placementv1be
 	}
 	if told := meta.FindStatusCondition(before, said.Type); told == nil || told.Message != said.Message {
 		log.FromContext(ctx).Info("Holding removals", "cause", said.Message)
-		namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: held.Namespace}}
+		namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: held.Namespace}}
 		r.events.Eventf(namespace, nil, "Warning", "RemovalsHeld", "Delete", "%s", workmodel.CutMessage(said.Message, maxNote))
 	}
 	return nil

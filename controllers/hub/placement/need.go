@@ -27,12 +27,15 @@ func NeedsWork(facts *Facts) waker.Need {
 	changed, demand := changeSinceSelection(facts)
 	switch {
 	case facts.Verdict.Generation != generation:
-		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
+		need.Cause = wf.CauseSpec
+		need.Demand = fmt.Sprintf("generation %d", generation)
 	case facts.accepted() != "":
-		need.Cause, need.Demand = wf.CauseSpec, "accepted "+facts.accepted()
+		need.Cause = wf.CauseSpec
+		need.Demand = "accepted " + facts.accepted()
 	case facts.isOverdue():
 		// Also while removals are held: those that have recovered need not be.
-		need.Cause, need.Demand = wf.CauseBindings, "overdue "+facts.Overdue
+		need.Cause = wf.CauseBindings
+		need.Demand = "overdue " + facts.Overdue
 	case facts.Held != nil:
 		// Only a user can accept what is held. There is no demand: it is looked at again after a start, when what was
 		// missing may be there again.
@@ -40,11 +43,14 @@ func NeedsWork(facts *Facts) waker.Need {
 	case facts.Verdict.Error != "":
 		// Only the user can correct the selectors; what was placed before stays.
 	case facts.awaitsDecision():
-		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
+		need.Cause = wf.CauseSpec
+		need.Demand = fmt.Sprintf("generation %d", generation)
 	case changed != "":
-		need.Cause, need.Demand = changed, demand
+		need.Cause = changed
+		need.Demand = demand
 	case len(lost) > 0:
-		need.Cause, need.Demand = wf.CauseBindings, "lost "+strings.Join(lost, ",")
+		need.Cause = wf.CauseBindings
+		need.Demand = "lost " + strings.Join(lost, ",")
 	case hasSurplusBindings(facts):
 		// There is no demand: another workflow or a user may be about to remove them, so this waits until nothing
 		// moves.
@@ -52,7 +58,8 @@ func NeedsWork(facts *Facts) waker.Need {
 	case facts.lacksOverrides():
 		// Only the user can add what the rollout waits for.
 	case rolloutPending(facts) || isPreparedInVain(facts):
-		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
+		need.Cause = wf.CauseAvailability
+		need.Ripens = untrackablePeriod(facts)
 	}
 	hastenReleased(&need, facts)
 	addUserDemands(&need, facts)
@@ -90,7 +97,8 @@ func changeSinceSelection(facts *Facts) (cause, demand string) {
 	case facts.Verdict.Rivals != facts.Rivals:
 		return wf.CauseResources, "rivals " + facts.Rivals
 	case facts.overridesChanged():
-		return wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t %s", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended, strings.Join(facts.Overrides.Lacking, ","))
+		return wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t %s", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended,
+			strings.Join(facts.Overrides.Lacking, ","))
 	}
 	return "", ""
 }
@@ -152,13 +160,15 @@ func lostClusters(facts *Facts) []string {
 // waitsForTime says that the workflow waits for the end of the time in which changes are collected, or for the instant at which the
 // placement is to leave a cluster for another.
 func (f *Facts) waitsForTime() bool {
-	return !f.Verdict.Due.IsZero() || f.Policy != nil && placementv1beta1.FailoverOf(f.Placement) != nil && f.Policy.GetAnnotations()[placementv1beta1.LeaveAtAnnotation] != ""
+	return !f.Verdict.Due.IsZero() || f.Policy != nil && placementv1beta1.FailoverOf(f.Placement) != nil &&
+		f.Policy.GetAnnotations()[placementv1beta1.LeaveAtAnnotation] != ""
 }
 
 // isOverdue says that clusters are to be left because of how what is placed there fares, or have recovered, of which the last decision
 // did not know.
 func (f *Facts) isOverdue() bool {
-	return placementv1beta1.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() && f.Policy.GetAnnotations()[placementv1beta1.OverdueAnnotation] != f.Overdue
+	return placementv1beta1.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() &&
+		f.Policy.GetAnnotations()[placementv1beta1.OverdueAnnotation] != f.Overdue
 }
 
 // countsAgain says that replicas are withheld from clusters because of how what was placed there fared, which was something else than
@@ -170,7 +180,8 @@ func (f *Facts) countsAgain() bool {
 	latest := snapshot.LatestOf(f.Placement)
 	return slices.ContainsFunc(f.Bindings, func(binding placementv1beta1.BindingObject) bool {
 		withheld := binding.GetBindingSpec().ClusterDecision.Withheld
-		return withheld != nil && withheld.Because == placementv1beta1.CauseApplication && withheld.ResourceSnapshotName != latest && placementv1beta1.IsLiveBinding(binding)
+		return withheld != nil && withheld.Because == placementv1beta1.CauseApplication && withheld.ResourceSnapshotName != latest &&
+			placementv1beta1.IsLiveBinding(binding)
 	})
 }
 
@@ -222,7 +233,8 @@ func hasSurplusBindings(facts *Facts) bool {
 			continue
 		}
 		held++
-		if policy.PlacementType == placementv1beta1.PickFixedPlacementType && !slices.Contains(policy.ClusterNames, binding.GetBindingSpec().TargetCluster) {
+		if policy.PlacementType == placementv1beta1.PickFixedPlacementType &&
+			!slices.Contains(policy.ClusterNames, binding.GetBindingSpec().TargetCluster) {
 			return true
 		}
 	}
@@ -237,7 +249,8 @@ func rolloutPending(facts *Facts) bool {
 	}
 	held := facts.heldBack()
 	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
-		return binding.GetDeletionTimestamp().IsZero() && !placementv1beta1.IsSuperseded(binding) && !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "" && !facts.waitsClosed(binding)
+		return binding.GetDeletionTimestamp().IsZero() && !placementv1beta1.IsSuperseded(binding) &&
+			!upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "" && !facts.waitsClosed(binding)
 	})
 }
 
@@ -247,7 +260,8 @@ func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot str
 	if binding.GetBindingSpec().State != placementv1beta1.BindingStateBound || binding.GetBindingSpec().ResourceSnapshotName != snapshot {
 		return false
 	}
-	return placementv1beta1.IsExternal(facts.Placement) || facts.hasApplicableOverrides(binding) && apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
+	return placementv1beta1.IsExternal(facts.Placement) || facts.hasApplicableOverrides(binding) &&
+		apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
 }
 
 // untrackablePeriod is how long a cluster whose availability cannot be tracked does not count as available; 0 if
@@ -269,7 +283,8 @@ func hashProgress(facts *Facts) uint64 {
 	for _, binding := range facts.Bindings {
 		hash := fnv.New64a()
 		// Writing to a hash never fails.
-		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName, binding.GetDeletionTimestamp().IsZero(), placementv1beta1.SaysAvailable(binding),
+		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName,
+			binding.GetDeletionTimestamp().IsZero(), placementv1beta1.SaysAvailable(binding),
 			binding.GetBindingSpec().ClusterResourceOverrideSnapshots, binding.GetBindingSpec().ResourceOverrideSnapshots, hashHook(facts, binding))
 		sum += hash.Sum64() // a sum does not depend on the order of the list
 	}

@@ -26,7 +26,8 @@ func TestNeedsWork(t *testing.T) {
 	}{
 		"a settled placement needs nothing": {},
 		"a placement being deleted needs nothing": {change: func(s situation) situation {
-			s.Placement.DeletionTimestamp, s.Placement.Generation = new(now), 2
+			s.Placement.DeletionTimestamp = new(now)
+			s.Placement.Generation = 2
 			return s
 		}},
 		"a new generation has not been selected for": {cause: wf.CauseSpec, change: func(s situation) situation {
@@ -88,7 +89,8 @@ func TestNeedsWork(t *testing.T) {
 		}},
 		"replicas could be scaled, and required overrides are missing": {change: func(s situation) situation {
 			s.Scalable = []workmodel.AssignmentChange{{Binding: s.Bindings[0]}}
-			s.Overrides.Lacking, s.Verdict.OverridesLacking = []string{"ClusterResourceOverride cro"}, []string{"ClusterResourceOverride cro"}
+			s.Overrides.Lacking = []string{"ClusterResourceOverride cro"}
+			s.Verdict.OverridesLacking = []string{"ClusterResourceOverride cro"}
 			return s
 		}},
 		"a policy that waits for another snapshot": {change: func(s situation) situation {
@@ -98,7 +100,8 @@ func TestNeedsWork(t *testing.T) {
 		"a policy that has waited for the snapshot": {cause: wf.CauseBindings, change: func(s situation) situation {
 			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.PolicyWaitsAnnotation: "0"})
 			s.snapshot(1)
-			s.Verdict.Index, s.Verdict.Snapshot = 1, "crp-1-snapshot"
+			s.Verdict.Index = 1
+			s.Verdict.Snapshot = "crp-1-snapshot"
 			return s
 		}},
 		"another scheduler needs the policy snapshot": {cause: wf.CauseSpec, change: func(s situation) situation {
@@ -123,8 +126,10 @@ func TestNeedsWork(t *testing.T) {
 		}},
 		"a rollout without a required override waits": {change: func(s situation) situation {
 			s.snapshot(1)
-			s.Verdict.Snapshot, s.Verdict.Index = "crp-1-snapshot", 1
-			s.Overrides.Lacking, s.Verdict.OverridesLacking = []string{"ClusterResourceOverride cro"}, []string{"ClusterResourceOverride cro"}
+			s.Verdict.Snapshot = "crp-1-snapshot"
+			s.Verdict.Index = 1
+			s.Overrides.Lacking = []string{"ClusterResourceOverride cro"}
+			s.Verdict.OverridesLacking = []string{"ClusterResourceOverride cro"}
 			return s
 		}},
 		"a required override that is there now": {cause: wf.CauseOverrides, change: func(s situation) situation {
@@ -186,7 +191,8 @@ func TestNeedsWork(t *testing.T) {
 			return s
 		}},
 		"selectors only the user can mend": {change: func(s situation) situation {
-			s.Verdict.Error, s.Facts.Policy = "no such kind", nil
+			s.Verdict.Error = "no such kind"
+			s.Facts.Policy = nil
 			return s
 		}},
 		"a cluster that waits for the latest resources": {cause: wf.CauseAvailability, change: func(s situation) situation {
@@ -281,7 +287,8 @@ func TestNeedsWork(t *testing.T) {
 			return s.snapshot(1)
 		}},
 		"an eviction from a placement that was changed as well": {cause: wf.CauseSpec, change: func(s situation) situation {
-			s.Placement.Generation, s.Eviction = 2, "uid"
+			s.Placement.Generation = 2
+			s.Eviction = "uid"
 			return s
 		}},
 		"an override was made that has not been seen": {cause: wf.CauseOverrides, change: func(s situation) situation {
@@ -293,7 +300,8 @@ func TestNeedsWork(t *testing.T) {
 			return s
 		}},
 		"an override that was seen": {change: func(s situation) situation {
-			s.Overrides.Made, s.Verdict.OverridesMade = "abc", "abc"
+			s.Overrides.Made = "abc"
+			s.Verdict.OverridesMade = "abc"
 			return s
 		}},
 		"a cluster that waits for an override": {cause: wf.CauseAvailability, change: func(s situation) situation {

@@ -51,10 +51,12 @@ type Reconciler struct {
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
 // it projects only.
-func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
+func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recorder events.EventRecorder,
+	clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
 		client: c, live: live, events: recorder, clock: clk,
-		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: newLastReports(), rescheduled: newLastReports(), waiting: newLastReports(),
+		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: newLastReports(),
+		rescheduled: newLastReports(), waiting: newLastReports(),
 		Gates: Gates{Served: true, Clock: clk},
 	}
 }
@@ -94,7 +96,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := errors.Join(triggerErr, err); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: shorterWait(shorterWait(facts.untilOpen(r.clock.Now()), facts.untilOverdue(r.clock.Now())), shorterWait(pokeWait, statusWait))}, nil
+	return ctrl.Result{RequeueAfter: shorterWait(shorterWait(facts.untilOpen(r.clock.Now()), facts.untilOverdue(r.clock.Now())),
+		shorterWait(pokeWait, statusWait))}, nil
 }
 
 // projectStatus writes the status if it has changed and may be written now; otherwise it returns when to come back.

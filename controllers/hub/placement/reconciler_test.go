@@ -102,7 +102,8 @@ func stored(s situation) []client.Object {
 	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ClusterResourcePlacement", Name: "crp", UID: uid, Controller: new(true)}}
 	s.Placement.Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: snapshot.Verdict{Generation: s.Verdict.Generation}.Encode()}
 	policy := s.Policy.DeepCopy()
-	policy.Name, policy.OwnerReferences = "crp-0", owner
+	policy.Name = "crp-0"
+	policy.OwnerReferences = owner
 	policy.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0"}
 	master := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
 		Name: "crp-0-snapshot", UID: "snapshot-0", OwnerReferences: owner,
@@ -323,11 +324,13 @@ func TestGatherPrefersTheCompleteSnapshot(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	objects := stored(s)
 	incomplete := objects[2].(*placementv1beta1.ClusterResourceSnapshot).DeepCopy()
-	incomplete.Name, incomplete.UID = "crp-1-snapshot", "snapshot-1"
+	incomplete.Name = "crp-1-snapshot"
+	incomplete.UID = "snapshot-1"
 	incomplete.Labels[placementv1beta1.ResourceIndexLabel] = "1"
 	incomplete.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation] = "2"
 	stranger := incomplete.DeepCopy()
-	stranger.Name, stranger.UID = "crp-9-snapshot", "snapshot-9"
+	stranger.Name = "crp-9-snapshot"
+	stranger.UID = "snapshot-9"
 	stranger.Labels[placementv1beta1.ResourceIndexLabel] = "9"
 	stranger.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation] = "1"
 	stranger.OwnerReferences[0].UID = "an earlier placement"

@@ -40,6 +40,7 @@ func removalConditions(facts *Facts) []metav1.Condition {
 	slices.Sort(told)
 	return []metav1.Condition{{
 		Type: placementv1beta1.ConditionTypeRemovalPending, Status: metav1.ConditionTrue, Reason: reason,
-		Message: workmodel.CutMessage(fmt.Sprintf("Objects that are not wanted any more are still on %d cluster(s). %s", len(told), strings.Join(told, ". ")), maxNote),
+		Message: workmodel.CutMessage(fmt.Sprintf("Objects that are not wanted any more are still on %d cluster(s). %s", len(told),
+			strings.Join(told, ". ")), maxNote),
 	}}
 }

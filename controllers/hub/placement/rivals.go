@@ -32,7 +32,8 @@ func onRivalChanged() predicate.Predicate {
 			if !isRanked(e.ObjectOld) && !isRanked(e.ObjectNew) {
 				return false
 			}
-			before, after := e.ObjectOld.(placementv1beta1.PlacementObject), e.ObjectNew.(placementv1beta1.PlacementObject)
+			before := e.ObjectOld.(placementv1beta1.PlacementObject)
+			after := e.ObjectNew.(placementv1beta1.PlacementObject)
 			const key = placementv1beta1.SelectionVerdictAnnotation
 			return before.GetGeneration() != after.GetGeneration() || before.GetAnnotations()[key] != after.GetAnnotations()[key] ||
 				snapshot.IsWritten(before) != snapshot.IsWritten(after) || placementv1beta1.DeletionStarted(before, after)

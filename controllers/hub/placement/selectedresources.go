@@ -65,7 +65,8 @@ func (s *selectionCache) learnStored(placement placementv1beta1.PlacementObject,
 		return
 	}
 	status := placement.GetPlacementStatus()
-	if snapshot.UID != "" && status.ObservedResourceIndex == strconv.Itoa(snapshot.Index) && len(status.SelectedResources) > 0 && len(status.SelectedResources) <= maxShort {
+	if snapshot.UID != "" && status.ObservedResourceIndex == strconv.Itoa(snapshot.Index) && len(status.SelectedResources) > 0 &&
+		len(status.SelectedResources) <= maxShort {
 		s.keepList(snapshot, slices.Clone(status.SelectedResources))
 	}
 }
@@ -76,7 +77,8 @@ func (s *selectionCache) forgetPlacement(placement placementv1beta1.PlacementObj
 }
 
 // listSelected lists the resources in a snapshot; none if it has been deleted.
-func (s *selectionCache) listSelected(ctx context.Context, placement placementv1beta1.PlacementObject, snapshot Snapshot) ([]placementv1beta1.ResourceIdentifier, error) {
+func (s *selectionCache) listSelected(ctx context.Context, placement placementv1beta1.PlacementObject,
+	snapshot Snapshot) ([]placementv1beta1.ResourceIdentifier, error) {
 	if snapshot.Name == "" || snapshot.UID == "" {
 		return nil, nil
 	}
@@ -86,7 +88,8 @@ func (s *selectionCache) listSelected(ctx context.Context, placement placementv1
 	}
 	var identifiers []placementv1beta1.ResourceIdentifier
 	for sub := range snapshot.Parts {
-		scope, name := placementv1beta1.ScopeOf(placement), placementv1beta1.ResourceSnapshotName(placement.GetName(), snapshot.Index, sub)
+		scope := placementv1beta1.ScopeOf(placement)
+		name := placementv1beta1.ResourceSnapshotName(placement.GetName(), snapshot.Index, sub)
 		part := scope.NewResourceSnapshot(name)
 		if err := s.live.Get(ctx, scope.Key(name), part); err != nil {
 			if apierrors.IsNotFound(err) {
@@ -121,7 +124,8 @@ func identifyManifest(manifest []byte) (placementv1beta1.ResourceIdentifier, err
 	}
 	group, version, hasGroup := strings.Cut(named.APIVersion, "/")
 	if !hasGroup {
-		group, version = "", named.APIVersion
+		group = ""
+		version = named.APIVersion
 	}
 	return placementv1beta1.ResourceIdentifier{
 		Group: group, Version: version, Kind: named.Kind, Name: named.Metadata.Name, Namespace: named.Metadata.Namespace,

@@ -57,7 +57,8 @@ func TestAListThatTheStatusHasIsNotReadAgainAfterARestart(t *testing.T) {
 		assert.Equal(t, wantRead, read, what)
 	}
 
-	cache, placement := newSelectionCache(live), storedPlacement("one", 2)
+	cache := newSelectionCache(live)
+	placement := storedPlacement("one", 2)
 	name, read := list(cache, placement, snapshot("a"))
 	check("the first look", "stored-0", 0, name, read)
 	name, read = list(cache, placement, snapshot("a"))

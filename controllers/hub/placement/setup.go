@@ -43,7 +43,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
 		Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestRolledOut), builder.WithPredicates(onRunOver())).
 		Watches(scope.NewUpdateStrategy(""), handler.EnqueueRequestsFromMapFunc(r.requestUsersOf), onCreation()).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden), builder.WithPredicates(onLabelsChanged())).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden),
+			builder.WithPredicates(onLabelsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, other := range placementv1beta1.Scopes() {
 		controllers.Watches(other.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRivals), builder.WithPredicates(onRivalChanged()))
@@ -55,12 +56,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		for _, closes := range []client.Object{&fleetflowv1alpha1.RolloutHold{}, &fleetflowv1alpha1.RolloutWindow{}} {
 			controllers.Watches(closes, handler.EnqueueRequestsFromMapFunc(r.requestHeld), builder.WithPredicates(onGateChanged()))
 		}
-		controllers.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestOfNamespace), builder.WithPredicates(onLabelsChanged()))
+		controllers.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestOfNamespace),
+			builder.WithPredicates(onLabelsChanged()))
 	}
 	if exempt, err := gateread.ExemptionsServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	} else if exempt {
-		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt), builder.WithPredicates(onGateChanged()))
+		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt),
+			builder.WithPredicates(onGateChanged()))
 	}
 	if !scope.Namespaced() { // evictions and copies of the status are of cluster-scoped placements only
 		controllers.Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(requestEvictedPlacement)).
@@ -80,7 +83,8 @@ func requestParent(_ context.Context, object client.Object) []reconcile.Request 
 
 // requestDivided requests the placement of a Work, if it is of the scope.
 func (r *Reconciler) requestDivided(_ context.Context, work client.Object) []reconcile.Request {
-	name, namespace := work.GetLabels()[placementv1beta1.ParentPlacementLabel], work.GetLabels()[placementv1beta1.ParentNamespaceLabel]
+	name := work.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	namespace := work.GetLabels()[placementv1beta1.ParentNamespaceLabel]
 	if name == "" || (namespace != "") != r.scope.Namespaced() {
 		return nil
 	}

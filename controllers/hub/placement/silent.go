@@ -42,7 +42,8 @@ func describeSilent(step *stepTemplate, entries []placementv1beta1.PerClusterPla
 
 // describeSilentBeside adds the silent clusters to what a step says of others.
 func describeSilentBeside(step *stepTemplate, status metav1.ConditionStatus, entries []placementv1beta1.PerClusterPlacementStatus) string {
-	silent, others := false, status == metav1.ConditionFalse
+	silent := false
+	others := status == metav1.ConditionFalse
 	for i := range entries {
 		said := meta.FindStatusCondition(entries[i].Conditions, step.step)
 		silent = silent || saysSilent(said)
@@ -54,7 +55,8 @@ func describeSilentBeside(step *stepTemplate, status metav1.ConditionStatus, ent
 	return "; " + describeSilent(step, entries)
 }
 
-// newlySilent returns the names of the clusters that nobody looks at now and that were told of before as looked at. Brief entries tell neither.
+// newlySilent returns the names of the clusters that nobody looks at now and that were told of before as looked at. Brief entries tell
+// neither.
 func newlySilent(before, after []placementv1beta1.PerClusterPlacementStatus) []string {
 	heard := map[string]bool{}
 	for i := range before {

@@ -85,7 +85,8 @@ func project(facts *Facts, view View) (placementv1beta1.PlacementStatus, stuckRo
 	if observed.Name != "" {
 		status.ObservedResourceIndex = strconv.Itoa(observed.Index)
 	}
-	conditions, stuck := []metav1.Condition{scheduledCondition(facts)}, stuckRollout{}
+	conditions := []metav1.Condition{scheduledCondition(facts)}
+	stuck := stuckRollout{}
 	if facts.isSelectedAndScheduled() && observed.Name != "" && len(entries) > 0 {
 		var steps []metav1.Condition
 		steps, stuck = sumUpSteps(facts, entries, view)
@@ -138,17 +139,22 @@ func summarizeSnapshots(facts *Facts) []placementv1beta1.ResourceSnapshotSummary
 	byIndex = slices.CompactFunc(byIndex, func(a, b Snapshot) bool { return a.Index == b.Index })
 	var summaries []placementv1beta1.ResourceSnapshotSummary
 	for _, snapshot := range byIndex[max(0, len(byIndex)-maxSnapshots):] {
-		summaries = append(summaries, placementv1beta1.ResourceSnapshotSummary{Index: strconv.Itoa(snapshot.Index), Name: snapshot.Name, CreationTime: snapshot.Created})
+		summaries = append(summaries, placementv1beta1.ResourceSnapshotSummary{Index: strconv.Itoa(snapshot.Index), Name: snapshot.Name,
+			CreationTime: snapshot.Created})
 	}
 	return summaries
 }
 
 // withoutTooLarge lets no placement be available of which an object is too large: not all that is selected is.
 func withoutTooLarge(facts *Facts, steps []metav1.Condition) []metav1.Condition {
-	available := meta.FindStatusCondition(steps, placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeAvailable))
-	if available != nil && available.Status == metav1.ConditionTrue && facts.Verdict.TooLarge != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
-		available.Status, available.Reason = metav1.ConditionFalse, placementv1beta1.ReasonObjectTooLarge
-		available.Message = "What could be placed is available, but not all that is selected could; see the condition " + placementv1beta1.ConditionTypeResourcesLeftOut
+	available := meta.FindStatusCondition(steps, placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(
+		placementv1beta1.ConditionTypeAvailable))
+	if available != nil && available.Status == metav1.ConditionTrue && facts.Verdict.TooLarge != "" &&
+		facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		available.Status = metav1.ConditionFalse
+		available.Reason = placementv1beta1.ReasonObjectTooLarge
+		available.Message = "What could be placed is available, but not all that is selected could; see the condition " +
+			placementv1beta1.ConditionTypeResourcesLeftOut
 	}
 	return steps
 }
@@ -198,7 +204,8 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 		}
 	}
 	if facts.isScheduled() {
-		if said := meta.FindStatusCondition(facts.Policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled); said != nil {
+		if said := meta.FindStatusCondition(facts.Policy.GetPolicySnapshotStatus().Conditions,
+			placementv1beta1.ConditionTypeScheduled); said != nil {
 			return metav1.Condition{Type: conditionType, Status: said.Status, Reason: said.Reason, Message: said.Message + describeNote(facts)}
 		}
 	}
@@ -237,7 +244,8 @@ func describeNote(facts *Facts) string {
 		note += "; the changed policy waits for the next change of the selected resources, as policy.activation is Lazy"
 	}
 	if facts.NoPriorityClass != "" {
-		note += fmt.Sprintf("; there is no PriorityClass %q on the hub, so that the placement is worked on in the usual order", facts.NoPriorityClass)
+		note += fmt.Sprintf("; there is no PriorityClass %q on the hub, so that the placement is worked on in the usual order",
+			facts.NoPriorityClass)
 	}
 	if _, err := placementv1beta1.RescheduleAt(facts.Placement); err != nil {
 		note += "; " + err.Error()
@@ -291,7 +299,8 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 
 // leaveToRuns says in the condition RolloutStarted that the clusters wait for update runs: for the reason that KubeFleet's
 // releases have, in their words.
-func leaveToRuns(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, undecided metav1.Condition, reason string) metav1.Condition {
+func leaveToRuns(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, undecided metav1.Condition,
+	reason string) metav1.Condition {
 	if undecided.Reason == reason {
 		undecided.Message = describeWaitForRun(facts, entries) + " (" + undecided.Message + ")"
 		return undecided
@@ -308,7 +317,8 @@ func leaveToRuns(facts *Facts, entries []placementv1beta1.PerClusterPlacementSta
 			why = fmt.Sprintf("no resource snapshot name is observed across clusters. To determine rollout status, check the %s resources with spec.placementName matching this placement", kind)
 		}
 	}
-	undecided.Reason, undecided.Message = reason, "Rollout is controlled by an external controller and "+why
+	undecided.Reason = reason
+	undecided.Message = "Rollout is controlled by an external controller and " + why
 	return undecided
 }
 
@@ -362,7 +372,10 @@ func describeIdleOverrides(facts *Facts) string {
 // if a cluster does not report.
 func sumUpStep(scope placementv1beta1.Scope, step *stepTemplate, entries []placementv1beta1.PerClusterPlacementStatus) metav1.Condition {
 	conditionType := scope.PlacementConditionType(step.step)
-	unknown, failed, silent, overridden := 0, 0, 0, false
+	unknown := 0
+	failed := 0
+	silent := 0
+	overridden := false
 	for i := range entries {
 		said := meta.FindStatusCondition(entries[i].Conditions, step.step)
 		switch {

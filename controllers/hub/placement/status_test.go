@@ -40,12 +40,13 @@ type situation struct {
 }
 
 func newSituation(clusters ...string) situation {
-	placement, policy := &placementv1beta1.ClusterResourcePlacement{
+	placement := &placementv1beta1.ClusterResourcePlacement{
 		ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: uid, Generation: 1},
 		Spec: placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{
 			Type: placementv1beta1.RollingUpdateRolloutStrategyType,
 		}},
-	}, &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+	}
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
 	s := situation{&Facts{
 		Placement: placement,
 		Verdict:   snapshot.Verdict{Generation: 1, Snapshot: "crp-0-snapshot"},
@@ -73,7 +74,8 @@ func (s situation) fulfilled() {
 func (s situation) delegated(generation, made, picked int64) situation {
 	s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{SchedulerName: "theirs"}
 	s.Placement.Generation, s.Verdict.Generation, s.Policy.Status.ObservedCRPGeneration = generation, generation, picked
-	s.Policy.Name, s.Policy.Annotations = "crp-0", map[string]string{placementv1beta1.CRPGenerationAnnotation: fmt.Sprint(made)}
+	s.Policy.Name = "crp-0"
+	s.Policy.Annotations = map[string]string{placementv1beta1.CRPGenerationAnnotation: fmt.Sprint(made)}
 	return s
 }
 
@@ -179,7 +181,9 @@ func TestStatusGolden(t *testing.T) {
 	cases := map[string]func() (situation, View){
 		"pending": func() (situation, View) {
 			s := newSituation()
-			s.Facts.Policy, s.Verdict, s.Latest = nil, snapshot.Verdict{}, Snapshot{}
+			s.Facts.Policy = nil
+			s.Verdict = snapshot.Verdict{}
+			s.Latest = Snapshot{}
 			return s, View{}
 		},
 		"pending-while-the-engine-is-away": func() (situation, View) {
@@ -189,7 +193,8 @@ func TestStatusGolden(t *testing.T) {
 		},
 		"invalid-selectors": func() (situation, View) {
 			s := newSituation()
-			s.Facts.Policy, s.Latest = nil, Snapshot{}
+			s.Facts.Policy = nil
+			s.Latest = Snapshot{}
 			s.Verdict.Error = `resourceSelectors[0]: the hub does not serve the kind apps/v3, Kind=Deployment`
 			return s, View{}
 		},
@@ -354,7 +359,8 @@ func TestALossOfTheSelectionIsToldOfWithWhatLetsItGo(t *testing.T) {
 
 	s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
 	assert.Equal(t, placementv1beta1.ReasonUnexplainedRemovals, held().Reason, "whole clusters are more than objects")
-	s.Facts.Held, s.Verdict.Lost = nil, nil
+	s.Facts.Held = nil
+	s.Verdict.Lost = nil
 	assert.Nil(t, held())
 }
 

@@ -16,18 +16,21 @@ import (
 // syncedCondition says whether the copy of the status is in step; problem is what keeps it from being so.
 func syncedCondition(placement placementv1beta1.PlacementObject, namespace string, problem error) metav1.Condition {
 	condition := metav1.Condition{
-		Type: placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeStatusSynced), Status: metav1.ConditionTrue,
+		Type:   placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeStatusSynced),
+		Status: metav1.ConditionTrue,
 		Reason: placementv1beta1.ReasonStatusSyncSucceeded, Message: fmt.Sprintf("The status is copied into namespace %q", namespace),
 	}
 	if problem != nil {
-		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonStatusSyncFailed
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = placementv1beta1.ReasonStatusSyncFailed
 		condition.Message = fmt.Sprintf("The status could not be copied into namespace %q: %v", namespace, problem)
 	}
 	return condition
 }
 
 // statusCopy reads the copy of a placement's status from the cache; nil if there is none.
-func (r *Reconciler) statusCopy(ctx context.Context, placement placementv1beta1.PlacementObject, namespace string) (*placementv1beta1.ClusterResourcePlacementStatus, error) {
+func (r *Reconciler) statusCopy(ctx context.Context, placement placementv1beta1.PlacementObject,
+	namespace string) (*placementv1beta1.ClusterResourcePlacementStatus, error) {
 	found := &placementv1beta1.ClusterResourcePlacementStatus{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: placement.GetName()}, found)
 	if apierrors.IsNotFound(err) {
@@ -40,7 +43,8 @@ func (r *Reconciler) statusCopy(ctx context.Context, placement placementv1beta1.
 }
 
 // copyStatus brings the copy of a placement's status in step. The problem is the user's to solve, the error is not.
-func (r *Reconciler) copyStatus(ctx context.Context, placement placementv1beta1.PlacementObject, namespace string, status placementv1beta1.PlacementStatus) (problem, err error) {
+func (r *Reconciler) copyStatus(ctx context.Context, placement placementv1beta1.PlacementObject, namespace string,
+	status placementv1beta1.PlacementStatus) (problem, err error) {
 	have, err := r.statusCopy(ctx, placement, namespace)
 	if err != nil {
 		return nil, err
@@ -55,7 +59,8 @@ func (r *Reconciler) copyStatus(ctx context.Context, placement placementv1beta1.
 		want = have.DeepCopy()
 		want.OwnerReferences = placementv1beta1.InheritedBy(have, placementv1beta1.PlacementOwner(placement))
 	}
-	want.SourceStatus, want.LastUpdatedTime = *status.DeepCopy(), metav1.NewTime(r.clock.Now())
+	want.SourceStatus = *status.DeepCopy()
+	want.LastUpdatedTime = metav1.NewTime(r.clock.Now())
 	if have == nil {
 		err = r.client.Create(ctx, want)
 	} else {

@@ -62,7 +62,8 @@ func TestACopyThatCannotBeWrittenIsTold(t *testing.T) {
 func TestAPlacementInANamespaceHasConditionsOfItsOwnKind(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	placement := &placementv1beta1.ResourcePlacement{ObjectMeta: s.Placement.ObjectMeta, Spec: s.Placement.Spec}
-	placement.Namespace, placement.Spec.StatusReportingScope = "team", placementv1beta1.NamespaceAccessible
+	placement.Namespace = "team"
+	placement.Spec.StatusReportingScope = placementv1beta1.NamespaceAccessible
 	s.Facts.Placement = placement
 	status := Project(s.Facts, View{CopiedTo: placementv1beta1.NamespaceOfStatusCopy(placement), Now: now})
 	types := make([]string, 0, len(status.Conditions))

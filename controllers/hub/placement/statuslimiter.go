@@ -110,19 +110,22 @@ func pauseFor(clusters int) time.Duration {
 // update runs is that it is scheduled; the progress of a run is no outcome.
 func isOutcome(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 	is := func(kind string, wanted metav1.ConditionStatus) bool {
-		return meta.IsStatusConditionPresentAndEqual(status.Conditions, placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(kind), wanted)
+		return meta.IsStatusConditionPresentAndEqual(status.Conditions,
+			placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(kind), wanted)
 	}
 	return is(placementv1beta1.ConditionTypeAvailable, metav1.ConditionTrue) ||
 		is(placementv1beta1.ConditionTypeDiffReported, metav1.ConditionTrue) ||
 		is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionFalse) ||
-		placementv1beta1.IsExternal(facts.Placement) && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue) && !scheduledBefore(facts.Placement, status)
+		placementv1beta1.IsExternal(facts.Placement) && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue) &&
+			!scheduledBefore(facts.Placement, status)
 }
 
 // scheduledBefore says that a status of a placement tells nothing new of which clusters are picked, or for which resources.
 func scheduledBefore(placement placementv1beta1.PlacementObject, now placementv1beta1.PlacementStatus) bool {
 	before := placement.GetPlacementStatus()
 	kind := placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
-	old, fresh := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(now.Conditions, kind)
+	old := meta.FindStatusCondition(before.Conditions, kind)
+	fresh := meta.FindStatusCondition(now.Conditions, kind)
 	return old != nil && fresh != nil && old.Status == fresh.Status && old.ObservedGeneration == fresh.ObservedGeneration &&
 		before.ObservedResourceIndex == now.ObservedResourceIndex
 }

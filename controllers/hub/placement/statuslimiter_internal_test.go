@@ -26,7 +26,8 @@ func TestHowLongToWaitBetweenStatuses(t *testing.T) {
 		"a hub that is not busy tells of runs at once, too":              {clusters: 100, took: 5 * time.Millisecond, external: true, want: statusPause},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			l, now := newStatusLimiter(), time.Now()
+			l := newStatusLimiter()
+			now := time.Now()
 			l.recordWrite("app", now, pauseAfter(test.clusters, test.external, test.took))
 			assert.Equal(t, 2*test.want, l.waitBeforeWrite("app", false, now), "what is on its way")
 			assert.Zero(t, l.waitBeforeWrite("app", true, now), "how it has come out is told at once")
@@ -59,7 +60,8 @@ func TestARunIsNoEndOfAnExternalPlacement(t *testing.T) {
 }
 
 func TestAStatusThatHasToWaitIsNotWorkedOutAtEachEvent(t *testing.T) {
-	l, now := newStatusLimiter(), time.Now()
+	l := newStatusLimiter()
+	now := time.Now()
 	assert.Zero(t, l.waitBeforeProjection("app", now), "the first one is")
 	l.recordWrite("app", now, pauses{statusPause, statusPause})
 	assert.Zero(t, l.waitBeforeProjection("app", now), "it may be the end already")
@@ -74,7 +76,8 @@ func TestAStatusThatHasToWaitIsNotWorkedOutAtEachEvent(t *testing.T) {
 
 // The API server may be away while a status is written, which then takes long.
 func TestHowARunHasComeOutIsToldSoonHoweverLongAWriteTook(t *testing.T) {
-	l, now := newStatusLimiter(), time.Now()
+	l := newStatusLimiter()
+	now := time.Now()
 	l.recordWrite("app", now, pauseAfter(3, true, time.Millisecond))
 	l.recordWrite("app", now.Add(time.Second), pauseAfter(3, true, 10*time.Second))
 	assert.Equal(t, 2*maxExternalPause, l.waitBeforeWrite("app", false, now.Add(time.Second)), "progress has time")

@@ -67,12 +67,14 @@ func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.Placement
 	slices.SortStableFunc(entries, func(a, b placementv1beta1.PerClusterPlacementStatus) int {
 		return cmp.Compare(asInt(isClusterDone(&a)), asInt(isClusterDone(&b)))
 	})
-	used, listed := 0, 0
+	used := 0
+	listed := 0
 	for i := range entries {
 		entry := entries[i]
 		if !isClusterDone(&entry) {
 			if size := sizeOf(entry); used+size <= targetBytes {
-				used, listed = used+size, listed+1
+				used = used + size
+				listed = listed + 1
 				continue
 			}
 		}
@@ -82,7 +84,8 @@ func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.Placement
 			break
 		}
 		entries[i] = short
-		used, listed = used+size, listed+1
+		used = used + size
+		listed = listed + 1
 	}
 	status.PlacementStatuses = entries[:listed]
 	left := len(entries) - listed

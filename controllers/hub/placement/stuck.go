@@ -127,14 +127,16 @@ func (s stuckRollout) key() string {
 
 // hasBeenBlockedSince says that the rollout has been blocked since before an instant.
 func hasBeenBlockedSince(facts *Facts, before time.Time) bool {
-	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions, placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
+	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions,
+		placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
 	return said != nil && said.Status == metav1.ConditionFalse && !said.LastTransitionTime.After(before)
 }
 
 // accountLimits computes from the bindings how many clusters the limits leave to the rollout. While a cluster may
 // still become available, the account is empty: the rollout waits for that cluster and not for its limits.
 func accountLimits(facts *Facts) rollout.Account {
-	a, held := rollout.Account{Limits: resolveLimits(facts)}, facts.heldBack()
+	a := rollout.Account{Limits: resolveLimits(facts)}
+	held := facts.heldBack()
 	for _, binding := range facts.Bindings {
 		holds := binding.GetBindingSpec().ResourceSnapshotName != "" || !binding.GetDeletionTimestamp().IsZero()
 		if holds {

@@ -182,7 +182,8 @@ func TestClustersThatDoNotReportAreNamedAndNotCalledFailed(t *testing.T) {
 	assert.Equal(t, "1 of 3 cluster(s) do not report: member2 has not reported since 2025-03-17 21:37:14 UTC", applied.Message)
 
 	unhealthy := silent("Available", "member2")
-	unhealthy.Reason, unhealthy.Message = clusterv1beta1.ReasonMemberClusterOutOfReach, "member2 has not been healthy since 2025-03-17 21:37:14 UTC"
+	unhealthy.Reason = clusterv1beta1.ReasonMemberClusterOutOfReach
+	unhealthy.Message = "member2 has not been healthy since 2025-03-17 21:37:14 UTC"
 	s.bound(0, unhealthy, "member2").bound(0, up, "member3")
 	available = summed("Available")
 	assert.Equal(t, metav1.ConditionUnknown, available.Status)

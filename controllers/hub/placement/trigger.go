@@ -70,7 +70,8 @@ func planTrigger(facts *Facts) triggerPlan {
 		return triggerPlan{
 			HeldReason: placementv1beta1.ReasonUpdateStrategyNotFound,
 			Held: fmt.Sprintf("Resource snapshot %d waits for its update run: there is no %s %s, which spec.strategy.external.strategyName names",
-				facts.Latest.Index, placementv1beta1.ScopeOf(placement).UpdateStrategyKind().Kind, placementv1beta1.StrategyOf(placement).External.StrategyName),
+				facts.Latest.Index, placementv1beta1.ScopeOf(placement).UpdateStrategyKind().Kind,
+				placementv1beta1.StrategyOf(placement).External.StrategyName),
 		}
 	}
 	if len(underWay) == 0 {
@@ -96,7 +97,8 @@ func waitForRuns(facts *Facts, underWay []placementv1beta1.UpdateRunObject) trig
 		}
 	}
 	if plan.Held == "" {
-		plan.Held = fmt.Sprintf("Resource snapshot %d takes the place of an older one, and waits until run %s has ended", facts.Latest.Index, underWay[0].GetName())
+		plan.Held = fmt.Sprintf("Resource snapshot %d takes the place of an older one, and waits until run %s has ended", facts.Latest.Index,
+			underWay[0].GetName())
 	}
 	return plan
 }
@@ -104,20 +106,24 @@ func waitForRuns(facts *Facts, underWay []placementv1beta1.UpdateRunObject) trig
 // rollsOut says that a run is one of a resource snapshot.
 func rollsOut(run placementv1beta1.UpdateRunObject, index int) bool {
 	of := strconv.Itoa(index)
-	return run.GetUpdateRunSpec().RollbackOf == "" && (run.GetUpdateRunSpec().ResourceSnapshotIndex == of || run.GetUpdateRunStatus().ResourceSnapshotIndexUsed == of)
+	return run.GetUpdateRunSpec().RollbackOf == "" && (run.GetUpdateRunSpec().ResourceSnapshotIndex == of ||
+		run.GetUpdateRunStatus().ResourceSnapshotIndexUsed == of)
 }
 
 // canBeSuperseded says that a later resource snapshot may end a run: the fleet has created it, and no user has stopped it.
 func canBeSuperseded(run placementv1beta1.UpdateRunObject, of placementv1beta1.PlacementObject) bool {
-	return run.GetAnnotations()[placementv1beta1.TriggeredByAnnotation] == string(of.GetUID()) && run.GetUpdateRunSpec().State == placementv1beta1.StateRun &&
+	return run.GetAnnotations()[placementv1beta1.TriggeredByAnnotation] == string(of.GetUID()) &&
+		run.GetUpdateRunSpec().State == placementv1beta1.StateRun &&
 		!placementv1beta1.IsDeleting(run)
 }
 
 // canBeRolledOut says that an update run of the latest resource snapshot would have a plan: the placement as it is now has been
 // selected and scheduled, and its clusters have bindings.
 func (f *Facts) canBeRolledOut() bool {
-	return f.Latest.Name != "" && !f.lacksOverrides() && f.Verdict.Generation == f.Placement.GetGeneration() && f.Verdict.Error == "" && f.isScheduled() &&
-		placementv1beta1.FoundAllClusters(meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled)) &&
+	return f.Latest.Name != "" && !f.lacksOverrides() && f.Verdict.Generation == f.Placement.GetGeneration() && f.Verdict.Error == "" &&
+		f.isScheduled() &&
+		placementv1beta1.FoundAllClusters(meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions,
+			placementv1beta1.ConditionTypeScheduled)) &&
 		len(f.Bindings) > 0 && len(lostClusters(f)) == 0
 }
 
@@ -127,9 +133,11 @@ func (f *Facts) gatherTrigger(ctx context.Context, cached client.Reader) error {
 	if !triggersRuns(f.Placement) || f.Latest.TriggeredRun != "" {
 		return nil
 	}
-	scope, name := placementv1beta1.ScopeOf(f.Placement), f.Placement.GetName()
+	scope := placementv1beta1.ScopeOf(f.Placement)
+	name := f.Placement.GetName()
 	runs := scope.NewUpdateRunList()
-	if err := cached.List(ctx, runs, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := cached.List(ctx, runs, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the update runs of %s: %w", name, err)
 	}
 	f.Trigger.Runs = runs.Objects()
@@ -150,7 +158,8 @@ func (r *Reconciler) triggerRun(ctx context.Context, facts *Facts) error {
 		if err := r.supersedeRun(ctx, run, facts.Latest.Index); err != nil {
 			return err
 		}
-		r.events.Eventf(facts.Placement, run, "Normal", "UpdateRunSuperseded", "Rollout", "Run %s ends: resource snapshot %d takes the place of its own", run.GetName(), facts.Latest.Index)
+		r.events.Eventf(facts.Placement, run, "Normal", "UpdateRunSuperseded", "Rollout",
+			"Run %s ends: resource snapshot %d takes the place of its own", run.GetName(), facts.Latest.Index)
 	}
 	name := plan.Recorded
 	if plan.Creates {
@@ -179,7 +188,8 @@ func (r *Reconciler) createRun(ctx context.Context, facts *Facts) (string, error
 		}
 		err := r.client.Create(ctx, run)
 		if err == nil {
-			r.events.Eventf(placement, run, "Normal", "UpdateRunCreated", "Rollout", "Run %s rolls resource snapshot %d out", name, facts.Latest.Index)
+			r.events.Eventf(placement, run, "Normal", "UpdateRunCreated", "Rollout", "Run %s rolls resource snapshot %d out", name,
+				facts.Latest.Index)
 			return name, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -192,7 +202,8 @@ func (r *Reconciler) createRun(ctx context.Context, facts *Facts) (string, error
 			return name, nil
 		}
 	}
-	return "", fmt.Errorf("creating a run for resource snapshot %d of %s: other runs have the names %v: delete one of them", facts.Latest.Index, placement.GetName(), names)
+	return "", fmt.Errorf("creating a run for resource snapshot %d of %s: other runs have the names %v: delete one of them",
+		facts.Latest.Index, placement.GetName(), names)
 }
 
 // supersedeRun tells a run to end.
@@ -227,7 +238,8 @@ func (r *Reconciler) recordTriggeredRun(ctx context.Context, facts *Facts, run s
 
 // runHeldCondition says what the run of the latest resource snapshot waits for.
 func runHeldCondition(plan triggerPlan) metav1.Condition {
-	return metav1.Condition{Type: placementv1beta1.ConditionTypeUpdateRunHeld, Status: metav1.ConditionTrue, Reason: plan.HeldReason, Message: plan.Held}
+	return metav1.Condition{Type: placementv1beta1.ConditionTypeUpdateRunHeld, Status: metav1.ConditionTrue, Reason: plan.HeldReason,
+		Message: plan.Held}
 }
 
 // onRunOver passes the end and the deletion of an update run: another may have waited for it.
@@ -251,7 +263,8 @@ func (r *Reconciler) requestRolledOut(ctx context.Context, o client.Object) []re
 	}
 	scope := placementv1beta1.ScopeOf(run)
 	placement := scope.NewPlacement("")
-	if r.client.Get(ctx, scope.Key(run.GetUpdateRunSpec().PlacementName), placement, client.UnsafeDisableDeepCopy) != nil || !triggersRuns(placement) {
+	if r.client.Get(ctx, scope.Key(run.GetUpdateRunSpec().PlacementName), placement, client.UnsafeDisableDeepCopy) != nil ||
+		!triggersRuns(placement) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: scope.Key(placement.GetName())}}
@@ -268,7 +281,8 @@ func (r *Reconciler) requestUsersOf(ctx context.Context, strategy client.Object)
 	var requests []reconcile.Request
 	for _, placement := range placements.Objects() {
 		if triggersRuns(placement) && placementv1beta1.StrategyOf(placement).External.StrategyName == strategy.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: scope.Namespace, Name: placement.GetName()}})
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: scope.Namespace,
+				Name: placement.GetName()}})
 		}
 	}
 	return requests

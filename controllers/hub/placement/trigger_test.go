@@ -69,7 +69,8 @@ func TestEachResourceSnapshotGetsOneRun(t *testing.T) {
 			r.Status.ResourceSnapshotIndexUsed = "2"
 		})}, recorded: "mine"},
 		"a rollback to it is not": {runs: []*placementv1beta1.ClusterStagedUpdateRun{ended(edited(runOf("back", ""), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-			r.Spec.RollbackOf, r.Status.ResourceSnapshotIndexUsed = "crp-1", "2"
+			r.Spec.RollbackOf = "crp-1"
+			r.Status.ResourceSnapshotIndexUsed = "2"
 		}))}, creates: true},
 		"one that has had its run gets no other": {edit: func(s situation) { s.Latest.TriggeredRun = "crp-2" }},
 		"a run under way is waited for": {runs: []*placementv1beta1.ClusterStagedUpdateRun{triggered("crp-1", "1")},

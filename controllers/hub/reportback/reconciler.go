@@ -138,7 +138,8 @@ func (r *Reconciler) instructMember(ctx context.Context, work *placementv1beta1.
 // cannot tell several clusters apart, and no other member has a say in it.
 func (r *Reconciler) isOnlyCluster(ctx context.Context, scope placementv1beta1.Scope, placement, namespace string) (bool, error) {
 	bindings := scope.NewBindingList()
-	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement, err)
 	}

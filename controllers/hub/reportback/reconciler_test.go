@@ -152,7 +152,8 @@ func TestAWorkSaysWhichValuesItsPlacementTakesAlong(t *testing.T) {
 
 // preserving is the placement if it takes values of the status along.
 func preserving(paths ...string) *placementv1beta1.ClusterResourcePlacement {
-	p, rules := placement(nil), &placementv1beta1.StatePreservation{}
+	p := placement(nil)
+	rules := &placementv1beta1.StatePreservation{}
 	for _, path := range paths {
 		rules.Rules = append(rules.Rules, placementv1beta1.StatePreservationRule{AliasLabelName: "label", JSONPath: path})
 	}

@@ -64,12 +64,13 @@ func rankChanged(before, after placementv1beta1.PlacementObject) bool {
 	return was != is || had != has
 }
 
-// onReportBackChanged passes changes of what members are told to report, and of the rank of a placement. A member whose cluster was suspended is told
-// afterwards.
+// onReportBackChanged passes changes of what members are told to report, and of the rank of a placement. A member whose cluster was
+// suspended is told afterwards.
 func onReportBackChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
 	after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
-	return ok && also && (!apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after)) || rankChanged(before, after) ||
+	return ok && also && (!apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after)) ||
+		rankChanged(before, after) ||
 		!slices.Equal(placementv1beta1.StatePathsOf(before), placementv1beta1.StatePathsOf(after)) ||
 		!apiequality.Semantic.DeepEqual(placementv1beta1.StrategyOf(before).Suspension, placementv1beta1.StrategyOf(after).Suspension))
 }
@@ -83,7 +84,8 @@ func (r *Reconciler) requestWorksBeside(ctx context.Context, binding client.Obje
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	scope := placementv1beta1.ScopeOf(binding)
 	placement := scope.NewPlacement(name)
-	if name == "" || r.client.Get(ctx, scope.Key(name), placement, client.UnsafeDisableDeepCopy) != nil || workmodel.ReportBack(placement) == nil {
+	if name == "" || r.client.Get(ctx, scope.Key(name), placement, client.UnsafeDisableDeepCopy) != nil ||
+		workmodel.ReportBack(placement) == nil {
 		return nil
 	}
 	return r.requestLabelled(ctx, scope, name)

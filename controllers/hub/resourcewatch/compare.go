@@ -81,7 +81,8 @@ func (w *Watcher) indexPlacement(ctx context.Context, name string) error {
 	}
 	// A verdict that cannot be read counts as none: the next selection replaces it.
 	verdict, _ := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
-	if known != nil && known.generation == placement.GetGeneration() && known.catalog == w.catalog && slices.Equal(known.verdict.Dependencies, verdict.Dependencies) {
+	if known != nil && known.generation == placement.GetGeneration() && known.catalog == w.catalog &&
+		slices.Equal(known.verdict.Dependencies, verdict.Dependencies) {
 		known.verdict = verdict
 		return nil
 	}
@@ -100,9 +101,11 @@ func (w *Watcher) forgetPlacement(name string, known *watchedPlacement) {
 // resolveSelectors puts the selectors of a placement into the index, with what its last selection has found that the selected
 // objects name. As long as it selects the same kinds and names as before, and the same of them are held as its last selection held,
 // nothing can have been missed.
-func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, verdict snapshot.Verdict, before *watchedPlacement) *watchedPlacement {
+func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, verdict snapshot.Verdict,
+	before *watchedPlacement) *watchedPlacement {
 	resolved := &watchedPlacement{
-		ref: waker.PlacementRef(placement), generation: placement.GetGeneration(), verdict: verdict, catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
+		ref: waker.PlacementRef(placement), generation: placement.GetGeneration(), verdict: verdict, catalog: w.catalog,
+		kinds: map[schema.GroupKind]bool{},
 	}
 	selection, err := snapshot.Compile(placementv1beta1.ScopeOf(placement), placement.GetPlacementSpec().ResourceSelectors, w.catalog)
 	if _, ok := errors.AsType[*snapshot.InvalidError](err); ok {
@@ -111,7 +114,8 @@ func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, v
 		return resolved
 	}
 	if err != nil { // an API group it needs cannot be read: the next catalog will tell
-		resolved.invalid, resolved.compared = true, true
+		resolved.invalid = true
+		resolved.compared = true
 		w.index.Remove(resolved.ref.Key())
 		return resolved
 	}
@@ -198,7 +202,8 @@ func (w *Watcher) fingerprintSelected(placement *watchedPlacement) (inputs strin
 }
 
 // listNamespaceContents lists the objects that come along with a namespace.
-func listNamespaceContents(selection *snapshot.Selection, namespace *metav1.PartialObjectMetadata, watches map[schema.GroupKind]*watched) []snapshot.Identity {
+func listNamespaceContents(selection *snapshot.Selection, namespace *metav1.PartialObjectMetadata,
+	watches map[schema.GroupKind]*watched) []snapshot.Identity {
 	var candidates []snapshot.Identity
 	for _, watch := range watches {
 		if !watch.kind.Namespaced {

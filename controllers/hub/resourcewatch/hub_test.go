@@ -122,7 +122,8 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	h.client = fixture.NewClientBuilder(h.scheme).WithStatusSubresource(&fleetflowv1alpha1.PropagatedType{}).Build()
 	h.metadata = metadatafake.NewSimpleMetadataClient(metadataScheme, objects...)
 	h.contents = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{services: "ServiceList"})
-	h.watches, h.events = map[string]int{}, events.NewFakeRecorder(100)
+	h.watches = map[string]int{}
+	h.events = events.NewFakeRecorder(100)
 	h.metadata.PrependWatchReactor("*", h.counted(h.metadata.Tracker()))
 	h.contents.PrependWatchReactor("*", h.counted(h.contents.Tracker()))
 	h.cache = &informers{FakeInformers: informertest.FakeInformers{Scheme: h.scheme}}

@@ -89,7 +89,8 @@ func (i *kindWatches) ensureWatches(ctx context.Context, kinds map[schema.GroupK
 			failed = errors.Join(failed, fmt.Errorf("watching %s: %w", kind, err))
 			continue
 		}
-		i.running[gk], started[gk] = running, true
+		i.running[gk] = running
+		started[gk] = true
 	}
 	return started, failed
 }

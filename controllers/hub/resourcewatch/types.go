@@ -58,7 +58,8 @@ func (w *Watcher) reportTypes(ctx context.Context) (later time.Duration, failed 
 	if err := w.Placements.List(ctx, types); err != nil {
 		return 0, fmt.Errorf("listing PropagatedTypes: %w", err)
 	}
-	now, wrote := w.Clock.Now(), false
+	now := w.Clock.Now()
+	wrote := false
 	for i := range types.Items {
 		propagated := &types.Items[i]
 		if w.catalog.Holds(propagated.Name) != propagated.IsDisabled() {
@@ -116,22 +117,28 @@ func (w *Watcher) countConcerned(name string) int {
 }
 
 // describeType is what the hub makes of a PropagatedType.
-func describeType(catalog *snapshot.Catalog, propagated *fleetflowv1alpha1.PropagatedType, placements int, now metav1.Time) fleetflowv1alpha1.PropagatedTypeStatus {
+func describeType(catalog *snapshot.Catalog, propagated *fleetflowv1alpha1.PropagatedType, placements int,
+	now metav1.Time) fleetflowv1alpha1.PropagatedTypeStatus {
 	status := fleetflowv1alpha1.PropagatedTypeStatus{Placements: int32(min(placements, 1<<30))}
 	observed := metav1.Condition{
-		Type: fleetflowv1alpha1.ConditionTypeAccepted, Status: metav1.ConditionTrue, ObservedGeneration: propagated.Generation, LastTransitionTime: now,
-		Reason: fleetflowv1alpha1.ReasonPropagationEnabled, Message: fmt.Sprintf("What changes of %s on the hub reaches members", propagated.Name),
+		Type: fleetflowv1alpha1.ConditionTypeAccepted, Status: metav1.ConditionTrue, ObservedGeneration: propagated.Generation,
+		LastTransitionTime: now,
+		Reason:             fleetflowv1alpha1.ReasonPropagationEnabled,
+		Message:            fmt.Sprintf("What changes of %s on the hub reaches members", propagated.Name),
 	}
 	kind, served := catalog.ServedAs(propagated.Name)
 	switch {
 	case !served:
-		observed.Status, observed.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonKindNotServed
-		observed.Message = fmt.Sprintf("The hub serves no kind of the name %s, which is to be <plural>.<group>, or <plural> in the core group", propagated.Name)
+		observed.Status = metav1.ConditionFalse
+		observed.Reason = fleetflowv1alpha1.ReasonKindNotServed
+		observed.Message = fmt.Sprintf("The hub serves no kind of the name %s, which is to be <plural>.<group>, or <plural> in the core group",
+			propagated.Name)
 		if similar := catalog.SimilarTo(propagated.Name); similar != "" {
 			observed.Message += fmt.Sprintf("; if you mean %s, create a PropagatedType of that name and delete this one", similar)
 		}
 	case !kind.Placeable:
-		observed.Status, observed.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonKindNotPlaced
+		observed.Status = metav1.ConditionFalse
+		observed.Reason = fleetflowv1alpha1.ReasonKindNotPlaced
 		observed.Message = fmt.Sprintf("Objects of the kind %s are never placed: delete this PropagatedType", kind)
 	case propagated.IsDisabled():
 		observed.Reason = fleetflowv1alpha1.ReasonPropagationDisabled

@@ -37,7 +37,10 @@ func (h *hub) propagate(name string, propagation fleetflowv1alpha1.Propagation) 
 	propagated := &fleetflowv1alpha1.PropagatedType{}
 	err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, propagated)
 	before := propagated.DeepCopy()
-	propagated.Name, propagated.UID, propagated.Generation, propagated.Spec.Propagation = name, "uid", propagated.Generation+1, propagation
+	propagated.Name = name
+	propagated.UID = "uid"
+	propagated.Generation = propagated.Generation + 1
+	propagated.Spec.Propagation = propagation
 	if err != nil {
 		require.NoError(h.t, h.client.Create(h.t.Context(), propagated))
 		h.types().Add(propagated)
@@ -79,11 +82,14 @@ func (h *hub) record(p *placementv1beta1.ClusterResourcePlacement, held []string
 }
 
 func TestAChangeOfAPropagatedTypeWakesThePlacementsItConcerns(t *testing.T) {
-	app, empty := object("v1", "Namespace", "", "app", "1"), object("v1", "Namespace", "", "empty", "1")
+	app := object("v1", "Namespace", "", "app", "1")
+	empty := object("v1", "Namespace", "", "empty", "1")
 	c := object("v1", "ConfigMap", "app", "c", "2")
 	h := newHub(t, app, empty, c)
 	h.hold()
-	full, bare, alone := h.place("full", "app", app, c), h.place("bare", "empty", empty), h.place("alone", "app", app)
+	full := h.place("full", "app", app, c)
+	bare := h.place("bare", "empty", empty)
+	alone := h.place("alone", "app", app)
 	alone.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceOnly
 	require.NoError(t, h.client.Update(t.Context(), alone))
 	control := h.place("control", "none", object("v1", "Namespace", "", "none", "1"))
@@ -134,10 +140,12 @@ func TestAPropagatedTypeSaysWhatIsWrongWithItsName(t *testing.T) {
 }
 
 func TestARestartWakesNothingOfWhatIsHeldAsBefore(t *testing.T) {
-	app, c := object("v1", "Namespace", "", "app", "1"), object("v1", "ConfigMap", "app", "c", "2")
+	app := object("v1", "Namespace", "", "app", "1")
+	c := object("v1", "ConfigMap", "app", "c", "2")
 	h := newHub(t, app, c)
 	h.hold("configmaps")
-	same, enabled := h.place("same", "app"), h.place("enabled", "app")
+	same := h.place("same", "app")
+	enabled := h.place("enabled", "app")
 	h.record(same, []string{"configmaps"}, app)
 	h.record(enabled, []string{"configmaps", "secrets"}, app)
 	h.watch()

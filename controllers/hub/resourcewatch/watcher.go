@@ -104,8 +104,10 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 // Start watches until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.index = NewIndex()
-	w.watches = &kindWatches{client: w.Metadata, contents: w.Contents, log: w.Log, namespaces: w.Namespaces, changed: w.handleChange, listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
-	w.placements, w.touched = map[string]*watchedPlacement{}, map[string]bool{}
+	w.watches = &kindWatches{client: w.Metadata, contents: w.Contents, log: w.Log, namespaces: w.Namespaces, changed: w.handleChange,
+		listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
+	w.placements = map[string]*watchedPlacement{}
+	w.touched = map[string]bool{}
 	w.kick = make(chan struct{}, 1)
 	for _, scope := range placementv1beta1.Scopes() {
 		informer, err := w.Cache.GetInformer(ctx, scope.NewPlacement(""))
@@ -224,8 +226,10 @@ func (w *Watcher) kickLoop() {
 func (w *Watcher) takeRequests() (touched map[string]bool, refresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	touched, refresh = w.touched, w.refresh
-	w.touched, w.refresh = map[string]bool{}, false
+	touched = w.touched
+	refresh = w.refresh
+	w.touched = map[string]bool{}
+	w.refresh = false
 	return touched, refresh
 }
 

@@ -15,7 +15,8 @@ import (
 )
 
 func TestARestartWakesOnlyWhatHasChanged(t *testing.T) {
-	app, c := object("v1", "Namespace", "", "app", "1"), object("v1", "ConfigMap", "app", "c", "2")
+	app := object("v1", "Namespace", "", "app", "1")
+	c := object("v1", "ConfigMap", "app", "c", "2")
 	h := newHub(t, app, c, object("v1", "ConfigMap", "app", "kube-root-ca.crt", "9"), object("v1", "ConfigMap", "other", "c", "3"))
 	same := h.place("same", "app", app, c)
 	changed := h.place("changed", "app", app, object("v1", "ConfigMap", "app", "c", "1"))
@@ -35,7 +36,8 @@ func TestARestartWakesOnlyWhatHasChanged(t *testing.T) {
 
 func TestARestartDoesNotWakeWhatStillCannotBeSelected(t *testing.T) {
 	h := newHub(t)
-	waiting, control := h.place("waiting", "app"), h.place("control", "other", object("v1", "Namespace", "", "other", "1"))
+	waiting := h.place("waiting", "app")
+	control := h.place("control", "other", object("v1", "Namespace", "", "other", "1"))
 	verdict := snapshot.Verdict{Generation: 1, Error: "no namespaces were selected", Inputs: snapshot.Fingerprint(nil)}
 	waiting.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
 	require.NoError(t, h.client.Update(t.Context(), waiting))
@@ -49,11 +51,13 @@ func TestARestartDoesNotWakeWhatStillCannotBeSelected(t *testing.T) {
 }
 
 func TestOnlyWhatIsSelectedWakes(t *testing.T) {
-	app, other := object("v1", "Namespace", "", "app", "1"), object("v1", "Namespace", "", "other", "1")
+	app := object("v1", "Namespace", "", "app", "1")
+	other := object("v1", "Namespace", "", "other", "1")
 	deployment := object("apps/v1", "Deployment", "app", "d", "1")
 	deployment.Generation = 1
 	h := newHub(t, app, other, deployment)
-	a, b := h.place("a", "app", app, deployment), h.place("b", "other")
+	a := h.place("a", "app", app, deployment)
+	b := h.place("b", "other")
 	h.watch()
 	h.adopt(a)
 	h.adopt(b)
@@ -70,7 +74,8 @@ func TestOnlyWhatIsSelectedWakes(t *testing.T) {
 	h.marked("b")
 
 	spec := status.DeepCopy()
-	spec.ResourceVersion, spec.Generation = "8", 2
+	spec.ResourceVersion = "8"
+	spec.Generation = 2
 	h.update(spec)
 	h.marked("a")
 	require.NoError(t, h.metadata.Tracker().Delete(gvr(spec), "app", "d"))
@@ -94,7 +99,8 @@ func TestANamespaceThatIsRelabelledComesAndGoes(t *testing.T) {
 	h.watching("customresourcedefinitions", "namespaces", "configmaps", "deployments") // the tracker loses what is created between a list and its watch
 
 	in := app.DeepCopy()
-	in.Labels, in.ResourceVersion = map[string]string{"team": "a"}, "2"
+	in.Labels = map[string]string{"team": "a"}
+	in.ResourceVersion = "2"
 	h.update(in)
 	h.marked("p")
 	h.create(object("v1", "ConfigMap", "app", "c", "3"))
@@ -111,7 +117,8 @@ func TestANamespaceThatIsRelabelledComesAndGoes(t *testing.T) {
 func TestAKindThatIsInstalledLaterIsWatched(t *testing.T) {
 	app := object("v1", "Namespace", "", "app", "1")
 	h := newHub(t, app, object("example.com/v1", "Widget", "app", "w", "1"))
-	p, unknown := h.place("p", "app", app), h.place("unknown", "app")
+	p := h.place("p", "app", app)
+	unknown := h.place("unknown", "app")
 	unknown.Spec.ResourceSelectors[0] = placementv1beta1.ResourceSelectorTerm{Group: "example.com", Version: "v1", Kind: "Gadget"}
 	unknown.Annotations[placementv1beta1.SelectionVerdictAnnotation] = snapshot.Verdict{Generation: 1, Error: "unknown"}.Encode()
 	require.NoError(t, h.client.Update(t.Context(), unknown))
@@ -129,9 +136,11 @@ func TestAKindThatIsInstalledLaterIsWatched(t *testing.T) {
 }
 
 func TestAGroupThatCannotBeReadIsLookedAtAgain(t *testing.T) {
-	app, widget := object("v1", "Namespace", "", "app", "1"), object("example.com/v1", "Widget", "app", "w", "1")
+	app := object("v1", "Namespace", "", "app", "1")
+	widget := object("example.com/v1", "Widget", "app", "w", "1")
 	h := newHub(t, app, widget)
-	p, control := h.place("p", "app", app, widget), h.place("control", "app")
+	p := h.place("p", "app", app, widget)
+	control := h.place("control", "app")
 	p.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
 	p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{Group: "example.com", Version: "v1", Kind: "Widget"})
 	require.NoError(t, h.client.Update(t.Context(), p))
@@ -261,7 +270,8 @@ func TestOnlyTheContentTellsAChangeOfSomeKinds(t *testing.T) {
 }
 
 func TestWhatSelectedObjectsNameWakes(t *testing.T) {
-	app, named := object("v1", "Namespace", "", "app", "1"), object("v1", "ConfigMap", "app", "named", "1")
+	app := object("v1", "Namespace", "", "app", "1")
+	named := object("v1", "ConfigMap", "app", "named", "1")
 	h := newHub(t, app, named, object("v1", "ConfigMap", "app", "other", "1"))
 	place := func(name string, dependencies []snapshot.Dependency, saw ...*metav1.PartialObjectMetadata) *placementv1beta1.ClusterResourcePlacement {
 		p := h.place(name, "app", saw...)
@@ -275,7 +285,8 @@ func TestWhatSelectedObjectsNameWakes(t *testing.T) {
 		return p
 	}
 	wanted := []snapshot.Dependency{{Kind: "ConfigMap", Namespace: "app", Name: "named"}, {Kind: "ConfigMap", Namespace: "app", Name: "awaited"}}
-	same, missed := place("same", wanted, app, named), place("missed", wanted, app)
+	same := place("same", wanted, app, named)
+	missed := place("missed", wanted, app)
 	later := place("later", nil, app)
 	h.watch()
 	for _, p := range []*placementv1beta1.ClusterResourcePlacement{same, missed, later} {

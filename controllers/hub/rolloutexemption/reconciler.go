@@ -54,7 +54,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	now, before := r.clock.Now(), exemption.Status
+	now := r.clock.Now()
+	before := exemption.Status
 	there := err == nil && exemption.IsFor(target.GetUID(), target.GetCreationTimestamp())
 	status := describeMaker(exemption, there, !r.rule.Unverified, metav1.NewTime(now))
 	if !apiequality.Semantic.DeepEqual(status, before) {
@@ -79,8 +80,10 @@ func exemptTarget(spec *fleetflowv1alpha1.RolloutExemptionSpec) client.Object {
 }
 
 // tell makes events of what is new in a status: on the exemption, and on what it is for.
-func (r *Reconciler) tell(exemption *fleetflowv1alpha1.RolloutExemption, target client.Object, before, now fleetflowv1alpha1.RolloutExemptionStatus) {
-	was, is := meta.FindStatusCondition(before.Conditions, fleetflowv1alpha1.ConditionTypeEffective), meta.FindStatusCondition(now.Conditions, fleetflowv1alpha1.ConditionTypeEffective)
+func (r *Reconciler) tell(exemption *fleetflowv1alpha1.RolloutExemption, target client.Object, before,
+	now fleetflowv1alpha1.RolloutExemptionStatus) {
+	was := meta.FindStatusCondition(before.Conditions, fleetflowv1alpha1.ConditionTypeEffective)
+	is := meta.FindStatusCondition(now.Conditions, fleetflowv1alpha1.ConditionTypeEffective)
 	if was != nil && was.Reason == is.Reason {
 		return
 	}
@@ -102,7 +105,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	controllers := ctrl.NewControllerManagedBy(mgr).Named("rollout-exemption").
-		For(&fleetflowv1alpha1.RolloutExemption{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})))
+		For(&fleetflowv1alpha1.RolloutExemption{}, builder.WithPredicates(
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})))
 	for _, scope := range placementv1beta1.Scopes() {
 		for _, object := range []client.Object{scope.NewPlacement(""), scope.NewUpdateRun("")} {
 			controllers.Watches(object, handler.EnqueueRequestsFromMapFunc(r.requestFor), builder.WithPredicates(onComingOrGoing()))

@@ -10,10 +10,12 @@ import (
 )
 
 // describeMaker says who has made an exemption, and whether it counts. It is pure. What is exempt may not be there any more.
-func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bool, now metav1.Time) fleetflowv1alpha1.RolloutExemptionStatus {
+func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bool,
+	now metav1.Time) fleetflowv1alpha1.RolloutExemptionStatus {
 	creator := &fleetflowv1alpha1.ExemptionCreator{}
 	if by, verified := e.MadeBy(); verified {
-		creator.Username, creator.Verified = by, true
+		creator.Username = by
+		creator.Verified = true
 	}
 	effective := metav1.Condition{
 		Type: fleetflowv1alpha1.ConditionTypeEffective, Status: metav1.ConditionFalse, ObservedGeneration: e.Generation,
@@ -24,18 +26,23 @@ func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bo
 	}
 	flaw, why := e.Flaw(onlyVerified)
 	if flaw != "" {
-		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, flaw, why
+		accepted.Status = metav1.ConditionFalse
+		accepted.Reason = flaw
+		accepted.Message = why
 	}
 	switch {
 	case !now.Time.Before(e.Spec.ExpirationTime.Time):
-		effective.Reason, effective.Message = fleetflowv1alpha1.ReasonExemptionExpired, "The exemption has expired and is kept for the record"
+		effective.Reason = fleetflowv1alpha1.ReasonExemptionExpired
+		effective.Message = "The exemption has expired and is kept for the record"
 	case flaw != "":
-		effective.Reason, effective.Message = flaw, why
+		effective.Reason = flaw
+		effective.Message = why
 	case !there:
 		effective.Reason = fleetflowv1alpha1.ReasonExemptionNoTarget
 		effective.Message = fmt.Sprintf("There is no %s that was there when the exemption was made, and one that gets its name later is not exempt: create another exemption once it is there", e.Spec.TargetText())
 	default:
-		effective.Status, effective.Reason = metav1.ConditionTrue, fleetflowv1alpha1.ReasonExemptionInForce
+		effective.Status = metav1.ConditionTrue
+		effective.Reason = fleetflowv1alpha1.ReasonExemptionInForce
 		effective.Message = fmt.Sprintf("%s is exempt from %s", e.Spec.TargetText(), e.Spec.FromText())
 	}
 	return fleetflowv1alpha1.RolloutExemptionStatus{

@@ -119,7 +119,9 @@ func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.Roll
 	}
 	var all []placementv1beta1.BindingObject
 	for _, scope := range placementv1beta1.Scopes() {
-		placements, bindings, runs := scope.NewPlacementList(), scope.NewBindingList(), scope.NewUpdateRunList()
+		placements := scope.NewPlacementList()
+		bindings := scope.NewBindingList()
+		runs := scope.NewUpdateRunList()
 		for _, list := range []client.ObjectList{placements, bindings, runs} {
 			if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 				return seen, fmt.Errorf("reading what is under way: %w", err)

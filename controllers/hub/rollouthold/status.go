@@ -42,10 +42,13 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f *fleet, now metav1.Time) fl
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: hold.Generation}
 	}
-	status, conditions := fleetflowv1alpha1.RolloutHoldStatus{}, []metav1.Condition{}
-	accepted := condition(fleetflowv1alpha1.ConditionTypeAccepted, metav1.ConditionTrue, fleetflowv1alpha1.ReasonAccepted, "The hold is followed as it is")
+	status := fleetflowv1alpha1.RolloutHoldStatus{}
+	conditions := []metav1.Condition{}
+	accepted := condition(fleetflowv1alpha1.ConditionTypeAccepted, metav1.ConditionTrue, fleetflowv1alpha1.ReasonAccepted,
+		"The hold is followed as it is")
 	if err := hold.Flaw(); err != nil {
-		accepted.Status, accepted.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonInvalidSelector
+		accepted.Status = metav1.ConditionFalse
+		accepted.Reason = fleetflowv1alpha1.ReasonInvalidSelector
 		accepted.Message = fmt.Sprintf("A selector cannot be read and selects everything until it is corrected: %v", err)
 	}
 	conditions = append(conditions, accepted)
@@ -58,7 +61,8 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f *fleet, now metav1.Time) fl
 		status.Conditions = placementv1beta1.KeepTransitionTimes(hold.Status.Conditions, conditions, now)
 		return status
 	}
-	covered, clusters := f.coveredPlacements(hold), f.coveredClusters(hold)
+	covered := f.coveredPlacements(hold)
+	clusters := f.coveredClusters(hold)
 	for key, placement := range covered {
 		if f.holdsPlacement(hold, placement, clusters, now.Time) {
 			status.HeldPlacements++
@@ -75,9 +79,11 @@ func describe(hold *fleetflowv1alpha1.RolloutHold, f *fleet, now metav1.Time) fl
 			status.HeldRuns++
 		}
 	}
-	conditions = append(conditions, condition(fleetflowv1alpha1.ConditionTypeEffective, metav1.ConditionTrue, fleetflowv1alpha1.ReasonHoldInForce,
+	conditions = append(conditions, condition(fleetflowv1alpha1.ConditionTypeEffective, metav1.ConditionTrue,
+		fleetflowv1alpha1.ReasonHoldInForce,
 		"Nothing begins on the clusters that the hold covers"))
-	quiet := condition(fleetflowv1alpha1.ConditionTypeQuiet, metav1.ConditionTrue, fleetflowv1alpha1.ReasonNothingInFlight, "No change that the hold covers is under way")
+	quiet := condition(fleetflowv1alpha1.ConditionTypeQuiet, metav1.ConditionTrue, fleetflowv1alpha1.ReasonNothingInFlight,
+		"No change that the hold covers is under way")
 	if status.InFlight > 0 {
 		quiet = condition(fleetflowv1alpha1.ConditionTypeQuiet, metav1.ConditionFalse, fleetflowv1alpha1.ReasonChangesInFlight,
 			fmt.Sprintf("On %d cluster(s) a change that began before is under way, or its resources are not available", status.InFlight))
@@ -100,7 +106,8 @@ func (f *fleet) coveredPlacements(hold *fleetflowv1alpha1.RolloutHold) map[types
 // coveredClusters makes what says whether a hold covers a cluster. The labels of each are compared once; one that has left the fleet
 // has none.
 func (f *fleet) coveredClusters(hold *fleetflowv1alpha1.RolloutHold) func(string) bool {
-	covered, gone := make(map[string]bool, len(f.labels)), hold.CoversCluster(nil)
+	covered := make(map[string]bool, len(f.labels))
+	gone := hold.CoversCluster(nil)
 	for name, of := range f.labels {
 		covered[name] = hold.CoversCluster(of)
 	}
@@ -112,5 +119,6 @@ func (f *fleet) coveredClusters(hold *fleetflowv1alpha1.RolloutHold) func(string
 
 // isInFlight says that a change of a cluster is under way.
 func isInFlight(binding placementv1beta1.BindingObject) bool {
-	return placementv1beta1.IsDeleting(binding) || binding.GetBindingSpec().ResourceSnapshotName != "" && !placementv1beta1.SaysAvailable(binding)
+	return placementv1beta1.IsDeleting(binding) || binding.GetBindingSpec().ResourceSnapshotName != "" &&
+		!placementv1beta1.SaysAvailable(binding)
 }

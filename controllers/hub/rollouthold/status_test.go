@@ -29,7 +29,9 @@ func sampleFleet() *fleet {
 	web.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "w1", Conditions: []metav1.Condition{waiting}}}
 	binding := func(cluster string, available metav1.ConditionStatus) placementv1beta1.BindingObject {
 		b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"}}}
-		b.Spec.State, b.Spec.TargetCluster, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, cluster, "web-0-snapshot"
+		b.Spec.State = placementv1beta1.BindingStateBound
+		b.Spec.TargetCluster = cluster
+		b.Spec.ResourceSnapshotName = "web-0-snapshot"
 		b.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeAvailable, Status: available}}
 		return b
 	}
@@ -161,7 +163,8 @@ func TestEventsTellHowFarAHoldIs(t *testing.T) {
 
 // BenchmarkTheStatusOfAHoldOfTheWholeFleet looks once at 1,000 placements on 100 clusters each, all of which wait for a hold.
 func BenchmarkTheStatusOfAHoldOfTheWholeFleet(b *testing.B) {
-	f, waiting := &fleet{labels: map[string]map[string]string{}}, held
+	f := &fleet{labels: map[string]map[string]string{}}
+	waiting := held
 	waiting.Type = placementv1beta1.ConditionTypeRolloutStarted
 	var bindings []placementv1beta1.BindingObject
 	for c := range 100 {
@@ -177,7 +180,9 @@ func BenchmarkTheStatusOfAHoldOfTheWholeFleet(b *testing.B) {
 			binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
 				Name: placement.Name + cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement.Name},
 			}}
-			binding.Spec.State, binding.Spec.TargetCluster, binding.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, cluster, placement.Name+"-0-snapshot"
+			binding.Spec.State = placementv1beta1.BindingStateBound
+			binding.Spec.TargetCluster = cluster
+			binding.Spec.ResourceSnapshotName = placement.Name + "-0-snapshot"
 			binding.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionTrue}}
 			bindings = append(bindings, binding)
 		}

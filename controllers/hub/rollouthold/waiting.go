@@ -15,7 +15,8 @@ import (
 )
 
 // gateReasons are the reasons of RolloutStarted of a cluster that is closed.
-var gateReasons = []string{fleetflowv1alpha1.ReasonHoldInForce, fleetflowv1alpha1.ReasonWindowClosed, fleetflowv1alpha1.ReasonOutsideAllowedWindow}
+var gateReasons = []string{fleetflowv1alpha1.ReasonHoldInForce, fleetflowv1alpha1.ReasonWindowClosed,
+	fleetflowv1alpha1.ReasonOutsideAllowedWindow}
 
 // asked is a hold as it concerns one subject: whether it closes a cluster is asked of the gate that the activities ask, with this hold
 // alone in it. What other holds and windows close does not count for it.
@@ -42,11 +43,13 @@ func (a asked) closes(cluster string, start startgate.Start) bool {
 }
 
 // holdsPlacement says that a placement has clusters that wait for a hold, or evictions. Only clusters that the hold covers are looked at.
-func (f *fleet) holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, placement placementv1beta1.PlacementObject, covers func(string) bool, now time.Time) bool {
+func (f *fleet) holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, placement placementv1beta1.PlacementObject, covers func(string) bool,
+	now time.Time) bool {
 	if !meta.IsStatusConditionTrue(placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld) {
 		return false
 	}
-	by, bindings := f.ask(hold, startgate.SubjectOf(placement), now), f.bindings[client.ObjectKeyFromObject(placement)]
+	by := f.ask(hold, startgate.SubjectOf(placement), now)
+	bindings := f.bindings[client.ObjectKeyFromObject(placement)]
 	waits := f.startsOf(placement)
 	if slices.ContainsFunc(bindings, func(b placementv1beta1.BindingObject) bool {
 		if !covers(b.GetBindingSpec().TargetCluster) {
@@ -101,7 +104,8 @@ func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placem
 }
 
 // holdsRun says that a run has clusters that wait for a hold, in the stage that it is in.
-func (f *fleet) holdsRun(hold *fleetflowv1alpha1.RolloutHold, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, now time.Time) bool {
+func (f *fleet) holdsRun(hold *fleetflowv1alpha1.RolloutHold, run placementv1beta1.UpdateRunObject,
+	placement placementv1beta1.PlacementObject, now time.Time) bool {
 	if !meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld) {
 		return false
 	}

@@ -62,7 +62,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	for i := range members.Items {
 		labels = append(labels, members.Items[i].Labels)
 	}
-	window, now := compiled[at], r.clock.Now()
+	window := compiled[at]
+	now := r.clock.Now()
 	status, again := describeWindow(window, labels, metav1.NewTime(now))
 	before := window.Status
 	if !apiequality.Semantic.DeepEqual(status, before) {
@@ -96,12 +97,15 @@ func (r *Reconciler) tell(window *fleetflowv1alpha1.RolloutWindow, before, now f
 			r.events.Eventf(window, nil, corev1.EventTypeWarning, reason, "Observe", "%s", condition.Message)
 		}
 	}
-	if !meta.IsStatusConditionTrue(now.Conditions, fleetflowv1alpha1.ConditionTypeAccepted) || len(before.Conditions) == 0 || before.Active == now.Active {
+	if !meta.IsStatusConditionTrue(now.Conditions, fleetflowv1alpha1.ConditionTypeAccepted) || len(before.Conditions) == 0 ||
+		before.Active == now.Active {
 		return
 	}
-	reason, text := "WindowEnded", "closed"
+	reason := "WindowEnded"
+	text := "closed"
 	if now.Active {
-		reason, text = "WindowOpened", "open"
+		reason = "WindowOpened"
+		text = "open"
 	}
 	until := ", and no change ahead"
 	if now.NextTransitionTime != nil {

@@ -49,7 +49,8 @@ func describeFault(w startgate.Window) metav1.Condition {
 		Message: "Every entry of the window can be followed", ObservedGeneration: w.Generation,
 	}
 	if w.Fault != nil {
-		accepted.Status, accepted.Reason = metav1.ConditionFalse, w.Fault.Reason
+		accepted.Status = metav1.ConditionFalse
+		accepted.Reason = w.Fault.Reason
 		accepted.Message = fmt.Sprintf("Nothing starts where the window counts: %s", w.Fault.Message)
 	}
 	return accepted
@@ -64,7 +65,8 @@ func describeReach(w startgate.Window, active bool, next, now time.Time) (reacha
 	}
 	switch {
 	case w.Fault != nil:
-		reachable.Status, reachable.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonNotAccepted
+		reachable.Status = metav1.ConditionFalse
+		reachable.Reason = fleetflowv1alpha1.ReasonNotAccepted
 		reachable.Message = "The window is not followed: its condition Accepted says why"
 		return reachable, again
 	case active || !next.IsZero() && next.Sub(now) <= soon:
@@ -73,10 +75,12 @@ func describeReach(w startgate.Window, active bool, next, now time.Time) (reacha
 		again = next.Add(-soon)
 	}
 	if w.Spec.Type == fleetflowv1alpha1.WindowDeny && !next.IsZero() {
-		reachable.Reason, reachable.Message = fleetflowv1alpha1.ReasonOpensLater, "The window opens, but not in the next 32 days"
+		reachable.Reason = fleetflowv1alpha1.ReasonOpensLater
+		reachable.Message = "The window opens, but not in the next 32 days"
 		return reachable, again
 	}
-	reachable.Status, reachable.Reason = metav1.ConditionFalse, fleetflowv1alpha1.ReasonNoOpeningSoon
+	reachable.Status = metav1.ConditionFalse
+	reachable.Reason = fleetflowv1alpha1.ReasonNoOpeningSoon
 	reachable.Message = "The window does not open in the next 32 days: look at its entries"
 	return reachable, again
 }
@@ -85,12 +89,15 @@ func describeReach(w startgate.Window, active bool, next, now time.Time) (reacha
 // if never.
 func describeOpenings(status *fleetflowv1alpha1.RolloutWindowStatus, c *calendar.Calendar, now time.Time) (next, changes time.Time) {
 	opening, _ := c.Next(now)
-	next, changes = opening.Start, opening.Start
+	next = opening.Start
+	changes = opening.Start
 	if status.Active {
 		opening = c.Closes(now)
 		changes = opening.Close
 	}
-	status.NextOpenTime, status.NextCloseTime, status.NextTransitionTime = instant(next), instant(opening.Close), instant(changes)
+	status.NextOpenTime = instant(next)
+	status.NextCloseTime = instant(opening.Close)
+	status.NextTransitionTime = instant(changes)
 	if status.NextCloseTime != nil {
 		status.NextCloseReason = fleetflowv1alpha1.CloseOpeningEnds
 		if opening.End.After(opening.Close) {

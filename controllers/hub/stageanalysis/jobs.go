@@ -58,7 +58,8 @@ func (r *jobs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 
 // isOver says whether nothing is measured any more of the attempt that the status is about, and since when.
 func (r *jobs) isOver(ctx context.Context, run fleetflowv1alpha1.StageAnalysisRunObject) (over bool, since time.Time, err error) {
-	spec, status := run.GetStageAnalysisRunSpec(), run.GetStageAnalysisRunStatus()
+	spec := run.GetStageAnalysisRunSpec()
+	status := run.GetStageAnalysisRunStatus()
 	if status.ObservedAttempt != spec.Attempt || fleetflowv1alpha1.PhaseOfAttempt(run).IsOver() {
 		if at := status.EndTime; at != nil {
 			since = at.Time
@@ -83,7 +84,8 @@ func (r *jobs) isOver(ctx context.Context, run fleetflowv1alpha1.StageAnalysisRu
 
 func runsJobs(object client.Object) bool {
 	run, is := object.(fleetflowv1alpha1.StageAnalysisRunObject)
-	return is && slices.ContainsFunc(run.GetStageAnalysisRunSpec().Metrics, func(m fleetflowv1alpha1.AnalysisRunMetric) bool { return m.Job != nil })
+	return is && slices.ContainsFunc(run.GetStageAnalysisRunSpec().Metrics,
+		func(m fleetflowv1alpha1.AnalysisRunMetric) bool { return m.Job != nil })
 }
 
 func (r *jobs) setUp(mgr ctrl.Manager) error {
@@ -92,7 +94,8 @@ func (r *jobs) setUp(mgr ctrl.Manager) error {
 		For(&fleetflowv1alpha1.ClusterStageAnalysisRun{}, running).
 		Watches(&fleetflowv1alpha1.StageAnalysisRun{}, &handler.EnqueueRequestForObject{}, running)
 	for _, scope := range placementv1beta1.Scopes() {
-		b = b.Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(analysesOf), builder.WithPredicates(predicate.NewPredicateFuncs(isRunOver)))
+		b = b.Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(analysesOf),
+			builder.WithPredicates(predicate.NewPredicateFuncs(isRunOver)))
 	}
 	return b.Complete(r)
 }
@@ -112,7 +115,8 @@ func analysesOf(_ context.Context, object client.Object) []reconcile.Request {
 	for _, stage := range run.GetUpdateRunStatus().StagesStatus {
 		for _, task := range slices.Concat(stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus, stage.AfterStageTaskStatus) {
 			if task.AnalysisRunName != "" {
-				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: run.GetNamespace(), Name: task.AnalysisRunName}})
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: run.GetNamespace(),
+					Name: task.AnalysisRunName}})
 			}
 		}
 	}

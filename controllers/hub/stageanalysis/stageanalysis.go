@@ -97,7 +97,8 @@ func (r *sources) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	accepted := conditionOn(fleetflowv1alpha1.ConditionTypeAccepted, fleetflowv1alpha1.ReasonAccepted, "The source can be used", problem)
 	changed := putInto(&status.Conditions, accepted, source.Generation, r.clock.Now())
 	if problem != nil || !source.IsUnreachable() { // of one that does not answer, who asks it next says when that has changed
-		ready := conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonSourceReady, "The source can be used; whether it answers is known when it is asked", problem)
+		ready := conditionOn(fleetflowv1alpha1.ConditionTypeReady, fleetflowv1alpha1.ReasonSourceReady,
+			"The source can be used; whether it answers is known when it is asked", problem)
 		changed = putInto(&status.Conditions, ready, source.Generation, r.clock.Now()) || changed
 	}
 	if !changed {
@@ -120,14 +121,17 @@ func conditionOn(kind, reason, message string, problem *analysis.Problem) metav1
 }
 
 func putInto(conditions *[]metav1.Condition, condition metav1.Condition, generation int64, now time.Time) (changed bool) {
-	condition.ObservedGeneration, condition.LastTransitionTime = generation, metav1.NewTime(now)
+	condition.ObservedGeneration = generation
+	condition.LastTransitionTime = metav1.NewTime(now)
 	return meta.SetStatusCondition(conditions, condition)
 }
 
 // SetupWithManager registers all, if the hub serves the kinds; what looks after Jobs, if any namespace may have some.
-func SetupWithManager(mgr ctrl.Manager, recorder events.EventRecorder, checker SourceChecker, deleter JobDeleter, reach analysis.Reach, clk clock.PassiveClock) error {
+func SetupWithManager(mgr ctrl.Manager, recorder events.EventRecorder, checker SourceChecker, deleter JobDeleter, reach analysis.Reach,
+	clk clock.PassiveClock) error {
 	for _, kind := range []string{"StageAnalysis", "MetricSource", "ClusterStageAnalysisRun", "StageAnalysisRun"} {
-		_, err := mgr.GetRESTMapper().RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
+		_, err := mgr.GetRESTMapper().RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind(kind).GroupKind(),
+			fleetflowv1alpha1.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
 			return nil
 		}

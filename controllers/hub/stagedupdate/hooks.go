@@ -28,7 +28,8 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 	}
 	scope := placementv1beta1.ScopeOf(run)
 	placement := scope.NewPlacement(run.GetUpdateRunSpec().PlacementName)
-	if err := r.client.Get(ctx, types.NamespacedName{Namespace: run.GetNamespace(), Name: placement.GetName()}, placement, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.Get(ctx, types.NamespacedName{Namespace: run.GetNamespace(), Name: placement.GetName()}, placement,
+		client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	lifecycle := placementv1beta1.LifecycleOf(placement)
@@ -36,7 +37,8 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 		return nil
 	}
 	bindings := scope.NewBindingList()
-	err := r.client.List(ctx, bindings, client.InNamespace(run.GetNamespace()), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, bindings, client.InNamespace(run.GetNamespace()),
+		client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}

@@ -39,7 +39,9 @@ func TestWhichRunsNeedAWorkflow(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			run := &placementv1beta1.ClusterStagedUpdateRun{}
-			run.Spec.State, run.Annotations, run.Status.Conditions = test.state, test.annotations, test.conditions
+			run.Spec.State = test.state
+			run.Annotations = test.annotations
+			run.Status.Conditions = test.conditions
 			if test.deleted {
 				now := metav1.Now()
 				run.DeletionTimestamp = &now

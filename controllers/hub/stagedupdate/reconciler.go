@@ -56,7 +56,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // wakeWorkflow wakes the run's workflow. That Temporal is away is no error: the run says so, and the poke is tried again.
 func (r *Reconciler) wakeWorkflow(ctx context.Context, run placementv1beta1.UpdateRunObject) (ctrl.Result, error) {
-	ref, cause := waker.UpdateRunRef(run), wf.CauseSpec
+	ref := waker.UpdateRunRef(run)
+	cause := wf.CauseSpec
 	if r.waker.HasWokenFor(ref, run.GetGeneration()) {
 		cause = wf.CauseApproval // whatever else may open a gate
 	}

@@ -35,7 +35,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Named(scope.ControllerName("stagedupdate")).
 		For(scope.NewUpdateRun(""), builder.WithPredicates(onSpecOrDeletion())).
 		Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(requestRun), builder.WithPredicates(onGateOpening())).
-		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPlacement), builder.WithPredicates(onSpecOrDeletionOnly())).
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPlacement),
+			builder.WithPredicates(onSpecOrDeletionOnly())).
 		Watches(scope.NewPolicySnapshot(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPolicy), builder.WithPredicates(onNewDecision())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	served, err := gateread.Served(mgr.GetRESTMapper())
@@ -43,8 +44,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		return err
 	}
 	if served {
-		controllers.Watches(&fleetflowv1alpha1.RolloutHold{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onHoldEnding())).
-			Watches(&fleetflowv1alpha1.RolloutWindow{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onHoldEnding())).
+		controllers.Watches(&fleetflowv1alpha1.RolloutHold{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold),
+			builder.WithPredicates(onHoldEnding())).
+			Watches(&fleetflowv1alpha1.RolloutWindow{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold),
+				builder.WithPredicates(onHoldEnding())).
 			WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onOtherLabels()))
 	}
 	exempt, err := gateread.ExemptionsServed(mgr.GetRESTMapper())
@@ -52,7 +55,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		return err
 	}
 	if exempt {
-		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	return controllers.Complete(r)
 }
@@ -106,7 +110,8 @@ func onSpecOrDeletion() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(placementv1beta1.UpdateRunObject)
 			after, is := e.ObjectNew.(placementv1beta1.UpdateRunObject)
-			return ok && is && (placementv1beta1.DeletionStarted(before, after) || placementv1beta1.WhyRunEnds(before) != placementv1beta1.WhyRunEnds(after))
+			return ok && is && (placementv1beta1.DeletionStarted(before, after) ||
+				placementv1beta1.WhyRunEnds(before) != placementv1beta1.WhyRunEnds(after))
 		},
 	})
 }
@@ -121,7 +126,8 @@ func onSpecOrDeletionOnly() predicate.Predicate {
 func onGateOpening() predicate.Predicate {
 	open := func(o client.Object) bool {
 		request, ok := o.(placementv1beta1.ApprovalRequestObject)
-		return ok && meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved) && !stagetask.IsAccepted(request)
+		return ok && meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved) &&
+			!stagetask.IsAccepted(request)
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return open(e.Object) },
@@ -171,7 +177,8 @@ func (r *Reconciler) requestRunsOfPolicy(ctx context.Context, policy client.Obje
 
 func (r *Reconciler) requestRunsWorkingOn(ctx context.Context, namespace, placement string) []reconcile.Request {
 	runs := placementv1beta1.Scope{Namespace: namespace}.NewUpdateRunList()
-	if err := r.client.List(ctx, runs, client.InNamespace(namespace), client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, runs, client.InNamespace(namespace), client.MatchingFields{fieldindex.ByPlacement: placement},
+		client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Listing the update runs of a placement", "placement", placement)
 		return nil
 	}

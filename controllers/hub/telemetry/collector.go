@@ -127,7 +127,8 @@ func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.M
 }
 
 func (c *Collector) collectRun(run placementv1beta1.UpdateRunObject, metrics chan<- prometheus.Metric) {
-	namespace, name := run.GetNamespace(), run.GetName()
+	namespace := run.GetNamespace()
+	name := run.GetName()
 	s, failure := currentStateOfRun(run)
 	state := cmp.Or(run.GetUpdateRunSpec().State, placementv1beta1.StateRun)
 	metrics <- newGauge(runStatus, unixSeconds(s.since), namespace, name, string(state), s.condition, s.status, s.reason, failure)
@@ -199,7 +200,8 @@ func (c *Collector) collectMembers(ctx context.Context, metrics chan<- prometheu
 	count := map[kind]int{}
 	for i := range members.Items {
 		m := &members.Items[i]
-		count[kind{statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined), statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)}]++
+		count[kind{statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined),
+			statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)}]++
 		var last time.Time
 		for _, agent := range m.Status.AgentStatus {
 			if agent.LastReceivedHeartbeat.After(last) {
@@ -226,7 +228,8 @@ func (c *Collector) collectOverrides(ctx context.Context, metrics chan<- prometh
 		type why struct{ namespace, reason string }
 		count := map[why]int{}
 		for _, o := range overrides.Objects() {
-			if valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid); valid != nil && valid.Status == metav1.ConditionFalse {
+			if valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid); valid != nil &&
+				valid.Status == metav1.ConditionFalse {
 				count[why{o.GetNamespace(), valid.Reason}]++
 			}
 		}

@@ -32,7 +32,8 @@ var (
 )
 
 // heldReasons are why clusters wait.
-var heldReasons = []string{fleetflowv1alpha1.ReasonHoldInForce, fleetflowv1alpha1.ReasonWindowClosed, fleetflowv1alpha1.ReasonOutsideAllowedWindow}
+var heldReasons = []string{fleetflowv1alpha1.ReasonHoldInForce, fleetflowv1alpha1.ReasonWindowClosed,
+	fleetflowv1alpha1.ReasonOutsideAllowedWindow}
 
 // collectHolds counts the holds; a hub that does not serve them has none.
 func (c *Collector) collectHolds(ctx context.Context, metrics chan<- prometheus.Metric) error {
@@ -40,7 +41,8 @@ func (c *Collector) collectHolds(ctx context.Context, metrics chan<- prometheus.
 	if err := c.Cache.List(ctx, &holds, client.UnsafeDisableDeepCopy); err != nil {
 		return ignoreNotServed(err)
 	}
-	now, count := c.Clock.Now(), map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0}
+	now := c.Clock.Now()
+	count := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0}
 	for i := range holds.Items {
 		hold := &holds.Items[i]
 		if !hold.IsInForce(now) {
@@ -95,7 +97,8 @@ func (c *Collector) collectHeld(ctx context.Context, metrics chan<- prometheus.M
 		count[reason] = 0
 	}
 	for _, scope := range placementv1beta1.Scopes() {
-		placements, runs := scope.NewPlacementList(), scope.NewUpdateRunList()
+		placements := scope.NewPlacementList()
+		runs := scope.NewUpdateRunList()
 		for _, list := range []client.ObjectList{placements, runs} {
 			if err := c.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 				return err
@@ -105,7 +108,8 @@ func (c *Collector) collectHeld(ctx context.Context, metrics chan<- prometheus.M
 			countHeldOfPlacement(p, count)
 		}
 		for _, run := range runs.Objects() {
-			if held := meta.FindStatusCondition(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld); held != nil && held.Status == metav1.ConditionTrue {
+			if held := meta.FindStatusCondition(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld); held != nil &&
+				held.Status == metav1.ConditionTrue {
 				count[held.Reason] += heldInRun(run)
 			}
 		}

@@ -12,14 +12,17 @@ import (
 
 // logProgress logs that a run, or a stage of it, has begun or ended between two states: events of this are gone after an hour.
 func logProgress(log logr.Logger, before, after placementv1beta1.UpdateRunObject) {
-	was, is := before.GetUpdateRunStatus(), after.GetUpdateRunStatus()
-	log = log.WithValues("run", types.NamespacedName{Namespace: after.GetNamespace(), Name: after.GetName()}.String(), "placement", after.GetUpdateRunSpec().PlacementName)
+	was := before.GetUpdateRunStatus()
+	is := after.GetUpdateRunStatus()
+	log = log.WithValues("run", types.NamespacedName{Namespace: after.GetNamespace(), Name: after.GetName()}.String(), "placement",
+		after.GetUpdateRunSpec().PlacementName)
 	clusters := 0
 	for i := range is.StagesStatus {
 		clusters += len(is.StagesStatus[i].Clusters)
 	}
 	initialized := meta.FindStatusCondition(is.Conditions, placementv1beta1.ConditionTypeInitialized)
-	if meta.IsStatusConditionTrue(is.Conditions, placementv1beta1.ConditionTypeInitialized) && !meta.IsStatusConditionTrue(was.Conditions, placementv1beta1.ConditionTypeInitialized) {
+	if meta.IsStatusConditionTrue(is.Conditions, placementv1beta1.ConditionTypeInitialized) &&
+		!meta.IsStatusConditionTrue(was.Conditions, placementv1beta1.ConditionTypeInitialized) {
 		log.Info("An update run has begun", "stages", len(is.StagesStatus), "clusters", clusters)
 	}
 	for i := range is.StagesStatus {
@@ -32,12 +35,14 @@ func logProgress(log logr.Logger, before, after placementv1beta1.UpdateRunObject
 	if is.DeletionStageStatus != nil {
 		logStage(log, was.DeletionStageStatus, is.DeletionStageStatus)
 	}
-	if ended := meta.FindStatusCondition(is.Conditions, placementv1beta1.ConditionTypeSucceeded); ended != nil && !placementv1beta1.IsRunOver(before) {
+	if ended := meta.FindStatusCondition(is.Conditions, placementv1beta1.ConditionTypeSucceeded); ended != nil &&
+		!placementv1beta1.IsRunOver(before) {
 		began := after.GetCreationTimestamp().Time
 		if initialized != nil {
 			began = initialized.LastTransitionTime.Time
 		}
-		log.Info("An update run has ended", "reason", ended.Reason, "clusters", clusters, "took", ended.LastTransitionTime.Sub(began).Round(time.Second).String())
+		log.Info("An update run has ended", "reason", ended.Reason, "clusters", clusters, "took",
+			ended.LastTransitionTime.Sub(began).Round(time.Second).String())
 	}
 }
 

@@ -37,7 +37,8 @@ func TestAHealthyRunLogsItsBeginningItsStagesAndItsEnd(t *testing.T) {
 	}
 	mark := func(seconds int) *metav1.Time { time := at(seconds); return &time }
 	ends := func(s *placementv1beta1.UpdateRunStatus, stage, begun, ended int) {
-		s.StagesStatus[stage].StartTime, s.StagesStatus[stage].EndTime = mark(begun), mark(ended)
+		s.StagesStatus[stage].StartTime = mark(begun)
+		s.StagesStatus[stage].EndTime = mark(ended)
 		for i := range s.StagesStatus[stage].Clusters {
 			set(&s.StagesStatus[stage].Clusters[i].Conditions, condition("Started", yes, "", begun, 1), condition("Succeeded", yes, "", ended, 1))
 		}

@@ -22,7 +22,8 @@ const completed = "Completed"
 // currentStateOfPlacement is the first condition that is not yet true at the placement's generation, in the order in which
 // they become true.
 func currentStateOfPlacement(p placementv1beta1.PlacementObject) currentState {
-	latest, status := p.GetCreationTimestamp().Time, p.GetPlacementStatus()
+	latest := p.GetCreationTimestamp().Time
+	status := p.GetPlacementStatus()
 	for _, short := range conditionsOf(p.GetPlacementSpec()) {
 		name := placementv1beta1.ScopeOf(p).PlacementConditionType(short)
 		c := meta.FindStatusCondition(status.Conditions, name)

@@ -229,7 +229,8 @@ func TestARunStandsAtTheConditionThatSaysMost(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := run(func(*placementv1beta1.StageUpdatingStatus) {})
-			r.Spec.State, r.Status.Conditions = test.state, test.conditions
+			r.Spec.State = test.state
+			r.Status.Conditions = test.conditions
 			assert.Equal(t, []string{test.want}, collect(t, name, r))
 		})
 	}
@@ -295,7 +296,8 @@ func TestClustersOfPlacementsAreInFlightUntilTheyAreAvailable(t *testing.T) {
 		b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Generation: 2, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"},
 		}}
-		b.Spec.State, b.Status.Conditions = state, conditions
+		b.Spec.State = state
+		b.Status.Conditions = conditions
 		return b
 	}
 	assert.Equal(t, []string{"placement=p placement_namespace= 3"}, collect(t, "fleetflow_clusters_in_flight",

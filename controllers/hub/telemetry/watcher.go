@@ -40,9 +40,10 @@ func NewWatcher(objects cache.Cache) *Watcher {
 	return &Watcher{
 		Cache: objects,
 		approvals: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "fleet_workload_update_run_approval_request_latency_seconds",
-			Help:    "How long approval requests waited for their approval.",
-			Buckets: []float64{minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute, 2 * 60 * minute, 6 * 60 * minute, 12 * 60 * minute, 24 * 60 * minute},
+			Name: "fleet_workload_update_run_approval_request_latency_seconds",
+			Help: "How long approval requests waited for their approval.",
+			Buckets: []float64{minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute, 2 * 60 * minute, 6 * 60 * minute, 12 * 60 * minute,
+				24 * 60 * minute},
 		}, []string{"namespace", "name", "taskType"}),
 		updates: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "fleet_workload_update_run_stage_cluster_updating_duration_seconds",
@@ -87,7 +88,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watching update runs for the metrics: %w", err)
 		}
-		if _, err := runs.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.runChanged), DeleteFunc: w.runGone}); err != nil {
+		if _, err := runs.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.runChanged),
+			DeleteFunc: w.runGone}); err != nil {
 			return fmt.Errorf("watching update runs for the metrics: %w", err)
 		}
 	}
@@ -179,7 +181,8 @@ func (w *Watcher) observeStages(before, after placementv1beta1.UpdateRunObject) 
 
 // observeUpdates observes the stages whose last cluster is done just now.
 func (w *Watcher) observeUpdates(before, after placementv1beta1.UpdateRunObject) {
-	was, is := before.GetUpdateRunStatus().StagesStatus, after.GetUpdateRunStatus().StagesStatus
+	was := before.GetUpdateRunStatus().StagesStatus
+	is := after.GetUpdateRunStatus().StagesStatus
 	for i := range is {
 		if i >= len(was) || was[i].StageName != is[i].StageName {
 			return // another plan
@@ -202,7 +205,8 @@ func (w *Watcher) observeClusters(before, after placementv1beta1.UpdateRunObject
 		if i >= len(before.GetUpdateRunStatus().StagesStatus) {
 			return
 		}
-		was, is := before.GetUpdateRunStatus().StagesStatus[i].Clusters, after.GetUpdateRunStatus().StagesStatus[i].Clusters
+		was := before.GetUpdateRunStatus().StagesStatus[i].Clusters
+		is := after.GetUpdateRunStatus().StagesStatus[i].Clusters
 		for j := range is {
 			if j >= len(was) || was[j].ClusterName != is[j].ClusterName {
 				break // another plan
@@ -217,7 +221,8 @@ func (w *Watcher) observeClusters(before, after placementv1beta1.UpdateRunObject
 // updateDuration is how long a cluster took if it has succeeded just now. The status of a large run does not keep when clusters that
 // are done were started, so the one before counts.
 func updateDuration(was, is *placementv1beta1.ClusterUpdatingStatus) (time.Duration, bool) {
-	before, after := updaterun.ReadCluster(was), updaterun.ReadCluster(is)
+	before := updaterun.ReadCluster(was)
+	after := updaterun.ReadCluster(is)
 	started := after.Started
 	if started.IsZero() {
 		started = before.Started

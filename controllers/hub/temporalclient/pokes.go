@@ -47,7 +47,8 @@ func (c *Client) signalRepairingNamespace(ctx context.Context, ref wf.Ref, poke 
 }
 
 func (c *Client) signalOrStart(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
-	execution, attribute := ref.Execution(), wf.PlacementAttribute
+	execution := ref.Execution()
+	attribute := wf.PlacementAttribute
 	if execution.Type == wf.UpdateRunWorkflow {
 		attribute = wf.RunAttribute
 	}

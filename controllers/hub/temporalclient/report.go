@@ -85,7 +85,8 @@ func (r *Reporter) Report(ctx context.Context) error {
 	err := r.Live.Get(ctx, r.Lease, lease)
 	switch {
 	case apierrors.IsNotFound(err):
-		lease.Namespace, lease.Name = r.Lease.Namespace, r.Lease.Name
+		lease.Namespace = r.Lease.Namespace
+		lease.Name = r.Lease.Name
 		r.note(lease, problem)
 		err = r.Writer.Create(ctx, lease)
 	case err == nil:
@@ -122,7 +123,8 @@ func (r *Reporter) noteApprovals(lease *coordinationv1.Lease) {
 	}
 }
 
-// note writes an answer of Temporal, or what is wrong with it, into the lease. The time at which the lease was acquired is since when it is so.
+// note writes an answer of Temporal, or what is wrong with it, into the lease. The time at which the lease was acquired is since when it is
+// so.
 func (r *Reporter) note(lease *coordinationv1.Lease, problem string) {
 	now := metav1.NewMicroTime(r.Clock.Now())
 	before, failed := lease.Annotations[clusterv1beta1.TemporalProblemAnnotation]
@@ -136,6 +138,7 @@ func (r *Reporter) note(lease *coordinationv1.Lease, problem string) {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, clusterv1beta1.TemporalProblemAnnotation, problem)
 	}
 	r.noteApprovals(lease)
-	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &r.Holder, &now
+	lease.Spec.HolderIdentity = &r.Holder
+	lease.Spec.RenewTime = &now
 	lease.Spec.LeaseDurationSeconds = new(int32(reportHolds / time.Second))
 }

@@ -19,7 +19,9 @@ import (
 
 func TestWhetherTemporalIsReachedIsNotedThoughNothingWaitsForIt(t *testing.T) {
 	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	hub, clk, key := fake.NewClientBuilder().Build(), clocktesting.NewFakeClock(began), types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.fleetflow.io"}
+	hub := fake.NewClientBuilder().Build()
+	clk := clocktesting.NewFakeClock(began)
+	key := types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.fleetflow.io"}
 	var down error
 	reporter := &temporalclient.Reporter{
 		Ask: func(context.Context) error { return down }, Live: hub, Writer: hub, Lease: key, Holder: "hub-agent-7f", Clock: clk, Log: logr.Discard(),
@@ -58,8 +60,13 @@ func TestWhetherTemporalIsReachedIsNotedThoughNothingWaitsForIt(t *testing.T) {
 
 // The note is of Temporal as it answers now: one that was away may be another.
 func TestThatNoApprovalThroughTemporalIsTakenIsNoted(t *testing.T) {
-	hub, clk, key := fake.NewClientBuilder().Build(), clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)), types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.fleetflow.io"}
-	asked, down, problem, unknown := 0, error(nil), "it names no senders", errors.New("not yet")
+	hub := fake.NewClientBuilder().Build()
+	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+	key := types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.fleetflow.io"}
+	asked := 0
+	down := error(nil)
+	problem := "it names no senders"
+	unknown := errors.New("not yet")
 	reporter := &temporalclient.Reporter{
 		Ask: func(context.Context) error { return down }, Live: hub, Writer: hub, Lease: key, Holder: "hub-agent-7f", Clock: clk, Log: logr.Discard(),
 		AskApprovals: func(context.Context) (string, error) { asked++; return problem, unknown },
@@ -80,11 +87,13 @@ func TestThatNoApprovalThroughTemporalIsTakenIsNoted(t *testing.T) {
 
 	down = errors.New("connection refused")
 	assert.Equal(t, "it names no senders", noted()[annotation], "as far as is known")
-	down, problem = nil, ""
+	down = nil
+	problem = ""
 	assert.NotContains(t, noted(), annotation)
 	assert.Equal(t, 3, asked)
 
-	problem, down = "it names no senders", errors.New("connection refused")
+	problem = "it names no senders"
+	down = errors.New("connection refused")
 	noted()
 	down = nil
 	require.Contains(t, noted(), annotation)

@@ -52,10 +52,13 @@ func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, parentKey := a.cert, a.key
+	template.NotBefore = time.Now().Add(-time.Hour)
+	template.NotAfter = time.Now().Add(time.Hour)
+	parent := a.cert
+	parentKey := a.key
 	if parent == nil {
-		parent, parentKey = template, key
+		parent = template
+		parentKey = key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	require.NoError(a.t, err)
@@ -173,7 +176,8 @@ func files(t *testing.T) (temporalclient.Security, func(a *authority)) {
 
 func TestMutualTLSFollowsFilesThatAreRotated(t *testing.T) {
 	server := serve(t)
-	first, second := newAuthority(t, "first"), newAuthority(t, "second")
+	first := newAuthority(t, "first")
+	second := newAuthority(t, "second")
 	security, write := files(t)
 	server.trust(t, first)
 	write(first)
@@ -190,7 +194,8 @@ func TestMutualTLSFollowsFilesThatAreRotated(t *testing.T) {
 
 func TestAClientThatWasRefusedGetsInOnceItsFilesAreRight(t *testing.T) {
 	server := serve(t)
-	right, wrong := newAuthority(t, "right"), newAuthority(t, "wrong")
+	right := newAuthority(t, "right")
+	wrong := newAuthority(t, "wrong")
 	security, write := files(t)
 	server.trust(t, right)
 	write(wrong)

@@ -114,10 +114,12 @@ func TestAPokeAndWhatComesOfItAreOneTrace(t *testing.T) {
 	require.NoError(t, err)
 	traced := run(t, poked, tracer)
 
-	byName, parents := map[string]sdktrace.ReadOnlySpan{}, map[trace.SpanID]string{}
+	byName := map[string]sdktrace.ReadOnlySpan{}
+	parents := map[trace.SpanID]string{}
 	for _, s := range spans.Ended() {
 		assert.Equal(t, traced, s.SpanContext().TraceID().String(), s.Name())
-		byName[s.Name()], parents[s.SpanContext().SpanID()] = s, s.Name()
+		byName[s.Name()] = s
+		parents[s.SpanContext().SpanID()] = s.Name()
 	}
 	chain := []string{}
 	for name := "RunActivity:act"; name != ""; name = parents[byName[name].Parent().SpanID()] {

@@ -77,7 +77,8 @@ func (a *Auditor) NeedLeaderElection() bool { return true }
 func (a *Auditor) Start(ctx context.Context) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
-	reconnected, retry := true, auditRetry
+	reconnected := true
+	retry := auditRetry
 	for {
 		select {
 		case <-ctx.Done():
@@ -91,7 +92,8 @@ func (a *Auditor) Start(ctx context.Context) error {
 			a.Log.V(1).Info("The audit of workflows could not be done", "cause", err.Error())
 			wait, retry = retry, min(2*retry, AuditInterval)
 		} else {
-			reconnected, retry = false, auditRetry
+			reconnected = false
+			retry = auditRetry
 		}
 		next.Reset(wait)
 	}
@@ -137,7 +139,8 @@ func (a *Auditor) endStuck(ctx context.Context, limit *rate.Limiter, open map[st
 	if err != nil {
 		return err
 	}
-	before, now := a.stuck, a.Clock.Now()
+	before := a.stuck
+	now := a.Clock.Now()
 	a.stuck = map[string]struct{}{}
 	maps.DeleteFunc(a.restarted, func(_ string, at time.Time) bool { return now.Sub(at) >= restartInterval })
 	var failed error

@@ -108,7 +108,8 @@ func TestAWorkflowWhoseTasksFailIsStartedAgainFromItsObject(t *testing.T) {
 	registry.MustRegister(metrics.Collectors()...)
 	temporal, err := temporalclient.New(temporalclient.Options{Metrics: metrics})
 	require.NoError(t, err)
-	temporal.SDK, temporal.Ensure = server, func(context.Context) error { return nil }
+	temporal.SDK = server
+	temporal.Ensure = func(context.Context) error { return nil }
 	told := events.NewFakeRecorder(4)
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC))
 	a := &Auditor{
@@ -134,7 +135,8 @@ fleetflow_workflows_restarted_total{workflow_type="Stage"} 0
 fleetflow_workflows_restarted_total{workflow_type="UpdateRun"} 2
 `), "fleetflow_workflows_restarted_total"))
 
-	server.ended, server.started = nil, nil
+	server.ended = nil
+	server.started = nil
 	server.stuck[0].Execution.RunId = "the next run"
 	for range 2 {
 		require.NoError(t, a.wakeMissing(t.Context(), false))
@@ -153,7 +155,8 @@ func TestTheAuditStartsWhatIsMissingAndWakesWhatNothingNeeds(t *testing.T) {
 	}}
 	temporal, err := temporalclient.New(temporalclient.Options{})
 	require.NoError(t, err)
-	temporal.SDK, temporal.Ensure = server, func(context.Context) error { return nil }
+	temporal.SDK = server
+	temporal.Ensure = func(context.Context) error { return nil }
 	a := &Auditor{
 		Temporal: temporal,
 		Sources:  []Source{func(context.Context, bool) ([]wf.Ref, error) { return runs, nil }}, Log: logr.Discard(), Clock: clock.RealClock{},
@@ -162,7 +165,8 @@ func TestTheAuditStartsWhatIsMissingAndWakesWhatNothingNeeds(t *testing.T) {
 	assert.Equal(t, []string{"updaterun/missing"}, server.started)
 	assert.Empty(t, server.signals, "it may end by itself in a moment")
 
-	runs, server.started = runs[:1], nil
+	runs = runs[:1]
+	server.started = nil
 	require.NoError(t, a.wakeMissing(t.Context(), false))
 	assert.Equal(t, []string{"updaterun/gone"}, server.signals)
 	assert.Empty(t, server.started)

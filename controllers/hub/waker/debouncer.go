@@ -99,7 +99,9 @@ func (d *Debouncer) Mark(ref wf.Ref, poke wf.Poke) {
 		}
 		d.pending[ref.Key()] = waiting
 	}
-	waiting.ref, waiting.poke, waiting.last = ref, poke, now
+	waiting.ref = ref
+	waiting.poke = poke
+	waiting.last = now
 	if !ok {
 		d.queue.AddAfter(ref.Key(), waiting.dueAt().Sub(now))
 	}

@@ -57,7 +57,8 @@ func (m *memory) isDue(need Need, now time.Time) (due bool, wait time.Duration) 
 		return true, 0
 	}
 	if m.moved.IsZero() || need.Progress != m.progress {
-		m.progress, m.moved = need.Progress, now
+		m.progress = need.Progress
+		m.moved = now
 	}
 	next, again := m.nextPoke(need)
 	if !again {
@@ -93,9 +94,16 @@ func (m *memory) pauseBetweenPokes() (pause time.Duration, again bool) {
 }
 
 func (m *memory) recordDelivery(need Need, uid string, generation int64, now time.Time) {
-	m.uid, m.generation = uid, generation
-	m.demand, m.poked, m.failing, m.retry = need.Demand, now, false, time.Time{}
+	m.uid = uid
+	m.generation = generation
+	m.demand = need.Demand
+	m.poked = now
+	m.failing = false
+	m.retry = time.Time{}
 	m.pokes++
 }
 
-func (m *memory) recordFailure(retry time.Time) { m.failing, m.retry = true, retry }
+func (m *memory) recordFailure(retry time.Time) {
+	m.failing = true
+	m.retry = retry
+}

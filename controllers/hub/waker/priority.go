@@ -53,7 +53,8 @@ type Priorities struct{ Cached client.Reader }
 // KeyOf is the priority key of the workflow of an object. What cannot be read has the usual one: an order of work is never worth
 // losing work.
 func (p Priorities) KeyOf(ctx context.Context, ref wf.Ref) int {
-	scope, name := placementv1beta1.Scope{Namespace: ref.Namespace}, ref.Name
+	scope := placementv1beta1.Scope{Namespace: ref.Namespace}
+	name := ref.Name
 	if ref.Execution().Type == wf.UpdateRunWorkflow {
 		run := scope.NewUpdateRun("")
 		if p.Cached.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: name}, run) != nil {

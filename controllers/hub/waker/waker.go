@@ -29,12 +29,14 @@ const retryPause = 5 * time.Second
 
 // PlacementRef names a placement for its workflow.
 func PlacementRef(o placementv1beta1.PlacementObject) wf.Ref {
-	return wf.Ref{Kind: placementv1beta1.ScopeOf(o).PlacementKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())}
+	return wf.Ref{Kind: placementv1beta1.ScopeOf(o).PlacementKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+		UID: string(o.GetUID())}
 }
 
 // UpdateRunRef names an update run for its workflow.
 func UpdateRunRef(o placementv1beta1.UpdateRunObject) wf.Ref {
-	return wf.Ref{Kind: placementv1beta1.ScopeOf(o).UpdateRunKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())}
+	return wf.Ref{Kind: placementv1beta1.ScopeOf(o).UpdateRunKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+		UID: string(o.GetUID())}
 }
 
 // Waker wakes the workflows of the objects of one kind. What it remembers of them lives in memory only: after a

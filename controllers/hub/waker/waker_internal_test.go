@@ -108,7 +108,9 @@ func (f *flaky) Poke(_ context.Context, _ wf.Ref, poke wf.Poke) error {
 }
 
 func TestAPokeThatFailedIsTriedAgainLater(t *testing.T) {
-	temporal, clk, ref := &flaky{down: true}, clocktesting.NewFakePassiveClock(start), wf.Ref{Name: "web", UID: "uid"}
+	temporal := &flaky{down: true}
+	clk := clocktesting.NewFakePassiveClock(start)
+	ref := wf.Ref{Name: "web", UID: "uid"}
 	w := New(temporal, clk)
 	need := Need{Cause: wf.CauseSpec, Demand: "generation 1"}
 	pause := w.WakeIfDue(t.Context(), ref, 1, need)
@@ -131,7 +133,9 @@ func TestAPokeThatFailedIsTriedAgainLater(t *testing.T) {
 }
 
 func TestAnObjectThatNeedsNothingWaitsForNothing(t *testing.T) {
-	temporal, clk, ref := &flaky{down: true}, clocktesting.NewFakePassiveClock(start), wf.Ref{Name: "web", UID: "uid"}
+	temporal := &flaky{down: true}
+	clk := clocktesting.NewFakePassiveClock(start)
+	ref := wf.Ref{Name: "web", UID: "uid"}
 	w := New(temporal, clk)
 	w.WakeIfDue(t.Context(), ref, 1, Need{Cause: wf.CauseSpec, Demand: "generation 1"})
 	assert.Zero(t, w.WakeIfDue(t.Context(), ref, 1, Need{}))
@@ -139,7 +143,8 @@ func TestAnObjectThatNeedsNothingWaitsForNothing(t *testing.T) {
 }
 
 func TestWakeDoesNotWaitForThePauseAfterAFailure(t *testing.T) {
-	temporal, ref := &flaky{down: true}, wf.Ref{Name: "run", UID: "uid"}
+	temporal := &flaky{down: true}
+	ref := wf.Ref{Name: "run", UID: "uid"}
 	w := New(temporal, clocktesting.NewFakePassiveClock(start))
 	assert.GreaterOrEqual(t, w.Wake(t.Context(), ref, 2, wf.CauseSpec), retryPause)
 	temporal.down = false

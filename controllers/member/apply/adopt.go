@@ -119,7 +119,8 @@ func isReservedKey(key string) bool {
 // keepLastApplied lets the desired object have the manifest as last applied in the words of the live one, if both say the
 // same. Which AppliedWork it names as the owner is of no account: no merge reads it. Manifests of two hashes are not looked into.
 func keepLastApplied(live, desired *unstructured.Unstructured) {
-	has, wants := live.GetAnnotations(), desired.GetAnnotations()
+	has := live.GetAnnotations()
+	wants := desired.GetAnnotations()
 	if has[placementv1beta1.ManifestHashAnnotation] != wants[placementv1beta1.ManifestHashAnnotation] ||
 		has[placementv1beta1.LastAppliedConfigAnnotation] == wants[placementv1beta1.LastAppliedConfigAnnotation] {
 		return

@@ -78,7 +78,8 @@ func TestAnObjectIsNotWrittenForTheSakeOfItsMarks(t *testing.T) {
 
 // On the way back KubeFleet writes an object where these differ from what it would write, be it for them alone.
 func TestTheMarksThatAreWrittenAreKubeFleets(t *testing.T) {
-	clientSide, serverSide := 0, 0
+	clientSide := 0
+	serverSide := 0
 	for name, pair := range recordedPairs(t) {
 		owner := pair.live.GetOwnerReferences()[0]
 		want := pair.live.GetAnnotations()

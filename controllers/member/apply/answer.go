@@ -243,7 +243,8 @@ func answerTo(req Request, answer *unstructured.Unstructured) string {
 // bringsNothing tells whether to apply once more what was last applied would change nothing. The API server fills in what items of
 // lists lack, and what it answered is not known any more after a restart. It is asked by a dry run, and only if the object has all
 // that the manifest says. Without an answer, the write shows it.
-func (e *Engine) bringsNothing(ctx context.Context, req Request, desired, live *unstructured.Unstructured, patch Patch, serverSide bool) bool {
+func (e *Engine) bringsNothing(ctx context.Context, req Request, desired, live *unstructured.Unstructured, patch Patch,
+	serverSide bool) bool {
 	if !isLastAppliedTo(live, req.Manifest) || !unmet(req.Manifest.Object, live).Empty() {
 		return false
 	}

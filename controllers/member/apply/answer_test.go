@@ -63,7 +63,8 @@ func TestWhatTheClusterMakesOfAManifestIsSaidAndNotWrittenAgain(t *testing.T) {
 			result, _, err = e.Apply(t.Context(), req)
 			require.NoError(t, err)
 			require.NotEmpty(t, result.Answered)
-			*writes, req.Answered = 0, result.Answered
+			*writes = 0
+			req.Answered = result.Answered
 			result, _, err = e.Apply(t.Context(), req)
 			require.NoError(t, err)
 			assert.Zero(t, *writes, "the same would come of it")
@@ -184,7 +185,8 @@ func TestAnObjectToWhichTheAPIServerOnlyAddsFieldsIsNotMergedAfterItsCreation(t 
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sent, answer := desired(t, tc.manifest), desired(t, tc.answer)
+			sent := desired(t, tc.manifest)
+			answer := desired(t, tc.answer)
 			answer.SetAnnotations(sent.GetAnnotations())
 			assert.Equal(t, tc.filledIn, isFilledIn(sent, answer))
 			patch, err := ThreeWay(answer, sent)
@@ -192,7 +194,8 @@ func TestAnObjectToWhichTheAPIServerOnlyAddsFieldsIsNotMergedAfterItsCreation(t 
 			assert.Equal(t, tc.merges, !patch.Empty(), string(patch.Data))
 		})
 	}
-	sent, answer := desired(t, manifestX1), desired(t, manifestX1)
+	sent := desired(t, manifestX1)
+	answer := desired(t, manifestX1)
 	answer.SetAnnotations(nil)
 	assert.False(t, isFilledIn(sent, answer), "a webhook takes our mark off")
 }

@@ -48,7 +48,8 @@ func TestDefaultsInAListThatIsReplacedAreWrittenOnce(t *testing.T) {
 			require.Nil(t, problem)
 			assert.True(t, result.Differences.Empty(), result.Differences.Message)
 
-			*writes, req.Answered = 0, result.Answered
+			*writes = 0
+			req.Answered = result.Answered
 			_, problem, err = e.Apply(t.Context(), req)
 			require.NoError(t, err)
 			require.Nil(t, problem)

@@ -32,7 +32,8 @@ func (e *Engine) disownOnce(ctx context.Context, id placementv1beta1.WorkResourc
 // takeMarksOff removes the AppliedWork from the owners of an object as it was read, and our
 // annotations if no other AppliedWork has applied it.
 func (e *Engine) takeMarksOff(
-	ctx context.Context, id placementv1beta1.WorkResourceIdentifier, live *unstructured.Unstructured, owners Owners, owner metav1.OwnerReference,
+	ctx context.Context, id placementv1beta1.WorkResourceIdentifier, live *unstructured.Unstructured, owners Owners,
+	owner metav1.OwnerReference,
 ) error {
 	metadata := map[string]any{
 		"resourceVersion": live.GetResourceVersion(), "ownerReferences": WithoutOwner(live.GetOwnerReferences(), owner.UID),

@@ -131,8 +131,10 @@ func mergeScalars(base, live, want []any) []any {
 
 // mergeItems merges lists of maps item by item. The wanted items keep their order; items of others stay.
 func (m exactMerge) mergeItems(lookup strategicpatch.LookupPatchMeta, mergeKey string, retain bool, base, live, want []any) []any {
-	wantedIDs, liveIDs := identify(want, mergeKey), identify(live, mergeKey)
-	was, there := itemsByID(base, identify(base, mergeKey)), itemsByID(live, liveIDs)
+	wantedIDs := identify(want, mergeKey)
+	liveIDs := identify(live, mergeKey)
+	was := itemsByID(base, identify(base, mergeKey))
+	there := itemsByID(live, liveIDs)
 	merged := map[string]any{}
 	for i, item := range want {
 		id := wantedIDs[i]
@@ -154,7 +156,8 @@ func (m exactMerge) mergeItems(lookup strategicpatch.LookupPatchMeta, mergeKey s
 		_, before := was[id]
 		switch {
 		case wanted:
-			order, common = append(order, id), append(common, id)
+			order = append(order, id)
+			common = append(common, id)
 		case !before:
 			merged[id] = there[id]
 			order = append(order, id)
@@ -180,7 +183,8 @@ var furtherKeys = map[string]struct{ field, byDefault string }{
 
 // identify returns a name for each item, by its keys and by how many items before it have the same.
 func identify(items []any, mergeKey string) []string {
-	out, seen := make([]string, 0, len(items)), map[string]int{}
+	out := make([]string, 0, len(items))
+	seen := map[string]int{}
 	for _, item := range items {
 		id := keysOf(item, mergeKey)
 		seen[id]++
@@ -300,7 +304,8 @@ func hasNull(value any) bool {
 // was read.
 func exactPatch(live *unstructured.Unstructured, result map[string]any) (Patch, error) {
 	operations := appendOperations(nil, "", live.Object, result)
-	operations = append([]map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()}}, operations...)
+	operations = append([]map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()}},
+		operations...)
 	data, err := json.Marshal(operations)
 	return Patch{Type: types.JSONPatchType, Data: data, Result: &unstructured.Unstructured{Object: result}}, err
 }
@@ -312,7 +317,8 @@ func appendOperations(operations []map[string]any, path string, from, to map[str
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(to)) {
-		value, at := to[key], path+"/"+escapePointer(key)
+		value := to[key]
+		at := path + "/" + escapePointer(key)
 		before, found := from[key]
 		if found && compare.Same(before, value) {
 			continue

@@ -74,7 +74,9 @@ func addFuzzed(f *testing.F) {
 func FuzzMerge(f *testing.F) {
 	addFuzzed(f)
 	f.Fuzz(func(t *testing.T, baseText, liveText, wantedText string, kind uint8) {
-		base, live, wanted := fuzzed(baseText, kind), fuzzed(liveText, kind), fuzzed(wantedText, kind)
+		base := fuzzed(baseText, kind)
+		live := fuzzed(liveText, kind)
+		wanted := fuzzed(wantedText, kind)
 		if base == nil || live == nil || wanted == nil {
 			return
 		}
@@ -134,7 +136,9 @@ func afterPatch(t *testing.T, live *unstructured.Unstructured, patch Patch) map[
 func FuzzRetain(f *testing.F) {
 	addFuzzed(f)
 	f.Fuzz(func(t *testing.T, baseText, liveText, wantedText string, kind uint8) {
-		base, live, wanted := fuzzed(baseText, kind), fuzzed(liveText, kind), fuzzed(wantedText, kind)
+		base := fuzzed(baseText, kind)
+		live := fuzzed(liveText, kind)
+		wanted := fuzzed(wantedText, kind)
 		if base == nil || live == nil || wanted == nil {
 			return
 		}

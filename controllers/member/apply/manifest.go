@@ -94,8 +94,11 @@ func decodeManifest(ordinal int, raw placementv1beta1.Manifest) Manifest {
 		return m
 	}
 	gvk := object.GroupVersionKind()
-	m.Identifier.Group, m.Identifier.Version, m.Identifier.Kind = gvk.Group, gvk.Version, gvk.Kind
-	m.Identifier.Namespace, m.Identifier.Name = object.GetNamespace(), object.GetName()
+	m.Identifier.Group = gvk.Group
+	m.Identifier.Version = gvk.Version
+	m.Identifier.Kind = gvk.Kind
+	m.Identifier.Namespace = object.GetNamespace()
+	m.Identifier.Name = object.GetName()
 	if object.IsList() {
 		m.Problem = &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: "The manifest is a list; a manifest must be a single object"}
 		return m
@@ -110,7 +113,8 @@ func decodeManifest(ordinal int, raw placementv1beta1.Manifest) Manifest {
 		m.Problem = &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: fmt.Sprintf("Failed to hash the manifest: %v", err)}
 		return m
 	}
-	m.Object, m.Hash = object, hash
+	m.Object = object
+	m.Hash = hash
 	return m
 }
 
@@ -134,7 +138,8 @@ func sanitizeObject(object *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 	// Serialised Go structs have a null here that would make every merge look like a change.
-	if stamp, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "metadata", "creationTimestamp"); found && stamp == nil {
+	if stamp, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "metadata", "creationTimestamp"); found &&
+		stamp == nil {
 		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "creationTimestamp")
 	}
 	annotations := object.GetAnnotations()

@@ -23,7 +23,8 @@ func isEquivalent(typed runtime.Object, a, b map[string]any) bool {
 	if quantity.CheckContent(of, a) != nil || quantity.CheckContent(of, b) != nil {
 		return false
 	}
-	x, y := reflect.New(of), reflect.New(of)
+	x := reflect.New(of)
+	y := reflect.New(of)
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(a, x.Interface()) != nil ||
 		runtime.DefaultUnstructuredConverter.FromUnstructured(b, y.Interface()) != nil {
 		return false

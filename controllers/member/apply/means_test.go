@@ -15,7 +15,8 @@ const endless = "1234567890123456789e1000000000"
 
 func TestTextsThatLookLikeQuantitiesAreNotComputed(t *testing.T) {
 	for _, other := range []string{"1", endless + "0", "-" + endless} {
-		a, b := map[string]any{"data": map[string]any{"x": endless}}, map[string]any{"data": map[string]any{"x": other}}
+		a := map[string]any{"data": map[string]any{"x": endless}}
+		b := map[string]any{"data": map[string]any{"x": other}}
 		assert.False(t, isEquivalent(&corev1.ConfigMap{}, a, b))
 		assert.False(t, isEquivalent(&corev1.ConfigMap{}, b, a))
 	}

@@ -16,7 +16,9 @@ import (
 // ownedFields returns the part of an object that this agent has set and no other manager has, by the entries of managedFields. It
 // is the base of a merge where no annotation has the manifest as last applied.
 func ownedFields(live *unstructured.Unstructured) map[string]any {
-	applied, updated, others := &fieldpath.Set{}, &fieldpath.Set{}, &fieldpath.Set{}
+	applied := &fieldpath.Set{}
+	updated := &fieldpath.Set{}
+	others := &fieldpath.Set{}
 	for _, entry := range live.GetManagedFields() {
 		set, ok := fieldsOf(entry)
 		switch {

@@ -91,7 +91,8 @@ func TestAKeyIsRemovedAlthoughTheAnnotationIsLost(t *testing.T) {
 	e, _ := newEngine(nil)
 	mustApply(t, e, request(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","labels":{"gone":"1"}},"data":{"x":"1","y":"2"}}`))
 	object := storedConfigMap(t, e)
-	object.Annotations, object.Data["theirs"] = nil, "3"
+	object.Annotations = nil
+	object.Data["theirs"] = "3"
 	require.NoError(t, e.Client.Update(t.Context(), object, client.FieldOwner("others")))
 	mustApply(t, e, request(manifestX1))
 	assert.Equal(t, map[string]string{"x": "1", "theirs": "3"}, storedConfigMap(t, e).Data)

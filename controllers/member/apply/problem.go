@@ -42,7 +42,8 @@ func refusalProblem(err error, m Manifest, live *unstructured.Unstructured) *Pro
 	}
 	message := fmt.Sprintf("%s: %v", notAppliedText, err)
 	if fields, words := fixedFields(err); len(fields) > 0 {
-		message = fmt.Sprintf("%s: %s cannot be changed once the object exists%s; %s", notAppliedText, strings.Join(fields, ", "), words, adviceOnFixed(m))
+		message = fmt.Sprintf("%s: %s cannot be changed once the object exists%s; %s", notAppliedText, strings.Join(fields, ", "), words,
+			adviceOnFixed(m))
 	}
 	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: redactSecrets(message, m.Object, live)}
 }

@@ -18,7 +18,8 @@ import (
 
 // createdMeanwhile lets another client create the object after it was found to be absent, once.
 func createdMeanwhile(e *Engine, object *corev1.ConfigMap) {
-	plain, done := e.Client, false
+	plain := e.Client
+	done := false
 	e.Client = interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, o, opts...)

@@ -48,8 +48,10 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 		}
 		return true, nil
 	}
-	uid, version := live.GetUID(), live.GetResourceVersion()
-	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(e.propagationPolicy()))
+	uid := live.GetUID()
+	version := live.GetResourceVersion()
+	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version},
+		client.PropagationPolicy(e.propagationPolicy()))
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("deleting %s: %w", KeyOf(id), err)
 	}

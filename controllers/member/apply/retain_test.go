@@ -122,7 +122,8 @@ func TestWhatControllersInTheClusterOwnIsKept(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			there, wanted := live(t, tc.before, tc.change), desired(t, tc.now)
+			there := live(t, tc.before, tc.change)
+			wanted := desired(t, tc.now)
 			retainFinalizers(there, wanted)
 			patch, err := ThreeWay(there, wanted)
 			require.NoError(t, err)

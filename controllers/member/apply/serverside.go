@@ -98,7 +98,8 @@ func hasEmpty(value any) bool {
 
 // mergeInstead applies a manifest that is refused as a server-side apply by a patch, and returns the refusal if that is refused as
 // well: a map that has lost its last field server-side is null, which few definitions allow.
-func (e *Engine) mergeInstead(ctx context.Context, live, wanted *unstructured.Unstructured, refusal error) (*unstructured.Unstructured, error) {
+func (e *Engine) mergeInstead(ctx context.Context, live, wanted *unstructured.Unstructured,
+	refusal error) (*unstructured.Unstructured, error) {
 	wanted.SetOwnerReferences(live.GetOwnerReferences())
 	patch, err := ThreeWay(live, wanted)
 	if err != nil || patch.Empty() {

@@ -241,7 +241,8 @@ func TestASecretThatShowsItsValuesInAnAnnotationIsCleaned(t *testing.T) {
 	t.Run("if no client is known to have written it", func(t *testing.T) {
 		live := shownSecret(t, secretAB)
 		restored := storedSecret(t, live)
-		restored.ManagedFields, restored.ResourceVersion = nil, ""
+		restored.ManagedFields = nil
+		restored.ResourceVersion = ""
 		e, _ := newEngine(nil, restored)
 		mustApply(t, e, requestWith(secretAB, placementv1beta1.ApplyStrategy{}))
 		assert.NotContains(t, storedSecret(t, e).Annotations, placementv1beta1.LastAppliedConfigAnnotation)

@@ -22,7 +22,8 @@ func wantedReplicas(replicas *int32) int32 {
 // checkDeployment: all pods have the latest template and are available, and none has an older
 // template.
 func checkDeployment(d *appsv1.Deployment) Status {
-	n, s := wantedReplicas(d.Spec.Replicas), d.Status
+	n := wantedReplicas(d.Spec.Replicas)
+	s := d.Status
 	return availableIf(s.ObservedGeneration >= d.Generation &&
 		s.Replicas == n && s.UpdatedReplicas == n && s.AvailableReplicas == n && s.UnavailableReplicas == 0)
 }
@@ -30,7 +31,8 @@ func checkDeployment(d *appsv1.Deployment) Status {
 // checkStatefulSet: all pods are available, and those that the partition does not hold back have
 // the latest revision.
 func checkStatefulSet(d *appsv1.StatefulSet) Status {
-	n, s := wantedReplicas(d.Spec.Replicas), d.Status
+	n := wantedReplicas(d.Spec.Replicas)
+	s := d.Status
 	if s.ObservedGeneration < d.Generation || s.AvailableReplicas != n {
 		return NotYet
 	}
@@ -53,12 +55,14 @@ func checkDaemonSet(d *appsv1.DaemonSet) Status {
 }
 
 func checkReplicaSet(d *appsv1.ReplicaSet) Status {
-	n, s := wantedReplicas(d.Spec.Replicas), d.Status
+	n := wantedReplicas(d.Spec.Replicas)
+	s := d.Status
 	return availableIf(s.ObservedGeneration >= d.Generation && s.Replicas == n && s.AvailableReplicas == n)
 }
 
 func checkReplicationController(d *corev1.ReplicationController) Status {
-	n, s := wantedReplicas(d.Spec.Replicas), d.Status
+	n := wantedReplicas(d.Spec.Replicas)
+	s := d.Status
 	return availableIf(s.ObservedGeneration >= d.Generation && s.Replicas == n && s.AvailableReplicas == n)
 }
 
@@ -130,7 +134,8 @@ type openKruiseSet struct {
 // checkCloneSet: all pods are available, there is none too many, and as many as the partition
 // allows have the latest revision.
 func checkCloneSet(d *openKruiseSet) Status {
-	n, s := wantedReplicas(d.Spec.Replicas), d.Status
+	n := wantedReplicas(d.Spec.Replicas)
+	s := d.Status
 	available := s.ReadyReplicas
 	if s.AvailableReplicas != nil {
 		available = *s.AvailableReplicas

@@ -174,7 +174,8 @@ func TestObjects(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			hub, member := object(t, tc.hub), object(t, tc.member)
+			hub := object(t, tc.hub)
+			member := object(t, tc.member)
 			report := Objects(hub, hub, member)
 			assert.Empty(t, cmp.Diff(tc.want, report.Details))
 			assert.Zero(t, report.Omitted)
@@ -186,7 +187,8 @@ func TestObjects(t *testing.T) {
 }
 
 func TestObjectsTellsNoMoreThanAHundredFields(t *testing.T) {
-	hub, member := object(t, configMap("")), object(t, configMap(""))
+	hub := object(t, configMap(""))
+	member := object(t, configMap(""))
 	for i := range 250 {
 		require.NoError(t, unstructured.SetNestedField(hub.Object, "1", "data", fmt.Sprintf("k%03d", i)))
 		require.NoError(t, unstructured.SetNestedField(member.Object, "2", "data", fmt.Sprintf("k%03d", i)))

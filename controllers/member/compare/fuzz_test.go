@@ -20,14 +20,16 @@ func FuzzCompare(f *testing.F) {
 	f.Add(`{"metadata":{"labels":{"kubernetes.io/a":"b"},"annotations":{"a":1}}}`, `{"metadata":{"labels":{"c":null}}}`, false)
 	f.Add(`{"spec":{"ports":[{"port":80,"nodePort":1}],"list":[[1],{"a":[]}]}}`, `{"spec":{"ports":"x","list":[[1.0,2]]}}`, false)
 	f.Fuzz(func(t *testing.T, hubText, memberText string, secret bool) {
-		hub, member := parseObject(hubText, secret), parseObject(memberText, secret)
+		hub := parseObject(hubText, secret)
+		member := parseObject(memberText, secret)
 		if hub == nil || member == nil {
 			return
 		}
 		if r := Objects(hub, hub, hub); !r.Empty() {
 			t.Fatalf("an object differs from itself: %v", r.Details)
 		}
-		forth, back := Objects(hub, hub, member), Objects(hub, member, hub)
+		forth := Objects(hub, hub, member)
+		back := Objects(hub, member, hub)
 		for i := range back.Details {
 			d := &back.Details[i]
 			d.ValueInHub, d.ValueInMember = d.ValueInMember, d.ValueInHub
@@ -103,11 +105,13 @@ func FuzzUnmet(f *testing.F) {
 	f.Add(`{"spec":{"ports":[{"port":80,"nodePort":1},{"port":80,"protocol":""}],"type":""}}`, `{"spec":{"ports":[{"port":0}],"type":"ClusterIP"}}`, false)
 	f.Add(`{"spec":{"list":[[1],{"a":[]},0,false,""]},"metadata":{"labels":{"c":null}}}`, `{"spec":{"list":[[1.0,2]]}}`, false)
 	f.Fuzz(func(t *testing.T, manifestText, answerText string, secret bool) {
-		manifest, answer := parseObject(manifestText, secret), parseObject(answerText, secret)
+		manifest := parseObject(manifestText, secret)
+		answer := parseObject(answerText, secret)
 		if manifest == nil || answer == nil {
 			return
 		}
-		before, answered := manifest.DeepCopy(), answer.DeepCopy()
+		before := manifest.DeepCopy()
+		answered := answer.DeepCopy()
 		if r := Unmet(manifest, manifest, nil); !r.Empty() {
 			t.Fatalf("an object is not what it says itself: %v", r.Details)
 		}

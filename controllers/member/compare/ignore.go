@@ -19,11 +19,13 @@ var otherMetadata = []string{"generateName", "finalizers"}
 
 // reservedDomains are the domains of the labels and annotations that Kubernetes and the fleet
 // itself set.
-var reservedDomains = []string{"kubernetes.io", "k8s.io", strings.TrimSuffix(placementv1beta1.FleetPrefix, "/"), strings.TrimSuffix(placementv1beta1.OwnPrefix, "/")}
+var reservedDomains = []string{"kubernetes.io", "k8s.io", strings.TrimSuffix(placementv1beta1.FleetPrefix, "/"),
+	strings.TrimSuffix(placementv1beta1.OwnPrefix, "/")}
 
 // bookkeepingKeys are annotations in which clients and controllers record what they did. Some contain whole
 // objects, also Secrets.
-var bookkeepingKeys = append([]string{placementv1beta1.LastAppliedConfigAnnotation, placementv1beta1.ManifestHashAnnotation}, clusterowned.Bookkeeping...)
+var bookkeepingKeys = append([]string{placementv1beta1.LastAppliedConfigAnnotation, placementv1beta1.ManifestHashAnnotation},
+	clusterowned.Bookkeeping...)
 
 // relevantFields returns a copy of an object with the fields that count.
 func relevantFields(manifest, object *unstructured.Unstructured) map[string]any {

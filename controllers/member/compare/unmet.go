@@ -29,7 +29,8 @@ func Unmet(manifest, object *unstructured.Unstructured, isTheirs func(path strin
 	if repacked[manifest.GroupVersionKind().GroupKind()] {
 		return Report{}
 	}
-	wanted, there := relevantFields(manifest, manifest), relevantFields(manifest, object)
+	wanted := relevantFields(manifest, manifest)
+	there := relevantFields(manifest, object)
 	typed, err := scheme.Scheme.New(manifest.GroupVersionKind())
 	j := judge{differ: differ{secret: isSecret(manifest)}, builtIn: err == nil, isTheirs: isTheirs}
 	quick := j
@@ -40,7 +41,8 @@ func Unmet(manifest, object *unstructured.Unstructured, isTheirs func(path strin
 	canonical := wanted
 	if j.builtIn {
 		canonical = canonicalForm(typed, wanted)
-		wanted = withoutIdleZeros(wanted, canonical, canonicalForm(reflect.New(reflect.TypeOf(typed).Elem()).Interface().(runtime.Object), withoutZeros(wanted)))
+		wanted = withoutIdleZeros(wanted, canonical, canonicalForm(reflect.New(reflect.TypeOf(typed).Elem()).Interface().(runtime.Object),
+			withoutZeros(wanted)))
 	}
 	j.judgeMaps("", wanted, canonical, there)
 	j.addKept(manifest, object)

@@ -89,7 +89,8 @@ func TestUnmet(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			manifest, answer := object(t, tc.manifest), object(t, tc.answer)
+			manifest := object(t, tc.manifest)
+			answer := object(t, tc.answer)
 			assert.Empty(t, cmp.Diff(tc.want, Unmet(manifest, answer, nil).Details))
 			assert.Empty(t, cmp.Diff(object(t, tc.manifest), manifest), "the objects are left as they are")
 			assert.Empty(t, cmp.Diff(object(t, tc.answer), answer))

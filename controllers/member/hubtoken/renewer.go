@@ -150,7 +150,8 @@ func (r *Renewer) replaceToken(ctx context.Context, token string, held claims) e
 		return err
 	}
 	r.renewed, r.renewedDue = fresh, r.clock.Now().Add(time.Duration(float64(held.tokenLifetime())*r.share))
-	r.log.Info("Renewed the token for the hub", "object", held.namespace+"/"+held.account, "ends", r.clock.Now().Add(held.tokenLifetime()).UTC().Format(time.RFC3339))
+	r.log.Info("Renewed the token for the hub", "object", held.namespace+"/"+held.account, "ends",
+		r.clock.Now().Add(held.tokenLifetime()).UTC().Format(time.RFC3339))
 	return nil
 }
 
@@ -168,14 +169,16 @@ func (r *Renewer) recordFailure(held claims, cause error) time.Duration {
 
 // findingOf says when the agent will be shut out, why, and what to do about it.
 func findingOf(held claims, cause error) metav1.Condition {
-	reason, remedy := clusterv1beta1.ReasonHubTokenNotRenewed, "it is tried again"
+	reason := clusterv1beta1.ReasonHubTokenNotRenewed
+	remedy := "it is tried again"
 	if apierrors.IsForbidden(cause) || apierrors.IsNotFound(cause) || apierrors.IsUnauthorized(cause) {
 		reason = clusterv1beta1.ReasonHubTokenRenewalRefused
 		remedy = "join the cluster again (kubectl fleet join, or the script), which gives its account a new token and the right to renew it"
 	}
 	return metav1.Condition{
 		Type: clusterv1beta1.ConditionTypeHubTokenRenewed, Status: metav1.ConditionFalse, Reason: reason,
-		Message: fmt.Sprintf("The member agent's token for the hub ends at %s and is not renewed: %v; %s", held.expires.UTC().Format(time.RFC3339), cause, remedy),
+		Message: fmt.Sprintf("The member agent's token for the hub ends at %s and is not renewed: %v; %s",
+			held.expires.UTC().Format(time.RFC3339), cause, remedy),
 	}
 }
 

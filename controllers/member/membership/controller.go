@@ -119,10 +119,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 	}
 	if r.WatchNamespaces {
 		later := handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
-			CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[*metav1.PartialObjectMetadata], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[*metav1.PartialObjectMetadata],
+				q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 				r.enqueueLater(q)
 			},
-			DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*metav1.PartialObjectMetadata],
+				q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 				r.enqueueLater(q)
 			},
 		}
@@ -131,7 +133,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 		}
 	}
 	woken := handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
-		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName],
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			q.Add(reconcile.Request{NamespacedName: e.Object})
 		},
 	}

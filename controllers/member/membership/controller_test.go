@@ -184,7 +184,8 @@ func TestAMemberReportsAtOnceInALetterBoxThatWasMadeAnew(t *testing.T) {
 func TestAMemberWhoseNodesComeAndGoDoesNotWriteTheHubAllTheTime(t *testing.T) {
 	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
 	m.reconcile(t)
-	began, next := m.clock.Now(), m.clock.Now()
+	began := m.clock.Now()
+	next := m.clock.Now()
 	for m.clock.Since(began) < time.Minute {
 		m.clock.SetTime(m.clock.Now().Add(100 * time.Millisecond))
 		m.reporter.nodes++

@@ -77,8 +77,10 @@ func ReportNamespaces(found, previous map[string]string) (map[string]string, met
 	}
 	if len(names) > clusterv1beta1.MaxReportedNamespaces {
 		names = names[:clusterv1beta1.MaxReportedNamespaces]
-		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonNamespaceCollectionDegraded
-		condition.Message = fmt.Sprintf("%d of %d namespaces are reported, and placements in the others do not come to this cluster", len(names), len(found))
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = clusterv1beta1.ReasonNamespaceCollectionDegraded
+		condition.Message = fmt.Sprintf("%d of %d namespaces are reported, and placements in the others do not come to this cluster", len(names),
+			len(found))
 	}
 	reported := make(map[string]string, len(names))
 	for _, name := range names {

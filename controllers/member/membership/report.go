@@ -143,7 +143,8 @@ func providerConditions(current, previous []metav1.Condition, generation int64, 
 		if before := meta.FindStatusCondition(previous, c.Type); before != nil {
 			meta.SetStatusCondition(&out, *before)
 		}
-		c.ObservedGeneration, c.LastTransitionTime = generation, now
+		c.ObservedGeneration = generation
+		c.LastTransitionTime = now
 		meta.SetStatusCondition(&out, c)
 	}
 	return out

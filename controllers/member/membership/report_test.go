@@ -87,9 +87,11 @@ func TestReportKeepsWhatHasNotChanged(t *testing.T) {
 func TestUntilReport(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	last := LastReport{At: now.Add(-10 * time.Second), Next: now.Add(20 * time.Second), Shape: Shape{Nodes: 3}, Generation: 2}
-	lately, nearly := last, last
+	lately := last
+	nearly := last
 	lately.At = now.Add(-2 * time.Second)
-	nearly.At, nearly.Next = now.Add(-2*time.Second), now.Add(time.Second)
+	nearly.At = now.Add(-2 * time.Second)
+	nearly.Next = now.Add(time.Second)
 	tests := map[string]struct {
 		last       LastReport
 		stage      Phase

@@ -79,7 +79,9 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 	if err != nil {
 		return Survey{}, err
 	}
-	out.EntryPoint, out.CertificateAuthority, out.AgentVersion = s.host, s.authority, s.AgentVersion
+	out.EntryPoint = s.host
+	out.CertificateAuthority = s.authority
+	out.AgentVersion = s.AgentVersion
 	if s.provider != nil {
 		var response *propertyprovider.PropertyCollectionResponse
 		response, out.Conditions = s.provider.Collect(ctx)
@@ -117,7 +119,8 @@ func (s *Survey) applyResponse(response *propertyprovider.PropertyCollectionResp
 		if len(*list.reported) == 0 {
 			continue
 		}
-		*list.found, s.UsageUnknown = *list.reported, ""
+		*list.found = *list.reported
+		s.UsageUnknown = ""
 		if !response.Resources.ObservationTime.IsZero() {
 			s.Usage.ObservationTime = response.Resources.ObservationTime
 		}
@@ -126,7 +129,8 @@ func (s *Survey) applyResponse(response *propertyprovider.PropertyCollectionResp
 
 // surveyResources sums up nodes and pods. Pods that cannot be listed are a fact, not an error.
 func (s *Surveyor) surveyResources(ctx context.Context, now metav1.Time) (Survey, error) {
-	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	nodes := &corev1.NodeList{}
+	pods := &corev1.PodList{}
 	if err := s.cached.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return Survey{}, fmt.Errorf("listing nodes: %w", err)
 	}

@@ -12,7 +12,8 @@ import (
 // Usage sums up the nodes' resources and subtracts what the scheduler reserves for their pods, for
 // every resource of any node. Pods that have ended, or are not on a node yet, use nothing.
 func Usage(nodes []corev1.Node, pods []corev1.Pod, now metav1.Time) clusterv1beta1.ResourceUsage {
-	capacity, allocatable := corev1.ResourceList{}, corev1.ResourceList{}
+	capacity := corev1.ResourceList{}
+	allocatable := corev1.ResourceList{}
 	for i := range nodes {
 		addResources(capacity, nodes[i].Status.Capacity)
 		addResources(allocatable, nodes[i].Status.Allocatable)

@@ -86,7 +86,8 @@ func (r *Runner) Start(ctx context.Context, config *rest.Config) {
 func (r *Runner) Collect(ctx context.Context) (*PropertyCollectionResponse, []metav1.Condition) {
 	started := r.awaitStart(ctx)
 	if started.Status != metav1.ConditionTrue {
-		return nil, []metav1.Condition{started, collectedCondition(metav1.ConditionFalse, ReasonNotStarted, "The property provider has not started"+fallbackText)}
+		return nil, []metav1.Condition{started, collectedCondition(metav1.ConditionFalse, ReasonNotStarted,
+			"The property provider has not started"+fallbackText)}
 	}
 	response, collected := r.askProvider(ctx)
 	if response == nil {
@@ -120,7 +121,8 @@ func (r *Runner) awaitStart(ctx context.Context) metav1.Condition {
 	case <-ctx.Done():
 		return startedCondition(metav1.ConditionUnknown, ReasonStarting, "The property provider is being started")
 	case <-timer.C:
-		c := startedCondition(metav1.ConditionFalse, ReasonStartTimedOut, fmt.Sprintf("The property provider has not started within %s", StartDeadline)+fallbackText)
+		c := startedCondition(metav1.ConditionFalse, ReasonStartTimedOut,
+			fmt.Sprintf("The property provider has not started within %s", StartDeadline)+fallbackText)
 		r.condition = &c
 	}
 	return *r.condition
@@ -144,7 +146,8 @@ func (r *Runner) askProvider(ctx context.Context) (*PropertyCollectionResponse, 
 		case <-r.pending: // the response to an earlier heartbeat
 			r.pending = nil
 		default:
-			return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionTimedOut, "The property provider has not answered since it was asked at an earlier heartbeat"+fallbackText)
+			return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionTimedOut,
+				"The property provider has not answered since it was asked at an earlier heartbeat"+fallbackText)
 		}
 	}
 	answers := make(chan answer, 1)
@@ -162,12 +165,14 @@ func (r *Runner) askProvider(ctx context.Context) (*PropertyCollectionResponse, 
 			a.err = validateResponse(&a.response)
 		}
 		if a.err != nil {
-			return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionFailed, "What the property provider reports cannot be used: "+shortText(a.err)+fallbackText)
+			return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionFailed, "What the property provider reports cannot be used: "+
+				shortText(a.err)+fallbackText)
 		}
 		return &a.response, collectedCondition(metav1.ConditionTrue, ReasonCollected, "The property provider has reported")
 	case <-limited.Done():
 		r.pending = answers
-		return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionTimedOut, fmt.Sprintf("The property provider has not answered within %s", CollectDeadline)+fallbackText)
+		return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionTimedOut,
+			fmt.Sprintf("The property provider has not answered within %s", CollectDeadline)+fallbackText)
 	}
 }
 
@@ -213,5 +218,6 @@ func startedCondition(status metav1.ConditionStatus, reason, message string) met
 }
 
 func collectedCondition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: clusterv1beta1.ConditionTypeClusterPropertyCollectionSucceeded, Status: status, Reason: reason, Message: message}
+	return metav1.Condition{Type: clusterv1beta1.ConditionTypeClusterPropertyCollectionSucceeded, Status: status, Reason: reason,
+		Message: message}
 }

@@ -49,7 +49,9 @@ func (o *outcome) tellContest(before contest, overwritten apply.Differences, now
 				"longer and longer pauses, at least once a minute; end one of the two, or leave the object out of the placement",
 		}}
 	}
-	o.findings, o.differences, o.generation = apply.Findings{}, o.contest.told, o.contest.generation
+	o.findings = apply.Findings{}
+	o.differences = o.contest.told
+	o.generation = o.contest.generation
 }
 
 // isContestOver tells whether a contested object has been left alone for long enough to be reported as well again.
@@ -83,7 +85,8 @@ func (s struggles) recall(generation int64, manifests []apply.Manifest, last map
 	for _, m := range manifests {
 		if known, ok := s.byKey[apply.KeyOf(m.Identifier)]; ok && known.hash == m.Hash {
 			o := last[m.Identifier.Ordinal]
-			o.repairs, o.contest = known.repairs, known.contest
+			o.repairs = known.repairs
+			o.contest = known.contest
 			last[m.Identifier.Ordinal] = o
 		}
 	}

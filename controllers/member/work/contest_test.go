@@ -106,7 +106,8 @@ func TestAHubThatIsAwayIsAskedEverMoreSeldomWhateverHappensToObjects(t *testing.
 		}
 		return nil
 	}
-	asked, repaired := 0, 0
+	asked := 0
+	repaired := 0
 	for range 400 { // 20 s
 		a.overwrite(t, "theirs")
 		a.clock.SetTime(a.clock.Now().Add(50 * time.Millisecond))

@@ -269,7 +269,8 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 	if r.isUpToDate(work, mem) {
 		return reconcile.Result{RequeueAfter: r.delayUntilNextPass(mem)}, nil
 	}
-	firstPass, began := mem.generation != work.Generation, r.Clock.Now()
+	firstPass := mem.generation != work.Generation
+	began := r.Clock.Now()
 	if err := r.runTracedPass(ctx, work, mem); err != nil {
 		mem.complete = false
 		if firstPass {

@@ -305,7 +305,8 @@ func TestASecondPlacementIsRefusedUntilTheFirstLetsGo(t *testing.T) {
 	assert.Equal(t, placementv1beta1.ReasonApplyConflictBetweenPlacements, c.Reason)
 	assert.Contains(t, c.Message, "placement crp (AppliedWork first)")
 
-	before, after := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+	before := &corev1.ConfigMap{}
+	after := &corev1.ConfigMap{}
 	require.True(t, a.readMember(t, before, "a"))
 	a.setManifests(t, "first", nil)
 	a.mustReconcile(t, "first")

@@ -72,10 +72,14 @@ func (d *crash) wrapClient(c client.WithWatch) client.WithWatch {
 func (a *agent) restart(t *testing.T, d *crash) {
 	t.Helper()
 	o := a.Options
-	o.Hub, o.HubLive, o.Member = a.hub, a.hub, a.member
+	o.Hub = a.hub
+	o.HubLive = a.hub
+	o.Member = a.member
 	if d != nil {
 		hub := d.wrapClient(a.hub)
-		o.Hub, o.HubLive, o.Member = hub, hub, d.wrapClient(a.member)
+		o.Hub = hub
+		o.HubLive = hub
+		o.Member = d.wrapClient(a.member)
 	}
 	a.Reconciler = NewReconciler(o)
 	a.mode = ModeApply // without the list of Works that SetMode makes
@@ -132,7 +136,8 @@ func TestAnAgentThatDiesAtAnyCallIsMadeUpForByTheNext(t *testing.T) {
 		"to report only": {Type: placementv1beta1.ApplyStrategyTypeReportDiff},
 	} {
 		t.Run(name, func(t *testing.T) {
-			undisturbed, all := map[string]string{}, &crash{callsLeft: 1000}
+			undisturbed := map[string]string{}
+			all := &crash{callsLeft: 1000}
 			a := newAgent(t, nil, nil)
 			a.restart(t, all)
 			a.runLifecycle(t, strategy, func(step string) {
@@ -164,7 +169,8 @@ func crashAndCompare(t *testing.T, strategy placementv1beta1.ApplyStrategy, undi
 		_, _, err := a.reconcileByName(t, "w")
 		if err != nil {
 			require.Negative(t, d.callsLeft)
-			if dead = true; late && step != "deleted" {
+			dead = true
+			if late && step != "deleted" {
 				return
 			}
 			a.restart(t, nil)

@@ -17,9 +17,12 @@ import (
 // nothing to the member, not even an AppliedWork: it takes no object over, objects that left the
 // Work stay, and objects that were taken over before keep their owner.
 func (r *Reconciler) diffAndReport(
-	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome, strategy placementv1beta1.ApplyStrategy,
+	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome,
+	strategy placementv1beta1.ApplyStrategy,
 ) error {
-	mem.applied, mem.hasStaleObjects, mem.told = nil, false, nil
+	mem.applied = nil
+	mem.hasStaleObjects = false
+	mem.told = nil
 	r.watchObjects(work.Name, steps, &placementv1beta1.AppliedWork{})
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentManifests)
@@ -82,7 +85,8 @@ func buildDiffStatus(
 	status := placementv1beta1.WorkStatus{}
 	reported := 0
 	for _, o := range outcomes {
-		last, wanted := before(o.id), diffReported(o)
+		last := before(o.id)
+		wanted := diffReported(o)
 		if wanted.Status == metav1.ConditionTrue {
 			reported++
 		}
@@ -98,8 +102,10 @@ func buildDiffStatus(
 		Message: "All the specified manifests have been compared with the cluster",
 	}
 	if reported < len(outcomes) {
-		summary.Status, summary.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff
-		summary.Message = fmt.Sprintf("Failed to compare all manifests with the cluster (%d of %d manifests are compared)", reported, len(outcomes))
+		summary.Status = metav1.ConditionFalse
+		summary.Reason = placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff
+		summary.Message = fmt.Sprintf("Failed to compare all manifests with the cluster (%d of %d manifests are compared)", reported,
+			len(outcomes))
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(previous.Conditions, []metav1.Condition{summary}, now)
 	return status
@@ -109,16 +115,21 @@ func diffReported(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: placementv1beta1.ConditionTypeDiffReported, Status: metav1.ConditionTrue, ObservedGeneration: o.generation}
 	switch {
 	case o.problem != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, placementv1beta1.ReasonFailedToReportDiff, o.problem.Message
+		c.Status = metav1.ConditionFalse
+		c.Reason = placementv1beta1.ReasonFailedToReportDiff
+		c.Message = o.problem.Message
 		if o.problem.Refused {
 			c.Reason = o.problem.Reason
 		}
 	case o.findings.Empty():
-		c.Reason, c.Message = placementv1beta1.ReasonNoDiffFound, "No configuration differences have been found"
+		c.Reason = placementv1beta1.ReasonNoDiffFound
+		c.Message = "No configuration differences have been found"
 	case o.version == objectVersion{}:
-		c.Reason, c.Message = placementv1beta1.ReasonFoundDiff, "The object does not exist on the cluster"
+		c.Reason = placementv1beta1.ReasonFoundDiff
+		c.Message = "The object does not exist on the cluster"
 	default:
-		c.Reason, c.Message = placementv1beta1.ReasonFoundDiff, "Configuration differences have been found"
+		c.Reason = placementv1beta1.ReasonFoundDiff
+		c.Message = "Configuration differences have been found"
 		if o.findings.Degraded {
 			c.Reason = placementv1beta1.ReasonFoundDiffInDegradedMode
 			c.Message += "; the API server would refuse the manifest, so they are shown without it"

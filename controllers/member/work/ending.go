@@ -47,7 +47,8 @@ func (r *Reconciler) findClaimsOn(ctx context.Context, why ending, items []place
 	if why.end == endLeave {
 		return claims{}, nil
 	}
-	keys, kinds := make([]apply.Key, 0, len(items)), map[schema.GroupKind]bool{}
+	keys := make([]apply.Key, 0, len(items))
+	kinds := map[schema.GroupKind]bool{}
 	for _, item := range items {
 		key := apply.KeyOf(item.WorkResourceIdentifier)
 		keys = append(keys, key)
@@ -73,7 +74,8 @@ func (r *Reconciler) endObject(
 ) (remnant, bool, error) {
 	id := item.WorkResourceIdentifier
 	key := apply.KeyOf(id)
-	d := departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key], byProduct: placementv1beta1.HasByProductName(key.GroupKind(), key.Name)}
+	d := departure{end: why.end, kind: key.GroupKind(), abandon: why.abandon, heir: found.heirs[key],
+		byProduct: placementv1beta1.HasByProductName(key.GroupKind(), key.Name)}
 	left := remnant{item: item}
 	if holdsOthers(d.kind) && decideFate(d) == fateRemove {
 		live, err := r.engine.FindRemovable(ctx, id, why.owner)
@@ -98,7 +100,8 @@ func (r *Reconciler) endObject(
 	case fateRelease:
 		gone, err = r.engine.Disown(ctx, id, why.owner)
 	case fateHold:
-		left.reason, left.message = placementv1beta1.ReasonInUse, heldMessage(key, d.residents)
+		left.reason = placementv1beta1.ReasonInUse
+		left.message = heldMessage(key, d.residents)
 	default:
 		gone, err = r.engine.Remove(ctx, id, why.owner)
 	}

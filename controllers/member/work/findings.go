@@ -57,7 +57,8 @@ func diffDetails(o outcome, last *placementv1beta1.DiffDetails, now metav1.Time)
 		return details
 	}
 	details.FirstDiffedObservedTime = last.FirstDiffedObservedTime
-	if ptr.Equal(last.ObservedInMemberClusterGeneration, details.ObservedInMemberClusterGeneration) && isSameDetails(o.findings.Details, last.ObservedDiffs) {
+	if ptr.Equal(last.ObservedInMemberClusterGeneration, details.ObservedInMemberClusterGeneration) &&
+		isSameDetails(o.findings.Details, last.ObservedDiffs) {
 		details.ObservationTime = last.ObservationTime
 	}
 	return details

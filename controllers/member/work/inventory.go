@@ -88,7 +88,8 @@ func (r *Reconciler) recordRuns(ctx context.Context, mem *memory, steps []*step)
 	list := slices.Clone(mem.applied.Status.AppliedResources)
 	for i := range list {
 		if seen, ok := runs[apply.KeyOf(list[i].WorkResourceIdentifier)]; ok {
-			list[i].RunOf, list[i].RunResult = seen.run.of, seen.run.result
+			list[i].RunOf = seen.run.of
+			list[i].RunResult = seen.run.result
 			list[i].UID = cmp.Or(seen.version.uid, list[i].UID)
 		}
 	}

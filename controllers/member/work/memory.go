@@ -111,7 +111,8 @@ type applySettings struct {
 }
 
 func (w applySettings) isEqual(other applySettings) bool {
-	return w.mirrorStatus == other.mirrorStatus && slices.Equal(w.statePaths, other.statePaths) && equality.Semantic.DeepEqual(w.strategy, other.strategy)
+	return w.mirrorStatus == other.mirrorStatus && slices.Equal(w.statePaths, other.statePaths) &&
+		equality.Semantic.DeepEqual(w.strategy, other.strategy)
 }
 
 // lastOutcomes returns the outcomes of the last pass that still apply to these manifests, by

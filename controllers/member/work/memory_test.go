@@ -96,7 +96,8 @@ func TestWhatIsStillKnownOfAnotherGeneration(t *testing.T) {
 	decode := func(names ...string) []apply.Manifest { return apply.Decode(mapManifests(names...)) }
 	found := func(o outcome) *memory {
 		m := decode("a")[0]
-		o.id, o.hash = m.Identifier, m.Hash
+		o.id = m.Identifier
+		o.hash = m.Hash
 		return &memory{generation: 1, outcomes: []outcome{o}}
 	}
 	well := outcome{observed: true}

@@ -78,7 +78,8 @@ func (m *Metrics) countPass(generation int64, status *placementv1beta1.WorkStatu
 	m.works.WithLabelValues(reasonLabels(status.Conditions)...).Inc()
 	for i := range status.ManifestConditions {
 		c := &status.ManifestConditions[i]
-		m.manifests.WithLabelValues(append(reasonLabels(c.Conditions), foundLabel(c.DriftDetails != nil), foundLabel(c.DiffDetails != nil))...).Inc()
+		m.manifests.WithLabelValues(append(reasonLabels(c.Conditions), foundLabel(c.DriftDetails != nil),
+			foundLabel(c.DiffDetails != nil))...).Inc()
 	}
 }
 

@@ -66,7 +66,8 @@ func TestAChangeOfModeMissesNoWork(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 	require.NoError(t, a.SetMode(t.Context(), ModeIdle))
 	a.enqueuer.waiting = nil
-	lists, failing := 0, true
+	lists := 0
+	failing := true
 	a.Hub = listObserver{a.hub, func() error {
 		lists++
 		assert.Equal(t, ModeApply, a.mode, "what arrives after the list is looked at in the new mode already")

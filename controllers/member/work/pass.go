@@ -38,7 +38,8 @@ func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, m
 		return err
 	}
 	for _, s := range steps {
-		s.mirrorStatus, s.statePaths = settings.mirrorStatus, settings.statePaths
+		s.mirrorStatus = settings.mirrorStatus
+		s.statePaths = settings.statePaths
 	}
 	countPodsOf(work, steps, mem.outcomes)
 	applyOrDiff := r.applyAndReport
@@ -48,7 +49,9 @@ func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, m
 	if err := applyOrDiff(ctx, work, mem, steps, last, strategy); err != nil {
 		return err
 	}
-	mem.outcomes, mem.generation, mem.settings = collectOutcomes(steps), work.Generation, settings
+	mem.outcomes = collectOutcomes(steps)
+	mem.generation = work.Generation
+	mem.settings = settings
 	mem.complete = noneToRetry(mem.outcomes)
 	r.memories.recordUnapplied(work.Name, mem.outcomes)
 	if full {
@@ -59,7 +62,8 @@ func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, m
 
 // applyAndReport is the part of a pass over a Work that is to be applied.
 func (r *Reconciler) applyAndReport(
-	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome, strategy placementv1beta1.ApplyStrategy,
+	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome,
+	strategy placementv1beta1.ApplyStrategy,
 ) error {
 	applied, err := r.ensureAppliedWork(ctx, work, mem)
 	if err != nil {
@@ -153,7 +157,8 @@ func (r *Reconciler) planSteps(manifests []apply.Manifest, last map[int]outcome,
 		switch {
 		case !s.due:
 		case before.isBackingOff(r.Clock.Now()):
-			s.outcome, s.backingOff = before, true
+			s.outcome = before
+			s.backingOff = true
 		default:
 			if err := r.resolveKind(s); err != nil {
 				return nil, err
@@ -169,7 +174,9 @@ func (r *Reconciler) resolveKind(s *step) error {
 	if err != nil {
 		return err
 	}
-	s.outcome.gvr, s.outcome.problem, s.outcome.retry = gvr, problem, problem != nil
+	s.outcome.gvr = gvr
+	s.outcome.problem = problem
+	s.outcome.retry = problem != nil
 	s.outcome.id.Resource = gvr.Resource
 	return nil
 }
@@ -245,7 +252,8 @@ func (r *Reconciler) applyManifest(
 		}
 	}
 	repairs := before.repairs
-	wait, contested := repairs.mustWait(now), repairs.addRepair(now).isContested(now)
+	wait := repairs.mustWait(now)
+	contested := repairs.addRepair(now).isContested(now)
 	result, problem, err := r.engine.Apply(ctx, apply.Request{
 		Manifest: s.manifest, Owner: owner, Strategy: strategy, KeepContent: wait, Contested: contested,
 		Done: s.runBefore.isDone(s.manifest, now), Answered: before.answered,
@@ -253,8 +261,11 @@ func (r *Reconciler) applyManifest(
 	if err != nil {
 		return err
 	}
-	s.outcome.repairs, s.outcome.repairHeld = repairs, wait
-	s.outcome.findings, s.outcome.differences, s.outcome.answered = result.Findings, result.Differences, result.Answered
+	s.outcome.repairs = repairs
+	s.outcome.repairHeld = wait
+	s.outcome.findings = result.Findings
+	s.outcome.differences = result.Differences
+	s.outcome.answered = result.Answered
 	if problem != nil {
 		s.outcome.recordProblem(problem, result.Object)
 		s.outcome.contest = before.contest
@@ -290,13 +301,15 @@ func (r *Reconciler) applyManifest(
 // recordProblem records why a manifest is not applied. It is tried again, unless the problem lasts
 // until the object changes.
 func (o *outcome) recordProblem(problem *apply.Problem, live *unstructured.Unstructured) {
-	o.problem, o.retry = problem, true
+	o.problem = problem
+	o.retry = true
 	if live == nil {
 		return
 	}
 	o.generation = live.GetGeneration()
 	if problem.NoRetry {
-		o.retry, o.failedTries = false, failedTries{}
+		o.retry = false
+		o.failedTries = failedTries{}
 		o.recordObserved(live)
 	}
 }
@@ -313,7 +326,8 @@ func (o *outcome) recordObserved(live *unstructured.Unstructured) {
 // assessAvailability records whether an applied object is available.
 func (o *outcome) assessAvailability(live *unstructured.Unstructured) {
 	status, err := availability.Of(live)
-	o.availability, o.failure = status, availability.Failure(live)
+	o.availability = status
+	o.failure = availability.Failure(live)
 	if err != nil {
 		o.availabilityError = err.Error()
 	}
@@ -359,7 +373,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	status = placementv1beta1.StorableReport.Apply(status)
 	status = trimStatus(status, previous, limit, work.Generation, r.currentTime())
 	if equality.Semantic.DeepEqual(previous, status) {
-		mem.status, mem.unsent = &status, unsent{}
+		mem.status = &status
+		mem.unsent = unsent{}
 		r.Metrics.countPass(work.Generation, &status)
 		return nil
 	}

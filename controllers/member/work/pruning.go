@@ -43,13 +43,15 @@ func (p *pruningProgress) forGeneration(generation int64, now time.Time) *prunin
 
 // postponesPruning tells whether objects that left a Work stay until the others are available.
 func (r *Reconciler) postponesPruning(ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step) bool {
-	p, now := mem.pruning.forGeneration(work.Generation, r.Clock.Now()), r.Clock.Now()
+	p := mem.pruning.forGeneration(work.Generation, r.Clock.Now())
+	now := r.Clock.Now()
 	if r.Pruning.ReconcileTimeout <= 0 || allAvailable(steps) {
 		return false
 	}
 	if !p.loggedPostponed && now.Sub(p.began) >= r.Pruning.ReconcileTimeout {
 		p.loggedPostponed = true
-		log.FromContext(ctx).Info("What left the Work is not removed, as not all that is in it has become available in time", "timeout", r.Pruning.ReconcileTimeout)
+		log.FromContext(ctx).Info("What left the Work is not removed, as not all that is in it has become available in time", "timeout",
+			r.Pruning.ReconcileTimeout)
 	}
 	return true
 }
@@ -67,7 +69,8 @@ func allAvailable(steps []*step) bool {
 func (r *Reconciler) logSlowRemoval(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory, left []placementv1beta1.AppliedResourceMeta,
 ) {
-	p, now := mem.pruning.forGeneration(work.Generation, r.Clock.Now()), r.Clock.Now()
+	p := mem.pruning.forGeneration(work.Generation, r.Clock.Now())
+	now := r.Clock.Now()
 	if p.removed.IsZero() {
 		p.removed = now
 	}

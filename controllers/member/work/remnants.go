@@ -130,7 +130,8 @@ type remnantsSince map[apply.Key]time.Time
 
 // note records which objects are left, and returns those that have been for long, or whose removal is refused.
 func (s *remnantsSince) note(left []remnant, now time.Time) []remnant {
-	next, told := remnantsSince{}, []remnant(nil)
+	next := remnantsSince{}
+	told := []remnant(nil)
 	for _, l := range left {
 		key := apply.KeyOf(l.item.WorkResourceIdentifier)
 		since, known := (*s)[key]

@@ -210,8 +210,8 @@ func disposeInWaves(
 }
 
 // pruneStale removes the objects that the AppliedWork lists and the Work no longer has, and lets go
-// of those that the cluster no longer lets the fleet place. It returns those that stay listed. It prunes nothing while a manifest fails to be applied: the objects on
-// the cluster are then of an earlier version, and may need the others of that version. It also
+// of those that the cluster no longer lets the fleet place. It returns those that stay listed. It prunes nothing while a manifest fails to
+// be applied: the objects on the cluster are then of an earlier version, and may need the others of that version. It also
 // prunes nothing while a manifest cannot be read, because it may be of any object.
 func (r *Reconciler) pruneStale(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, owner metav1.OwnerReference,
@@ -253,7 +253,8 @@ func blocksPruning(o outcome) bool {
 // abandonsObjects tells whether a Work asks for its objects to stay when it is deleted. It may be
 // nil.
 func abandonsObjects(work *placementv1beta1.Work) bool {
-	return work != nil && work.Annotations[placementv1beta1.DeletePropagationAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon)
+	return work != nil && work.Annotations[placementv1beta1.DeletePropagationAnnotation] == string(
+		placementv1beta1.DeletePropagationPolicyAbandon)
 }
 
 // abandonsRemoved tells whether a Work asks for objects to stay that leave it.

@@ -57,7 +57,8 @@ func countPodsOf(work *placementv1beta1.Work, steps []*step, last []outcome) {
 	for _, s := range steps {
 		id := s.manifest.Identifier
 		if slices.Contains(work.Spec.ReportReplicas, int32(id.Ordinal)) { //nolint:gosec // a Work has fewer manifests
-			s.countPods, s.countedBefore = true, before[apply.KeyOf(id)]
+			s.countPods = true
+			s.countedBefore = before[apply.KeyOf(id)]
 		}
 	}
 }
@@ -84,7 +85,8 @@ func (r *Reconciler) countPods(ctx context.Context, live *unstructured.Unstructu
 	}
 	pods, err := r.listPendingPods(ctx, live)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("The pods of a workload could not be read", "object", live.GetNamespace()+"/"+live.GetName(), "cause", err.Error())
+		log.FromContext(ctx).V(1).Info("The pods of a workload could not be read", "object", live.GetNamespace()+"/"+live.GetName(), "cause",
+			err.Error())
 	}
 	count.Unschedulable, count.lookAgain = countUnschedulable(pods, now)
 	return count
@@ -161,7 +163,8 @@ func countUnschedulable(pods []corev1.Pod, now time.Time) (count int32, lookAgai
 
 // addPodCounts adds the pods of workloads to a report on the same outcomes. While a workload is not complete, counts of the same
 // generation of the Work are reported once in an interval.
-func (m *reportLimit) addPodCounts(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
+func (m *reportLimit) addPodCounts(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus,
+	now metav1.Time) {
 	tooSoon := now.Time.Before(m.nextReport()) && sameGeneration(status.Conditions, previous.Conditions)
 	m.owed = false
 	before := map[apply.Key]*placementv1beta1.ReplicaStatus{}
@@ -176,7 +179,8 @@ func (m *reportLimit) addPodCounts(status *placementv1beta1.WorkStatus, outcomes
 		switch old := before[apply.KeyOf(o.id)]; {
 		case old != nil && equality.Semantic.DeepEqual(old, reported):
 		case old != nil && tooSoon && reported.Ready < reported.Replicas:
-			reported, m.owed = old, true
+			reported = old
+			m.owed = true
 		default:
 			m.changed = now.Time
 		}

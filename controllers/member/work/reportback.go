@@ -79,7 +79,8 @@ func (m *reportLimit) addObjectStatuses(
 		case old != nil && sameJSON(old.ObservedStatus.Raw, o.objectStatus):
 			reported = old
 		case old != nil && tooSoon:
-			reported, m.owed = old, true
+			reported = old
+			m.owed = true
 		default:
 			m.changed = now.Time
 		}

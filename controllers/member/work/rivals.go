@@ -90,7 +90,8 @@ type claims struct {
 // of the given kinds. A Work that is being deleted wants nothing, and one that only reports differences takes nothing over.
 func (f *rivalFinder) findClaims(ctx context.Context, work string, keys []apply.Key, kinds map[schema.GroupKind]bool) (claims, error) {
 	found := claims{heirs: map[apply.Key]string{}, namespaces: map[string][]claim{}, kinds: map[schema.GroupKind][]claim{}}
-	asked, namespaces := map[apply.Key]bool{}, map[string]bool{}
+	asked := map[apply.Key]bool{}
+	namespaces := map[string]bool{}
 	for _, key := range keys {
 		asked[key] = true
 		if key.GroupKind() == namespaceKind {

@@ -83,7 +83,8 @@ func secretManifest(chance *rand.Rand, secret string) placementv1beta1.Manifest 
 // reports and logs.
 func TestNoSecretIsEverShown(t *testing.T) {
 	chance := rand.New(rand.NewPCG(7, 7)) // the same every time
-	never, ifNoDiff := placementv1beta1.WhenToTakeOverTypeNever, placementv1beta1.WhenToTakeOverTypeIfNoDiff
+	never := placementv1beta1.WhenToTakeOverTypeNever
+	ifNoDiff := placementv1beta1.WhenToTakeOverTypeIfNoDiff
 	fully := placementv1beta1.ComparisonOptionTypeFullComparison
 	for name, strategy := range map[string]placementv1beta1.ApplyStrategy{
 		"client-side":               {},
@@ -96,7 +97,8 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		"to report only, and fully": {Type: placementv1beta1.ApplyStrategyTypeReportDiff, ComparisonOption: fully},
 	} {
 		for refused, tell := range echoingRefusals {
-			mine, theirs := drawSecret(chance), drawSecret(chance)
+			mine := drawSecret(chance)
+			theirs := drawSecret(chance)
 			t.Run(name+", refused "+refused, func(t *testing.T) {
 				told := collectTexts(t, strategy, secretManifest(chance, mine), [2]error{tell(mine), tell(theirs)}, theirs)
 				for _, secret := range append(spellingsOf(mine), spellingsOf(theirs)...) {
@@ -112,7 +114,8 @@ func TestNoSecretIsEverShown(t *testing.T) {
 func collectTexts(t *testing.T, strategy placementv1beta1.ApplyStrategy, manifest placementv1beta1.Manifest, refusals [2]error, theirs string) string {
 	t.Helper()
 	w := withMirroring(manifestWork("w"))
-	w.Spec.ApplyStrategy, w.Spec.Workload.Manifests = &strategy, []placementv1beta1.Manifest{manifest}
+	w.Spec.ApplyStrategy = &strategy
+	w.Spec.Workload.Manifests = []placementv1beta1.Manifest{manifest}
 	a := newAgent(t, []client.Object{w}, nil)
 	a.Mapper.(*meta.DefaultRESTMapper).Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	o := a.Options

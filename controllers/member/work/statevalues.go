@@ -47,7 +47,8 @@ func readStateValues(live *unstructured.Unstructured, paths []string) []placemen
 func evaluatePath(status map[string]any, path string) (found []any, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			found, err = nil, fmt.Errorf("%v", cause)
+			found = nil
+			err = fmt.Errorf("%v", cause)
 		}
 	}()
 	parsed := jsonpath.New("state").AllowMissingKeys(true)
@@ -75,7 +76,8 @@ func interfaceOf(value reflect.Value) any {
 
 // addStateValues adds to a report on the same outcomes what the status of objects yields for the JSONPaths of the Work. Values that have
 // changed too soon keep what they were, as do those of an object that cannot be applied any more: it may be there.
-func (m *reportLimit) addStateValues(status *placementv1beta1.WorkStatus, paths []string, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
+func (m *reportLimit) addStateValues(status *placementv1beta1.WorkStatus, paths []string, outcomes []outcome,
+	previous placementv1beta1.WorkStatus, now metav1.Time) {
 	tooSoon := now.Time.Before(m.nextReport())
 	m.owed = false
 	if len(paths) == 0 {
@@ -86,13 +88,15 @@ func (m *reportLimit) addStateValues(status *placementv1beta1.WorkStatus, paths 
 		before[apply.KeyOf(said.Identifier)] = ofPaths(said.StateValues, paths)
 	}
 	for i, o := range outcomes {
-		old, reported := before[apply.KeyOf(o.id)], o.stateValues
+		old := before[apply.KeyOf(o.id)]
+		reported := o.stateValues
 		switch {
 		case o.problem != nil:
 			reported = old
 		case slices.Equal(old, reported):
 		case len(old) > 0 && tooSoon:
-			reported, m.owed = old, true
+			reported = old
+			m.owed = true
 		default:
 			m.changed = now.Time
 		}

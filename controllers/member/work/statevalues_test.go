@@ -81,7 +81,8 @@ func TestValuesOfTheStatusAreReported(t *testing.T) {
 	assert.Equal(t, "2", said()[1].StateValues[0].Value)
 
 	asked := a.work(t, "w")
-	asked.Spec.ReportState, asked.Generation = nil, asked.Generation+1
+	asked.Spec.ReportState = nil
+	asked.Generation = asked.Generation + 1
 	require.NoError(t, a.hub.Update(t.Context(), asked))
 	a.mustReconcile(t, "w")
 	assert.Empty(t, said()[1].StateValues, "it is not asked for any more")

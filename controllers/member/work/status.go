@@ -78,7 +78,8 @@ func manifestConditions(o outcome) []metav1.Condition {
 		Reason: placementv1beta1.ReasonApplied, Message: "Manifest has been applied successfully",
 	}, manifestAvailableCondition(o)}
 	if o.problem == nil && o.differences.Message != "" {
-		conditions[0].Reason, conditions[0].Message = placementv1beta1.ReasonAppliedWithDifference, o.differences.Message
+		conditions[0].Reason = placementv1beta1.ReasonAppliedWithDifference
+		conditions[0].Message = o.differences.Message
 	}
 	if o.problem != nil {
 		conditions = []metav1.Condition{{
@@ -95,19 +96,24 @@ func manifestAvailableCondition(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable}
 	switch {
 	case o.availabilityError != "":
-		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonFailed
+		c.Status = metav1.ConditionFalse
+		c.Reason = placementv1beta1.ReasonFailed
 		c.Message = "Failed to tell whether the manifest is available: " + o.availabilityError
 	case o.availability == availability.Available:
-		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonAvailable
+		c.Status = metav1.ConditionTrue
+		c.Reason = placementv1beta1.ReasonAvailable
 		c.Message = "Manifest is available"
 	case o.availability == availability.NotTrackable:
-		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonNotTrackable
+		c.Status = metav1.ConditionTrue
+		c.Reason = placementv1beta1.ReasonNotTrackable
 		c.Message = "Manifest's availability is not trackable; Fleet assumes that the applied manifest is available"
 	case o.availability == availability.Failed:
-		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonManifestFailed
+		c.Status = metav1.ConditionFalse
+		c.Reason = placementv1beta1.ReasonManifestFailed
 		c.Message = "The object has failed for good and is not available until its manifest changes: " + o.failure
 	default:
-		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonManifestNotAvailableYet
+		c.Status = metav1.ConditionFalse
+		c.Reason = placementv1beta1.ReasonManifestNotAvailableYet
 		c.Message = "Manifest is not yet available; Fleet will check again later"
 	}
 	return c
@@ -137,11 +143,13 @@ func (t *tally) countManifest(o outcome) {
 func (t *tally) appliedCondition() metav1.Condition {
 	c := metav1.Condition{Type: placementv1beta1.ConditionTypeApplied}
 	if t.appliedCount < t.all {
-		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsAreNotApplied
+		c.Status = metav1.ConditionFalse
+		c.Reason = placementv1beta1.ReasonSomeManifestsAreNotApplied
 		c.Message = fmt.Sprintf("Failed to apply all manifests (%d of %d manifests are applied)", t.appliedCount, t.all)
 		return c
 	}
-	c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonAllManifestsApplied
+	c.Status = metav1.ConditionTrue
+	c.Reason = placementv1beta1.ReasonAllManifestsApplied
 	c.Message = "All the specified manifests have been applied"
 	return c
 }
@@ -150,13 +158,17 @@ func (t *tally) availableCondition() metav1.Condition {
 	c := metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable}
 	switch {
 	case t.availableCount < t.all:
-		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsAreNotAvailable
+		c.Status = metav1.ConditionFalse
+		c.Reason = placementv1beta1.ReasonSomeManifestsAreNotAvailable
 		c.Message = fmt.Sprintf("Some manifests are not available (%d of %d manifests are available)", t.availableCount, t.all)
 	case t.untrackable > 0:
-		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable
-		c.Message = fmt.Sprintf("The availability of some manifests is not trackable (%d of %d); Fleet assumes that they are available", t.untrackable, t.all)
+		c.Status = metav1.ConditionTrue
+		c.Reason = placementv1beta1.ReasonWorkNotTrackable
+		c.Message = fmt.Sprintf("The availability of some manifests is not trackable (%d of %d); Fleet assumes that they are available",
+			t.untrackable, t.all)
 	default:
-		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonAllManifestsAvailable
+		c.Status = metav1.ConditionTrue
+		c.Reason = placementv1beta1.ReasonAllManifestsAvailable
 		c.Message = "All the manifests are available"
 	}
 	return c

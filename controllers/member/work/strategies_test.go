@@ -190,7 +190,8 @@ func TestOnlyTheObjectConcernedIsNotTakenOver(t *testing.T) {
 func TestAReportNamesTheGenerationOfAnObjectThatIsNotApplied(t *testing.T) {
 	owned := func(references ...metav1.OwnerReference) *corev1.ConfigMap {
 		object := foreignConfigMap("9")
-		object.Generation, object.OwnerReferences = 7, references
+		object.Generation = 7
+		object.OwnerReferences = references
 		return object
 	}
 	for sentence, line := range map[string]struct {
@@ -299,7 +300,9 @@ func TestDifferencesAreReportedAndNothingIsWritten(t *testing.T) {
 
 func TestReportDiffs(t *testing.T) {
 	found := outcome{id: appliedOutcome("a", "").id, observed: true, version: objectVersion{uid: "u"}, findings: apply.Findings{Report: compare.Report{Details: changed}}}
-	degraded, huge, none := found, found, found
+	degraded := found
+	huge := found
+	none := found
 	degraded.findings.Degraded, huge.findings.Omitted, none.findings = true, 7, apply.Findings{}
 	failed := failedOutcome("a", "FailedToReportDiff")
 	failed.problem.Message = apierrors.NewInternalError(errors.New("too busy")).Error()

@@ -72,7 +72,8 @@ func trimStatus(status, previous placementv1beta1.WorkStatus, limit int, generat
 	status.ManifestConditions = slices.DeleteFunc(status.ManifestConditions, func(m placementv1beta1.ManifestCondition) bool {
 		return m.ReplicaStatus == nil && len(m.StateValues) == 0 && isWell(m)
 	})
-	setTrimmed(fmt.Sprintf("The status is too large; %d of %d manifests are listed, all of which have problems or differ", len(status.ManifestConditions), all))
+	setTrimmed(fmt.Sprintf("The status is too large; %d of %d manifests are listed, all of which have problems or differ",
+		len(status.ManifestConditions), all))
 	if encodedSize(status) <= limit {
 		return status
 	}

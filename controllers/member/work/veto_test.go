@@ -30,7 +30,8 @@ func TestARefusedObjectIsNeitherReadNorApplied(t *testing.T) {
 			w := manifestWork("w", "a")
 			w.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: strategy}
 			theirs := &corev1.ConfigMap{Data: map[string]string{"theirs": "value"}}
-			theirs.Namespace, theirs.Name = "n", "a"
+			theirs.Namespace = "n"
+			theirs.Name = "a"
 			a := newAgent(t, []client.Object{w}, []client.Object{theirs})
 			a.forbid(t)
 			a.mustReconcile(t, "w")

@@ -50,7 +50,8 @@ func newLateMapperAgent(t *testing.T, questions int32, works ...client.Object) (
 	a := newAgent(t, works, nil)
 	m := &lateMapper{RESTMapper: a.Mapper}
 	m.ignorant.Store(questions)
-	a.engine.Mapper, a.kindTimeout = m, time.Minute
+	a.engine.Mapper = m
+	a.kindTimeout = time.Minute
 	return a, m
 }
 

@@ -86,7 +86,8 @@ func (w *Watcher) WatchAlways(gvr schema.GroupVersionResource, works func(name t
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	kind := w.ensureInformerLocked(watchedKind{gvr: gvr})
-	kind.always, kind.works = true, works
+	kind.always = true
+	kind.works = works
 }
 
 // Start watches until ctx ends. It implements manager.Runnable.
@@ -179,7 +180,8 @@ func (w *Watcher) ensureInformerLocked(watched watchedKind) *kindInformer {
 }
 
 func (w *Watcher) startInformerLocked(watched watchedKind) {
-	kind, gvr := w.informers[watched], watched.gvr
+	kind := w.informers[watched]
+	gvr := watched.gvr
 	if w.ctx == nil || kind.stop != nil {
 		return
 	}

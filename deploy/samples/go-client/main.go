@@ -54,9 +54,10 @@ func rollOut(ctx context.Context, name, namespace string) error {
 	}
 	// A run takes the clusters and the resources that the placement has picked when the run begins.
 	scheduled := placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
-	_, err = await(ctx, hub, &placementv1beta1.ClusterResourcePlacementList{}, placement, func(p *placementv1beta1.ClusterResourcePlacement) bool {
-		return meta.IsStatusConditionTrue(p.Status.Conditions, scheduled) && p.Status.ObservedResourceIndex != ""
-	})
+	_, err = await(ctx, hub, &placementv1beta1.ClusterResourcePlacementList{}, placement,
+		func(p *placementv1beta1.ClusterResourcePlacement) bool {
+			return meta.IsStatusConditionTrue(p.Status.Conditions, scheduled) && p.Status.ObservedResourceIndex != ""
+		})
 	if err != nil {
 		return fmt.Errorf("waiting until placement %s has picked clusters: %w", name, err)
 	}
@@ -129,9 +130,10 @@ func runOf(name string) *placementv1beta1.ClusterStagedUpdateRun {
 func approve(ctx context.Context, hub client.WithWatch, run *placementv1beta1.ClusterStagedUpdateRun) error {
 	asked := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-before-all"}}
 	// A request that was left over by an earlier run of the same name has the UID of that one.
-	request, err := await(ctx, hub, &placementv1beta1.ClusterApprovalRequestList{}, asked, func(r *placementv1beta1.ClusterApprovalRequest) bool {
-		return r.Annotations[placementv1beta1.ApprovalRunUIDAnnotation] == string(run.UID)
-	})
+	request, err := await(ctx, hub, &placementv1beta1.ClusterApprovalRequestList{}, asked,
+		func(r *placementv1beta1.ClusterApprovalRequest) bool {
+			return r.Annotations[placementv1beta1.ApprovalRunUIDAnnotation] == string(run.UID)
+		})
 	if err != nil {
 		return fmt.Errorf("waiting until run %s asks for an approval: %w", run.Name, err)
 	}
@@ -175,7 +177,8 @@ func awaitEnd(ctx context.Context, hub client.WithWatch, run *placementv1beta1.C
 
 // verdict returns the condition that tells how a run has ended: Succeeded, or Initialized if it could not begin; nil before.
 func verdict(run *placementv1beta1.ClusterStagedUpdateRun) *metav1.Condition {
-	if is := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized); is != nil && is.Status == metav1.ConditionFalse {
+	if is := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized); is != nil &&
+		is.Status == metav1.ConditionFalse {
 		return is
 	}
 	return meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)

@@ -46,7 +46,8 @@ func SetUp(ctx context.Context, c client.Client, n int) (*Ceiling, error) {
 		return nil, fmt.Errorf("creating namespace %s: %w", namespace, err)
 	}
 	err := ceiling.each(ctx, n, func(ctx context.Context, i int) error {
-		ceiling.bindings[i], ceiling.works[i] = binding(i), work(i)
+		ceiling.bindings[i] = binding(i)
+		ceiling.works[i] = work(i)
 		if err := c.Create(ctx, ceiling.bindings[i]); err != nil {
 			return fmt.Errorf("creating a binding: %w", err)
 		}
@@ -101,8 +102,10 @@ type operation struct {
 }
 
 func (c *Ceiling) update(ctx context.Context, i int) error {
-	binding, work := c.bindings[i], c.works[i]
-	index, snapshot := strconv.Itoa(c.round), fmt.Sprintf("ceiling-%d-snapshot", c.round)
+	binding := c.bindings[i]
+	work := c.works[i]
+	index := strconv.Itoa(c.round)
+	snapshot := fmt.Sprintf("ceiling-%d-snapshot", c.round)
 	if err := c.patch(ctx, binding, "", append(annotate(map[string]string{
 		placementv1beta1.UpdateRunAnnotation: fmt.Sprintf("ceiling-%d", c.round), placementv1beta1.UpdateRunUIDAnnotation: string(uuid.NewUUID()),
 		placementv1beta1.UpdateRunCreatedAnnotation: time.Now().Format(time.RFC3339),
@@ -110,7 +113,8 @@ func (c *Ceiling) update(ctx context.Context, i int) error {
 		return err
 	}
 	if err := c.patch(ctx, work, "", append(annotate(map[string]string{
-		placementv1beta1.BindingGenerationAnnotation: strconv.FormatInt(binding.Generation, 10), placementv1beta1.RevisionAnnotation: "4613cfae663" + index,
+		placementv1beta1.BindingGenerationAnnotation:          strconv.FormatInt(binding.Generation, 10),
+		placementv1beta1.RevisionAnnotation:                   "4613cfae663" + index,
 		placementv1beta1.ParentResourceSnapshotNameAnnotation: snapshot, workmodel.RevisionTimeAnnotation: time.Now().Format(time.RFC3339),
 	}), operation{"add", "/metadata/labels/" + escaped(placementv1beta1.ParentResourceSnapshotIndexLabel), index},
 		operation{"add", "/spec", workSpec(c.round)})...); err != nil {
@@ -157,14 +161,16 @@ func binding(i int) *placementv1beta1.ClusterResourceBinding {
 			Name: cluster, Finalizers: []string{placementv1beta1.WorkFinalizer},
 			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "staged-100-100-000"},
 			Annotations: map[string]string{
-				placementv1beta1.UpdateRunAnnotation: "none", placementv1beta1.UpdateRunUIDAnnotation: "none", placementv1beta1.UpdateRunCreatedAnnotation: "none",
+				placementv1beta1.UpdateRunAnnotation: "none", placementv1beta1.UpdateRunUIDAnnotation: "none",
+				placementv1beta1.UpdateRunCreatedAnnotation: "none",
 			},
 		},
 		Spec: placementv1beta1.ResourceBindingSpec{
 			State: placementv1beta1.BindingStateBound, ResourceSnapshotName: "ceiling-0-snapshot",
 			SchedulingPolicySnapshotName: "ceiling-0", TargetCluster: cluster,
 			ClusterDecision: placementv1beta1.ClusterDecision{
-				ClusterName: cluster, Selected: true, ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: new(int32), PriorityScore: new(int32)},
+				ClusterName: cluster, Selected: true, ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: new(int32),
+					PriorityScore: new(int32)},
 				Reason: fmt.Sprintf("Successfully scheduled resources for placement in %q (affinity score: 0, topology spread score: 0): picked by scheduling policy", cluster),
 			},
 		},
@@ -176,7 +182,8 @@ func work(i int) *placementv1beta1.Work {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("ceiling-%04d", i), Namespace: namespace, Finalizers: []string{placementv1beta1.WorkFinalizer},
 			Labels: map[string]string{
-				placementv1beta1.ParentPlacementLabel: "staged-100-100-000", placementv1beta1.ParentBindingLabel: "staged-100-100-000-hollow-0000-ce4dcb0a",
+				placementv1beta1.ParentPlacementLabel:             "staged-100-100-000",
+				placementv1beta1.ParentBindingLabel:               "staged-100-100-000-hollow-0000-ce4dcb0a",
 				placementv1beta1.ParentResourceSnapshotIndexLabel: "0",
 			},
 			Annotations: map[string]string{
@@ -219,8 +226,10 @@ func workStatus(generation int64) placementv1beta1.WorkStatus {
 	return placementv1beta1.WorkStatus{
 		Conditions: conditions(generation, both...),
 		ManifestConditions: []placementv1beta1.ManifestCondition{
-			{Identifier: placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "bench"}, Conditions: conditions(1, both...)},
-			{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 1, Version: "v1", Kind: "ConfigMap", Namespace: "bench", Name: "bench"}, Conditions: conditions(1, both...)},
+			{Identifier: placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "bench"},
+				Conditions: conditions(1, both...)},
+			{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 1, Version: "v1", Kind: "ConfigMap", Namespace: "bench", Name: "bench"},
+				Conditions: conditions(1, both...)},
 		},
 	}
 }

@@ -67,7 +67,8 @@ type Fleet struct {
 // New makes a fleet that has no members yet, with an administrator's access to the hub.
 func New(config *rest.Config, options Options) (*Fleet, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1 // members do not share a budget
+	config.QPS = -1
+	config.Burst = -1 // members do not share a budget
 	config.UserAgent = "fleetflow-hollow-members"
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme} {
@@ -93,7 +94,8 @@ func New(config *rest.Config, options Options) (*Fleet, error) {
 }
 
 func newQueue() workqueue.TypedRateLimitingInterface[client.ObjectKey] {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[client.ObjectKey](100*time.Millisecond, 5*time.Second))
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[client.ObjectKey](100*time.Millisecond,
+		5*time.Second))
 }
 
 // Start lets the members live until the context ends. It returns when everything is watched.
@@ -140,7 +142,8 @@ func eventsTo(handle func(client.Object)) toolscache.ResourceEventHandler {
 }
 
 // serve works a queue off.
-func serve(ctx context.Context, queue workqueue.TypedRateLimitingInterface[client.ObjectKey], do func(context.Context, client.ObjectKey) error) {
+func serve(ctx context.Context, queue workqueue.TypedRateLimitingInterface[client.ObjectKey],
+	do func(context.Context, client.ObjectKey) error) {
 	for {
 		key, ended := queue.Get()
 		if ended {

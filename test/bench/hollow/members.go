@@ -169,7 +169,8 @@ func letter(box *clusterv1beta1.InternalMemberCluster, now metav1.Time) clusterv
 	}
 	joined := said(clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ReasonInternalMemberClusterJoined)
 	if box.Spec.State == clusterv1beta1.ClusterStateLeave {
-		joined.Status, joined.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonInternalMemberClusterLeft
+		joined.Status = metav1.ConditionFalse
+		joined.Reason = clusterv1beta1.ReasonInternalMemberClusterLeft
 	}
 	return clusterv1beta1.InternalMemberClusterStatus{
 		Properties: map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
@@ -196,7 +197,8 @@ func usage() clusterv1beta1.ResourceUsage {
 	var u clusterv1beta1.ResourceUsage
 	u.ObservationTime = began
 	u.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("12"), corev1.ResourceMemory: resource.MustParse("48Gi")}
-	u.Allocatable, u.Available = u.Capacity, u.Capacity
+	u.Allocatable = u.Capacity
+	u.Available = u.Capacity
 	return u
 }
 

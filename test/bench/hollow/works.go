@@ -125,7 +125,8 @@ func (f *Fleet) store(ctx context.Context, work *placementv1beta1.Work, status p
 
 // statusOf is what a member says of a Work.
 func statusOf(work *placementv1beta1.Work, b Behaviour, now metav1.Time) placementv1beta1.WorkStatus {
-	applied, available := metav1.ConditionTrue, metav1.ConditionTrue
+	applied := metav1.ConditionTrue
+	available := metav1.ConditionTrue
 	if b.Fails {
 		applied = metav1.ConditionFalse
 	}
@@ -150,8 +151,9 @@ func statusOf(work *placementv1beta1.Work, b Behaviour, now metav1.Time) placeme
 
 // reasons of the conditions, as the member agent gives them; the first if they are true.
 var reasons = map[string][2]string{
-	placementv1beta1.ConditionTypeApplied:   {placementv1beta1.ReasonAllManifestsApplied, placementv1beta1.ReasonSomeManifestsAreNotApplied},
-	placementv1beta1.ConditionTypeAvailable: {placementv1beta1.ReasonAllManifestsAvailable, placementv1beta1.ReasonSomeManifestsAreNotAvailable},
+	placementv1beta1.ConditionTypeApplied: {placementv1beta1.ReasonAllManifestsApplied, placementv1beta1.ReasonSomeManifestsAreNotApplied},
+	placementv1beta1.ConditionTypeAvailable: {placementv1beta1.ReasonAllManifestsAvailable,
+		placementv1beta1.ReasonSomeManifestsAreNotAvailable},
 }
 
 func condition(kind string, status metav1.ConditionStatus, generation int64, now metav1.Time) metav1.Condition {

@@ -87,7 +87,9 @@ func TestCPU(t *testing.T) {
 func (b *bench) measure(do func(context.Context)) {
 	b.Helper()
 	ctx := b.context()
-	before, used, began := b.calls(ctx), agentCPU(b), time.Now()
+	before := b.calls(ctx)
+	used := agentCPU(b)
+	began := time.Now()
 	do(ctx)
 	took := time.Since(began)
 	asked, _ := b.settle(ctx, before)

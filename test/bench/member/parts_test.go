@@ -122,7 +122,8 @@ func (b *bench) report() {
 func (b *bench) fill() {
 	ctx := b.context()
 	require.NoError(b, rig.Member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "load"}}))
-	before, began := b.calls(ctx), time.Now()
+	before := b.calls(ctx)
+	began := time.Now()
 	b.each(func(i int) error {
 		name := loadName(i)
 		work := onemember.Work(name, onemember.ConfigMap("load", name, "v"))
@@ -184,10 +185,12 @@ func (b *bench) poll(ctx context.Context, what string, done func() bool) {
 func (b *bench) settle(ctx context.Context, before calls) (calls, time.Duration) {
 	b.Helper()
 	began := time.Now()
-	last, changed := before.since(before), began
+	last := before.since(before)
+	changed := began
 	b.poll(ctx, "the agent to settle", func() bool {
 		if now := b.calls(ctx).since(before); now.total() != last.total() {
-			last, changed = now, time.Now()
+			last = now
+			changed = time.Now()
 		}
 		return time.Since(changed) >= quiet
 	})
@@ -269,7 +272,8 @@ func (b *bench) coldStart() {
 
 func (b *bench) removeAll() {
 	ctx := b.context()
-	before, began := b.calls(ctx), time.Now()
+	before := b.calls(ctx)
+	began := time.Now()
 	b.each(func(i int) error {
 		return rig.Hub.Delete(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: onemember.Namespace, Name: loadName(i)}})
 	})

@@ -103,7 +103,8 @@ func cronJobs(ctx context.Context, m *manager, client kubernetes.Interface) ([]l
 }
 
 func daemonSets(ctx context.Context, m *manager, client kubernetes.Interface) ([]loop, error) {
-	apps, core := m.informers.Apps().V1(), m.informers.Core().V1()
+	apps := m.informers.Apps().V1()
+	core := m.informers.Core().V1()
 	c, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), client,
 		flowcontrol.NewBackOff(time.Second, 15*time.Minute))
 	if err != nil {
@@ -126,24 +127,28 @@ func disruptions(ctx context.Context, m *manager, client kubernetes.Interface) (
 	if err != nil {
 		return nil, err
 	}
-	scales, err := scale.NewForConfig(rest, m.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(client.Discovery()))
+	scales, err := scale.NewForConfig(rest, m.mapper, dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(client.Discovery()))
 	if err != nil {
 		return nil, err
 	}
-	apps, core := m.informers.Apps().V1(), m.informers.Core().V1()
+	apps := m.informers.Apps().V1()
+	core := m.informers.Core().V1()
 	c := disruption.NewDisruptionController(ctx, core.Pods(), m.informers.Policy().V1().PodDisruptionBudgets(),
 		core.ReplicationControllers(), apps.ReplicaSets(), apps.Deployments(), apps.StatefulSets(), client, m.mapper, scales, client.Discovery())
 	return workers(c.Run, m.config.DisruptionController.ConcurrentDisruptionSyncs), nil
 }
 
 func endpoints(ctx context.Context, m *manager, client kubernetes.Interface) ([]loop, error) {
-	core, with := m.informers.Core().V1(), m.config.EndpointController
+	core := m.informers.Core().V1()
+	with := m.config.EndpointController
 	c := endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), client, with.EndpointUpdatesBatchPeriod.Duration)
 	return workers(c.Run, with.ConcurrentEndpointSyncs), nil
 }
 
 func endpointSlices(ctx context.Context, m *manager, client kubernetes.Interface) ([]loop, error) {
-	core, with := m.informers.Core().V1(), m.config.EndpointSliceController
+	core := m.informers.Core().V1()
+	with := m.config.EndpointSliceController
 	c := endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(), m.informers.Discovery().V1().EndpointSlices(),
 		with.MaxEndpointsPerSlice, client, with.EndpointUpdatesBatchPeriod.Duration)
 	return workers(c.Run, with.ConcurrentServiceEndpointSyncs), nil
@@ -195,7 +200,8 @@ func jobs(ctx context.Context, m *manager, client kubernetes.Interface) ([]loop,
 	var workloads schedulinginformers.WorkloadInformer
 	var groups schedulinginformers.PodGroupInformer
 	if utilfeature.DefaultFeatureGate.Enabled(features.WorkloadWithJob) {
-		workloads, groups = m.informers.Scheduling().V1beta1().Workloads(), m.informers.Scheduling().V1beta1().PodGroups()
+		workloads = m.informers.Scheduling().V1beta1().Workloads()
+		groups = m.informers.Scheduling().V1beta1().PodGroups()
 	}
 	c, err := job.NewController(ctx, client, m.informers.Core().V1().Pods(), m.informers.Batch().V1().Jobs(), workloads, groups)
 	if err != nil {
@@ -273,7 +279,8 @@ func volumeProtection(ctx context.Context, m *manager, client kubernetes.Interfa
 }
 
 func replicaSets(ctx context.Context, m *manager, client kubernetes.Interface) ([]loop, error) {
-	c := replicaset.NewReplicaSetController(ctx, m.informers.Apps().V1().ReplicaSets(), m.informers.Core().V1().Pods(), client, replicaset.BurstReplicas)
+	c := replicaset.NewReplicaSetController(ctx, m.informers.Apps().V1().ReplicaSets(), m.informers.Core().V1().Pods(), client,
+		replicaset.BurstReplicas)
 	return workers(c.Run, m.config.ReplicaSetController.ConcurrentRSSyncs), nil
 }
 
@@ -374,8 +381,10 @@ func serviceAccountTokens(ctx context.Context, m *manager, client kubernetes.Int
 }
 
 func statefulSets(ctx context.Context, m *manager, client kubernetes.Interface) ([]loop, error) {
-	apps, core := m.informers.Apps().V1(), m.informers.Core().V1()
-	c := statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), client)
+	apps := m.informers.Apps().V1()
+	core := m.informers.Core().V1()
+	c := statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(),
+		apps.ControllerRevisions(), client)
 	return workers(c.Run, m.config.StatefulSetController.ConcurrentStatefulSetSyncs), nil
 }
 

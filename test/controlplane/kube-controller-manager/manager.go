@@ -62,7 +62,8 @@ func newManager(ctx context.Context, c *config.Config) (*manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("naming the informers: %w", err)
 	}
-	m.informers = informers.NewSharedInformerFactoryWithOptions(client, m.resync(), informers.WithTransform(withoutManagedFields), informers.WithInformerName(name))
+	m.informers = informers.NewSharedInformerFactoryWithOptions(client, m.resync(), informers.WithTransform(withoutManagedFields),
+		informers.WithInformerName(name))
 	m.anyInformers = informerfactory.NewInformerFactory(m.informers,
 		metadatainformer.NewSharedInformerFactoryWithOptions(metadataClient, m.resync(), metadatainformer.WithTransform(withoutManagedFields)))
 	if err := app.WaitForAPIServer(client, awaitServer); err != nil {

@@ -29,7 +29,8 @@ func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
 		return true, nil
 	}
 	var err error
-	p.required, err = newRequired("affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution", affinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	p.required, err = newRequired("affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+		affinity.RequiredDuringSchedulingIgnoredDuringExecution)
 	return len(p.required) == 0, err
 }
 

@@ -83,7 +83,8 @@ func newSorter(field string, spec *placementv1beta1.PropertySorter) (*sorter, er
 		s.ascending = true
 	case placementv1beta1.Descending:
 	default:
-		return nil, fmt.Errorf("the scheduling policy's %s.propertySorter.sortOrder %q is neither Ascending nor Descending", field, spec.SortOrder)
+		return nil, fmt.Errorf("the scheduling policy's %s.propertySorter.sortOrder %q is neither Ascending nor Descending", field,
+			spec.SortOrder)
 	}
 	return s, nil
 }
@@ -91,10 +92,12 @@ func newSorter(field string, spec *placementv1beta1.PropertySorter) (*sorter, er
 // surveyFleet finds the range of the property in a fleet, once for all cycles over it.
 func (s *sorter) surveyFleet(c *framework.Cycle) {
 	if known, ok := c.Ranges[s.name]; ok {
-		s.low, s.high = known.Low, known.High
+		s.low = known.Low
+		s.high = known.High
 		return
 	}
-	s.low, s.high = math.Inf(1), math.Inf(-1)
+	s.low = math.Inf(1)
+	s.high = math.Inf(-1)
 	for _, cluster := range c.Fleet {
 		if value, ok := s.readValue(cluster); ok {
 			s.low, s.high = min(s.low, value), max(s.high, value)

@@ -57,7 +57,8 @@ func (d Due) Against(now time.Time) string {
 }
 
 // DueOf says when a placement leaves a cluster: as soon as one of its taints is not tolerated any more, or it has not been healthy for
-// too long, or what is placed there has not been available for too long, of which the health tells. An instant that is yet to come counts as now, so that no clock that is wrong puts the time off for ever.
+// too long, or what is placed there has not been available for too long, of which the health tells. An instant that is yet to come counts
+// as now, so that no clock that is wrong puts the time off for ever.
 func DueOf(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.FailoverStrategy, cluster *clusterv1beta1.MemberCluster,
 	health *placementv1beta1.BindingHealth, now time.Time) Due {
 	due := Due{}
@@ -74,7 +75,8 @@ func DueOf(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.Fai
 }
 
 // dueCluster is when a cluster itself is to be left.
-func dueCluster(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.MemberCluster, now time.Time) Due {
+func dueCluster(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.MemberCluster,
+	now time.Time) Due {
 	due := dueUnready(rule, cluster, now)
 	for _, taint := range cluster.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectNoExecute {
@@ -88,7 +90,8 @@ func dueCluster(tolerations []placementv1beta1.Toleration, rule *placementv1beta
 }
 
 // dueTaint is when a taint is not tolerated any more: the first toleration that matches counts.
-func dueTaint(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1.MemberCluster, taint clusterv1beta1.Taint, now time.Time) Due {
+func dueTaint(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1.MemberCluster, taint clusterv1beta1.Taint,
+	now time.Time) Due {
 	since := clusterv1beta1.TaintSince(cluster, taint, now)
 	toleration := tainttoleration.First(tolerations, taint)
 	switch {
@@ -97,7 +100,8 @@ func dueTaint(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1
 	case toleration.TolerationSeconds == nil:
 		return Due{}
 	default:
-		return Due{At: after(since, *toleration.TolerationSeconds), Reason: fmt.Sprintf("its taint %s is not tolerated for longer than %d s", taint, *toleration.TolerationSeconds)}
+		return Due{At: after(since, *toleration.TolerationSeconds),
+			Reason: fmt.Sprintf("its taint %s is not tolerated for longer than %d s", taint, *toleration.TolerationSeconds)}
 	}
 }
 
@@ -107,7 +111,8 @@ func dueUnready(rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.
 		return Due{}
 	}
 	since := placementv1beta1.NotAfter(healthy.LastTransitionTime.Time, now)
-	return Due{At: after(since, int64(*rule.NotReadySeconds)), Reason: fmt.Sprintf("it has not been healthy for longer than %d s", *rule.NotReadySeconds)}
+	return Due{At: after(since, int64(*rule.NotReadySeconds)), Reason: fmt.Sprintf("it has not been healthy for longer than %d s",
+		*rule.NotReadySeconds)}
 }
 
 func after(since time.Time, seconds int64) time.Time {

@@ -51,7 +51,8 @@ func (w wanted) choose(all []*group) []*group {
 	slices.SortFunc(ranked, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(min(b.stays, 1), min(a.stays, 1)), cmp.Compare(b.placed, a.placed), compareRank(a, b))
 	})
-	staying, held := 0, 0
+	staying := 0
+	held := 0
 	for _, g := range ranked {
 		if g.stays > 0 {
 			staying++
@@ -84,7 +85,8 @@ func sumOf(groups []*group) int {
 
 // extend adds to the first of the groups, of which there are count, the best of the others, as far as more is wanted.
 func (w wanted) extend(ranked []*group, count int) []*group {
-	chosen, others := slices.Clone(ranked[:count]), slices.Clone(ranked[count:])
+	chosen := slices.Clone(ranked[:count])
+	others := slices.Clone(ranked[count:])
 	rest := wanted{groups: bounds{max(w.groups.least-count, 0), min(w.groups.most, len(ranked)) - count}, size: max(w.size-sumOf(chosen), 0)}
 	if rest.groups.least == 0 && rest.size == 0 {
 		return chosen

@@ -77,10 +77,13 @@ func TestChoose(t *testing.T) {
 // exhaustively looks at all sets of groups: is there one that has what is wanted?
 func exhaustively(w wanted, groups []*group) bool {
 	for set := range 1 << len(groups) {
-		count, size, staying := 0, 0, true
+		count := 0
+		size := 0
+		staying := true
 		for i, g := range groups {
 			if set>>i&1 == 1 {
-				count, size = count+1, size+g.size
+				count = count + 1
+				size = size + g.size
 			} else if g.stays > 0 {
 				staying = false
 			}

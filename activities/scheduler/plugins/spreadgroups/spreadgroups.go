@@ -42,13 +42,15 @@ func (*plugin) Name() string { return "SpreadConstraints" }
 
 // PreFilter reads the constraints.
 func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
-	p.groups, p.clusters = bounds{most: math.MaxInt}, bounds{most: math.MaxInt}
+	p.groups = bounds{most: math.MaxInt}
+	p.clusters = bounds{most: math.MaxInt}
 	for i := range c.Policy.SpreadConstraints {
 		switch spec := &c.Policy.SpreadConstraints[i]; spec.SpreadBy {
 		case placementv1beta1.SpreadByCluster:
 			p.clusters = newBounds(spec)
 		case placementv1beta1.SpreadByLabel:
-			p.key, p.groups = spec.LabelKey, newBounds(spec)
+			p.key = spec.LabelKey
+			p.groups = newBounds(spec)
 		default:
 			return true, fmt.Errorf("the scheduling policy's spreadConstraints[%d].spreadBy %q is neither Cluster nor Label", i, spec.SpreadBy)
 		}
@@ -95,7 +97,8 @@ func (p *plugin) Choose(_ *framework.Cycle, candidates []framework.Candidate) fr
 		})
 	}
 	if len(sorted) < p.clusters.least {
-		return framework.Choice{Unmet: fmt.Sprintf("the spread constraints cannot be met: there are %d clusters, and %d are needed", len(sorted), p.clusters.least)}
+		return framework.Choice{Unmet: fmt.Sprintf("the spread constraints cannot be met: there are %d clusters, and %d are needed", len(sorted),
+			p.clusters.least)}
 	}
 	for _, candidate := range p.leaveOut(sorted) {
 		choice.Out[candidate.Cluster.Name] = fmt.Sprintf("other clusters are chosen, of which there may be %d", p.clusters.most)
@@ -178,7 +181,8 @@ func (p *plugin) chooseGroups(candidates []framework.Candidate) (map[string]bool
 // unmet says why no groups can be chosen.
 func (p *plugin) unmet(all []*group) string {
 	const cannot = "the spread constraints cannot be met: "
-	staying, size := 0, 0
+	staying := 0
+	size := 0
 	for _, g := range all {
 		size += g.size
 		if g.stays > 0 {
@@ -191,5 +195,6 @@ func (p *plugin) unmet(all []*group) string {
 	case staying > min(p.groups.most, p.clusters.most):
 		return fmt.Sprintf("%swhat is placed is in %d groups by label %q, and there may be %s", cannot, staying, p.key, p.limit())
 	}
-	return fmt.Sprintf("%sthere are %d clusters in %d groups by label %q, and no %s of these have the %d that are needed", cannot, size, len(all), p.key, p.limit(), p.clusters.least)
+	return fmt.Sprintf("%sthere are %d clusters in %d groups by label %q, and no %s of these have the %d that are needed", cannot, size,
+		len(all), p.key, p.limit(), p.clusters.least)
 }

@@ -172,7 +172,8 @@ func intoReadme(file, rows string) error {
 	before, rest, begins := strings.Cut(string(content), tableBegins)
 	_, after, ends := strings.Cut(rest, tableEnds)
 	if !begins || !ends {
-		return fmt.Errorf("%s has no place for the table: a line %q and a line %q", file, strings.TrimSpace(tableBegins), strings.TrimSpace(tableEnds))
+		return fmt.Errorf("%s has no place for the table: a line %q and a line %q", file, strings.TrimSpace(tableBegins),
+			strings.TrimSpace(tableEnds))
 	}
 	if err := os.WriteFile(file, []byte(before+tableBegins+"\n"+rows+"\n"+tableEnds+after), 0o644); err != nil { //nolint:gosec // everybody may read it
 		return fmt.Errorf("writing the README: %w", err)
