@@ -13,9 +13,9 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// callerCheck lets an activity run only for the workflow of the object that its input names. Everybody
-// who may write to the Temporal namespace can start a workflow of any type under any ID, and schedule
-// any activity from it: without the check, two executions could update one stage at the same time.
+// callerCheck lets an activity run only for the workflow of the object that its input names. All who may write to the Temporal
+// namespace can start a workflow of any type under any ID, and schedule any activity from it: without the check, two executions
+// could update one stage at the same time.
 type callerCheck struct {
 	interceptor.WorkerInterceptorBase
 	log logr.Logger

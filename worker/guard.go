@@ -17,10 +17,9 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/call"
 )
 
-// guard does two things for every activity. It sends heartbeats, so that the server notices within
-// the heartbeat timeout that the process of the activity was killed. And it keeps the texts of
-// errors out of histories: an API server may quote a manifest in an error, and everyone with access
-// to a workflow could read it there.
+// guard does two things for every activity. It sends heartbeats, so that the server notices within the heartbeat timeout that the
+// process of the activity was killed. And it keeps the texts of errors out of histories: an API server may quote a manifest in an
+// error, and all who have access to a workflow could read it there.
 type guard struct {
 	interceptor.WorkerInterceptorBase
 	log logr.Logger

@@ -17,12 +17,10 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Identities reads the senders of signals, updates and cancellations from a workflow's history,
-// because workflow code never sees them. The identity that a client claims is not verified. A
-// principal is, where it is that of the sender: the server stamps each event with the principal of
-// the request that wrote the event. The request of a sender writes a signal. What accepts an update
-// is the hub agent, as it answers its workflow task, and what a reset takes along is written by
-// whoever resets.
+// Identities reads the senders of signals, updates and cancellations from a workflow's history, because workflow code never sees
+// them. The identity that a client claims is not verified. A principal is, where it is that of the sender: the server stamps each
+// event with the principal of the request that wrote the event. The request of a sender writes a signal. What accepts an update
+// is the hub agent, as it answers its workflow task, and what a reset takes along is written by the client that resets.
 type Identities struct {
 	Client    client.Client
 	Namespace string
@@ -85,7 +83,7 @@ func isApprovalOf(signal *history.WorkflowExecutionSignaledEventAttributes, stag
 }
 
 // newestEvent returns the newest event of a history that matches, and the principal that sent it; nil when there is no such
-// event. An event that a reset has taken along has no principal: the server stamps it with that of whoever resets.
+// event. An event that a reset has taken along has no principal: the server stamps it with that of the client that resets.
 func (i *Identities) newestEvent(
 	ctx context.Context, workflow, execution string, matches func(*history.HistoryEvent) bool,
 ) (found *history.HistoryEvent, principal string, err error) {

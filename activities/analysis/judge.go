@@ -232,7 +232,7 @@ type answerOfCluster struct {
 	shown     string
 }
 
-// answersByCluster are the answers of clusters, of those that have one; problem says why they cannot be told apart.
+// answersByCluster are the answers of clusters, of those that have one; problem says why they cannot be distinguished.
 func (j *Judge) answersByCluster(reading Reading, clusters []string) (by map[string]answerOfCluster, problem string) {
 	by = map[string]answerOfCluster{}
 	if j.metric.Objects != nil {

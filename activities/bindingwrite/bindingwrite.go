@@ -1,6 +1,5 @@
-// Package bindingwrite writes one cluster's binding behind a fence: a JSON patch
-// whose test operations pin what the decision was based on, so that a write
-// that comes too late changes nothing and is told so.
+// Package bindingwrite writes one cluster's binding behind a fence: a JSON patch whose test operations pin what the decision was
+// based on, so that a write that comes too late changes nothing and fails.
 package bindingwrite
 
 import (
@@ -21,7 +20,7 @@ import (
 // ErrFenced says that a binding is no longer what the decision was based on.
 var ErrFenced = fmt.Errorf("the binding has changed since the decision")
 
-// Target is what a binding shall say.
+// Target is what a binding should say.
 type Target struct {
 	Snapshot                         string
 	ResourceOverrideSnapshots        []placementv1beta1.NamespacedName

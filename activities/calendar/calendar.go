@@ -20,8 +20,8 @@ type Calendar struct {
 
 type span struct{ start, end int64 }
 
-// Opening is a time from Start until Close. End is later than Close if the opening goes on without starts. Both are zero
-// if the opening ends at no time that can be told.
+// Opening is a time from Start until Close. End is later than Close if the opening goes on without starts. Both are zero if the
+// opening ends at no time that is known.
 type Opening struct{ Start, Close, End time.Time }
 
 // endless is the end of an opening that goes on without an end in sight.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 	"time"
-	_ "time/tzdata" // images have no data base of time zones of their own, and every program shall have the same
+	_ "time/tzdata" // images have no data base of time zones of their own, and every program should have the same
 )
 
 const (

@@ -37,8 +37,8 @@ func MaxInFlight(given *placementv1beta1.ClusterOrder) int {
 	return int(*given.Scatter[0].MaxInFlight)
 }
 
-// matcherOf matches the clusters that one of the terms matches; without terms, all. A term whose
-// selector makes no sense matches none.
+// matcherOf matches the clusters that one of the terms matches; without terms, all. A term whose selector is invalid matches
+// none.
 func matcherOf(terms []placementv1beta1.ClusterLabelTerm) func(rollout.Member) bool {
 	var matchers []func(string, map[string]string) bool
 	for _, term := range terms {

@@ -7,6 +7,6 @@ package contract
 
 // Error types of non-retryable application errors.
 const (
-	// ErrorUser marks what only a person can mend.
+	// ErrorUser marks an error that only a person can correct.
 	ErrorUser = "UserError"
 )

@@ -41,7 +41,7 @@ type SelectResult struct {
 	Invalid bool `json:"invalid,omitempty"`
 	// OverridesLacking are the required overrides that are missing, as messages name them.
 	OverridesLacking []string `json:"overridesLacking,omitempty"`
-	// LossHeld says that the snapshot keeps objects that are selected no more, until a user accepts that they go.
+	// LossHeld says that the snapshot keeps objects that are no longer selected, until a user accepts that they go.
 	LossHeld bool `json:"lossHeld,omitempty"`
 	// Snapshot is the name of the master ClusterResourceSnapshot.
 	Snapshot string `json:"snapshot,omitempty"`

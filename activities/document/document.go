@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// growth is how many times its own length the texts of a document may have. Without aliases a text is hardly
-	// ever longer than it is written: only a few escapes of two bytes stand for three.
+	// growth is how many times its own length the texts of a document may have. Without aliases a text is almost never longer
+	// than it is written: only a few escapes of two bytes stand for three.
 	growth = 2
 	// nodeSize is what a value counts beside its text.
 	nodeSize = 1
 )
 
-// ToJSON makes JSON of one document of YAML or JSON. A field that is there twice is an error: which of the two is meant cannot be told.
+// ToJSON makes JSON of one document of YAML or JSON. A field that is there twice is an error: which of the two is meant is
+// unknown.
 func ToJSON(text []byte) ([]byte, error) {
 	if err := checkAliases(text); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ type Problem struct {
 	Rule string
 }
 
-// Error says why an envelope cannot be unpacked. Only its author can mend that.
+// Error says why an envelope cannot be unpacked. Only its author can correct that.
 type Error struct {
 	// Envelope that is concerned.
 	Envelope placementv1beta1.EnvelopeIdentifier

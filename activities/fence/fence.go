@@ -45,11 +45,11 @@ func Replace(path string, value any) Op { return Op{"replace", path, value} }
 // Remove takes away a field that is there.
 func Remove(path string) Op { return Op{Op: "remove", Path: path} }
 
-// Untrack makes the API server forget which client has written which field of an object (metadata.managedFields), and note it no more.
-// For a binding or a Work it is a third to a half of what is stored and sent, and of what each write costs the API server. If a user
-// has applied a part of the object on the server side, who has written what stays: the API server needs it to take away what the user
-// applies no more. It has no effect on a status subresource. The source is "Clearing managedFields" in Kubernetes' page on server-side
-// apply.
+// Untrack makes the API server forget which client has written which field of an object (metadata.managedFields), and stop noting
+// it. For a binding or a Work it is a third to a half of what is stored and sent, and of what each write costs the API server. If
+// a user has applied a part of the object on the server side, who has written what stays: the API server needs it to take away
+// what the user applies no more. It has no effect on a status subresource. The source is "Clearing managedFields" in Kubernetes'
+// page on server-side apply.
 func Untrack(object client.Object) []Op {
 	if slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Operation == metav1.ManagedFieldsOperationApply

@@ -15,8 +15,8 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Existing reads an object into the empty one that bears its name, and returns it; nil if there is none. An error calls
-// it what it is to people.
+// Existing reads an object into the empty one that has its name, and returns it; nil if there is none. An error calls it what it
+// is to people.
 func Existing[T client.Object](ctx context.Context, live client.Reader, empty T, what string) (found T, err error) {
 	key := client.ObjectKeyFromObject(empty)
 	err = live.Get(ctx, key, empty)

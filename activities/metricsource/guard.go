@@ -128,7 +128,7 @@ var tunnels = []struct {
 	{netip.MustParsePrefix("::/96"), [4]int{12, 13, 14, 15}},           // IPv4-compatible (RFC 4291)
 }
 
-// behindIPv6 are the IPv4 addresses that an IPv6 address may lead to; nil for one that leads to none. Which one it is in NAT64, the
+// behindIPv6 are the IPv4 addresses that an IPv6 address may lead to; nil for one that embeds none. Which one it is in NAT64, the
 // prefix of the network says, which is not known here: so none of them may be one that is refused.
 func behindIPv6(addr netip.Addr) (behind []netip.Addr) {
 	if addr.IsLoopback() || addr.IsUnspecified() || addr.Is4() {

@@ -14,8 +14,8 @@ import (
 type clusters struct {
 	all   bool
 	terms []labels.Selector
-	// unreadable says why the rule's selector makes no sense. It is unknown which clusters it
-	// was meant for, so the rule concerns all of them and fails there, where it can be seen.
+	// unreadable says why the rule's selector is invalid. It is unknown which clusters it was meant for, so the rule concerns all
+	// of them and fails there, where it can be seen.
 	unreadable error
 }
 

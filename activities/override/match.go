@@ -52,9 +52,8 @@ type match struct {
 	labels  []string
 }
 
-// NewMatcher picks, of the latest snapshots of the overrides that are valid, those that
-// concern the placement and select some of its resources. Resources are all that it places:
-// what comes along with a Namespace and what is in envelopes, too.
+// NewMatcher picks, of the latest snapshots of the overrides that are valid, those that concern the placement and select some of
+// its resources. Resources are all that it places: what is placed with a Namespace and what is in envelopes, too.
 func NewMatcher(
 	placement Placement, resources []placementv1beta1.ResourceIdentifier,
 	snapshots []placementv1beta1.OverrideSnapshotObject,

@@ -83,10 +83,9 @@ func checkSettled(o placementv1beta1.OverrideObject, inForce placementv1beta1.Ov
 	return &UnsettledError{Override: "override " + placementv1beta1.ScopeOf(o).String() + o.GetName()}
 }
 
-// Mended says whether an override that a rollout began with cannot be applied somewhere
-// and was changed since. There is nothing to be gained by waiting for the next rollout
-// with what cannot work, so the change counts at once.
-func Mended(inForce Snapshots, picked []string, bindings []placementv1beta1.BindingObject) bool {
+// Corrected reports whether an override that a rollout began with cannot be applied somewhere and was changed since. There is
+// nothing to be gained by waiting for the next rollout with what cannot work, so the change counts at once.
+func Corrected(inForce Snapshots, picked []string, bindings []placementv1beta1.BindingObject) bool {
 	latest := inForce.shortForms()
 	superseded := func(ref string) bool { return slices.Contains(picked, ref) && !slices.Contains(latest, ref) }
 	return slices.ContainsFunc(bindings, func(binding placementv1beta1.BindingObject) bool {

@@ -36,7 +36,7 @@ func TestMended(t *testing.T) {
 		"one that failed was taken out of force": {inForce(), binding(metav1.ConditionFalse, 2, "cro-0"), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			assert.Equal(t, test.want, Mended(test.inForce, []string{"cro-0"}, []placementv1beta1.BindingObject{&test.binding}))
+			assert.Equal(t, test.want, Corrected(test.inForce, []string{"cro-0"}, []placementv1beta1.BindingObject{&test.binding}))
 		})
 	}
 }

@@ -48,8 +48,8 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 	return created, group.Wait()
 }
 
-// createBindings writes the new bindings of a decision and returns how many there are. They are there before any other is let go of:
-// what goes along from a cluster that is left is never nowhere.
+// createBindings writes the new bindings of a decision and returns how many there are. They are there before any other is
+// released: what goes along from a cluster that is left is never nowhere.
 func createBindings(ctx context.Context, a *Activities, placement placementv1beta1.PlacementObject, policy string,
 	existing []placementv1beta1.BindingObject, decision scheduler.Decision) (int, error) {
 	state, err := takeState(ctx, a.Live, placement, existing, decision)

@@ -12,7 +12,7 @@ import (
 )
 
 // isRespecified says that a placement has changed since its clusters were last picked, or that clusters were never picked by the
-// latest of its policies, which explains that some of them are picked no more.
+// latest of its policies, which explains that some of them are no longer picked.
 func isRespecified(placement placementv1beta1.PlacementObject, policies []placementv1beta1.PolicySnapshotObject,
 	latest placementv1beta1.PolicySnapshotObject) bool {
 	if len(policies) > 0 && latest.GetPolicySnapshotStatus().ObservedCRPGeneration == 0 {

@@ -126,8 +126,8 @@ func holdOrBar(ctx context.Context, a *Activities, placement placementv1beta1.Pl
 	return held, noteOnPolicy(ctx, a.Client, policy, note)
 }
 
-// listOverdue identifies the clusters that are to be left, once a decision is carried out, because of how what is placed there fares.
-// The bars are those that are noted then.
+// listOverdue identifies the clusters that are to be left, once a decision is carried out, because of the health of what is
+// placed there. The bars are those that are noted then.
 func listOverdue(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, decision scheduler.Decision,
 	bars map[string]scheduler.Bar, now time.Time) string {
 	rule := placementv1beta1.ApplicationFailoverOf(placement)

@@ -69,7 +69,7 @@ func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings
 	return nil
 }
 
-// targetOf is what the binding of a cluster shall say.
+// targetOf is what the binding of a cluster should say.
 func (g *goal) targetOf(cluster string) bindingwrite.Target {
 	overrides := g.overrides[cluster]
 	t := bindingwrite.Target{
@@ -90,13 +90,13 @@ func (g goal) at(snapshot string) *goal {
 	return &g
 }
 
-// isOld reports whether a binding names another snapshot than it shall.
+// isOld reports whether a binding names another snapshot than it should.
 func (g *goal) isOld(b placementv1beta1.BindingObject) bool {
 	given := b.GetBindingSpec().ResourceSnapshotName
 	return given != "" && given != g.snapshot
 }
 
-// isReached reports whether a binding says what it shall.
+// isReached reports whether a binding says what it should.
 func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
 	target := g.targetOf(b.GetBindingSpec().TargetCluster)
 	if _, noted := b.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]; !noted {

@@ -232,7 +232,7 @@ func (o observer) observeFailover(ctx context.Context, c *rollout.Cluster, b pla
 	return nil
 }
 
-// observeLost adds that nothing can be heard of a cluster from which everything is being removed.
+// observeLost adds a cluster that does not report and from which everything is being removed.
 func (o observer) observeLost(ctx context.Context, c *rollout.Cluster) error {
 	if !c.Deleting {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // EndsWithNamespace says that a placement ends because the namespace that it is in does, and not because a user has deleted the
-// placement: that happens before the namespace is deleted. Of the same second, the order cannot be told.
+// placement: that happens before the namespace is deleted. Within one second the order is unknown.
 func EndsWithNamespace(placement placementv1beta1.PlacementObject, namespace metav1.Object) bool {
 	ended := namespace.GetDeletionTimestamp()
 	return ended != nil && !placement.GetDeletionTimestamp().Before(ended)

@@ -26,8 +26,8 @@ type cycle struct {
 	// marked are the clusters of a PickN placement that a user wants replaced: they are picked only if
 	// no other can be.
 	marked map[string]Binding
-	// failing says why the placement is to leave clusters that it holds, if others can be picked, ill of which of them because of how
-	// what is placed there fares; leaveAt is when it is to leave the next one. bars are those that still count.
+	// failing says why the placement is to leave clusters that it holds, if others can be picked, and ill which of them because
+	// of the health of what is placed there; leaveAt is when it is to leave the next one. bars are those that still count.
 	failing map[string]string
 	ill     map[string]bool
 	leaveAt time.Time
@@ -224,7 +224,7 @@ func (c *cycle) unscheduleBinding(binding Binding) {
 	}
 }
 
-// releaseObsolete lets go of what a cluster got under an earlier policy.
+// releaseObsolete releases what a cluster got under an earlier policy.
 func (c *cycle) releaseObsolete(cluster string) {
 	if binding, ok := c.obsolete[cluster]; ok {
 		c.unscheduleBinding(binding)

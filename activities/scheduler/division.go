@@ -64,9 +64,9 @@ func (s *share) describeBound() string {
 	return ""
 }
 
-// divideReplicas divides replicas by the method of Sainte-Laguë within the bounds, and returns how many find no place. With
-// keep, what runs stays where it is: of more replicas only the additional ones are divided, and of fewer no cluster gets
-// more than it has, but for its lower bound. The result does not depend on the order of the shares.
+// divideReplicas divides replicas by the method of Sainte-Laguë within the bounds, and returns how many find no place. With keep,
+// what runs stays where it is: of more replicas only the additional ones are divided, and of fewer no cluster gets more than it
+// has, except for its lower bound. The result does not depend on the order of the shares.
 func divideReplicas(total int64, shares []share, keep bool) (left int64) {
 	running := int64(0)
 	for i := range shares {

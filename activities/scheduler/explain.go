@@ -51,9 +51,8 @@ type Rival struct {
 	Score   framework.Score
 }
 
-// Explain says of clusters why they are picked by the decision that Decide makes on the
-// same facts, or why not. Without names it tells of the whole fleet and of every cluster
-// the policy names.
+// Explain says of clusters why they are picked by the decision that Decide makes on the same facts, or why not. Without names it
+// reports the whole fleet and every cluster the policy names.
 func Explain(facts Facts, clusters ...string) []Explanation {
 	c, decision := runCycle(facts)
 	e := &explainer{
@@ -204,7 +203,7 @@ func (e *explainer) describeShares(name string) []string {
 	return shares
 }
 
-// explainAbsence tells of a cluster that is not in the fleet, or leaving it.
+// explainAbsence explains a cluster that is not in the fleet, or leaving it.
 func (e *explainer) explainAbsence(name string) string {
 	for i := range e.cycle.facts.Clusters {
 		if e.cycle.facts.Clusters[i].Name == name && !slices.Contains(e.cycle.known.Policy.ClusterNames, name) {
@@ -214,7 +213,7 @@ func (e *explainer) explainAbsence(name string) string {
 	return e.cycle.reasonForAbsence(name)
 }
 
-// explainMiss tells of a cluster that could be picked by another policy, or next.
+// explainMiss explains a cluster that could be picked by another policy, or next.
 func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta1.MemberCluster) {
 	name := cluster.Name
 	reason, by := e.reasonAgainst(cluster)

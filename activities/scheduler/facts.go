@@ -84,7 +84,7 @@ type Binding struct {
 	Available bool
 	// DeletionCost is what it costs to take the placement off the cluster; nil if the cluster says.
 	DeletionCost *int32
-	// Health is what is remembered of how what is placed fares; nil if that does not matter.
+	// Health is what is remembered of the health of what is placed; nil if that does not matter.
 	Health *placementv1beta1.BindingHealth
 	// AvailableSince is since when the cluster is Available; zero if it is not.
 	AvailableSince time.Time
@@ -158,8 +158,8 @@ func AddShort(bindings []Binding, works []placementv1beta1.Work) {
 	}
 }
 
-// UnlearntLimits names, in order, the workloads and clusters of which members tell of pods that no node takes, which the decisions do
-// not know yet.
+// UnlearntLimits names, in order, the workloads and clusters of which members report pods that no node takes, which the decisions
+// do not know yet.
 func UnlearntLimits(bindings []Binding) []string {
 	var unlearnt []string
 	for i := range bindings {
@@ -200,7 +200,7 @@ type Decision struct {
 	// FailedOver says why bindings are unscheduled because the placement leaves clusters for others, by the name of the
 	// binding: all that are then, those of clusters included that are left because an affinity group is.
 	FailedOver map[string]string
-	// Ill are those of them that go because of how what is placed there fares.
+	// Ill are those of them that go because of the health of what is placed there.
 	Ill map[string]bool
 	// NewlyWithheld are the bindings of clusters that get no replicas any more because the placement fails over from them and stays there, by
 	// name.

@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// FailsOver is why a binding would be let go of many that a placement would leave at once.
+// FailsOver is why a binding would be released among many that a placement would leave at once.
 const FailsOver = "the placement fails over: "
 
 // Bar keeps a placement off a cluster that it has left because what is placed there was not available.
@@ -91,7 +91,7 @@ func newBar(facts Facts) Bar {
 	return Bar{Since: facts.Now.UTC().Truncate(time.Second), Resources: facts.Resources}
 }
 
-// tellFailover tells of the clusters that the placement leaves, and of those that it is to leave and cannot.
+// tellFailover reports the clusters that the placement leaves, and those that it is to leave and cannot.
 func tellFailover(c *cycle, d *Decision) {
 	d.LeaveAt = c.leaveAt
 	d.Bars = c.bars
@@ -147,8 +147,8 @@ func forgetOldBars(bars map[string]Bar) {
 	}
 }
 
-// listFailedOver says why bindings go, and of which it is because of how what is placed fares; nothing if none of them goes because its
-// cluster is to be left.
+// listFailedOver returns why bindings go, and which of them go because of the health of what is placed; nothing if none of them
+// goes because its cluster is to be left.
 func listFailedOver(c *cycle, unscheduled []string) (gone map[string]string, ill map[string]bool) {
 	gone = map[string]string{}
 	ill = map[string]bool{}
@@ -182,8 +182,9 @@ func listFailedOver(c *cycle, unscheduled []string) (gone map[string]string, ill
 const atOnce = time.Minute
 
 // TooManyAtOnce are the bindings that a decision lets go because the placement fails over, if it would leave too many clusters at
-// once: three or more, and over half of those that it has, that fall due within a minute. Then the clusters are hardly at fault; a hub
-// that has lost its network sees the same. Those that it has left within the last minute count as well, whatever becomes of their copies.
+// once: three or more, and over half of those that it has, that fall due within a minute. Then the clusters are probably not at
+// fault; a hub that has lost its network sees the same. Those that it has left within the last minute count as well, whatever
+// becomes of their copies.
 func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemoval {
 	if len(decision.FailedOver) == 0 && len(decision.NewlyWithheld) == 0 {
 		return nil

@@ -32,8 +32,7 @@ func (m marking) setAside(tooMany []Binding) {
 	}
 }
 
-// unscheduleReplaced lets go of the marked clusters for which others were picked. The others stay, the last
-// to go first.
+// unscheduleReplaced releases the marked clusters for which others were picked. The others stay, the last to go first.
 func (m marking) unscheduleReplaced() {
 	order := make([]Binding, 0, len(m.cycle.marked))
 	for _, binding := range m.cycle.marked {
@@ -70,8 +69,8 @@ func (m marking) rejectionOf(cluster, reason string) rejection {
 	return rejection{cluster: cluster, by: byMark, reason: reason}
 }
 
-// filterAsHeld asks the filters about a cluster that the policy may not match any more. That it is failing is no reason to let go of
-// it without another.
+// filterAsHeld asks the filters about a cluster that the policy may not match any more. That it is failing is no reason to
+// release it without another.
 func (m marking) filterAsHeld(cluster string) string {
 	if m.cycle.failing[cluster] != "" {
 		m.cycle.known.Has[cluster] = framework.Obsolete

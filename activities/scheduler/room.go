@@ -42,7 +42,7 @@ func roomOf(cluster *clusterv1beta1.MemberCluster, now time.Time) room {
 	usage := &cluster.Status.ResourceUsage
 	observed := usage.ObservationTime.Time
 	for i := range cluster.Status.AgentStatus {
-		// The clock of the member may be ahead. The hub stamps when it has heard of the agent.
+		// The clock of the member may be ahead. The hub stamps when the agent reports.
 		agent := &cluster.Status.AgentStatus[i]
 		if heard := agent.LastReceivedHeartbeat.Time; agent.Type == clusterv1beta1.MemberAgent && !heard.IsZero() && heard.Before(observed) {
 			observed = heard

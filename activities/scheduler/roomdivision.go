@@ -33,8 +33,8 @@ func (s *share) floor() int64 { return min(s.lower, s.top()) }
 // holds is how many replicas a cluster has if what runs stays, as far as its own bounds and its room let it.
 func (s *share) holds() int64 { return max(s.floor(), s.runsWithin()) }
 
-// divide divides, if the clusters have room enough. If they do not, everything stays as it is, but for what the total is less; then it
-// returns how many more replicas are wanted, and how many of them there is room for.
+// divide divides, if the clusters have room enough. If they do not, everything stays as it is, except for what the total is less;
+// then it returns how many more replicas are wanted, and how many of them there is room for.
 func (d *roomDivision) divide() (missing, fit int64) {
 	running := int64(0)
 	for i := range d.shares {
@@ -122,8 +122,8 @@ func (d *roomDivision) grow() {
 	})
 }
 
-// shrink divides fewer replicas than there are: no cluster grows, but for its lower bound. If there are not even enough for these, they
-// alone count: they stay the same while replicas move.
+// shrink divides fewer replicas than there are: no cluster grows, except for its lower bound. If there are not even enough for
+// these, they alone count: they stay the same while replicas move.
 func (d *roomDivision) shrink() {
 	floors := int64(0)
 	for i := range d.shares {

@@ -163,9 +163,8 @@ func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	return clustereligibility.Ineligible(cluster, now)
 }
 
-// EligibleUntil is the last instant at which a cluster that is eligible now stays so,
-// should nothing more be heard of it. Who schedules a look for right after it needs not
-// poll.
+// EligibleUntil is the last instant at which a cluster that is eligible now stays so, if it does not report again. Who schedules
+// a look for right after it needs not poll.
 func EligibleUntil(cluster *clusterv1beta1.MemberCluster) time.Time {
 	return clustereligibility.Until(cluster)
 }

@@ -77,8 +77,8 @@ func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand
 	}
 }
 
-// limitOf works out the limit of a workload on a cluster: what the member tells of now, or else what was learnt before and
-// not forgotten. It is nil if there is none, and otherwise has nothing but Capacity, CapacityAt and CapacityFree.
+// limitOf works out the limit of a workload on a cluster: what the member reports now, or else what was learnt before and not
+// forgotten. It is nil if there is none, and otherwise has nothing but Capacity, CapacityAt and CapacityFree.
 func (t *target) limitOf(demand *placementv1beta1.ReplicaDemand, now time.Time) *placementv1beta1.ReplicaAssignment {
 	before := t.findBefore(demand.Workload)
 	free := t.room.countFree(demand.Requests)
@@ -96,7 +96,7 @@ func (t *target) limitOf(demand *placementv1beta1.ReplicaDemand, now time.Time) 
 }
 
 // forgets says that a limit is to be forgotten: the cluster reports room for more than when it was learnt, or of pods without
-// requests, of which no report tells, it was learnt long ago. While the member tells of pods that no node takes, it stays.
+// requests, of which no report tells, it was learnt long ago. While the member reports pods that no node takes, it stays.
 func (t *target) forgets(before *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, free int64, now time.Time,
 	stillShort bool) bool {
 	if len(demand.Requests) == 0 {

@@ -34,8 +34,7 @@ const (
 	byMark = -2
 )
 
-// rejectCluster reports a cluster that a filter keeps out, and lets go of what it got under an
-// earlier policy.
+// rejectCluster reports a cluster that a filter keeps out, and releases what it got under an earlier policy.
 func (c *cycle) rejectCluster(cluster *clusterv1beta1.MemberCluster, reason string, by int) {
 	if _, ok := c.obsolete[cluster.Name]; ok {
 		c.releaseObsolete(cluster.Name)
@@ -68,11 +67,10 @@ func (r *rejection) asDecision() placementv1beta1.ClusterDecision {
 	return decision
 }
 
-// rejections are clusters that were not picked, by what keeps them out; no more of each
-// kind than could be told of.
+// rejections are clusters that were not picked, by what keeps them out; no more of each kind than can be reported.
 type rejections map[int][]rejection
 
-// addRejection takes note of a rejection, if it may be among those that are told of.
+// addRejection takes note of a rejection, if it may be among those that are reported.
 func (r rejections) addRejection(rejected rejection) {
 	kind := r[rejected.by]
 	if len(kind) == MaxUnselected {

@@ -23,9 +23,9 @@ type lossCatch struct {
 	dynamic dynamic.Interface
 }
 
-// lossToHold are the objects that the latest snapshot has, that the placement asks for as the snapshot has them, that are selected
-// no more, and that the safety catch holds; nil if there are none, or a user has accepted that they go. What the selectors have
-// left out since the snapshot goes, for the user asks for that.
+// lossToHold are the objects that the latest snapshot has, that the placement asks for as the snapshot has them, that are no
+// longer selected, and that the safety catch holds; nil if there are none, or a user has accepted that they go. What the
+// selectors have left out since the snapshot goes, for the user asks for that.
 func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
 	selected selectedObjects, content snapshot.Content) (*snapshot.Loss, error) {
 	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash {

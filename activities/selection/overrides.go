@@ -84,7 +84,7 @@ func (s *Selector) isSameRollout(ctx context.Context, placement placementv1beta1
 	if err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
-	return !overridesource.Mended(inForce, last.Overrides, bindings.Objects()), nil
+	return !overridesource.Corrected(inForce, last.Overrides, bindings.Objects()), nil
 }
 
 // maxIdleSelectors is how many selectors that select nothing are named.

@@ -18,7 +18,7 @@ type heldKinds struct {
 	served map[schema.GroupKind]string
 	// unserved are the names of the others. Snapshots may hold objects of them from before.
 	unserved map[string]bool
-	// contents are those that would come along with a namespace.
+	// contents are those that would be placed with a namespace.
 	contents []string
 }
 
@@ -99,7 +99,7 @@ func (s *Selection) holdKind(name string) {
 	}
 }
 
-// holdNamespaces notes the kinds that are held of what would come along with the selected namespaces.
+// holdNamespaces notes the kinds that are held of what would be placed with the selected namespaces.
 func (s *Selection) holdNamespaces(catalog *Catalog) {
 	for _, rule := range s.Rules {
 		if rule.Kind.GroupKind() != NamespaceKind {
@@ -129,8 +129,8 @@ func (s *Selection) SameHeld(recorded []string, catalog *Catalog) bool {
 	return !slices.ContainsFunc(recorded, func(name string) bool { return !catalog.Holds(name) })
 }
 
-// KeepHeld replaces what was selected of the held kinds by what the latest snapshot holds of them, and returns it with the
-// names of the kinds that are held. Nothing comes along with a namespace that is held and not in the snapshot.
+// KeepHeld replaces what was selected of the held kinds by what the latest snapshot holds of them, and returns it with the names
+// of the kinds that are held. Nothing is placed with a namespace that is held and not in the snapshot.
 func KeepHeld(catalog *Catalog, selection *Selection, selected []Item,
 	former map[Identity][]byte) (items []Item, held []string, err error) {
 	held = slices.Clone(selection.Held)

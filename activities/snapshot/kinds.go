@@ -13,7 +13,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// NamespaceKind is the kind whose selection brings everything inside along.
+// NamespaceKind is the kind whose selection places everything inside, too.
 var NamespaceKind = schema.GroupKind{Kind: "Namespace"}
 
 // DefinitionKind is the kind whose objects decide what else the hub serves.
@@ -165,8 +165,8 @@ func (c *Catalog) Versions(gk schema.GroupKind) []string {
 	return versions
 }
 
-// Contents are the kinds that come along with a namespace: all that are
-// namespaced and may be placed, each in its preferred version.
+// Contents are the kinds that are placed with a namespace: all that are namespaced and may be placed, each in its preferred
+// version.
 func (c *Catalog) Contents() []Kind { return c.contents }
 
 // Doubt records what discovery could not read: groups of which therefore nothing is

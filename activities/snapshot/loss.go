@@ -45,8 +45,8 @@ func NewLoss(reason string, before int, lost []Identity) *Loss {
 	return &Loss{Reason: reason, Before: before, Total: len(lost), Digest: Fingerprint(lost), Named: named[:min(len(named), namedLost)]}
 }
 
-// LossOf is the loss that is held of a placement, and the index of the snapshot that keeps it; nil if none is. A verdict that cannot be
-// read tells of none: the hub agent makes it anew.
+// LossOf is the loss that is held of a placement, and the index of the snapshot that keeps it; nil if none is. A verdict that
+// cannot be read has none: the hub agent makes it anew.
 func LossOf(placement placementv1beta1.PlacementObject) (lost *Loss, index int) {
 	verdict, _ := DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 	return verdict.Lost, verdict.Index

@@ -12,8 +12,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// InvalidError says what is wrong with resource selectors in a way that only a
-// person can mend, and how.
+// InvalidError describes what is wrong with resource selectors if only a person can correct it, and how.
 type InvalidError struct {
 	Message string
 	// Reason is empty if the selectors themselves are invalid.
@@ -42,7 +41,7 @@ type Rule struct {
 	Name string
 	// Labels the objects must have; everything matches if the selector had none.
 	Labels labels.Selector
-	// Scope says what comes along with a Namespace.
+	// Scope says what is placed with a Namespace.
 	Scope placementv1beta1.SelectionScope
 
 	filter Filter
@@ -78,8 +77,8 @@ type Selection struct {
 	insideOne bool
 }
 
-// Contents are the rules that decide what comes along with a Namespace that a
-// rule selected: nil rules and all=false if it is the Namespace alone.
+// Contents are the rules that decide what is placed with a Namespace that a rule selected: nil rules and all=false if it is the
+// Namespace alone.
 func (s *Selection) Contents(rule Rule) (rules []Rule, all bool) {
 	switch rule.Scope {
 	case placementv1beta1.NamespaceOnly:

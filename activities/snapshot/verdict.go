@@ -27,7 +27,7 @@ type Verdict struct {
 	Inputs string `json:"inputs,omitempty"`
 	// Selectors is the hash of the selectors by which the snapshot was selected.
 	Selectors string `json:"selectors,omitempty"`
-	// Lost is what the snapshot keeps though it is selected no more; nil if nothing is held so.
+	// Lost is what the snapshot keeps though it is no longer selected; nil if nothing is held so.
 	Lost *Loss `json:"lost,omitempty"`
 	// Due is when something else that is selected by now becomes a snapshot; zero if the
 	// snapshot is what is selected.
@@ -67,7 +67,7 @@ type Verdict struct {
 	// Demand is the hash of what the workloads in the snapshot ask for whose replicas the placement divides; empty if it divides
 	// none.
 	Demand string `json:"demand,omitempty"`
-	// Error says why the selectors cannot be resolved, for the user to mend.
+	// Error says why the selectors cannot be resolved, for the user to correct.
 	Error string `json:"error,omitempty"`
 	// Reason tells errors apart, as that of an InvalidError does.
 	Reason string `json:"reason,omitempty"`

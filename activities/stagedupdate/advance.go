@@ -182,8 +182,8 @@ func (c *stageCall) decide(ctx context.Context) (plan rollout.StagePlan, recorde
 	return plan, recorded, nil
 }
 
-// act writes to clusters. The status says that they are being updated before that, or is told so beside
-// it: an attempt that dies in between is followed by one that writes to the same clusters.
+// act writes to clusters. The status says that they are being updated before that, or fails beside it: an attempt that dies in
+// between is followed by one that writes to the same clusters.
 func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bool) error {
 	writer := c.observer.newWriter(c.run)
 	if len(plan.Start) > 0 {

@@ -102,7 +102,7 @@ func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
 	return placementv1beta1.ResourceSnapshotName(spec.PlacementName, index, 0)
 }
 
-// targetOf is what a cluster's binding shall say during and after the run.
+// targetOf is what a cluster's binding should say during and after the run.
 func targetOf(run placementv1beta1.UpdateRunObject, stage int, cluster string, from placementv1beta1.BindingObject) bindingwrite.Target {
 	to := bindingwrite.Target{
 		Snapshot:      snapshotFor(run, cluster),

@@ -223,8 +223,8 @@ func (w *clusterWriter) readBinding(ctx context.Context, cluster string, cached 
 	return binding, writeResult{owner: owner, endText: endText}, nil
 }
 
-// withoutEndedHolder returns the binding as it counts for the run. Of two runs created in the same
-// second it cannot be told which is the later one; one that has ended does not count.
+// withoutEndedHolder returns the binding as it counts for the run. Of two runs created in the same second, which is the later one
+// is unknown; one that has ended does not count.
 func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b placementv1beta1.BindingObject) (placementv1beta1.BindingObject, error) {
 	if b == nil || !sameSecond(b, w.run) {
 		return b, nil

@@ -81,9 +81,8 @@ func (p *planner) compareBindings(ctx context.Context, run placementv1beta1.Upda
 	return verdict
 }
 
-// outdated says why a run can no longer continue: the placement or what its
-// policy selects is not what was frozen (the reference abandons such a run, and
-// so do we unless told otherwise). It is pure.
+// outdated says why a run can no longer continue: the placement or what its policy selects is not what was frozen (KubeFleet
+// abandons such a run, and fleetflow does the same unless the run says otherwise). It is pure.
 func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject,
 	policy placementv1beta1.PolicySnapshotObject) error {
 	if err := checkPlacement(placement); err != nil {

@@ -116,8 +116,8 @@ func (s runStore) emitWarning(run placementv1beta1.UpdateRunObject, reason, note
 	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(note))
 }
 
-// emitClusterEvent and emitClusterWarning tell of one cluster, which is the related object. Events that are otherwise alike become a
-// series, which shows the note of the first only: without the cluster, the first that fails would hide all others.
+// emitClusterEvent and emitClusterWarning report one cluster, which is the related object. Events that are otherwise alike become
+// a series, which shows the note of the first only: without the cluster, the first that fails would hide all others.
 func (s runStore) emitClusterEvent(run placementv1beta1.UpdateRunObject, cluster, reason, note string, args ...any) {
 	s.events.Eventf(run, clusterv1beta1.ReferTo(cluster), corev1.EventTypeNormal, reason, "Rollout", "%s",
 		placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))
@@ -128,7 +128,7 @@ func (s runStore) emitClusterWarning(run placementv1beta1.UpdateRunObject, clust
 		placementv1beta1.ScopeOf(run).Word(note))
 }
 
-// emitStageEvent and emitStageWarning tell of one stage, which is in the action for the same cause.
+// emitStageEvent and emitStageWarning report one stage, which is in the action for the same cause.
 func (s runStore) emitStageEvent(run placementv1beta1.UpdateRunObject, stage, reason, note string, args ...any) {
 	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, actionOf(stage), "%s",
 		placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))

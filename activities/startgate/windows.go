@@ -240,7 +240,7 @@ func (s *windowStates) opensBefore(i, other int) bool {
 	return !s.opens[i].IsZero() && (s.opens[other].IsZero() || s.opens[i].Before(s.opens[other]))
 }
 
-// closure is what to tell of the window.
+// closure is what to report about the window.
 func (w *Window) closure(opens time.Time) Closure {
 	c := Closure{Kind: kindWindow, Name: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Message, Until: opens}
 	if w.isDeny() {

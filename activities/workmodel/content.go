@@ -44,8 +44,8 @@ type workUnit struct {
 	invalid bool
 }
 
-// InvalidError says that envelopes cannot be unpacked. Trying again does not help:
-// only their authors can mend them, and that makes another snapshot.
+// InvalidError says that envelopes cannot be unpacked. Trying again does not help: only their authors can correct them, and that
+// makes another snapshot.
 type InvalidError struct {
 	// Envelopes that are invalid, each with what is wrong.
 	Envelopes []*envelope.Error

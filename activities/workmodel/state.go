@@ -17,11 +17,11 @@ type ClusterState struct {
 	Synced bool
 	// Applied says that the member has applied all of them as they are now.
 	Applied bool
-	// Available says that, moreover, all of them are available. With ReportDiff
-	// nothing is applied, and Available says that the diff has been reported.
+	// Available says that, in addition, all of them are available. With ReportDiff nothing is applied, and Available says that
+	// the diff has been reported.
 	Available bool
-	// NotTrackable says that the availability of some resource cannot be told;
-	// the cluster then counts as available only some time after AvailableSince.
+	// NotTrackable says that the availability of some resource is unknown; the cluster then counts as available only some time
+	// after AvailableSince.
 	NotTrackable bool
 	// Failed says that the member tried the Works as they are now and could not
 	// apply them.

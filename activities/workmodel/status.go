@@ -205,8 +205,7 @@ func newCondition(conditionType string, status metav1.ConditionStatus, reason, m
 	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: CutMessage(message, maxMessage)}
 }
 
-// maxMessage bounds a message, in bytes. The API refuses some that are longer, and a
-// placement tells of 150 clusters in full.
+// maxMessage bounds a message, in bytes. The API refuses some that are longer, and a placement reports 150 clusters in full.
 const maxMessage = 4096
 
 // CutMessage cuts a message that takes more than that many bytes, and shows that it did.

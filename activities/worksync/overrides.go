@@ -32,8 +32,8 @@ func newOverrider(cached, live client.Reader) *overrider {
 }
 
 // applyOverrides returns the content as the cluster of a binding is to have it: with the replicas that are in force there and the
-// labels that came from where it was before, then with overrides, which have the last word. A *workmodel.OverrideError is for people to
-// mend.
+// labels that came from where it was before, then with overrides, which have the last word. A *workmodel.OverrideError is for
+// people to correct.
 func (o *overrider) applyOverrides(ctx context.Context, binding placementv1beta1.BindingObject,
 	content *workmodel.Content) (*workmodel.Content, error) {
 	content, err := content.Divide(binding.GetBindingSpec().ReplicaAssignments)

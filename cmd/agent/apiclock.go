@@ -32,7 +32,7 @@ type APIClock struct {
 	tell  bool
 }
 
-// NewAPIClock returns a clock that has heard of no server yet.
+// NewAPIClock returns a clock that knows no server's time yet.
 func NewAPIClock(own clock.WithTicker) *APIClock {
 	return &APIClock{WithTicker: own, moved: make(chan struct{}, 1)}
 }

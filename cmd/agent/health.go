@@ -24,10 +24,10 @@ type Check struct {
 	Run  func(context.Context) error
 }
 
-// AddHealth adds the health endpoints to a manager: /healthz, which only says that the process is alive, and /readyz with
-// one check for each dependency. /readyz?verbose names those that are missing, /readyz/<name> says what is wrong with one.
-// A dependency whose loss an agent bears, because it does what it can without it, is to be left out of the probe of a Pod
-// by /readyz?exclude=<name>.
+// AddHealth adds the health endpoints to a manager: /healthz, which only says that the process is alive, and /readyz with one
+// check for each dependency. /readyz?verbose names those that are missing, /readyz/<name> says what is wrong with one. A
+// dependency whose loss an agent survives, because it does what it can without it, is to be left out of the probe of a Pod by
+// /readyz?exclude=<name>.
 func AddHealth(mgr ctrl.Manager, checks ...Check) error {
 	problems := []error{mgr.AddHealthzCheck("alive", healthz.Ping)}
 	for _, check := range checks {

@@ -92,7 +92,7 @@ func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Du
 	}
 }
 
-// LeaseReference names the lease of the agent that leads, on which events tell of what concerns every replica.
+// LeaseReference names the lease of the agent that holds it, on which events report what concerns every replica.
 func (p *Process) LeaseReference(lease string) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease", Namespace: p.leaseNamespace,
 		Name: lease}

@@ -214,7 +214,7 @@ func bringUp(ctx context.Context, options upOptions, root string, client *contro
 // hasPrometheus says that the fleet of a folder was given a Prometheus before.
 func hasPrometheus(dir string) bool {
 	fleet, err := state.Load(dir)
-	return err == nil && fleet.Prometheus // what is wrong with the state is said by what needs it
+	return err == nil && fleet.Prometheus // the callers that need the state report what is wrong with it
 }
 
 // buildPrograms builds the programs of this repository that the fleet runs, and returns the names of those that changed.

@@ -20,9 +20,10 @@ const (
 	maxAdmissionDelay = 5 * time.Second
 )
 
-// Admission is shared by the informers of an API server that may refuse the agent for a while, as a hub refuses the agent
-// of a cluster that is not in its fleet. Informers of client-go would ask ever more seldom, write a line for each attempt,
-// and each go on at a time of its own. With an Admission one informer asks for all of them, and all go on once it is let in.
+// Admission is shared by the informers of an API server that may refuse the agent for a while, as a hub refuses the agent of a
+// cluster that is not in its fleet. Informers of client-go would ask after longer and longer pauses, write a line for each
+// attempt, and each go on at a time of its own. With an Admission one informer asks for all of them, and all go on once it is let
+// in.
 type Admission struct {
 	clock clock.Clock
 	mu    sync.Mutex
@@ -86,7 +87,7 @@ func (a *Admission) takeUp(ctx context.Context, kind string, err error) {
 			}
 		}
 	case err != nil:
-		a.stopAsking(kind) // nobody knows when client-go asks again
+		a.stopAsking(kind) // when client-go asks again is unknown
 	}
 }
 

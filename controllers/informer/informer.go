@@ -132,7 +132,7 @@ func retryWhileAway[T any](ctx context.Context, s *retryingSource, request func(
 				if s.admission.wait(ctx, s.kind, &admissionDelays) != nil {
 					return result, err
 				}
-				began = s.clock.Now() // what it is refused is not told to client-go, which would ask ever more seldom
+				began = s.clock.Now() // a refusal is kept from client-go, which would ask after longer and longer pauses
 				continue
 			}
 		}

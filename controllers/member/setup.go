@@ -69,7 +69,7 @@ func ManagerOptions(options ctrl.Options) ctrl.Options {
 	return options
 }
 
-// Options are what an agent needs besides a manager of its member.
+// Options are what an agent needs in addition to a manager of its member.
 type Options struct {
 	// Name of the member in the fleet.
 	Name string

@@ -24,7 +24,7 @@ var Checks = map[string]string{
 	"kubectl-fleet": "cmd/kubectl-fleet/command: the verb is there, with these flags",
 }
 
-// Printed is a text of the repository that somebody may copy into a shell.
+// Printed is a text of the repository that a reader may copy into a shell.
 type Printed struct {
 	// Where is the file, as seen from the repository, and the line.
 	Where string

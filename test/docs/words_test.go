@@ -133,6 +133,59 @@ func TestMessagesAreInPlainWords(t *testing.T) {
 	assert.Greater(t, sentences, 2000, "sentences found")
 }
 
+// forCode are the phrases that comments of the code may have, because code has the names: a poke is the signal that wakes a
+// workflow, and hollow is the package that simulates members.
+var forCode = []string{`pokes?|poked`, `hollow`, `shut out`}
+
+func TestCommentsAreInPlainWords(t *testing.T) {
+	use := maps.Clone(better)
+	for _, phrase := range forCode {
+		require.Contains(t, use, phrase)
+		delete(use, phrase)
+	}
+	comments := 0
+	for _, folder := range []string{"activities", "apis", "cmd", "controllers", "test", "worker", "workflows"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(repository, folder), func(path string, entry fs.DirEntry, err error) error {
+			generated := strings.HasPrefix(entry.Name(), "zz_") || strings.HasSuffix(path, "_test.go")
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || generated {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			lines, found, err := commentsOf(string(content))
+			if err != nil {
+				return err
+			}
+			comments += found
+			for _, problem := range stumbles(lines, use) {
+				assert.Fail(t, path+problem)
+			}
+			return nil
+		}))
+	}
+	assert.Greater(t, comments, 5000, "comments found")
+}
+
+// commentsOf returns the comments of Go code, each on the line where it stands, and how many there are.
+func commentsOf(code string) (string, int, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "", code, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return "", 0, err
+	}
+	lines := make([]string, strings.Count(code, "\n")+2)
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			for i, part := range strings.Split(comment.Text, "\n") {
+				lines[files.Position(comment.Pos()).Line+i] = strings.TrimPrefix(part, "//")
+			}
+		}
+	}
+	return strings.Join(lines[1:], "\n"), len(file.Comments), nil
+}
+
 // sentencesOf are the string literals of Go code that have a few words, each on the line where it begins, and how many there are.
 func sentencesOf(code string) (string, int, error) {
 	files := token.NewFileSet()

@@ -36,7 +36,7 @@ func Load(ctx context.Context, config *rest.Config, objects []*unstructured.Unst
 }
 
 // Restore creates recorded objects as a backup restores them: what they say of UIDs is as recorded, and so of objects that are
-// there no more.
+// gone.
 func Restore(ctx context.Context, config *rest.Config, objects []*unstructured.Unstructured) error {
 	l, err := newLoader(config)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package outages takes the processes of a fleet down, each in turn, and compares what every observer then says with a table:
-// kubectl fleet check, get and status, the conditions of a placement, a run and a MemberCluster, the metrics, and the alert
-// rules of the chart. Nobody says "well" of what has not been looked at within its threshold. The specs are behind the build
-// tag "integration":
+// kubectl fleet check, get and status, the conditions of a placement, a run and a MemberCluster, the metrics, and the alert rules
+// of the chart. No observer says "well" of what has not been looked at within its threshold. The specs are behind the build tag
+// "integration":
 //
 //	go test -tags integration ./test/outages
 //

@@ -42,7 +42,7 @@ import (
 )
 
 const (
-	// heartbeat is how often hollow members report: often enough that one that vanishes is noticed.
+	// heartbeat is how often simulated members report: often enough that one that vanishes is noticed.
 	heartbeat = 30 * time.Second
 	// atRest is how long a healed fleet may take to come to rest, and how long it may take to remove everything.
 	atRest = 8 * time.Minute
@@ -325,7 +325,7 @@ func tellTime(ctx context.Context, minutes float64, out io.Writer) {
 	}
 }
 
-// open connects to the fleet, whose real members get zones as the hollow ones have.
+// open connects to the fleet, whose real members get zones as the simulated ones have.
 func open(ctx context.Context, dir string) (*world, error) {
 	a, err := access.Open(dir)
 	if err != nil {

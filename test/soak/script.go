@@ -146,7 +146,7 @@ func (s *script) onPlacement(now *step) { now.Target = s.placements[s.random.Int
 
 func (s *script) onHollow(now *step) { now.Target = s.hollow[s.random.IntN(len(s.hollow))] }
 
-// anyCluster is a real or a hollow member.
+// anyCluster is a real or a simulated member.
 func (s *script) anyCluster() string {
 	i := s.random.IntN(len(s.hollow) + len(s.real))
 	if i < len(s.real) {

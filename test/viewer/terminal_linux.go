@@ -47,7 +47,7 @@ func OpenTerminal(width, height int) (*Terminal, error) {
 	return t, nil
 }
 
-// keep reads until the program and Close have let go of the screen.
+// keep reads until the program and Close have released the screen.
 func (t *Terminal) keep() {
 	defer close(t.read)
 	buffer := make([]byte, 64<<10)

@@ -26,8 +26,7 @@ const (
 	HeartbeatEvery   = 2 * time.Second
 )
 
-// retryForever never end: what cannot be done now is done later, and only errors
-// that a person must mend are final.
+// retryForever never end: what cannot be done now is done later, and only errors that a person must correct are final.
 func retryForever() *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{
 		InitialInterval:        200 * time.Millisecond,

@@ -249,7 +249,7 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 			progress = now
 		}
 		workflow.SetCurrentDetails(ctx, p.describeRollout(selected)+describeProgress(result, progress, now))
-		// What only time will change is waited for here: no event tells of it.
+		// What only time will change is waited for here: no event reports it.
 		if result.WakeAt.IsZero() && now.Sub(progress) >= BlockedFor {
 			return nil
 		}

@@ -91,8 +91,8 @@ type Cluster struct {
 	Leaving Leaving
 	// Superseded says that its copy stays, though another cluster has taken its place, until it is evicted: it counts nowhere.
 	Superseded bool
-	// Lost says that its binding is on the way out, and that nothing can be heard of the cluster: what is left of the copy takes no
-	// room of others.
+	// Lost says that its binding is on the way out, and that the cluster does not report: what is left of the copy takes no room
+	// of others.
 	Lost bool
 	// Settled says that it is as good as available for a copy that waits for it, SettlesAt when it will be by
 	// the passing of time; zero if only it can tell.
@@ -140,7 +140,7 @@ type Plan struct {
 	Held string
 	// WakeAt is the next instant at which time alone changes the plan.
 	WakeAt time.Time
-	// Settled says that nothing is left to write, but for what waits for closed clusters to open.
+	// Settled says that nothing is left to write, except for what waits for closed clusters to open.
 	Settled bool
 }
 
@@ -359,7 +359,7 @@ func (p *planner) planStep(c Cluster, op Op) {
 // isIdle says whether nothing is planned for a cluster and nothing under way.
 func (p *planner) isIdle(c Cluster) bool { return !c.Deleting && !p.planned[c.Name] }
 
-// isFree says that, moreover, no eviction waits for a cluster.
+// isFree reports whether, in addition, no eviction waits for a cluster.
 func (p *planner) isFree(c Cluster) bool { return p.isIdle(c) && !p.evicting[c.Name] }
 
 // planFree plans what costs no availability.

@@ -95,8 +95,8 @@ func (b *approvalInbox) addTo(s workflow.Selector) {
 	s.AddReceive(b.arrived, func(c workflow.ReceiveChannel, _ bool) { c.ReceiveAsync(nil) })
 }
 
-// drainSignals queues the approvals that came as signals; one that cannot be
-// decoded is kept as malformed, so that its sender can be told.
+// drainSignals queues the approvals that came as signals; one that cannot be decoded is kept as malformed, so that its sender
+// gets an answer.
 func (b *approvalInbox) drainSignals() {
 	var raw converter.RawValue
 	for b.signals.ReceiveAsync(&raw) {

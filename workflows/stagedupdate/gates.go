@@ -93,7 +93,7 @@ func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 }
 
 // waitUntilOpen waits while clusters must not be started and nothing is in flight: no activity runs, and the history does not
-// grow. A poke that has come since the activity was asked may have told of the end of what closes them.
+// grow. A poke that has come since the activity was asked may have reported the end of what closes them.
 func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []act.TaskWait, watched bool, pokesBefore int) error {
 	defer func() {
 		r.gate = nil

@@ -105,8 +105,8 @@ func matcherOf(selector *metav1.LabelSelector) (func(map[string]string) bool, er
 	return func(of map[string]string) bool { return compiled.Matches(labels.Set(of)) }, nil
 }
 
-// addStageOfUnassigned adds a stage that is like the last one, but for what says which clusters it has and in which order,
-// and without tasks.
+// addStageOfUnassigned adds a stage that is like the last one, except for what says which clusters it has and in which order, and
+// without tasks.
 func (a *Assignment) addStageOfUnassigned() {
 	stage := *a.Strategy.Stages[len(a.Strategy.Stages)-1].DeepCopy()
 	stage.Name = placementv1beta1.UnassignedStageName

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// ReasonMemberClusterHeartbeatMissed means that the agent of a member has not been heard of for too long. It is the reason of Healthy on
-// the MemberCluster, and of every condition that rests on what the member reports.
+// ReasonMemberClusterHeartbeatMissed means that the agent of a member has not reported for too long. It is the reason of Healthy
+// on the MemberCluster, and of every condition that rests on what the member reports.
 const ReasonMemberClusterHeartbeatMissed = "MemberClusterHeartbeatMissed"
 
 // ReasonMemberClusterOutOfReach means that the agent of a member reports, and that it has not found its cluster healthy for too long, as
@@ -40,8 +40,8 @@ func IsDoubt(reason string) bool {
 	return reason == ReasonMemberClusterHeartbeatMissed || reason == ReasonMemberClusterOutOfReach
 }
 
-// SilentSince returns since when a member has not reported, and whether it has been silent for too long. The hub agent decides that and
-// notes it on the member; everybody else reads it here.
+// SilentSince returns since when a member has not reported, and whether it has been silent for too long. The hub agent decides
+// that and notes it on the member; all others read it here.
 func SilentSince(member *MemberCluster) (since time.Time, silent bool) {
 	healthy := meta.FindStatusCondition(member.Status.Conditions, ConditionTypeHealthy)
 	if healthy == nil || healthy.Reason != ReasonMemberClusterHeartbeatMissed {

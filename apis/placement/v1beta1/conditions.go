@@ -172,10 +172,9 @@ const (
 	ReasonDiffReportingIncompleteOrFailed = "DiffReportingIncompleteOrFailed" // not reported everywhere
 	ReasonDiffReportingCompleted          = "DiffReportingCompleted"          // reported everywhere
 
-	// ReasonCleaningUp means that clusters are not clean yet that a placement no longer selects or
-	// that a deleted placement had, ReasonWaitingForRolloutStrategy that the strategy does not let
-	// their clean-up start yet, ReasonWaitingForSilentClusters that some have not been heard of, ReasonSuperseded that
-	// what is placed there stays until it is evicted.
+	// ReasonCleaningUp means that clusters are not clean yet that a placement no longer selects or that a deleted placement had,
+	// ReasonWaitingForRolloutStrategy that the strategy does not let their clean-up start yet, ReasonWaitingForSilentClusters
+	// that some do not report, ReasonSuperseded that what is placed there stays until it is evicted.
 	ReasonCleaningUp                = "CleaningUp"
 	ReasonWaitingForRolloutStrategy = "WaitingForRolloutStrategy"
 	ReasonWaitingForSilentClusters  = "WaitingForSilentClusters"

@@ -57,8 +57,8 @@ func IsSuperseded(binding BindingObject) bool {
 	return binding.GetBindingSpec().State == BindingStateUnscheduled && binding.GetAnnotations()[SupersededAnnotation] != ""
 }
 
-// Supersedes says that the copy of a binding stays on its cluster, which is left now for how that copy fares. What was never placed
-// cannot stay; what is well goes along with its affinity group.
+// Supersedes says that the copy of a binding stays on its cluster, which is left now because of that copy's health. What was
+// never placed cannot stay; what is well goes along with its affinity group.
 func (a *ApplicationFailover) Supersedes(binding BindingObject, now time.Time) bool {
 	if a.PurgeMode != PurgeNever || binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return false
@@ -112,8 +112,9 @@ func (a *ApplicationFailover) Toleration() time.Duration {
 	return time.Duration(*a.DecisionConditions.TolerationSeconds) * time.Second
 }
 
-// LeaveAt is when a cluster is to be left because of how what is placed there fares, and why, for people; zero if it is not, as long as
-// nothing changes. An instant that is yet to come counts as now, so that no clock that is wrong puts the time off for ever.
+// LeaveAt is when a cluster is to be left because of the health of what is placed there, and why, for people; zero if it is not,
+// as long as nothing changes. An instant that is yet to come counts as now, so that no clock that is wrong puts the time off for
+// ever.
 func (a *ApplicationFailover) LeaveAt(health *BindingHealth, now time.Time) (time.Time, string) {
 	if health == nil || health.UnhealthySince == nil {
 		return time.Time{}, ""
@@ -237,10 +238,10 @@ func (a *ApplicationFailover) leaveOrReturnAt(b BindingObject, now time.Time) (t
 	return at, at.UTC().Format(time.RFC3339)
 }
 
-// Overdue identifies, in few characters, the bindings whose clusters are to be left by now because of how what is placed there fares,
-// and those that were left for that reason and are to be thought of again; it is empty if there are none. next is when the next one is, if
-// nothing changes; zero if none is. barred says which clusters the placement keeps off: once it does not, it does not matter how a copy fares
-// that is still there.
+// Overdue identifies, in few characters, the bindings whose clusters are to be left by now because of the health of what is
+// placed there, and those that were left for that reason and are to be thought of again; it is empty if there are none. next is
+// when the next one is, if nothing changes; zero if none is. barred says which clusters the placement keeps off: once it does
+// not, the health of a copy that is still there does not matter.
 func (a *ApplicationFailover) Overdue(bindings []BindingObject, barred func(cluster string) bool,
 	now time.Time) (overdue string, next time.Time) {
 	var told []string

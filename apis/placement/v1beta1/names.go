@@ -122,8 +122,8 @@ const (
 	// PreservedStateAnnotation has, on a binding that replaces one that the placement has left, which labels the objects get there, as
 	// JSON; see PreservedState.
 	PreservedStateAnnotation = OwnPrefix + "preserved-state"
-	// OverdueAnnotation has, on a policy snapshot, which clusters were to be left when clusters were picked last because of how what is
-	// placed there fares, and which had recovered; see ApplicationFailover.Overdue.
+	// OverdueAnnotation has, on a policy snapshot, which clusters were to be left when clusters were picked last because of the
+	// health of what is placed there, and which had recovered; see ApplicationFailover.Overdue.
 	OverdueAnnotation = OwnPrefix + "overdue"
 	// BarredAnnotation has, on a policy snapshot, the clusters that the placement has left because what is placed there was not
 	// available, as JSON: they are not picked again as long as that counts.
@@ -244,8 +244,8 @@ const (
 	RemovalsAcceptedAnnotation = OwnPrefix + "removals-accepted"
 	// SelectionLossAcceptedAnnotation lets objects go that a placement selects no more and the hub agent holds.
 	SelectionLossAcceptedAnnotation = OwnPrefix + "selection-loss-accepted"
-	// AcceptRemovalsAnnotation says "true" on a placement whose objects are removed from the clusters as soon as they are selected
-	// no more, whatever their number, as KubeFleet does.
+	// AcceptRemovalsAnnotation says "true" on a placement whose objects are removed from the clusters as soon as they are no
+	// longer selected, whatever their number, as KubeFleet does.
 	AcceptRemovalsAnnotation = OwnPrefix + "accept-removals"
 	// LifecycleSinceAnnotation has, on a binding, since when (RFC 3339) LifecycleStateLabel has its value.
 	LifecycleSinceAnnotation = OwnPrefix + "lifecycle-since"

@@ -16,8 +16,7 @@ type ReportBounds struct {
 	Conditions int
 	// Message is how many bytes of a message there may be.
 	Message int
-	// Details is how many fields of one object may be told of, Path and Value how many bytes of
-	// where one is and of what it has.
+	// Details limits how many fields of one object are reported, Path and Value the bytes of each path and value.
 	Details, Path, Value int
 }
 

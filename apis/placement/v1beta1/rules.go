@@ -220,15 +220,15 @@ func FailbackAfter(policy *PlacementPolicy) (time.Duration, bool) {
 	return time.Duration(*policy.FailbackAfterSeconds) * time.Second, true
 }
 
-// unavailablePeriod is how long a cluster whose availability cannot be told does not count as available if a placement does not say.
+// unavailablePeriod is how long a cluster whose availability is unknown does not count as available if a placement does not say.
 const unavailablePeriod = time.Minute
 
-// UnavailablePeriod is how long a cluster whose availability cannot be told does not count as available.
+// UnavailablePeriod is how long a cluster whose availability is unknown does not count as available.
 func UnavailablePeriod(placement PlacementObject) time.Duration {
 	return placement.GetPlacementSpec().Strategy.UnavailablePeriod()
 }
 
-// UnavailablePeriod is how long a cluster whose availability cannot be told does not count as available; the strategy may be nil.
+// UnavailablePeriod is how long a cluster whose availability is unknown does not count as available; the strategy may be nil.
 func (s *RolloutStrategy) UnavailablePeriod() time.Duration {
 	if s == nil || s.RollingUpdate == nil || s.RollingUpdate.UnavailablePeriodSeconds == nil {
 		return unavailablePeriod

@@ -22,7 +22,7 @@ type Membership struct {
 	Name    string `json:"name"`
 	Joined  string `json:"joined"`
 	Healthy string `json:"healthy"`
-	// Heartbeat is when the member's agent was last heard of, to the second.
+	// Heartbeat is when the member's agent last reported, to the second.
 	Heartbeat time.Time `json:"heartbeat,omitzero"`
 }
 
@@ -66,8 +66,8 @@ func lastHeartbeat(agents []clusterv1beta1.AgentStatus) time.Time {
 	return latest
 }
 
-// AwaitJoined returns when every member is joined and its agent has been heard of since the given time: a fleet that
-// was down remembers its members as joined. It calls report with the members that are still missing.
+// AwaitJoined returns when every member is joined and its agent has reported since the given time: a fleet that was down
+// remembers its members as joined. It calls report with the members that are still missing.
 func AwaitJoined(ctx context.Context, c client.Client, fleet *state.Fleet, since time.Time, report func(missing []string)) error {
 	var missing []string
 	var lastError error

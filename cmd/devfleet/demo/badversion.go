@@ -167,7 +167,7 @@ func notValid(template *fleetflowv1alpha1.StageAnalysis) string {
 	return ""
 }
 
-// checkTakenBack checks that the bad version was on the first cluster only, and is there no more.
+// checkTakenBack checks that the bad version was on the first cluster only, and is no longer there.
 func (s *story) checkTakenBack(ctx context.Context, seen ledgers) error {
 	limited, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()

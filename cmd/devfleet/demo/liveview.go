@@ -29,7 +29,7 @@ type liveView struct {
 // shortestUpdate is what an update takes at least: of two states that arrive closer together, the first was late.
 const shortestUpdate = 10 * time.Millisecond
 
-// see returns what has changed since the last state. It is pure but for what it remembers.
+// see returns what has changed since the last state. It is pure except for what it remembers.
 func (v *liveView) see(run *placementv1beta1.ClusterStagedUpdateRun, now time.Time) []line {
 	if v.since == nil {
 		v.since = map[string]time.Time{}

@@ -13,7 +13,7 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// residentMemory returns the resident memory of a process in bytes, 0 if it cannot be told.
+// residentMemory returns the resident memory of a process in bytes, 0 if it is unknown.
 func residentMemory(pid int) int64 {
 	if pid == 0 {
 		return 0

@@ -155,7 +155,7 @@ func (s *Supervisor) update(c *component, change func(view *control.Component)) 
 	s.changed = make(chan struct{})
 }
 
-// unready returns the first of the named components that is not ready, and a channel closed at the next change.
+// unready returns the first of the given components that is not ready, and a channel closed at the next change.
 func (s *Supervisor) unready(names []string) (string, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Supervisor) unready(names []string) (string, <-chan struct{}) {
 	return "", s.changed
 }
 
-// dependents returns the components that need the named one.
+// dependents returns the components that need the given one.
 func (s *Supervisor) dependents(name string) []*component {
 	var found []*component
 	for _, c := range s.components {

@@ -70,9 +70,9 @@ func Ensure(ctx context.Context, root string, display *progress.Display, only ..
 	return provider.Ensure(ctx, only...)
 }
 
-// Ensure returns the path of every tool in the catalogue, or of the named ones only, bringing the missing ones into the
-// cache; those on demand only if they are named, though a path they have without that, too. Of several processes that miss tools
-// one works at a time, and the next takes what it has brought: two Go commands would both compile all of Kubernetes.
+// Ensure returns the path of every tool in the catalogue, or of the given ones only, bringing the missing ones into the cache;
+// those on demand only if they are named, though a path they have without that, too. Of several processes that miss tools one
+// works at a time, and the next takes what it has brought: two Go commands would both compile all of Kubernetes.
 func (p *Provider) Ensure(ctx context.Context, only ...string) (map[string]string, error) {
 	paths, missing, err := p.locateAll(ctx, only)
 	if err != nil || len(missing) == 0 {

@@ -83,7 +83,8 @@ func (p pinned) objection(programs Programs) string {
 	return ""
 }
 
-// removePartials removes what interrupted runs have left in the cache. The caller holds the cache's lock, so nobody is writing.
+// removePartials removes what interrupted runs have left in the cache. The caller holds the cache's lock, so no process is
+// writing.
 func removePartials(cache string) error {
 	left, err := fs.Glob(os.DirFS(cache), "*/*"+partialInfix+"*")
 	if err != nil {

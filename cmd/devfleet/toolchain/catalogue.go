@@ -101,7 +101,8 @@ func kubernetesTool(binary string) Tool {
 	return tool
 }
 
-// controllersTool is built with upstream's controllers that a local fleet runs, and not with those that bring the kubelet along.
+// controllersTool is built with upstream's controllers that a local fleet runs, and not with those that need the kubelet's
+// packages.
 func controllersTool() Tool {
 	tool := kubernetesTool("kube-controller-manager")
 	tool.Package = "./kube-controller-manager"

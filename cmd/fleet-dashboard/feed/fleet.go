@@ -173,7 +173,7 @@ func (m *maker) placement(before maker, o placementv1beta1.PlacementObject) hub.
 	return view
 }
 
-// run makes a run and its row. The row of one that is over does not change with time, but for an age that is not shown.
+// run makes a run and its row. The row of one that is over does not change with time, except for an age that is not shown.
 func (m *maker) run(before maker, o placementv1beta1.UpdateRunObject, now time.Time) Run {
 	run, known := before.runs[o]
 	if !known {

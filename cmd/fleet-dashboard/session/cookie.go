@@ -56,8 +56,8 @@ func (c *Cookies) Keep(w http.ResponseWriter, name, sealed string, now time.Time
 // Drop has the browser forget a cookie.
 func (c *Cookies) Drop(w http.ResponseWriter, name string) { c.set(w, name, "", time.Unix(0, 0)) }
 
-// Start begins the session of a user; ErrTooLarge if no cookie can hold it. The cookie outlives the session, so that one that
-// is over can be told from none.
+// Start begins the session of a user; ErrTooLarge if no cookie can hold it. The cookie outlives the session, so that one that is
+// over can be distinguished from none.
 func (c *Cookies) Start(w http.ResponseWriter, user Identity) error {
 	user.ID = random()
 	sealed, err := c.Sealer.Seal(sessionPurpose, user)

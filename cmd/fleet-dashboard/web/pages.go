@@ -154,7 +154,7 @@ var (
 		updaterun.PhaseFailed, updaterun.PhaseSucceeded}
 )
 
-// banner is what everyone should know.
+// banner is what every reader should know.
 type banner struct {
 	Holds       []overview.Hold
 	Windows     []tree.Node

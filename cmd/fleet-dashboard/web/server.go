@@ -75,7 +75,7 @@ type Server struct {
 	Temporal string
 	// Key makes the keys of forms; tests have fixed ones.
 	Key func() string
-	// Log is told of every write: what, and how it went.
+	// Log receives every write: what, and how it went.
 	Log func(format string, args ...any)
 
 	streams limit

@@ -39,7 +39,7 @@ type SignedIn struct {
 	// Host is the one that browsers know the dashboard by.
 	Host  string
 	Clock clock.PassiveClock
-	// Log is told of logins: user and outcome.
+	// Log receives logins: user and outcome.
 	Log func(format string, args ...any)
 
 	persons persons

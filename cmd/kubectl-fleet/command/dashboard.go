@@ -73,7 +73,7 @@ pressed. Only this machine can reach them, and only the browser that opens the l
 	return cmd
 }
 
-// validate refuses addresses that other machines can reach: whoever reaches the pages acts as the user.
+// validate refuses addresses that other machines can reach: all who reach the pages act as the user.
 func (d *dashboard) validate() error {
 	host, _, err := net.SplitHostPort(d.address)
 	if err != nil {

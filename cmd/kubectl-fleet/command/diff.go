@@ -64,7 +64,7 @@ unknown.`,
 	return cmd
 }
 
-// codeUnknown is the exit code for a difference that cannot be told.
+// codeUnknown is the exit code for a difference that is unknown.
 const codeUnknown = 2
 
 // cannotTell gives an error an exit code that does not say that something differs.

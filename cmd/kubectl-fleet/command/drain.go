@@ -109,7 +109,7 @@ func (s *steering) drain(ctx context.Context, c client.WithWatch, member *cluste
 	return nil
 }
 
-// readLoads reads what is placed, and returns what tells of one cluster how much of that is there.
+// readLoads reads what is placed, and returns a function that reports how much of that is on a cluster.
 func readLoads(ctx context.Context, c client.WithWatch) (func(cluster string) load, error) {
 	reader := hub.Reader{Reader: c}
 	placements, err := reader.Placements(ctx)

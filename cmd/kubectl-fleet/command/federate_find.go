@@ -148,7 +148,7 @@ func (f *finder) read(document *unstructured.Unstructured) (federation.Object, e
 	return object, nil
 }
 
-// inside are the kinds that are in a namespace, but for those that are skipped.
+// inside are the kinds that are in a namespace, except for those that are skipped.
 func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, objects []federation.Object) ([]schema.GroupVersionKind, error) {
 	if len(objects) != 1 || objects[0].GroupKind() != snapshot.NamespaceKind {
 		return nil, cli.Usagef("--skip-api-resources is about what is in a namespace: name one namespace and nothing else")

@@ -59,7 +59,7 @@ func (s *steering) clientOfMember(kubeconfig, kubeContext string) (client.WithWa
 	return s.factory.ClientIn(kubeconfig, kubeContext)
 }
 
-// helmKubeconfig is how helm is told of a kubeconfig, or of the one that the user named.
+// helmKubeconfig returns the arguments that give helm a kubeconfig, or the one that the user named.
 func (s *steering) helmKubeconfig(kubeconfig string) []string {
 	if usual := s.factory.Flags.KubeConfig; kubeconfig == "" && usual != nil {
 		kubeconfig = *usual

@@ -161,7 +161,7 @@ address. The file, in which all but the name may be left out:
 	return cmd
 }
 
-// checkFlags refuses flags that make no sense, before anything is asked.
+// checkFlags refuses flags that are invalid, before anything is asked.
 func (o *joinOptions) checkFlags() error {
 	if err := o.Validate(); err != nil {
 		return err

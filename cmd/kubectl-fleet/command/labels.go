@@ -49,7 +49,7 @@ func (l *labelled) labelColumns(wide bool) []cli.Column {
 	return columns
 }
 
-// labelCells are what belongs into the columns for labels. That of all labels comes last, and a table without it leaves it out.
+// labelCells returns the cells of the columns for labels. That of all labels comes last, and a table without it leaves it out.
 func (l *labelled) labelCells(of map[string]string) []string {
 	var cells []string
 	for _, key := range l.columns {

@@ -149,7 +149,7 @@ func qualifiedRun(ref hub.Ref) string {
 	return "csur/" + ref.Name
 }
 
-// freeName returns the name of the placement with the next number that no run bears.
+// freeName returns the name of the placement with the next number that no run has.
 func freeName(ctx context.Context, c client.Reader, placement hub.Ref) (string, error) {
 	runs, err := hub.Reader{Reader: c, Namespace: placement.Namespace}.Runs(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
-// heartbeatColumn changes with every heartbeat, which is no change to tell of.
+// heartbeatColumn changes with every heartbeat, which is no change to report.
 const heartbeatColumn = "Heartbeat"
 
 // follow shows the fleet until the context ends.
@@ -160,9 +160,9 @@ func (t table) without(name string) table {
 	return t
 }
 
-// changedRows tells of rows that have changed.
+// changedRows reports rows that have changed.
 type changedRows struct {
-	// began is when it was told of first: what only the clock changes is no change.
+	// began is when it was first reported: what only the clock changes is no change.
 	began  time.Time
 	before map[string]string
 	widths map[hub.Kind][]int
@@ -257,7 +257,7 @@ func padRow(t table, row int, widths []int, wide, several bool) string {
 	return strings.TrimRight(line.String(), " ")
 }
 
-// watchEvents tells of objects that come, change and go.
+// watchEvents reports objects that come, change and go.
 type watchEvents struct{ known map[types.UID]client.Object }
 
 // watchEvent is an event as kubectl get --output-watch-events writes it.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fields are the fields of an input that nothing has been made of yet. What is taken is gone from them, so that in the end the
-// rest can be told. The first field of an input that cannot be read is kept as an error, and what is read after it is empty or
-// without meaning: whoever reads an input asks for the error once, at its end.
+// fields are the fields of an input that nothing has been made of yet. What is taken is gone from them, so that the rest is known
+// in the end. The first field of an input that cannot be read is kept as an error, and what is read after it is empty or without
+// meaning: the reader of an input asks for the error once, at its end.
 type fields struct {
 	content map[string]any
 	path    string

@@ -311,7 +311,7 @@ func (f *federation) readTemplate(in Input, spec fields) *unstructured.Unstructu
 	return object
 }
 
-// identifyTemplate gives the object of a template its kind and version. It is false if the version cannot be told.
+// identifyTemplate gives the object of a template its kind and version. It is false if the version is unknown.
 func (f *federation) identifyTemplate(in Input, object *unstructured.Unstructured) bool {
 	kind := strings.TrimPrefix(in.Object.GetKind(), federatedPrefix)
 	if target, there := f.types[in.Object.GetKind()]; there {

@@ -111,7 +111,7 @@ func Make(facts Facts, only ...string) Report {
 	return report
 }
 
-// entriesOf tells of every cluster: as its binding does, or where there is none to be seen, as the placement's status.
+// entriesOf reports every cluster: as its binding does, or where there is none to be seen, as the placement's status.
 func entriesOf(facts Facts) map[string]placementv1beta1.PerClusterPlacementStatus {
 	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
 	for _, entry := range facts.Placement.Status.PlacementStatuses {

@@ -44,8 +44,8 @@ func Check(o Object) error {
 	}
 }
 
-// Gather leaves out what comes along with a namespace that is placed as a whole, and what comes twice. The notes say
-// which objects come along with which namespace.
+// Gather leaves out what is placed with a namespace that is placed as a whole, and what comes twice. The notes say which objects
+// are placed with which namespace.
 func Gather(objects []Object) (kept []Object, notes []string) {
 	for _, o := range objects {
 		switch {
@@ -76,8 +76,8 @@ func Together(objects []Object) error {
 	return nil
 }
 
-// Lift replaces objects that live in namespaces with their namespaces. The order stays; nothing comes twice. The notes
-// say which objects come along with which namespace.
+// Lift replaces objects that live in namespaces with their namespaces. The order stays; nothing comes twice. The notes say which
+// objects are placed with which namespace.
 func Lift(objects []Object) (lifted []Object, notes []string) {
 	for _, o := range objects {
 		if o.Namespace != "" {
@@ -101,7 +101,7 @@ type Options struct {
 	Strategy placementv1beta1.RolloutStrategyType
 	// NamespaceOnly leaves all that is in a namespace out.
 	NamespaceOnly bool
-	// Inside are the only kinds that come along with the namespace; all of them if nil.
+	// Inside are the only kinds that are placed with the namespace; all of them if nil.
 	Inside []schema.GroupVersionKind
 }
 

@@ -32,7 +32,7 @@ type Source struct {
 	optional bool
 }
 
-// RunSources are what tells of a run: itself, its approval requests, the bindings of its placement.
+// RunSources are the objects that describe a run: itself, its approval requests, the bindings of its placement.
 func RunSources(run Run) []Source {
 	scope := run.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", run.Name)}
@@ -47,7 +47,7 @@ func RunSources(run Run) []Source {
 	}, gateSources(), namespaceSources(run.Namespace))
 }
 
-// PlacementSources are what tells of a placement: itself, its bindings, the runs there are.
+// PlacementSources are the objects that describe a placement: itself, its bindings, the runs there are.
 func PlacementSources(p Placement) []Source {
 	scope := p.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", p.Name)}
@@ -89,7 +89,7 @@ func bothScopes(what, namespace string, cluster client.Object, clusterList func(
 	return []Source{{what, cluster, clusterList, nil, false}, inside}
 }
 
-// WholeSources are all objects that tell of a fleet; with a namespace, of what is namespaced only what is in it.
+// WholeSources are all objects that describe a fleet; with a namespace, of what is namespaced only what is in it.
 func WholeSources(namespace string) []Source {
 	cluster := placementv1beta1.Scope{}
 	spaced := placementv1beta1.AnyNamespace

@@ -13,8 +13,8 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
-// gateSources are what closes clusters, and what lets rollouts go despite that. Not everyone may read them, and not every
-// hub has them: what is shown without them is true, too.
+// gateSources are what closes clusters, and what lets rollouts go despite that. Not every user may read them, and not every hub
+// has them: what is shown without them is true, too.
 func gateSources() []Source {
 	return []Source{
 		{"holds", &fleetflowv1alpha1.RolloutHold{}, func() client.ObjectList { return &fleetflowv1alpha1.RolloutHoldList{} }, nil, true},

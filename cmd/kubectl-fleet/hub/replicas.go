@@ -39,8 +39,8 @@ type ReplicaShare struct {
 // String is the share in words, such as "weight 2 of 6: 34 of 100".
 func (s ReplicaShare) String() string { return fmt.Sprintf("%s: %d of %d", s.Reason, s.Wanted, s.Of) }
 
-// ReplicaShares are the shares that bindings of a placement tell of, by workload and cluster. works are the Works of the
-// placement by cluster, as far as they are known.
+// ReplicaShares are the shares that bindings of a placement report, by workload and cluster. works are the Works of the placement
+// by cluster, as far as they are known.
 func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work) []ReplicaShare {
 	var shares []ReplicaShare
 	totals := map[placementv1beta1.Workload]int32{}

@@ -75,7 +75,7 @@ func OnScreen(screen *Screen, now func() time.Time, colours bool) func(Picture) 
 	}
 }
 
-// AsLines tells of what changes from picture to picture.
+// AsLines reports what changes from picture to picture.
 func AsLines(out io.Writer, now func() time.Time) func(Picture) error {
 	events := &Events{}
 	note := ""

@@ -1,5 +1,5 @@
-// Package live keeps a picture on a terminal up to date without flicker, or tells of its changes line by line where
-// there is no terminal.
+// Package live keeps a picture on a terminal up to date without flicker, or reports its changes line by line where there is no
+// terminal.
 package live
 
 import (
@@ -72,7 +72,7 @@ func fitHeight(lines []string, height int) []string {
 	return append(append([]string{}, lines[:room-1]...), fmt.Sprintf("… %d more lines: make the window higher", left))
 }
 
-// Events tells of changes in a tree, a line each, for output that is no terminal.
+// Events reports changes in a tree, a line each, for output that is no terminal.
 type Events struct {
 	before map[string]string
 }

@@ -121,8 +121,8 @@ func readStored(ctx context.Context, c client.Client, release Release) ([]string
 // maxRelease bounds what a release of Helm may hold: a Secret has 1 MiB, and manifests compress well.
 const maxRelease = 64 << 20
 
-// definitionsIn returns the names of the definitions in a release as Helm stores it, JSON that is compressed and encoded, but for those
-// that it says are kept.
+// definitionsIn returns the names of the definitions in a release as Helm stores it, JSON that is compressed and encoded, except
+// for those that it says are kept.
 func definitionsIn(stored []byte) (names []string, err error) {
 	packed, err := base64.StdEncoding.DecodeString(string(stored))
 	if err != nil {

@@ -37,7 +37,7 @@ type Agents struct {
 	// KubeFleet and Fleetflow are the holders of the leases of the hub agents, empty if there are none.
 	KubeFleet string `json:"kubeFleetHubAgent,omitempty"`
 	Fleetflow string `json:"fleetflowHubAgent,omitempty"`
-	// Members are how many member agents are of KubeFleet, of fleetflow, and of which it cannot be told.
+	// Members counts the member agents of KubeFleet, of fleetflow, and of unknown kind.
 	Members struct {
 		KubeFleet int `json:"kubeFleet"`
 		Fleetflow int `json:"fleetflow"`

@@ -32,8 +32,8 @@ type Placement struct {
 	Age       string
 }
 
-// fullClusters is up to how many clusters a status tells of each in full. Above, one that is listed by name alone is
-// as it should be.
+// fullClusters is the greatest number of clusters that a status reports in full. Above, one that is listed by name alone is as it
+// should be.
 const fullClusters = 150
 
 // Placements sums placements up. Of runs, those that are not over say what an External placement is at.
@@ -179,7 +179,7 @@ func wordAt(p hub.Placement, step string, condition *metav1.Condition, unknown, 
 	}
 }
 
-// isDoubted says of a step that nobody looks at a cluster of a placement, so that it is not known.
+// isDoubted reports whether a step is unknown because no agent looks at a cluster of a placement.
 func isDoubted(p hub.Placement, step string) bool {
 	return slices.ContainsFunc(p.Status.PlacementStatuses, func(entry placementv1beta1.PerClusterPlacementStatus) bool {
 		said := meta.FindStatusCondition(entry.Conditions, step)

@@ -30,7 +30,7 @@ type Group struct {
 	Overrides []string `json:"overrides,omitempty"`
 	// Objects that change.
 	Objects []objectdiff.Change `json:"objects,omitempty"`
-	// Problem says why it cannot be told, or why the cluster cannot be updated.
+	// Problem says why it is unknown, or why the cluster cannot be updated.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -161,7 +161,7 @@ func (c *comparer) fill(group *Group, name string, present, to int, has bool, be
 	return err
 }
 
-// old is what a cluster has now, or why that cannot be told.
+// old is what a cluster has now, or why that is unknown.
 func (c *comparer) old(name string, present int, refs []string) (objects []unstructured.Unstructured, problem string) {
 	if len(c.facts.Parts[present]) == 0 {
 		return nil, fmt.Sprintf("snapshot %d is gone from the hub: what changes is unknown", present)

@@ -41,7 +41,7 @@ type Facts struct {
 	RollbackOf string
 	// Parts of resource snapshots by index: the target's, and of every snapshot a cluster has now.
 	Parts map[int][]hub.ResourceSnapshot
-	// Content says that what is in the parts was read, so that it can be told what changes.
+	// Content says that what is in the parts was read, so that what changes is known.
 	Content bool
 	// Rules are what the hub lets envelopes hold.
 	Rules envelope.Rules

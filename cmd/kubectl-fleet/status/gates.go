@@ -86,7 +86,7 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 	return subjects
 }
 
-// Nodes tell of the holds and windows that are about some subjects, those first that keep clusters from starting, and of the
+// Nodes report the holds and windows that are about some subjects, those first that keep clusters from starting, and of the
 // exemptions of the subjects that have not ended.
 func (g Gates) Nodes(subjects []startgate.Subject) []tree.Node {
 	if len(subjects) == 0 {
@@ -134,7 +134,7 @@ func (g Gates) holdNode(hold *fleetflowv1alpha1.RolloutHold) tree.Node {
 	return tree.Node{Kind: KindHold, Name: "hold " + hold.Name, State: updaterun.PhaseWaiting, Detail: detail}
 }
 
-// windowsOf are the windows that are about some subjects, but for freezes that are far ahead.
+// windowsOf are the windows that are about some subjects, except for freezes that are far ahead.
 func (g Gates) windowsOf(subjects []startgate.Subject) []tree.Node {
 	var nodes []tree.Node
 	for _, window := range startgate.CompileWindows(g.Windows) {
@@ -162,7 +162,7 @@ func (g Gates) changesWithin(w *startgate.Window, most time.Duration) bool {
 	return !changes.IsZero() && changes.Sub(g.Now) <= most
 }
 
-// WindowsOfTheDay are those windows that everyone should know of: freezes in force, windows that are not valid, and those that
+// WindowsOfTheDay are those windows that every reader should know: freezes in force, windows that are not valid, and those that
 // open or close within a day.
 func (g Gates) WindowsOfTheDay() []tree.Node {
 	var nodes []tree.Node
@@ -175,7 +175,7 @@ func (g Gates) WindowsOfTheDay() []tree.Node {
 	return nodes
 }
 
-// windowNode tells of a window; stages are those that it is told of, if its scope is Stage.
+// windowNode reports a window; stages are those that it concerns, if its scope is Stage.
 func (g Gates) windowNode(w *startgate.Window, stages []string) tree.Node {
 	node := tree.Node{Kind: KindWindow, Name: "window " + w.Name}
 	deny := w.Spec.Type == fleetflowv1alpha1.WindowDeny

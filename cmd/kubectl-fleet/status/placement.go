@@ -243,7 +243,7 @@ func messageOf(conditions []metav1.Condition) string {
 	return conditions[0].Message
 }
 
-// entriesOf tells of every cluster: as the placement's status does, and where it is brief, as the bindings do.
+// entriesOf reports every cluster: as the placement's status does, and where it is brief, as the bindings do.
 func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClusterPlacementStatus {
 	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
 	for name, binding := range facts.Bindings {
@@ -261,7 +261,7 @@ func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClus
 	return entries
 }
 
-// entryOf is what a binding tells of its cluster, as the status of the placement would.
+// entryOf is what a binding reports its cluster, as the status of the placement would.
 func entryOf(binding hub.Binding) placementv1beta1.PerClusterPlacementStatus {
 	return placementv1beta1.PerClusterPlacementStatus{
 		ClusterName: binding.Spec.TargetCluster, Conditions: binding.Status.Conditions, FailedPlacements: binding.Status.FailedPlacements,

@@ -38,7 +38,7 @@ type Facts struct {
 	Runs      []hub.Run
 	Bindings  map[string]hub.Binding
 	Approvals map[string]hub.Approval
-	// Gates are what closes clusters for the rollout. Without a time of theirs nothing is told of them.
+	// Gates are what closes clusters for the rollout. Without a time of theirs they are not reported.
 	Gates Gates
 }
 
@@ -301,7 +301,8 @@ func about(c *metav1.Condition) string {
 	return c.Type + ": " + c.Message
 }
 
-// saysSilent says of a condition that nobody looks at the member: it does not report, or its agent does not reach it.
+// saysSilent reports whether a condition says that no agent looks at the member: it does not report, or its agent does not reach
+// it.
 func saysSilent(c *metav1.Condition) bool {
 	return clusterv1beta1.IsDoubt(c.Reason)
 }

@@ -12,7 +12,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// ReasonBindingLeftAlone is the reason of the event on a binding of which it cannot be told whose it is.
+// ReasonBindingLeftAlone is the reason of the event on a binding whose owner is unknown.
 const ReasonBindingLeftAlone = "BindingLeftAlone"
 
 // isDisputed says that a binding names another placement as its owner than its label does.

@@ -28,7 +28,7 @@ func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.
 		return 0, nil
 	}
 	if next := lifecycle.NextState(binding, available); next != at {
-		// The write triggers the next reconciliation, which tells of the new state.
+		// The write triggers the next reconciliation, which reports the new state.
 		if next == "" {
 			err = bindingwrite.LeaveState(ctx, r.client, binding)
 		} else {

@@ -368,9 +368,9 @@ func hasToldOfFailure(binding placementv1beta1.BindingObject) bool {
 	return said != nil && said.Status == metav1.ConditionFalse && said.ObservedGeneration == binding.GetGeneration()
 }
 
-// resultOf turns an error of writing Works into when to reconcile again. An invalid envelope or override is no
-// failure of this controller: it is mended by another snapshot, which changes the binding, or by labels of the
-// cluster, and both cause an event.
+// resultOf turns an error of writing Works into when to reconcile again. An invalid envelope or override is no failure of this
+// controller: it is corrected by another snapshot, which changes the binding, or by labels of the cluster, and both cause an
+// event.
 func resultOf(syncErr error, wait time.Duration) (ctrl.Result, error) {
 	var held *worksync.HeldError
 	var invalid *workmodel.InvalidError

@@ -120,9 +120,9 @@ func onMemberChanged() predicate.Predicate {
 	return predicate.Or(onDeletionStarted(), onDoubtChanged(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// onPlacementChanged passes the start and the end of the deletion of a placement: a binding whose deletion had
-// started before then waits for a silent member no longer than the others. And it passes changes of what the placement
-// suspends, of whether it leaves clusters because of how what is placed there fares, and of what removals a user has accepted.
+// onPlacementChanged passes the start and the end of the deletion of a placement: a binding whose deletion had started before
+// then waits for a silent member no longer than the others. And it passes changes of what the placement suspends, of whether it
+// leaves clusters because of the health of what is placed there, and of what removals a user has accepted.
 func onPlacementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -135,7 +135,7 @@ func onPlacementChanged() predicate.Predicate {
 	}
 }
 
-// asksForHealth says that a placement leaves clusters because of how what is placed there fares.
+// asksForHealth says that a placement leaves clusters because of the health of what is placed there.
 func asksForHealth(object client.Object) bool {
 	placement, ok := object.(placementv1beta1.PlacementObject)
 	return ok && placementv1beta1.ApplicationFailoverOf(placement) != nil

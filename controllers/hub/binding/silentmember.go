@@ -53,7 +53,7 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 	return 0, false, nil
 }
 
-// projectDoubt says in the status of a binding that nobody looks at its member, if that is so.
+// projectDoubt writes into the status of a binding that no agent looks at its member, if that is so.
 func (r *Reconciler) projectDoubt(ctx context.Context, binding placementv1beta1.BindingObject,
 	status *placementv1beta1.ResourceBindingStatus, now metav1.Time) (doubted bool, err error) {
 	member := &clusterv1beta1.MemberCluster{}
@@ -95,7 +95,7 @@ func (r *Reconciler) readPlacementNamed(ctx context.Context, binding placementv1
 	return placement, nil
 }
 
-// onDoubtChanged passes the update from which on nobody looks at a member, or somebody does again.
+// onDoubtChanged passes the update from which on no agent looks at a member, or one does again.
 func onDoubtChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)

@@ -32,7 +32,7 @@ const (
 	ReasonHealthy = "MemberClusterAPIServerHealthy"
 	// ReasonUnhealthy means that it does not.
 	ReasonUnhealthy = "MemberClusterAPIServerUnhealthy"
-	// ReasonHeartbeatLost means that the agent has not been heard of for too long.
+	// ReasonHeartbeatLost means that the agent has not reported for too long.
 	ReasonHeartbeatLost = "MemberAgentHeartbeatLost"
 	// ReasonNoHealthInfo means that the agent has said nothing about it.
 	ReasonNoHealthInfo = "MemberAgentReportedNoHealthInfo"

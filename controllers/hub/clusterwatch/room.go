@@ -28,7 +28,7 @@ type roomMemory struct {
 	wakes int
 	owed  bool
 	next  time.Time
-	// retry is how long the placement waits after it was woken in vain.
+	// retry is how long the placement waits after a wake-up that changed nothing.
 	retry time.Duration
 }
 

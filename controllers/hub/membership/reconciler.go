@@ -151,8 +151,8 @@ func (r *Reconciler) noteTaints(ctx context.Context, member *clusterv1beta1.Memb
 	return nil
 }
 
-// checkHeartbeat says when the agent was last heard of, whether its reports have stayed away for too long, and if
-// not, after how long they will have.
+// checkHeartbeat returns when the agent last reported, whether its reports have stayed away for too long, and if not, after how
+// long they will have.
 func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster,
 	box *clusterv1beta1.InternalMemberCluster) (heard metav1.Time, missed bool, wait time.Duration) {
 	agent := memberAgent(box)
@@ -262,7 +262,7 @@ func (r *Reconciler) storeStatus(ctx context.Context, member *clusterv1beta1.Mem
 	return nil
 }
 
-// recordTold records that an event tells of a condition, and reports whether none has: the copy of the member may be older than
+// recordTold records that an event reports a condition, and reports whether none has: the copy of the member may be older than
 // the last status that was written.
 func (r *Reconciler) recordTold(member string, condition *metav1.Condition) bool {
 	r.mu.Lock()

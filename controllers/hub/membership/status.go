@@ -26,8 +26,7 @@ type Report struct {
 	Mailbox *clusterv1beta1.InternalMemberCluster
 	// Obstacle says why the member cannot join yet; empty if it can.
 	Obstacle string
-	// Heard is when the agent was last heard of, by the hub's clock; zero if that does
-	// not matter.
+	// Heard is when the agent last reported, by the hub's clock; zero if that does not matter.
 	Heard metav1.Time
 	// HeartbeatsMissed says that reports have stayed away too long.
 	HeartbeatsMissed bool

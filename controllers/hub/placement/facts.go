@@ -68,11 +68,12 @@ type Facts struct {
 	Scalable []workmodel.AssignmentChange
 	// NoPriorityClass is the PriorityClass that the placement names, if it does not exist.
 	NoPriorityClass string
-	// Overdue identifies the clusters that are to be left because of how what is placed there fares, and those that were and are to be
-	// thought of again; overdueAt is when the next one is, if nothing changes.
+	// Overdue identifies the clusters that are to be left because of the health of what is placed there, and those that were and
+	// are to be thought of again; overdueAt is when the next one is, if nothing changes.
 	Overdue   string
 	overdueAt time.Time
-	// Unlearnt are the workloads and clusters of which members tell of pods that no node takes, which the scheduler does not know yet.
+	// Unlearnt are the workloads and clusters of which members report pods that no node takes, which the scheduler does not know
+	// yet.
 	Unlearnt []string
 	// Eviction is the uid of the youngest eviction that waits for an outcome, of those that can be decided now.
 	Eviction string
@@ -236,8 +237,8 @@ func findScalable(ctx context.Context, cached client.Reader, facts *Facts) ([]wo
 	return workmodel.NextAssignments(clusters, facts.Latest.Name), err
 }
 
-// findUnlearnt finds of what workloads and clusters the scheduler has to learn that no node takes further pods. Where nothing is divided,
-// no report is read, and only the reports that tell of such pods are.
+// findUnlearnt finds of what workloads and clusters the scheduler has to learn that no node takes further pods. Where nothing is
+// divided, no report is read, only the reports with such pods are.
 func findUnlearnt(ctx context.Context, cached client.Reader, facts *Facts) ([]string, error) {
 	placement := facts.Placement
 	if !placementv1beta1.DividesReplicas(placement.GetPlacementSpec().Policy) {

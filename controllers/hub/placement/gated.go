@@ -215,7 +215,7 @@ func hastenReleased(need *waker.Need, facts *Facts) {
 	}
 }
 
-// isReleased says that the status tells of clusters that wait because they are closed, and none does any more.
+// isReleased says that the status reports clusters that wait because they are closed, and none does any more.
 func (f *Facts) isReleased() bool {
 	return len(f.Closed)+len(f.EvictionsClosed) == 0 && meta.IsStatusConditionTrue(f.Placement.GetPlacementStatus().Conditions,
 		fleetflowv1alpha1.ConditionTypeHeld)

@@ -60,7 +60,7 @@ func heldWithNamespace(placement placementv1beta1.PlacementObject, held *placeme
 	}
 }
 
-// lossCondition says which objects the clusters keep though they are selected no more, until a user accepts that they go.
+// lossCondition says which objects the clusters keep though they are no longer selected, until a user accepts that they go.
 func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Loss) metav1.Condition {
 	named := strings.Join(lost.Named, ", ")
 	if more := lost.Total - len(lost.Named); more > 0 {
@@ -72,7 +72,7 @@ func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Lo
 		placementv1beta1.AcceptCommand(placement)
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: lost.Reason,
-		// Only the names are cut: without the command at its end, nobody would know what to do.
+		// Only the names are cut: without the command at its end, users would not know what to do.
 		Message: count + workmodel.CutMessage(named, maxNote-len(count)-len(end)) + end,
 	}
 }
@@ -143,7 +143,7 @@ func leftOutCondition(left snapshot.LeftOut, tooLarge string) metav1.Condition {
 	return said
 }
 
-// emitHeldEvents tells of removals and of changes that have begun to be held, and of dependencies that are missing.
+// emitHeldEvents reports removals and changes that have begun to be held, and of dependencies that are missing.
 func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject,
 	status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
@@ -178,7 +178,7 @@ func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1be
 	}
 }
 
-// emitRemoval tells of objects that are not wanted any more and still on a cluster.
+// emitRemoval reports objects that are not wanted any more and still on a cluster.
 func (r *Reconciler) emitRemoval(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalPending); note != "" {
 		r.events.Eventf(placement, nil, "Warning", "RemovalPending", "Delete", "%s", note)

@@ -53,7 +53,7 @@ func resolvePartition(placement placementv1beta1.PlacementObject, target int) in
 	return held
 }
 
-// conditionHeld says of a cluster that the partition holds back where it stays: it is where it shall be.
+// conditionHeld says of a cluster that the partition holds back where it stays: it is where it should be.
 func conditionHeld(binding placementv1beta1.BindingObject) metav1.Condition {
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonHeldByPartition,

@@ -97,7 +97,7 @@ func changeSinceSelection(facts *Facts) (cause, demand string) {
 	case facts.Verdict.Rivals != facts.Rivals:
 		return wf.CauseResources, "rivals " + facts.Rivals
 	case facts.overridesChanged():
-		return wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t %s", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended,
+		return wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t %s", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Corrected,
 			strings.Join(facts.Overrides.Lacking, ","))
 	}
 	return "", ""
@@ -164,8 +164,8 @@ func (f *Facts) waitsForTime() bool {
 		f.Policy.GetAnnotations()[placementv1beta1.LeaveAtAnnotation] != ""
 }
 
-// isOverdue says that clusters are to be left because of how what is placed there fares, or have recovered, of which the last decision
-// did not know.
+// isOverdue says that clusters are to be left because of the health of what is placed there, or have recovered, of which the last
+// decision did not know.
 func (f *Facts) isOverdue() bool {
 	return placementv1beta1.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() &&
 		f.Policy.GetAnnotations()[placementv1beta1.OverdueAnnotation] != f.Overdue

@@ -26,8 +26,8 @@ type Overrides struct {
 	Made string
 	// Gone says that a picked override snapshot does not exist any more.
 	Gone bool
-	// Mended says that a picked override cannot be applied and has been changed since.
-	Mended bool
+	// Corrected reports that a picked override cannot be applied and has been changed since.
+	Corrected bool
 	// Applicable are those of the picked overrides that apply to each cluster with a binding.
 	Applicable map[string]override.Applicable
 	// Inputs are the fingerprints of what those are applied from.
@@ -59,7 +59,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if err != nil {
 		return err
 	}
-	f.Overrides.Mended = overridesource.Mended(inForce, f.Verdict.Overrides, f.Bindings)
+	f.Overrides.Corrected = overridesource.Corrected(inForce, f.Verdict.Overrides, f.Bindings)
 	matcher := override.Picked(picked)
 	f.Overrides.Applicable = make(map[string]override.Applicable, len(f.Bindings))
 	f.Overrides.Inputs = make(map[string]string, len(f.Bindings))
@@ -77,13 +77,13 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 // lacksOverrides says that nothing is to be written, because overrides are missing that the placement requires.
 func (f *Facts) lacksOverrides() bool { return f.Overrides.Lacking != nil }
 
-// overridesChanged says that other overrides are for the placement than its last selection has seen, or that a picked
-// one is gone or mended.
+// overridesChanged says that other overrides are for the placement than its last selection has seen, or that a picked one is gone
+// or corrected.
 func (f *Facts) overridesChanged() bool {
 	if !slices.Equal(f.Overrides.Lacking, f.Verdict.OverridesLacking) {
 		return true
 	}
-	return !placementv1beta1.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Mended || f.Overrides.Made != f.Verdict.OverridesMade)
+	return !placementv1beta1.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Corrected || f.Overrides.Made != f.Verdict.OverridesMade)
 }
 
 // hasApplicableOverrides says that a binding names the overrides that apply to its cluster. While a picked one is

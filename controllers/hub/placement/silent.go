@@ -13,15 +13,16 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// namedSilent is how many clusters that nobody looks at a message names with the time since when.
+// namedSilent is how many silent clusters a message names, each with the time since when.
 const namedSilent = 3
 
-// saysSilent says of a condition of a cluster that nobody looks at it: the member does not report, or its agent does not reach it.
+// saysSilent reports whether a condition of a cluster says that no agent looks at it: the member does not report, or its agent
+// does not reach it.
 func saysSilent(said *metav1.Condition) bool {
 	return said != nil && clusterv1beta1.IsDoubt(said.Reason)
 }
 
-// describeSilent names the clusters that a step is not known of because nobody looks at them.
+// describeSilent names the clusters whose step is unknown because no agent looks at them.
 func describeSilent(step *stepTemplate, entries []placementv1beta1.PerClusterPlacementStatus) string {
 	var texts []string
 	what := "do not report"
@@ -55,7 +56,7 @@ func describeSilentBeside(step *stepTemplate, status metav1.ConditionStatus, ent
 	return "; " + describeSilent(step, entries)
 }
 
-// newlySilent returns the names of the clusters that nobody looks at now and that were told of before as looked at. Brief entries tell
+// newlySilent returns the names of the clusters that are silent now and were reported as looked at before. Brief entries tell
 // neither.
 func newlySilent(before, after []placementv1beta1.PerClusterPlacementStatus) []string {
 	heard := map[string]bool{}

@@ -29,9 +29,9 @@ const (
 	projectionsPerPause = 4
 )
 
-// statusLimiter spaces the writes of each placement's status, so that there are never more than two in twice the
-// pause. The first change is written at once. A status that only tells of progress may use one of the two; the other
-// is left for an outcome, which is never kept waiting.
+// statusLimiter spaces the writes of each placement's status, so that there are never more than two in twice the pause. The first
+// change is written at once. A status that only reports progress may use one of the two; the other is left for an outcome, which
+// is never kept waiting.
 type statusLimiter struct {
 	mu     sync.Mutex
 	writes map[string]writes
@@ -45,8 +45,8 @@ type writes struct {
 	projected time.Time
 }
 
-// pauses are the times after a write until the next status may be written that tells of progress, and of an outcome.
-// The latter is short: the user waits for it, and it comes once.
+// pauses are the times after a write until the next status may be written that reports progress, and of an outcome. The latter is
+// short: the user waits for it, and it comes once.
 type pauses struct{ progress, outcome time.Duration }
 
 func newStatusLimiter() *statusLimiter { return &statusLimiter{writes: map[string]writes{}} }

@@ -54,7 +54,7 @@ func firstUndoneStep(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.
 	}
 	for i := range entry.Conditions {
 		if isHooked(&entry.Conditions[i]) || saysSilent(&entry.Conditions[i]) {
-			return nil // it waits for what the user has to do, or is told of as silent
+			return nil // it waits for what the user has to do, or is reported as silent
 		}
 		if entry.Conditions[i].Status != metav1.ConditionTrue {
 			return &entry.Conditions[i]

@@ -29,8 +29,7 @@ type watchedPlacement struct {
 	kinds      map[schema.GroupKind]bool
 	// invalid says that the selectors cannot be resolved.
 	invalid bool
-	// compared says that the last selection was compared with the objects on the hub. From then on, events tell of
-	// every change.
+	// compared says that the last selection was compared with the objects on the hub. From then on, events report every change.
 	compared bool
 	// epoch counts how often compared was reset.
 	epoch int
@@ -201,7 +200,7 @@ func (w *Watcher) fingerprintSelected(placement *watchedPlacement) (inputs strin
 	return snapshot.Fingerprint(candidates), true
 }
 
-// listNamespaceContents lists the objects that come along with a namespace.
+// listNamespaceContents lists the objects that are placed with a namespace.
 func listNamespaceContents(selection *snapshot.Selection, namespace *metav1.PartialObjectMetadata,
 	watches map[schema.GroupKind]*watched) []snapshot.Identity {
 	var candidates []snapshot.Identity

@@ -112,8 +112,8 @@ func (i *Index) Namespace(name string, set labels.Set) {
 	delete(i.inside, name)
 }
 
-// Selecting are the placements that select an object of a kind: those whose
-// selectors match it, or its namespace and what comes along with it.
+// Selecting are the placements that select an object of a kind: those whose selectors match it, or its namespace and what is
+// placed with it.
 func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
 	if !snapshot.Candidate(kind.GroupKind(), object) {
 		return nil
@@ -184,7 +184,7 @@ func anyRuleSelects(rules []snapshot.Rule, kind snapshot.Kind, object metav1.Obj
 	})
 }
 
-// selectsInside says whether an object comes along with its namespace.
+// selectsInside says whether an object is placed with its namespace.
 func selectsInside(selection *snapshot.Selection, set labels.Set, kind snapshot.Kind, object metav1.Object) bool {
 	namespace := &metav1.ObjectMeta{Name: object.GetNamespace(), Labels: set}
 	for _, rule := range selection.Rules {
@@ -199,8 +199,7 @@ func selectsInside(selection *snapshot.Selection, set labels.Set, kind snapshot.
 	return false
 }
 
-// Kinds are the kinds that the placements select, with what the catalog says comes
-// along with namespaces.
+// Kinds are the kinds that the placements select, with what the catalog says is placed with namespaces.
 func (i *Index) Kinds(catalog *snapshot.Catalog) map[schema.GroupKind]snapshot.Kind {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

@@ -66,7 +66,7 @@ type Informers interface {
 
 // Watcher wakes placements when what they select changes. Only the leader runs it.
 type Watcher struct {
-	// Placements reads placements from the manager's cache, Cache tells of changes.
+	// Placements reads placements from the manager's cache, Cache reports changes.
 	Placements client.Reader
 	Cache      Informers
 	// Kinds says what the hub serves, Metadata watches it, Contents the kinds whose metadata is not enough.
@@ -77,7 +77,7 @@ type Watcher struct {
 	Namespaces []string
 	// Marker takes the pokes.
 	Marker Marker
-	// Reports writes the status of PropagatedTypes, Events tells of what becomes of them.
+	// Reports writes the status of PropagatedTypes, Events reports what happens to them.
 	Reports client.Client
 	Events  events.EventRecorder
 	Clock   clock.Clock

@@ -53,7 +53,7 @@ var (
 		[]string{"member"}, nil)
 )
 
-// Collector tells how the hub's objects stand, when it is asked. Of several replicas only the one that leads answers.
+// Collector tells how the hub's objects stand, when it is asked. Of several replicas only the one that holds the lease answers.
 type Collector struct {
 	// Cache has the objects.
 	Cache client.Reader

@@ -21,9 +21,9 @@ const minute = 60.0
 // Watcher observes how long things took, and counts them, when it sees them end. What ended while no hub agent led is not
 // observed; the objects still tell.
 type Watcher struct {
-	// Cache tells of changes.
+	// Cache reports changes.
 	Cache cache.Cache
-	// Log is told of the progress of runs. It is optional.
+	// Log receives the progress of runs. It is optional.
 	Log logr.Logger
 
 	approvals *prometheus.HistogramVec

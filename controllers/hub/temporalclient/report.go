@@ -19,7 +19,7 @@ import (
 const (
 	// reportEvery is how often Temporal is asked, and what it answers is noted.
 	reportEvery = 10 * time.Second
-	// reportHolds is how long a note counts: after that nobody knows.
+	// reportHolds is how long a note counts: after that nothing is known.
 	reportHolds = 30 * time.Second
 	// askTimeout bounds one question to Temporal.
 	askTimeout = 5 * time.Second

@@ -66,7 +66,7 @@ type Temporal interface {
 	ListStuck(ctx context.Context) ([]wf.Stuck, error)
 	// EndStuck terminates one of them and returns why its tasks have failed.
 	EndStuck(ctx context.Context, stuck wf.Stuck) (failure string, err error)
-	// Connected tells of new connections.
+	// Connected reports new connections.
 	Connected() <-chan struct{}
 }
 
@@ -170,7 +170,7 @@ func (a *Auditor) endStuck(ctx context.Context, limit *rate.Limiter, open map[st
 	return failed
 }
 
-// tellRestart tells of a restart on the object of the workflow, if it still needs one.
+// tellRestart reports a restart on the object of the workflow, if it still needs one.
 func (a *Auditor) tellRestart(stuck wf.Stuck, needing []wf.Ref, failure string) {
 	at := slices.IndexFunc(needing, func(ref wf.Ref) bool { return ref.ID() == stuck.Root })
 	if at < 0 || a.Events == nil {

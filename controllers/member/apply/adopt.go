@@ -15,10 +15,10 @@ import (
 )
 
 // What we write on an object is what KubeFleet's agent would write, so that neither writes an object for the sake of its marks
-// after the other. Objects to which earlier versions of ours have applied a manifest bear other marks. As long as they say the
+// after the other. Objects to which earlier versions of ours have applied a manifest have other marks. As long as they say the
 // same, they stay.
 
-// withHashOn returns the manifest with the hash that an object bears, if that is a hash of the same manifest.
+// withHashOn returns the manifest with the hash that an object has, if that is a hash of the same manifest.
 func (m Manifest) withHashOn(live *unstructured.Unstructured) Manifest {
 	m.stated = ""
 	stated := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]
@@ -131,7 +131,7 @@ func keepLastApplied(live, desired *unstructured.Unstructured) {
 	}
 }
 
-// saySame tells whether two manifests say the same but for their owner.
+// saySame reports whether two manifests say the same except for their owner.
 func saySame(has, wants map[string]any) bool {
 	unstructured.RemoveNestedField(has, "metadata", "ownerReferences")
 	unstructured.RemoveNestedField(wants, "metadata", "ownerReferences")

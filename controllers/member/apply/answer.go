@@ -61,7 +61,7 @@ func unmet(manifest, object *unstructured.Unstructured) compare.Report {
 	return compare.Unmet(manifest, object, func(path string) bool { return len(holdersOf(object, path)) > 0 })
 }
 
-// describeDetail tells of one field what it is, what it is to be, and who or what makes it so.
+// describeDetail describes one field: what it is, what it is to be, and who or what makes it so.
 func describeDetail(m Manifest, object *unstructured.Unstructured, detail placementv1beta1.PatchDetail) string {
 	if detail.ValueInHub == "" && compare.IsKept(m.Kind(), detail.Path) {
 		return fmt.Sprintf("%s stays %s although the manifest does not set it any more: it cannot be changed once the object exists; set it on the hub, "+
@@ -92,7 +92,7 @@ func describeHolders(managers []string) string {
 	return "held by " + strings.Join(managers, ", ")
 }
 
-// holdersOf returns the managers besides this agent that hold a field, or something in the list that it is in.
+// holdersOf returns the managers except this agent that hold a field, or something in the list that it is in.
 func holdersOf(object *unstructured.Unstructured, pointer string) []string {
 	var path fieldpath.Path
 	value := any(object.Object)
@@ -123,7 +123,7 @@ func leadTo(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
 	return set
 }
 
-// contentOf returns what an object contains, whoever set it and whatever became of it since.
+// contentOf returns what an object contains, of all managers.
 func contentOf(object *unstructured.Unstructured) map[string]any {
 	content := maps.Clone(object.Object)
 	delete(content, "status")

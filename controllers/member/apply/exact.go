@@ -174,7 +174,7 @@ func (m exactMerge) mergeItems(lookup strategicpatch.LookupPatchMeta, mergeKey s
 	return out
 }
 
-// furtherKeys are the fields that tell items apart besides the merge key, with what the API server fills in.
+// furtherKeys are the fields that distinguish items in addition to the merge key, with what the API server fills in.
 var furtherKeys = map[string]struct{ field, byDefault string }{
 	"port":          {"protocol", "TCP"},
 	"containerPort": {"protocol", "TCP"},

@@ -33,12 +33,11 @@ type Patch struct {
 // Empty tells whether the patch changes nothing.
 func (p Patch) Empty() bool { return len(p.Data) == 0 }
 
-// Desired returns the object for a client-side apply: the manifest with its hash and owners, and a
-// copy of itself as the base of the next merge. The copy names the given AppliedWork as the only
-// owner, so that it does not change with the others. Desired returns false if the object is to be
-// applied server-side instead: the copy makes the annotations larger than the API server accepts,
-// together with those that the live object has from others, or it would show the values of a Secret
-// to everyone who reads annotations. Live is nil if there is no object yet.
+// Desired returns the object for a client-side apply: the manifest with its hash and owners, and a copy of itself as the base of
+// the next merge. The copy names the given AppliedWork as the only owner, so that it does not change with the others. Desired
+// returns false if the object is to be applied server-side instead: the copy makes the annotations larger than the API server
+// accepts, together with those that the live object has from others, or it would show the values of a Secret to all who read
+// annotations. Live is nil if there is no object yet.
 func Desired(m Manifest, me metav1.OwnerReference, live *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	owners := []metav1.OwnerReference{me}
 	if live != nil {
@@ -106,8 +105,8 @@ func marked(m Manifest, me metav1.OwnerReference, hash string) *unstructured.Uns
 	return object
 }
 
-// fitsWith tells whether an object may have the wanted annotations besides those that others have set. What an earlier manifest has
-// set is looked up only if that matters.
+// fitsWith reports whether an object may have the wanted annotations in addition to those that others have set. What an earlier
+// manifest has set is looked up only if that matters.
 func fitsWith(live *unstructured.Unstructured, wanted map[string]string) bool {
 	all := map[string]string{}
 	if live != nil {
@@ -180,7 +179,7 @@ func jsonThreeWay(base map[string]any, live, desired *unstructured.Unstructured)
 }
 
 // builtInThreeWay merges an object of a built-in kind as the API server's strategic merge patch does. Where the items of a list
-// cannot be told apart by its merge key, such a patch mixes them up, and the lists are merged here instead.
+// cannot be distinguished by its merge key, such a patch mixes them up, and the lists are merged here instead.
 func builtInThreeWay(typed runtime.Object, base map[string]any, live, wanted *unstructured.Unstructured) (Patch, error) {
 	lookup, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {

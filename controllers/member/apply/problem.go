@@ -28,7 +28,7 @@ type Problem struct {
 	// NoRetry is whether another attempt cannot succeed until the manifest or the object changes.
 	NoRetry bool
 	// Refused is whether the cluster does not let the fleet place the object at all: an object that was applied before is
-	// let go of, and stays.
+	// released, and stays.
 	Refused bool
 }
 

@@ -13,8 +13,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// otherMetadata are fields of the metadata that do not count, besides those that only a cluster sets: controllers of
-// the cluster have finalizers of their own.
+// otherMetadata are fields of the metadata that do not count, in addition to those that only a cluster sets: controllers of the
+// cluster have finalizers of their own.
 var otherMetadata = []string{"generateName", "finalizers"}
 
 // reservedDomains are the domains of the labels and annotations that Kubernetes and the fleet

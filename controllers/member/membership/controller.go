@@ -37,9 +37,9 @@ const (
 	// nodeDebounce is how long to wait after nodes were added or removed before their number is
 	// reported.
 	nodeDebounce = 500 * time.Millisecond
-	// leaveResyncPeriod is how often the progress of leaving is checked, besides events.
+	// leaveResyncPeriod is how often the progress of leaving is checked, in addition to events.
 	leaveResyncPeriod = 30 * time.Second
-	// unwatchedDelay is after how long the agent looks again whether it may report, besides being woken.
+	// unwatchedDelay is after how long the agent looks again whether it may report, in addition to being woken.
 	unwatchedDelay = 30 * time.Second
 	// neverTimeout is longer than any hub is away. The agent does not give up because it waits for
 	// the hub.

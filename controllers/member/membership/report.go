@@ -224,7 +224,7 @@ type LastReport struct {
 	// InternalMemberClusterUID tells which object was written: a new one has no report yet, though
 	// it may have the same generation.
 	InternalMemberClusterUID types.UID
-	// Findings are the reasons of the conditions that were told besides.
+	// Findings are the reasons of the other conditions that were reported.
 	Findings string
 }
 

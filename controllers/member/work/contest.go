@@ -13,8 +13,8 @@ const (
 	contestRenewal = time.Minute
 )
 
-// contest is what is told of an object that another client keeps overwriting, as it was read last. It neither changes with each
-// repair nor ends with one: the object would be reported as well each time that this agent had the last word.
+// contest is what is reported about an object that another client keeps overwriting, as it was read last. It neither changes with
+// each repair nor ends with one: the object would be reported as well each time that this agent had the last word.
 type contest struct {
 	told       apply.Differences
 	generation int64
@@ -59,7 +59,8 @@ func (o outcome) isContestOver(now time.Time) bool {
 	return o.contest.isTold() && !o.repairs.isContested(now)
 }
 
-// earliestQuiet is when the first contested object is reported as well again, if nobody overwrites it until then; zero if none is.
+// earliestQuiet is when the first contested object is reported as well again, if no client overwrites it until then; zero if none
+// is.
 func earliestQuiet(outcomes []outcome) time.Time {
 	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.repairs.quietAt().Add(time.Nanosecond), o.contest.isTold() })
 }

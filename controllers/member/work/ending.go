@@ -42,7 +42,7 @@ func (r *Reconciler) endObjects(ctx context.Context, why ending, items []placeme
 	return left, err
 }
 
-// findClaimsOn finds what other Works want of these objects. Nobody wants anything of a cluster that leaves.
+// findClaimsOn finds what other Works want of these objects. Nothing is wanted of a cluster that leaves.
 func (r *Reconciler) findClaimsOn(ctx context.Context, why ending, items []placementv1beta1.AppliedResourceMeta) (claims, error) {
 	if why.end == endLeave {
 		return claims{}, nil
@@ -175,7 +175,7 @@ func (r *Reconciler) residentOwner(
 	ctx context.Context, why ending, kind schema.GroupKind, object *metav1.PartialObjectMetadata, mine map[types.UID]bool,
 ) (string, bool, error) {
 	made := placementv1beta1.IsByProduct(kind, object) || placementv1beta1.IsMadeByControllers(kind, object.ManagedFields)
-	if !object.DeletionTimestamp.IsZero() || made && kind != claimKind { // a claim has data, whoever made it
+	if !object.DeletionTimestamp.IsZero() || made && kind != claimKind { // a claim has data, whatever made it
 		return "", false, nil
 	}
 	others := false

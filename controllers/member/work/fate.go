@@ -41,7 +41,7 @@ const (
 	fateHandOver
 	// fateRelease takes the marks of the fleet off, and leaves the object to the cluster.
 	fateRelease
-	// fateHold keeps the object, and what owns it, until nobody has anything in it.
+	// fateHold keeps the object, and what owns it, until nothing of others is in it.
 	fateHold
 )
 
@@ -50,8 +50,8 @@ var (
 	claimKind     = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 )
 
-// decideFate decides what happens to an object that a Work does not want any more: nothing that somebody still wants is
-// removed. It is pure.
+// decideFate decides what happens to an object that a Work does not want any more: nothing that is still wanted is removed. It is
+// pure.
 func decideFate(d departure) fate {
 	switch {
 	case d.heir != "" && d.end != endLeave:
@@ -59,13 +59,13 @@ func decideFate(d departure) fate {
 	case d.abandon:
 		return fateRelease
 	case d.end == endDropped && (d.byProduct || d.kind == claimKind):
-		// That it is selected no more may only mean that it was a by-product on the hub. The cluster has its own, and a claim
+		// That it is no longer selected may only mean that it was a by-product on the hub. The cluster has its own, and a claim
 		// has data: neither is to be deleted for that.
 		return fateRelease
 	case len(d.residents) == 0:
 		return fateRemove
 	case d.end == endLeave:
-		return fateRelease // nobody would be there to say for what it waits, nor to remove it later
+		return fateRelease // no agent would be there to say for what it waits, nor to remove it later
 	default:
 		return fateHold
 	}

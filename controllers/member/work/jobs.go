@@ -15,7 +15,7 @@ import (
 type jobRun struct {
 	// of is the hash of the manifest.
 	of string
-	// result is Complete or Failed, empty if nobody has seen its end.
+	// result is Complete or Failed, empty if its end was not seen.
 	result string
 	// lastsUntil is before when the cluster cannot have removed the Job by itself; zero if that is not known any more.
 	lastsUntil time.Time
@@ -37,8 +37,8 @@ func recallRuns(listed []placementv1beta1.AppliedResourceMeta, last map[int]outc
 	}
 }
 
-// isDone tells whether a Job that is gone has run from this manifest and was removed by the cluster itself. Whoever removes a Job
-// that has not finished gets another.
+// isDone tells whether a Job that is gone has run from this manifest and was removed by the cluster itself. Removing a Job that
+// has not finished makes another.
 func (r jobRun) isDone(m apply.Manifest, now time.Time) bool {
 	return r.of != "" && r.of == m.Hash && (r.result != "" || !now.Before(r.lastsUntil))
 }

@@ -102,8 +102,7 @@ type memory struct {
 	deletedWork *placementv1beta1.Work
 }
 
-// applySettings are what a Work says besides its manifests about how it is applied. Outcomes of
-// other settings do not hold.
+// applySettings are what a Work says about how it is applied, beside its manifests. Outcomes of other settings do not hold.
 type applySettings struct {
 	strategy     placementv1beta1.ApplyStrategy
 	mirrorStatus bool

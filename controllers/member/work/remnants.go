@@ -147,7 +147,7 @@ func (s *remnantsSince) note(left []remnant, now time.Time) []remnant {
 	return told
 }
 
-// noteRemnants records what is left of a Work, and returns what is to be told of it, with what the cluster says about it.
+// noteRemnants records what is left of a Work, and returns what is to be reported about it, with what the cluster says about it.
 func (r *Reconciler) noteRemnants(ctx context.Context, mem *memory, left []remnant) []remnant {
 	told := mem.remnants.note(left, r.Clock.Now())
 	for i, l := range told {

@@ -22,8 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
 
-// removalResync is how often the agent checks objects that are being deleted, besides acting on
-// events.
+// removalResync is how often the agent checks objects that are being deleted, in addition to acting on events.
 const removalResync = time.Minute
 
 // finalizeWork removes the objects of a Work that is being deleted, and then the Work's finalizer.
@@ -209,10 +208,10 @@ func disposeInWaves(
 	return left, errors.Join(errs...)
 }
 
-// pruneStale removes the objects that the AppliedWork lists and the Work no longer has, and lets go
-// of those that the cluster no longer lets the fleet place. It returns those that stay listed. It prunes nothing while a manifest fails to
-// be applied: the objects on the cluster are then of an earlier version, and may need the others of that version. It also
-// prunes nothing while a manifest cannot be read, because it may be of any object.
+// pruneStale removes the objects that the AppliedWork lists and the Work no longer has, and releases those that the cluster no
+// longer lets the fleet place. It returns those that stay listed. It prunes nothing while a manifest fails to be applied: the
+// objects on the cluster are then of an earlier version, and may need the others of that version. It also prunes nothing while a
+// manifest cannot be read, because it may be of any object.
 func (r *Reconciler) pruneStale(
 	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, owner metav1.OwnerReference,
 ) ([]remnant, error) {

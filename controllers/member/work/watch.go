@@ -61,8 +61,7 @@ type kindInformer struct {
 	stop     context.CancelFunc // nil until running
 	always   bool               // needed even if no Work names an object of the kind
 	users    int                // how many objects of the kind Works name
-	// works returns the Works that an event concerns besides those that name the object; nil for
-	// none.
+	// works returns the Works that an event concerns in addition to those that name the object; nil for none.
 	works func(name types.NamespacedName) []string
 }
 
@@ -80,8 +79,8 @@ func NewWatcher(client metadata.Interface, namespaced bool, log logr.Logger, not
 	}
 }
 
-// WatchAlways watches a kind for good. Works returns the Works that an event on an object of the
-// kind concerns, besides those that named it.
+// WatchAlways watches a kind for good. Works returns the Works that an event on an object of the kind concerns, in addition to
+// those that named it.
 func (w *Watcher) WatchAlways(gvr schema.GroupVersionResource, works func(name types.NamespacedName) []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -79,7 +79,7 @@ func connect() (client.WithWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	// The hub warns of what it takes and what is seldom meant.
+	// The hub warns of what it takes and is rarely meant.
 	kubeconfig.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{})
 	scheme := runtime.NewScheme()
 	if err := placementv1beta1.AddToScheme(scheme); err != nil {

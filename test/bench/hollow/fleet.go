@@ -20,7 +20,7 @@ import (
 const (
 	// atOnce is how many statuses are written at the same time.
 	atOnce = 16
-	// DefaultHeartbeat is how often a member reports: as seldom as the hub puts up with before it stops to place
+	// DefaultHeartbeat is how often a member reports: with the longest pauses that the hub accepts before it stops to place
 	// anything new on it.
 	DefaultHeartbeat = 4 * time.Minute
 )
@@ -49,7 +49,7 @@ type Options struct {
 	Usual Behaviour
 }
 
-// Fleet is a number of hollow members.
+// Fleet is a number of simulated members.
 type Fleet struct {
 	client  client.WithWatch
 	cache   cache.Cache

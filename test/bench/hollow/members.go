@@ -123,7 +123,7 @@ func (f *Fleet) boxChanged(object client.Object) {
 	}
 }
 
-// joinedAt is the generation at which a member said that it has joined, 0 if it has not, and when it was last heard of.
+// joinedAt is the generation at which a member said that it has joined, 0 if it has not, and when it last reported.
 func joinedAt(box *clusterv1beta1.InternalMemberCluster) (int64, time.Time) {
 	for _, agent := range box.Status.AgentStatus {
 		if said := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTypeJoined); said != nil {
@@ -187,7 +187,7 @@ func letter(box *clusterv1beta1.InternalMemberCluster, now metav1.Time) clusterv
 	}
 }
 
-// nodes is how many a hollow member claims to have.
+// nodes is how many a simulated member claims to have.
 const nodes = 3
 
 // began is since when members are what they are.

@@ -71,7 +71,7 @@ func (p *plugin) Score(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster
 	return score
 }
 
-// Details tells of each preferred term what it is worth to a cluster.
+// Details describes what each preferred term is worth to a cluster.
 func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) []string {
 	details := make([]string, 0, len(p.preferred))
 	for i := range p.preferred {

@@ -68,8 +68,7 @@ func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	return ""
 }
 
-// Until is the last instant at which a cluster that is eligible now stays so by itself,
-// should nothing more be heard of it.
+// Until is the last instant at which a cluster that is eligible now stays so by itself, if it does not report again.
 func Until(cluster *clusterv1beta1.MemberCluster) time.Time {
 	agent := memberAgent(cluster)
 	if agent == nil {
@@ -86,8 +85,7 @@ func Until(cluster *clusterv1beta1.MemberCluster) time.Time {
 	return until
 }
 
-// silenceOf is how long nothing may be heard of a cluster: three of its heartbeats in any case, which may be ten minutes
-// apart.
+// silenceOf returns how long a cluster may stay silent: three of its heartbeats in any case, which may be ten minutes apart.
 func silenceOf(cluster *clusterv1beta1.MemberCluster) time.Duration {
 	return max(patience, 3*time.Duration(cluster.Spec.HeartbeatPeriodSeconds)*time.Second)
 }

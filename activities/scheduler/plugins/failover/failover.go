@@ -44,7 +44,7 @@ type Due struct {
 	At time.Time
 	// Reason says, for people, why.
 	Reason string
-	// Ill says that it is because of how what is placed there fares.
+	// Ill says that it is because of the health of what is placed there.
 	Ill bool
 }
 

@@ -175,8 +175,8 @@ func (w wanted) extendBy(g *group, worth int, best partials) {
 	}
 }
 
-// prune sorts the groups, the small ones first, and leaves out those that cannot be chosen: of groups that are alike but for their
-// names, no more than may be chosen are of any use.
+// prune sorts the groups, the small ones first, and leaves out those that cannot be chosen: of groups that are alike except for
+// their names, no more than may be chosen are of any use.
 func (w wanted) prune(groups []*group) []*group {
 	slices.SortFunc(groups, func(a, b *group) int { return cmp.Or(cmp.Compare(a.size, b.size), compareRank(a, b)) })
 	alike := 0

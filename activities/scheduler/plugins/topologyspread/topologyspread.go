@@ -105,7 +105,7 @@ func (p *plugin) Reserve(_ *framework.Cycle, cluster *clusterv1beta1.MemberClust
 	}
 }
 
-// Details tells of each constraint where a cluster stands.
+// Details describes where a cluster stands by each constraint.
 func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) []string {
 	details := make([]string, 0, len(p.constraints))
 	for _, constraint := range p.constraints {

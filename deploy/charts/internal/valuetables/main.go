@@ -53,7 +53,7 @@ func write(chart string) error {
 		return fmt.Errorf("writing %s: %w", schemaFile, err)
 	}
 	text.WriteString("\n")
-	if err := os.WriteFile(schemaFile, text.Bytes(), 0o644); err != nil { //nolint:gosec // everybody may read it
+	if err := os.WriteFile(schemaFile, text.Bytes(), 0o644); err != nil { //nolint:gosec // all users may read it
 		return fmt.Errorf("writing the schema: %w", err)
 	}
 	return intoReadme(filepath.Join(chart, "README.md"), table(rows))
@@ -175,7 +175,7 @@ func intoReadme(file, rows string) error {
 		return fmt.Errorf("%s has no place for the table: a line %q and a line %q", file, strings.TrimSpace(tableBegins),
 			strings.TrimSpace(tableEnds))
 	}
-	if err := os.WriteFile(file, []byte(before+tableBegins+"\n"+rows+"\n"+tableEnds+after), 0o644); err != nil { //nolint:gosec // everybody may read it
+	if err := os.WriteFile(file, []byte(before+tableBegins+"\n"+rows+"\n"+tableEnds+after), 0o644); err != nil { //nolint:gosec // all users may read it
 		return fmt.Errorf("writing the README: %w", err)
 	}
 	return nil
