@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -42,7 +41,7 @@ func (a *checkedActivity) ExecuteActivity(ctx context.Context, in *interceptor.E
 	}
 	if why := refuseCaller(info.ActivityType.Name, in.Args, caller); why != "" {
 		a.log.Info("A call of an activity is refused", "activity", info.ActivityType.Name, "workflow", caller.ID, "cause", why)
-		return nil, temporal.NewNonRetryableApplicationError(why, act.ErrorUser, nil)
+		return nil, temporal.NewNonRetryableApplicationError(why, wf.ErrorUser, nil)
 	}
 	return a.Next.ExecuteActivity(ctx, in)
 }
@@ -68,28 +67,28 @@ func ownerOf(name string, args []any) (owner wf.Execution, known bool) {
 	switch in := args[0].(type) {
 	case wf.Ref:
 		switch name {
-		case act.LoadPlacement, act.SelectResources, act.ScheduleClusters, act.RefuseEvictions:
+		case wf.LoadPlacement, wf.SelectResources, wf.ScheduleClusters, wf.RefuseEvictions:
 			return wf.PlacementExecution(in), true
-		case act.LoadRun, act.InitializeRun, act.PauseRun, act.AdvanceDeletion:
+		case wf.LoadRun, wf.InitializeRun, wf.PauseRun, wf.AdvanceDeletion:
 			return wf.RunExecution(in), true
 		}
-	case act.ScaleRequest:
+	case wf.ScaleRequest:
 		return wf.PlacementExecution(in.Placement), true
-	case act.AdvanceRequest:
+	case wf.AdvanceRequest:
 		return wf.PlacementExecution(in.Placement), true
-	case act.StageRequest:
+	case wf.StageRequest:
 		return wf.StageExecution(in.Run, in.Stage), true
-	case act.StageAdvance:
+	case wf.StageAdvance:
 		return wf.StageExecution(in.Run, in.Stage), true
-	case act.GateRequest:
+	case wf.GateRequest:
 		return wf.RunExecution(in.Run), true
-	case act.MeasureRequest:
+	case wf.MeasureRequest:
 		return wf.RunExecution(in.Run), true
-	case act.ApprovalRequest:
+	case wf.ApprovalRequest:
 		return wf.RunExecution(in.Run), true
-	case act.SignalReport:
+	case wf.SignalReport:
 		return wf.RunExecution(in.Run), true
-	case act.StopRequest:
+	case wf.StopRequest:
 		return wf.RunExecution(in.Run), true
 	}
 	return wf.Execution{}, false

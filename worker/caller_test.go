@@ -13,13 +13,12 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 var (
 	web    = wf.Ref{Kind: wf.KindClusterStagedUpdateRun, Name: "web-17", UID: "uid"}
-	prod   = act.StageRequest{Run: web, Stage: "prod", Index: 2}
+	prod   = wf.StageRequest{Run: web, Stage: "prod", Index: 2}
 	theRun = wf.Execution{Type: wf.UpdateRunWorkflow, ID: "updaterun/web-17"}
 	theOne = wf.Execution{Type: wf.StageWorkflow, ID: "updaterun/web-17/stage/prod"}
 )
@@ -32,20 +31,20 @@ func TestAnActivityRunsForTheWorkflowOfItsObjectOnly(t *testing.T) {
 		caller   wf.Execution
 		refused  bool
 	}{
-		"a stage is advanced by its own workflow":                    {act.AdvanceStage, act.StageAdvance{StageRequest: prod}, theOne, false},
-		"not by a workflow of the type that somebody starts":         {act.AdvanceStage, act.StageAdvance{StageRequest: prod}, wf.Execution{Type: wf.StageWorkflow, ID: "x"}, true},
-		"not by a workflow of another type under the ID":             {act.AdvanceStage, act.StageAdvance{StageRequest: prod}, wf.Execution{Type: "Mine", ID: theOne.ID}, true},
-		"not by the stage of another run":                            {act.AdvanceStage, act.StageAdvance{StageRequest: prod}, wf.Execution{Type: wf.StageWorkflow, ID: "updaterun/web-18/stage/prod"}, true},
-		"the deletion stage belongs to the run":                      {act.AdvanceDeletion, web, theRun, false},
-		"and not to a second workflow of the run":                    {act.AdvanceDeletion, web, wf.Execution{Type: wf.UpdateRunWorkflow, ID: "second"}, true},
-		"an approval is written for the run that received it":        {act.RecordApproval, act.ApprovalRequest{StageRequest: prod}, theRun, false},
-		"not for a workflow that was started to claim one":           {act.RecordApproval, act.ApprovalRequest{StageRequest: prod, Workflow: theRun.ID}, wf.Execution{Type: "Mine", ID: "mine"}, true},
-		"gates are checked by the run":                               {act.CheckGates, act.GateRequest{StageRequest: prod}, theRun, false},
-		"and not by its stage":                                       {act.CheckGates, act.GateRequest{StageRequest: prod}, theOne, true},
-		"a placement is advanced by its workflow":                    {act.AdvancePlacement, act.AdvanceRequest{Placement: wf.Ref{Name: "web"}}, placement, false},
-		"a placement is scaled by its workflow":                      {act.ScaleReplicas, act.ScaleRequest{Placement: wf.Ref{Name: "web"}}, placement, false},
-		"not by that of a placement of the same name in a namespace": {act.AdvancePlacement, act.AdvanceRequest{Placement: wf.Ref{Name: "web", Namespace: "app"}}, placement, true},
-		"the kind that an input claims does not matter":              {act.PauseRun, wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "web"}, placement, true},
+		"a stage is advanced by its own workflow":                    {wf.AdvanceStage, wf.StageAdvance{StageRequest: prod}, theOne, false},
+		"not by a workflow of the type that somebody starts":         {wf.AdvanceStage, wf.StageAdvance{StageRequest: prod}, wf.Execution{Type: wf.StageWorkflow, ID: "x"}, true},
+		"not by a workflow of another type under the ID":             {wf.AdvanceStage, wf.StageAdvance{StageRequest: prod}, wf.Execution{Type: "Mine", ID: theOne.ID}, true},
+		"not by the stage of another run":                            {wf.AdvanceStage, wf.StageAdvance{StageRequest: prod}, wf.Execution{Type: wf.StageWorkflow, ID: "updaterun/web-18/stage/prod"}, true},
+		"the deletion stage belongs to the run":                      {wf.AdvanceDeletion, web, theRun, false},
+		"and not to a second workflow of the run":                    {wf.AdvanceDeletion, web, wf.Execution{Type: wf.UpdateRunWorkflow, ID: "second"}, true},
+		"an approval is written for the run that received it":        {wf.RecordApproval, wf.ApprovalRequest{StageRequest: prod}, theRun, false},
+		"not for a workflow that was started to claim one":           {wf.RecordApproval, wf.ApprovalRequest{StageRequest: prod, Workflow: theRun.ID}, wf.Execution{Type: "Mine", ID: "mine"}, true},
+		"gates are checked by the run":                               {wf.CheckGates, wf.GateRequest{StageRequest: prod}, theRun, false},
+		"and not by its stage":                                       {wf.CheckGates, wf.GateRequest{StageRequest: prod}, theOne, true},
+		"a placement is advanced by its workflow":                    {wf.AdvancePlacement, wf.AdvanceRequest{Placement: wf.Ref{Name: "web"}}, placement, false},
+		"a placement is scaled by its workflow":                      {wf.ScaleReplicas, wf.ScaleRequest{Placement: wf.Ref{Name: "web"}}, placement, false},
+		"not by that of a placement of the same name in a namespace": {wf.AdvancePlacement, wf.AdvanceRequest{Placement: wf.Ref{Name: "web", Namespace: "app"}}, placement, true},
+		"the kind that an input claims does not matter":              {wf.PauseRun, wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "web"}, placement, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			why := refuseCaller(test.activity, []any{test.input}, test.caller)
@@ -82,8 +81,8 @@ func TestARefusedCallIsFinalAndSaysWhoseActivityItIs(t *testing.T) {
 	env := suite.NewTestActivityEnvironment()
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&callerCheck{log: logr.Discard()}}})
 	called := false
-	env.RegisterActivityWithOptions(func(context.Context, act.StageAdvance) error { called = true; return nil }, activity.RegisterOptions{Name: act.AdvanceStage})
-	_, err := env.ExecuteActivity(act.AdvanceStage, act.StageAdvance{StageRequest: prod})
+	env.RegisterActivityWithOptions(func(context.Context, wf.StageAdvance) error { called = true; return nil }, activity.RegisterOptions{Name: wf.AdvanceStage})
+	_, err := env.ExecuteActivity(wf.AdvanceStage, wf.StageAdvance{StageRequest: prod})
 	require.ErrorContains(t, err, "it is for workflow updaterun/web-17/stage/prod of type Stage")
 	require.ErrorContains(t, err, "started by the hub agent")
 	assert.False(t, called)

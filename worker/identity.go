@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -31,8 +30,8 @@ const unknownSender = "unknown"
 
 // Approver finds the sender of the newest approval of a stage that came through a channel; none if the history has no such
 // approval.
-func (i *Identities) Approver(ctx context.Context, in act.ApprovalRequest) (string, bool, error) {
-	if in.Channel == act.ChannelUpdate {
+func (i *Identities) Approver(ctx context.Context, in wf.ApprovalRequest) (string, bool, error) {
+	if in.Channel == wf.ChannelUpdate {
 		who, err := i.updater(ctx, in)
 		return who, false, err
 	}
@@ -49,7 +48,7 @@ func (i *Identities) Approver(ctx context.Context, in act.ApprovalRequest) (stri
 }
 
 // updater finds who claims to have sent an update. The principal of its event is the hub agent's own.
-func (i *Identities) updater(ctx context.Context, in act.ApprovalRequest) (string, error) {
+func (i *Identities) updater(ctx context.Context, in wf.ApprovalRequest) (string, error) {
 	event, _, err := i.newestEvent(ctx, in.Workflow, in.Execution, func(e *history.HistoryEvent) bool {
 		// After a reset the request is not repeated, and the instance of the protocol has the ID.
 		accepted := e.GetWorkflowExecutionUpdateAcceptedEventAttributes()

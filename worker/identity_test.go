@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/worker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -105,7 +104,7 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 	}
 	for sentence, test := range map[string]struct {
 		events   []*history.HistoryEvent
-		request  act.ApprovalRequest
+		request  wf.ApprovalRequest
 		who      string
 		verified bool
 	}{
@@ -125,7 +124,7 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 		},
 		"the principal of an update is that of who accepts it, not of who sends it": {
 			events:  []*history.HistoryEvent{by("hub-agent", updated("u1", "eve"))},
-			request: act.ApprovalRequest{Channel: act.ChannelUpdate, Update: "u1"}, who: "eve",
+			request: wf.ApprovalRequest{Channel: wf.ChannelUpdate, Update: "u1"}, who: "eve",
 		},
 		"the principal of a signal that a reset takes along is that of who resets": {
 			events: []*history.HistoryEvent{by("ada", reset()), by("ada", signalled(t, wf.PokeSignal, "hub-agent", wf.Poke{})), by("ada", approval("eve", "canary"))}, who: "eve",
@@ -143,10 +142,10 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 		},
 		"an update is found by its id": {
 			events:  []*history.HistoryEvent{updated("u1", "ada"), updated("u2", "eve"), approval("bob", "canary")},
-			request: act.ApprovalRequest{Channel: act.ChannelUpdate, Update: "u1"}, who: "ada",
+			request: wf.ApprovalRequest{Channel: wf.ChannelUpdate, Update: "u1"}, who: "ada",
 		},
 		"an update without an id is nobody's": {
-			events: []*history.HistoryEvent{updated("", "eve")}, request: act.ApprovalRequest{Channel: act.ChannelUpdate}, who: "",
+			events: []*history.HistoryEvent{updated("", "eve")}, request: wf.ApprovalRequest{Channel: wf.ChannelUpdate}, who: "",
 		},
 		"an update of before a reset is found by its instance": {
 			events: []*history.HistoryEvent{{
@@ -154,13 +153,13 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 				Attributes: &history.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
 					WorkflowExecutionUpdateAcceptedEventAttributes: &history.WorkflowExecutionUpdateAcceptedEventAttributes{ProtocolInstanceId: "u1"},
 				},
-			}}, request: act.ApprovalRequest{Channel: act.ChannelUpdate, Update: "u1"}, who: "unknown",
+			}}, request: wf.ApprovalRequest{Channel: wf.ChannelUpdate, Update: "u1"}, who: "unknown",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			server := &temporal{t: t, events: test.events}
 			if test.request.Channel == "" {
-				test.request.Channel = act.ChannelSignal
+				test.request.Channel = wf.ChannelSignal
 			}
 			test.request.Stage = "canary"
 			test.request.Workflow = "updaterun/run"

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Metrics are those of the workers themselves; Temporal's SDK has metrics of workflows and
@@ -66,7 +66,7 @@ type meteredActivity struct {
 
 // ExecuteActivity runs the activity, and measures it if it schedules.
 func (a *meteredActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	if activity.GetInfo(ctx).ActivityType.Name != act.ScheduleClusters {
+	if activity.GetInfo(ctx).ActivityType.Name != wf.ScheduleClusters {
 		return a.Next.ExecuteActivity(ctx, in)
 	}
 	a.metrics.scheduling.Inc()

@@ -7,7 +7,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/measure"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
@@ -35,19 +34,19 @@ func RegisterWorkflows(r worker.WorkflowRegistry) {
 // RegisterShort registers the activities that read and write but never wait for clusters.
 func RegisterShort(r worker.ActivityRegistry, a Activities) {
 	for name, f := range map[string]any{
-		act.LoadPlacement:    a.Placement.LoadPlacement,
-		act.SelectResources:  a.Placement.SelectResources,
-		act.ScheduleClusters: a.Placement.ScheduleClusters,
-		act.RefuseEvictions:  a.Rolling.RefuseEvictions,
-		act.ScaleReplicas:    a.Rolling.ScaleReplicas,
-		act.LoadRun:          a.UpdateRun.LoadRun,
-		act.InitializeRun:    a.UpdateRun.InitializeRun,
-		act.LoadStage:        a.UpdateRun.LoadStage,
-		act.CheckGates:       a.UpdateRun.CheckGates,
-		act.RecordApproval:   a.UpdateRun.RecordApproval,
-		act.ReportSignal:     a.UpdateRun.ReportSignal,
-		act.PauseRun:         a.UpdateRun.PauseRun,
-		act.StopRun:          a.UpdateRun.StopRun,
+		wf.LoadPlacement:    a.Placement.LoadPlacement,
+		wf.SelectResources:  a.Placement.SelectResources,
+		wf.ScheduleClusters: a.Placement.ScheduleClusters,
+		wf.RefuseEvictions:  a.Rolling.RefuseEvictions,
+		wf.ScaleReplicas:    a.Rolling.ScaleReplicas,
+		wf.LoadRun:          a.UpdateRun.LoadRun,
+		wf.InitializeRun:    a.UpdateRun.InitializeRun,
+		wf.LoadStage:        a.UpdateRun.LoadStage,
+		wf.CheckGates:       a.UpdateRun.CheckGates,
+		wf.RecordApproval:   a.UpdateRun.RecordApproval,
+		wf.ReportSignal:     a.UpdateRun.ReportSignal,
+		wf.PauseRun:         a.UpdateRun.PauseRun,
+		wf.StopRun:          a.UpdateRun.StopRun,
 	} {
 		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
@@ -56,9 +55,9 @@ func RegisterShort(r worker.ActivityRegistry, a Activities) {
 // RegisterWaiting registers the activities that wait for clusters.
 func RegisterWaiting(r worker.ActivityRegistry, a Activities) {
 	for name, f := range map[string]any{
-		act.AdvancePlacement: a.Rolling.AdvancePlacement,
-		act.AdvanceStage:     a.UpdateRun.AdvanceStage,
-		act.AdvanceDeletion:  a.UpdateRun.AdvanceDeletion,
+		wf.AdvancePlacement: a.Rolling.AdvancePlacement,
+		wf.AdvanceStage:     a.UpdateRun.AdvanceStage,
+		wf.AdvanceDeletion:  a.UpdateRun.AdvanceDeletion,
 	} {
 		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
@@ -66,5 +65,5 @@ func RegisterWaiting(r worker.ActivityRegistry, a Activities) {
 
 // RegisterMeasuring registers the activity that asks servers outside of the fleet.
 func RegisterMeasuring(r worker.ActivityRegistry, a Activities) {
-	r.RegisterActivityWithOptions(a.Measure.MeasureAnalysis, activity.RegisterOptions{Name: act.MeasureAnalysis})
+	r.RegisterActivityWithOptions(a.Measure.MeasureAnalysis, activity.RegisterOptions{Name: wf.MeasureAnalysis})
 }

@@ -78,7 +78,7 @@ func constants(t *testing.T, folder string) map[string]string {
 func TestEveryActivityOfTheContractIsRegisteredOnce(t *testing.T) {
 	// The constant of an activity has the activity's name.
 	var want []string
-	for name, value := range constants(t, "activities/contract") {
+	for name, value := range constants(t, "workflows/contract") {
 		if name == value {
 			want = append(want, name)
 		}

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -82,8 +81,8 @@ func TestAKillLosesTenSecondsOfMeasurements(t *testing.T) {
 	})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivityWithOptions(f.acts.MeasureAnalysis, activity.RegisterOptions{Name: act.MeasureAnalysis})
-	_, err := env.ExecuteActivity(act.MeasureAnalysis, act.MeasureRequest{Run: wf.Ref{Name: "web-17", UID: "uid-1"}, Analysis: "web-17-canary-after", Stage: "canary"})
+	env.RegisterActivityWithOptions(f.acts.MeasureAnalysis, activity.RegisterOptions{Name: wf.MeasureAnalysis})
+	_, err := env.ExecuteActivity(wf.MeasureAnalysis, wf.MeasureRequest{Run: wf.Ref{Name: "web-17", UID: "uid-1"}, Analysis: "web-17-canary-after", Stage: "canary"})
 	require.ErrorContains(t, err, "killed")
 	require.Equal(t, 5, s.count())
 

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // How long one call measures, for how long it waits for a measurement, and how often it writes while nothing ends.
@@ -52,22 +52,22 @@ var errSuperseded = errors.New("another attempt measures")
 
 // MeasureAnalysis takes the measurements of an analysis that are due within some minutes. An endpoint that fails is a result; an
 // error is trouble with the hub.
-func (a *Activities) MeasureAnalysis(ctx context.Context, in act.MeasureRequest) (act.MeasureResult, error) {
+func (a *Activities) MeasureAnalysis(ctx context.Context, in wf.MeasureRequest) (wf.MeasureResult, error) {
 	subject, found, err := a.readSubject(ctx, a.Live, in)
 	if err != nil || !found {
-		return act.MeasureResult{}, err
+		return wf.MeasureResult{}, err
 	}
 	run, err := liveread.Existing(ctx, a.Live, fleetflowv1alpha1.NewStageAnalysisRun(in.Run.Namespace, in.Analysis), "analysis")
 	if err != nil || run == nil || string(run.GetStageAnalysisRunSpec().RunRef.UID) != in.Run.UID {
-		return act.MeasureResult{}, err
+		return wf.MeasureResult{}, err
 	}
 	if phase := fleetflowv1alpha1.PhaseOfAttempt(run); phase.IsOver() {
-		return act.MeasureResult{Phase: string(phase)}, nil
+		return wf.MeasureResult{Phase: string(phase)}, nil
 	}
 	m := &measuring{Activities: a, run: run, request: in, subject: subject, began: a.Clock.Now(), written: a.Clock.Now()}
 	result, err := m.measure(ctx)
 	if errors.Is(err, errSuperseded) {
-		return act.MeasureResult{Again: true}, nil
+		return wf.MeasureResult{Again: true}, nil
 	}
 	return result, err
 }
@@ -88,7 +88,7 @@ func (s subject) of(position string) []string {
 }
 
 // readSubject reads what is measured; found is false if the run is over or gone.
-func (a *Activities) readSubject(ctx context.Context, from client.Reader, in act.MeasureRequest) (s subject, found bool, err error) {
+func (a *Activities) readSubject(ctx context.Context, from client.Reader, in wf.MeasureRequest) (s subject, found bool, err error) {
 	run, err := liveread.Existing(ctx, from, placementv1beta1.Scope{Namespace: in.Run.Namespace}.NewUpdateRun(in.Run.Name), "run")
 	if err != nil || run == nil || string(run.GetUID()) != in.Run.UID || !run.GetDeletionTimestamp().IsZero() ||
 		placementv1beta1.IsRunOver(run) {
@@ -103,7 +103,7 @@ func (a *Activities) readSubject(ctx context.Context, from client.Reader, in act
 type measuring struct {
 	*Activities
 	run     fleetflowv1alpha1.StageAnalysisRunObject
-	request act.MeasureRequest
+	request wf.MeasureRequest
 	subject subject
 	judges  []*analysis.Judge
 	// worst is the metric that the phase of the analysis comes from.
@@ -115,17 +115,17 @@ type measuring struct {
 }
 
 // measure takes one measurement after the other.
-func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
+func (m *measuring) measure(ctx context.Context) (wf.MeasureResult, error) {
 	if problem := m.prepare(); problem != "" {
 		return m.conclude(ctx, fleetflowv1alpha1.AnalysisError, problem)
 	}
 	for {
 		if err := m.refresh(ctx); err != nil {
-			return act.MeasureResult{}, err
+			return wf.MeasureResult{}, err
 		}
 		if err := m.takeDue(ctx); err != nil {
 			m.writeAtTheEnd(ctx)
-			return act.MeasureResult{}, err
+			return wf.MeasureResult{}, err
 		}
 		spec := m.run.GetStageAnalysisRunSpec()
 		status := m.run.GetStageAnalysisRunStatus()
@@ -143,7 +143,7 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 		leaves := wait >= waitsFor || next.Sub(m.began) > callLasts
 		if m.isToWrite(now, wait, leaves) {
 			if err := m.write(ctx); err != nil {
-				return act.MeasureResult{}, err
+				return wf.MeasureResult{}, err
 			}
 		}
 		if leaves {
@@ -152,7 +152,7 @@ func (m *measuring) measure(ctx context.Context) (act.MeasureResult, error) {
 		heartbeat.Report(ctx, m.result(phase, true))
 		if err := m.sleep(ctx, wait); err != nil {
 			m.writeAtTheEnd(ctx)
-			return act.MeasureResult{}, err
+			return wf.MeasureResult{}, err
 		}
 	}
 }
@@ -338,17 +338,17 @@ func (m *measuring) noteContact(ctx context.Context, source *fleetflowv1alpha1.M
 }
 
 // conclude ends the attempt.
-func (m *measuring) conclude(ctx context.Context, phase fleetflowv1alpha1.AnalysisPhase, message string) (act.MeasureResult, error) {
+func (m *measuring) conclude(ctx context.Context, phase fleetflowv1alpha1.AnalysisPhase, message string) (wf.MeasureResult, error) {
 	fleetflowv1alpha1.SetPhase(m.run, phase, message, m.Clock.Now())
 	if err := m.write(ctx); err != nil {
-		return act.MeasureResult{}, err
+		return wf.MeasureResult{}, err
 	}
 	m.Metrics.countRun(phase)
 	return m.result(phase, false), nil
 }
 
-func (m *measuring) result(phase fleetflowv1alpha1.AnalysisPhase, again bool) act.MeasureResult {
-	result := act.MeasureResult{Again: again, Phase: string(phase)}
+func (m *measuring) result(phase fleetflowv1alpha1.AnalysisPhase, again bool) wf.MeasureResult {
+	result := wf.MeasureResult{Again: again, Phase: string(phase)}
 	for i := range m.run.GetStageAnalysisRunStatus().Metrics {
 		result.Measured += int(m.run.GetStageAnalysisRunStatus().Metrics[i].Measured)
 	}

@@ -25,7 +25,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/measure"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -207,16 +206,16 @@ func errors(count int32) fleetflowv1alpha1.AnalysisMetric {
 }
 
 // measure measures as often as it is asked to.
-func (f *fleet) measure() (calls int, result act.MeasureResult, got *fleetflowv1alpha1.ClusterStageAnalysisRun) {
+func (f *fleet) measure() (calls int, result wf.MeasureResult, got *fleetflowv1alpha1.ClusterStageAnalysisRun) {
 	f.t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivityWithOptions(f.acts.MeasureAnalysis, activity.RegisterOptions{Name: act.MeasureAnalysis})
+	env.RegisterActivityWithOptions(f.acts.MeasureAnalysis, activity.RegisterOptions{Name: wf.MeasureAnalysis})
 	for {
 		calls++
-		value, err := env.ExecuteActivity(act.MeasureAnalysis, act.MeasureRequest{Run: wf.Ref{Name: "web-17", UID: "uid-1"}, Analysis: "web-17-canary-after", Stage: "canary"})
+		value, err := env.ExecuteActivity(wf.MeasureAnalysis, wf.MeasureRequest{Run: wf.Ref{Name: "web-17", UID: "uid-1"}, Analysis: "web-17-canary-after", Stage: "canary"})
 		require.NoError(f.t, err)
-		result = act.MeasureResult{}
+		result = wf.MeasureResult{}
 		require.NoError(f.t, value.Get(&result))
 		if !result.Again {
 			break
@@ -232,7 +231,7 @@ func TestThreeGoodMeasurementsPass(t *testing.T) {
 	f := newFleet(t, local, sourceAt(s.URL), errors(3))
 	calls, result, got := f.measure()
 	assert.Equal(t, 1, calls, "A9.1: one call takes them all")
-	assert.Equal(t, act.MeasureResult{Phase: "Succeeded", Measured: 3}, result)
+	assert.Equal(t, wf.MeasureResult{Phase: "Succeeded", Measured: 3}, result)
 	assert.Equal(t, 10*time.Second, f.clock.Since(begin))
 	assert.EqualValues(t, 3, got.Status.Metrics[0].Succeeded)
 	assert.Equal(t, "errors 0.002 (want result <= 0.01): 3 of 3 good", fleetflowv1alpha1.MessageOfAttempt(got))
@@ -280,7 +279,7 @@ func TestAnEndpointThatFailsIsAResult(t *testing.T) {
 			source.Spec.Auth = test.auth
 			f := newFleet(t, test.guard, source, errors(1))
 			_, result, got := f.measure()
-			assert.Equal(t, act.MeasureResult{Phase: "Error", Worst: "errors"}, result)
+			assert.Equal(t, wf.MeasureResult{Phase: "Error", Worst: "errors"}, result)
 			assert.EqualValues(t, 5, got.Status.Metrics[0].Errors, "A9.3")
 			assert.Contains(t, got.Status.Metrics[0].Last[0].Message, test.message)
 			assert.NotContains(t, fmt.Sprint(got.Status), "hidden")
@@ -338,7 +337,7 @@ func TestAWebhookDecides(t *testing.T) {
 	source.Spec.Type = fleetflowv1alpha1.MetricSourceWebhook
 	f := newFleet(t, local, source, fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Path: "/check", Body: map[string]string{"suite": "canary"}}})
 	_, result, got := f.measure()
-	assert.Equal(t, act.MeasureResult{Phase: "Failed", Measured: 1, Worst: "smoke"}, result)
+	assert.Equal(t, wf.MeasureResult{Phase: "Failed", Measured: 1, Worst: "smoke"}, result)
 	assert.Equal(t, 7*time.Second, f.clock.Since(begin), "it asked to be left alone, which counts as nothing")
 	assert.Equal(t, "smoke 2 of 9 checks: 0 of 1 good, 1 bad (at most 0)", fleetflowv1alpha1.MessageOfAttempt(got))
 	assert.Contains(t, s.bodies[1], `"body":{"suite":"canary"}`)
@@ -354,7 +353,7 @@ func TestASourceThatPutsMeasurementsOffIsCountedAndLeftAlone(t *testing.T) {
 	source.Spec.Type = fleetflowv1alpha1.MetricSourceWebhook
 	f := newFleet(t, local, source, fleetflowv1alpha1.AnalysisMetric{Name: "smoke", Webhook: &fleetflowv1alpha1.WebhookCall{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}})
 	_, result, got := f.measure()
-	assert.Equal(t, act.MeasureResult{Phase: "Running"}, result)
+	assert.Equal(t, wf.MeasureResult{Phase: "Running"}, result)
 	require.NotNil(t, got.Status.NextMeasurementTime, "until then the gates do not ask to measure")
 	assert.Equal(t, begin.Add(2*time.Minute), got.Status.NextMeasurementTime.UTC())
 	registry := prometheus.NewPedanticRegistry()
@@ -408,7 +407,7 @@ func TestARunThatIsGoneIsNotMeasured(t *testing.T) {
 	f := newFleet(t, local, sourceAt(s.URL), errors(1))
 	require.NoError(t, f.Delete(t.Context(), &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-17"}}))
 	_, result, _ := f.measure()
-	assert.Equal(t, act.MeasureResult{}, result)
+	assert.Equal(t, wf.MeasureResult{}, result)
 	assert.Zero(t, s.count())
 }
 

@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func TestAnObjectThatSeveralSelectorsSelectIsRefused(t *testing.T) {
@@ -116,7 +116,7 @@ func TestASelectionAboveTheCeilingLeavesWhatIsPlaced(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t, crp(), namespace("app"), configMap("a", "1"), configMap("b", "1"))
-			selectAgain := func() act.SelectResult {
+			selectAgain := func() wf.SelectResult {
 				t.Helper()
 				a := h.activities()
 				a.Selector.Ceiling = tc.ceiling

@@ -7,7 +7,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -16,21 +15,21 @@ import (
 
 // LoadPlacement reads live what the workflow must know before it does anything.
 // The uid is that of the placement there is now, which the workflow compares.
-func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (act.PlacementState, error) {
+func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (wf.PlacementState, error) {
 	scope := placementv1beta1.Scope{Namespace: ref.Namespace}
 	placement, err := liveread.Placement(ctx, a.Live, scope, ref.Name)
 	if err != nil {
-		return act.PlacementState{}, err
+		return wf.PlacementState{}, err
 	}
 	waiting, err := rollingupdate.WaitingEvictions(ctx, a.Client, scope, ref.Name)
 	if err != nil || placement == nil {
-		return act.PlacementState{Evictions: len(waiting) > 0}, err
+		return wf.PlacementState{Evictions: len(waiting) > 0}, err
 	}
 	prepared, err := hasPreparedForEviction(ctx, a.Client, placement)
 	if err != nil {
-		return act.PlacementState{}, err
+		return wf.PlacementState{}, err
 	}
-	return act.PlacementState{
+	return wf.PlacementState{
 		Found:      true,
 		UID:        string(placement.GetUID()),
 		Deleting:   placementv1beta1.IsDeleting(placement),
@@ -58,18 +57,18 @@ func hasPreparedForEviction(ctx context.Context, cached client.Reader, placement
 
 // SelectResources makes the latest snapshot of a placement hold what it selects, as
 // soon as the pace allows it.
-func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (act.SelectResult, error) {
+func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (wf.SelectResult, error) {
 	placement, err := liveread.CurrentPlacement(ctx, a.Live, ref)
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	if placement == nil {
-		return act.SelectResult{Gone: true}, nil
+		return wf.SelectResult{Gone: true}, nil
 	}
 	// Noted before anything is selected: resources that have changed along with the policy are those that it waits for.
 	since, waits, err := noteWaiting(ctx, a, placement)
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	result, err := a.Selector.SelectAtPace(ctx, placement)
 	// A changed policy that waits for a resource snapshot acts with it, before anything of it is written.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func deployment(replicas int32) *appsv1.Deployment {
@@ -80,7 +80,7 @@ func (h *hub) scale(replicas int32) {
 	require.NoError(h.t, err)
 }
 
-func (h *hub) selectNow() act.SelectResult {
+func (h *hub) selectNow() wf.SelectResult {
 	h.t.Helper()
 	result, err := h.activities().SelectResources(h.t.Context(), ref)
 	require.NoError(h.t, err)

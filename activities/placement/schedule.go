@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/selection"
@@ -31,49 +30,49 @@ const maxClusterReads = 16
 // ScheduleClusters makes the bindings of a placement follow its policy: new ones
 // for clusters that were picked, Unscheduled for those no longer picked. What is
 // rolled out to them, and when, is not decided here.
-func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.ScheduleResult, error) {
+func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.ScheduleResult, error) {
 	// The time is taken before anything is read, so that a slow read makes no cluster look
 	// as if it had stopped to send heartbeats.
 	now := a.Clock.Now()
 	placement, err := liveread.CurrentPlacement(ctx, a.Live, ref)
 	if err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
 	if placement == nil {
-		return act.ScheduleResult{Gone: true}, nil
+		return wf.ScheduleResult{Gone: true}, nil
 	}
 	policies, revision, err := a.listPolicySnapshots(ctx, placement)
 	if err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
 	afresh := placementv1beta1.AsksToReschedule(placement, newestPolicy(policies))
 	policy, err := a.ensurePolicySnapshot(ctx, placement, policies)
 	if err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
 	decided, err := a.decideClusters(ctx, placement, policy, revision, now,
 		decisionKind{respecified: isRespecified(placement, policies, policy), afresh: afresh})
 	if err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
 	if held, err := holdOrBar(ctx, a, placement, policy, decided, now); err != nil || held {
-		return act.ScheduleResult{PolicySnapshot: policy.GetName(), Held: max(len(decided.unexplained), len(decided.tooMany))}, err
+		return wf.ScheduleResult{PolicySnapshot: policy.GetName(), Held: max(len(decided.unexplained), len(decided.tooMany))}, err
 	}
 	decision := decided.decision
 	if len(decision.Create) > 0 {
 		if err := checkLabels(ctx, a.Client, placement, decided.bindings); err != nil {
-			return act.ScheduleResult{}, err
+			return wf.ScheduleResult{}, err
 		}
 	}
 	created, err := a.writeBindings(ctx, placement, policy.GetName(), decided.bindings, decision, now)
 	if err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
 	if err := a.reportDecision(ctx, placement, policy, decision); err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
 	if err := recordFit(ctx, a.Client, policy, decision.FitSince); err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
 	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
@@ -85,12 +84,12 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 		placementv1beta1.ClustersNotFoundAnnotation: listNotFound(placement, policy, decision),
 	})
 	if err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
 	if err := writeHeld(ctx, a.Client, placement, ""); err != nil {
-		return act.ScheduleResult{}, err
+		return wf.ScheduleResult{}, err
 	}
-	return act.ScheduleResult{
+	return wf.ScheduleResult{
 		PolicySnapshot: policy.GetName(),
 		Selected:       len(decision.Selected),
 		Created:        created,

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func member(name string) *clusterv1beta1.MemberCluster {
@@ -52,7 +52,7 @@ func (h *hub) edit(change func(*placementv1beta1.ClusterResourcePlacement)) {
 	require.NoError(h.t, h.Update(h.t.Context(), p))
 }
 
-func (h *hub) schedule() act.ScheduleResult {
+func (h *hub) schedule() wf.ScheduleResult {
 	h.t.Helper()
 	result, err := h.activities().ScheduleClusters(h.t.Context(), ref)
 	require.NoError(h.t, err)
@@ -97,7 +97,7 @@ func (h *hub) policy(name string) *placementv1beta1.ClusterSchedulingPolicySnaps
 func TestScheduleWritesWhatTheDocumentsPrint(t *testing.T) {
 	h := newHub(t, crp(pickN(1)), member("member1"))
 	result := h.schedule()
-	assert.Equal(t, act.ScheduleResult{PolicySnapshot: "crp-0", Selected: 1, Created: 1}, result)
+	assert.Equal(t, wf.ScheduleResult{PolicySnapshot: "crp-0", Selected: 1, Created: 1}, result)
 
 	list := &placementv1beta1.ClusterResourceBindingList{}
 	require.NoError(t, h.List(t.Context(), list))

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/liveread"
@@ -20,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -32,17 +32,17 @@ type progress struct {
 // AdvancePlacement carries out the batch, which is in the workflow's history, and
 // proposes the next one. If the limits allow none it waits first until a cluster becomes
 // available.
-func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
+func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest) (wf.AdvanceResult, error) {
 	scope := placementv1beta1.Scope{Namespace: in.Placement.Namespace}
 	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name),
 		clusterwait.GatesKey)
 	defer sub.Close()
 	placement, err := liveread.CurrentPlacement(ctx, a.Live, in.Placement)
 	if err != nil {
-		return act.AdvanceResult{}, err
+		return wf.AdvanceResult{}, err
 	}
 	if placement == nil {
-		return act.AdvanceResult{Gone: true}, nil
+		return wf.AdvanceResult{Gone: true}, nil
 	}
 	if len(in.Overrides) > 0 || placementv1beta1.RollingUpdateOf(placement).Order != nil {
 		sub.Add(clusterwait.ClusterLabelsKey)
@@ -59,17 +59,17 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 	}
 	latest, err := isLatestSelection(ctx, a.Live, placement, in)
 	if err != nil {
-		return act.AdvanceResult{}, err
+		return wf.AdvanceResult{}, err
 	}
 	if external := placementv1beta1.IsExternal(placement); external || !latest {
-		return act.AdvanceResult{Changed: true, Reschedule: external}, nil
+		return wf.AdvanceResult{Changed: true, Reschedule: external}, nil
 	}
 	c.goal.matcher, err = readOverrides(ctx, a.Client, a.Live, in.Overrides)
 	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
-		return act.AdvanceResult{Changed: true}, nil
+		return wf.AdvanceResult{Changed: true}, nil
 	}
 	if err != nil {
-		return act.AdvanceResult{}, err
+		return wf.AdvanceResult{}, err
 	}
 	return c.carryOutAndPropose(ctx)
 }
@@ -77,7 +77,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 // isLatestSelection reports whether the snapshot to roll out, with its overrides, is
 // still the outcome of the placement's last selection, whatever the workflow says.
 func isLatestSelection(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
-	in act.AdvanceRequest) (bool, error) {
+	in wf.AdvanceRequest) (bool, error) {
 	verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 	if err == nil && verdict.OverridesLacking != nil {
 		return false, nil // nothing is written before they are there
@@ -105,36 +105,36 @@ type advanceCall struct {
 	reschedule bool
 }
 
-func (c *advanceCall) carryOutAndPropose(ctx context.Context) (act.AdvanceResult, error) {
+func (c *advanceCall) carryOutAndPropose(ctx context.Context) (wf.AdvanceResult, error) {
 	for _, name := range c.in.InFlight {
 		c.flight.markInFlight(name)
 	}
 	if err := c.readGates(ctx); err != nil {
-		return act.AdvanceResult{}, err
+		return wf.AdvanceResult{}, err
 	}
 	overtaken, err := c.writeBatch(ctx)
 	if err != nil {
-		return act.AdvanceResult{}, err
+		return wf.AdvanceResult{}, err
 	}
 	if overtaken || c.flight.evicted.Load() { // an evicted cluster may be replaced
-		return act.AdvanceResult{Changed: true, Reschedule: true}, nil
+		return wf.AdvanceResult{Changed: true, Reschedule: true}, nil
 	}
 	facts, err := c.observeAndRelease(ctx)
 	if err != nil {
-		return act.AdvanceResult{}, err
+		return wf.AdvanceResult{}, err
 	}
 	if plan := facts.decidePlan(); isConclusive(plan) || c.in.EvictionsOnly {
 		return c.proposeNext(facts, plan), nil
 	}
 	changed, err := c.waitForChange(ctx, facts)
 	if err != nil || changed {
-		return act.AdvanceResult{Changed: changed, Reschedule: c.reschedule}, err
+		return wf.AdvanceResult{Changed: changed, Reschedule: c.reschedule}, err
 	}
 	if err := c.readGates(ctx); err != nil {
-		return act.AdvanceResult{}, err
+		return wf.AdvanceResult{}, err
 	}
 	if facts, err = c.observeAndRelease(ctx); err != nil {
-		return act.AdvanceResult{}, err
+		return wf.AdvanceResult{}, err
 	}
 	return c.proposeNext(facts, facts.decidePlan()), nil
 }
@@ -284,8 +284,8 @@ func isConclusive(plan rollout.Plan) bool {
 const maxBatch = 1000
 
 // proposeNext makes the result of the call of a plan.
-func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
-	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, Hooked: plan.Hooked, WakeAt: plan.WakeAt,
+func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) wf.AdvanceResult {
+	out := wf.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, Hooked: plan.Hooked, WakeAt: plan.WakeAt,
 		Held: plan.Held}
 	if !isConclusive(plan) {
 		out.Waiting = describeWaiting(facts.unavailable, c.lifecycleHooks(), c.acts.Clock.Now())

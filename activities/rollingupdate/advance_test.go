@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // old and new are the snapshots a rollout goes between.
 const oldSnapshot, newSnapshot = "crp-0-snapshot", "crp-1-snapshot"
 
 // decided is a change as the planner proposes it for a binding as it is.
-func decided(b *placementv1beta1.ClusterResourceBinding, op string) act.Change {
-	return act.Change{
+func decided(b *placementv1beta1.ClusterResourceBinding, op string) wf.Change {
+	return wf.Change{
 		Cluster: b.Spec.TargetCluster, Op: op, Binding: b.Name, UID: string(b.UID),
 		FromState: string(b.Spec.State), FromRevision: workmodel.Revision(b),
 	}
@@ -34,20 +34,20 @@ func three(t *testing.T) *rollout {
 
 func TestAdvanceProposesOneOfThreeByDefault(t *testing.T) {
 	r := three(t)
-	assert.Equal(t, act.AdvanceResult{Next: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}, Blocked: 2},
-		r.advance(act.AdvanceRequest{}))
+	assert.Equal(t, wf.AdvanceResult{Next: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}, Blocked: 2},
+		r.advance(wf.AdvanceRequest{}))
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "what is proposed is not written")
 }
 
 func TestAdvanceWritesItsBatchAndWaitsForIt(t *testing.T) {
 	r := three(t)
-	request := act.AdvanceRequest{Epoch: 1, Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}}
+	request := wf.AdvanceRequest{Epoch: 1, Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}}
 	result := r.waiting(request)
 	assert.Equal(t, newSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	assert.Equal(t, oldSnapshot, r.binding("b").Spec.ResourceSnapshotName)
 	r.report("b", metav1.ConditionTrue) // news of others do not end it
 	r.report("a", metav1.ConditionTrue)
-	want := act.AdvanceResult{Done: []string{"a"}, Next: []act.Change{decided(bound("b", oldSnapshot), act.OpUpdate)}, Blocked: 1}
+	want := wf.AdvanceResult{Done: []string{"a"}, Next: []wf.Change{decided(bound("b", oldSnapshot), wf.OpUpdate)}, Blocked: 1}
 	assert.Equal(t, want, r.ended(result))
 
 	written := r.binding("a").ResourceVersion
@@ -59,7 +59,7 @@ func TestARolloutGoesOneAtATimeAndSettles(t *testing.T) {
 	r := three(t)
 	r.prompt = true
 	var order []string
-	request := act.AdvanceRequest{}
+	request := wf.AdvanceRequest{}
 	for range 10 {
 		result := r.advance(request)
 		if result.Settled {
@@ -77,17 +77,17 @@ func TestARolloutGoesOneAtATimeAndSettles(t *testing.T) {
 
 func TestTheLastBatchIsNotWaitedFor(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), bound("b", oldSnapshot))
-	result := r.advance(act.AdvanceRequest{Batch: []act.Change{decided(bound("b", oldSnapshot), act.OpUpdate)}})
-	assert.Equal(t, act.AdvanceResult{Settled: true, InFlight: []string{"b"}}, result)
+	result := r.advance(wf.AdvanceRequest{Batch: []wf.Change{decided(bound("b", oldSnapshot), wf.OpUpdate)}})
+	assert.Equal(t, wf.AdvanceResult{Settled: true, InFlight: []string{"b"}}, result)
 }
 
 func TestFirstPlacementsGoTogether(t *testing.T) {
 	r := newRollout(t, scheduled("a"), scheduled("b"), scheduled("c"))
-	result := r.advance(act.AdvanceRequest{})
-	assert.Equal(t, []act.Change{
-		decided(scheduled("a"), act.OpAdd), decided(scheduled("b"), act.OpAdd), decided(scheduled("c"), act.OpAdd),
+	result := r.advance(wf.AdvanceRequest{})
+	assert.Equal(t, []wf.Change{
+		decided(scheduled("a"), wf.OpAdd), decided(scheduled("b"), wf.OpAdd), decided(scheduled("c"), wf.OpAdd),
 	}, result.Next)
-	result = r.advance(act.AdvanceRequest{Batch: result.Next})
+	result = r.advance(wf.AdvanceRequest{Batch: result.Next})
 	assert.True(t, result.Settled)
 	for _, name := range []string{"a", "b", "c"} {
 		assert.Equal(t, placementv1beta1.BindingStateBound, r.binding(name).Spec.State)
@@ -96,10 +96,10 @@ func TestFirstPlacementsGoTogether(t *testing.T) {
 
 func TestWhatIsNoLongerPickedIsRemoved(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), unscheduled("b"))
-	result := r.advance(act.AdvanceRequest{})
-	assert.Equal(t, []act.Change{decided(unscheduled("b"), act.OpRemove)}, result.Next)
-	result = r.advance(act.AdvanceRequest{Batch: result.Next})
-	assert.Equal(t, act.AdvanceResult{Settled: true, Done: []string{"b"}}, result)
+	result := r.advance(wf.AdvanceRequest{})
+	assert.Equal(t, []wf.Change{decided(unscheduled("b"), wf.OpRemove)}, result.Next)
+	result = r.advance(wf.AdvanceRequest{Batch: result.Next})
+	assert.Equal(t, wf.AdvanceResult{Settled: true, Done: []string{"b"}}, result)
 	var left placementv1beta1.ClusterResourceBindingList
 	require.NoError(t, r.List(t.Context(), &left))
 	assert.Len(t, left.Items, 1)
@@ -110,26 +110,26 @@ func TestABatchIsFencedByWhatItWasDecidedOn(t *testing.T) {
 		op     string
 		change func(*placementv1beta1.ClusterResourceBinding)
 	}{
-		"update of another binding of the name": {act.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.UID = "another" }},
-		"update of one no longer picked": {act.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
+		"update of another binding of the name": {wf.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.UID = "another" }},
+		"update of one no longer picked": {wf.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
 			b.Spec.State = placementv1beta1.BindingStateUnscheduled
 		}},
-		"update of one at another revision": {act.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-7-snapshot" }},
-		"update of one applied otherwise": {act.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
+		"update of one at another revision": {wf.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-7-snapshot" }},
+		"update of one applied otherwise": {wf.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
 			b.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeServerSideApply}
 		}},
-		"removal of one picked again": {act.OpRemove, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingStateBound }},
+		"removal of one picked again": {wf.OpRemove, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingStateBound }},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			start := bound("a", oldSnapshot)
-			if test.op == act.OpRemove {
+			if test.op == wf.OpRemove {
 				start = unscheduled("a")
 			}
 			r := newRollout(t, start, bound("b", newSnapshot))
 			change := decided(start, test.op)
 			r.set("a", test.change)
 			stored := r.binding("a")
-			result := r.advance(act.AdvanceRequest{Batch: []act.Change{change}})
+			result := r.advance(wf.AdvanceRequest{Batch: []wf.Change{change}})
 			assert.Equal(t, stored.ResourceVersion, r.binding("a").ResourceVersion)
 			for _, next := range result.Next {
 				assert.NotEqual(t, change, next, "a new decision rests on what there is")
@@ -140,10 +140,10 @@ func TestABatchIsFencedByWhatItWasDecidedOn(t *testing.T) {
 
 func TestAnAttemptThatDiedBetweenBindingAndWorkIsFinished(t *testing.T) {
 	r := three(t)
-	change := decided(bound("a", oldSnapshot), act.OpUpdate)
+	change := decided(bound("a", oldSnapshot), wf.OpUpdate)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
 	r.prompt = true
-	result := r.advance(act.AdvanceRequest{Batch: []act.Change{change}})
+	result := r.advance(wf.AdvanceRequest{Batch: []wf.Change{change}})
 	assert.Equal(t, []string{"a"}, result.Done)
 	require.Len(t, result.Next, 1)
 	assert.Equal(t, "b", result.Next[0].Cluster)
@@ -152,19 +152,19 @@ func TestAnAttemptThatDiedBetweenBindingAndWorkIsFinished(t *testing.T) {
 // The process may be away for long between a decision and its write.
 func TestABatchThatTheLimitsNoLongerAllowIsNotWritten(t *testing.T) {
 	r := three(t)
-	change := decided(bound("a", oldSnapshot), act.OpUpdate)
+	change := decided(bound("a", oldSnapshot), wf.OpUpdate)
 	r.report("c", metav1.ConditionFalse) // lost by itself, after the decision
 	r.set("c", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
-	result := r.waiting(act.AdvanceRequest{Batch: []act.Change{change}})
+	result := r.waiting(wf.AdvanceRequest{Batch: []wf.Change{change}})
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "two of three would be unavailable")
 	require.NoError(t, r.Sync(t.Context(), r.binding("c")))
 	r.report("c", metav1.ConditionTrue)
-	assert.Equal(t, act.AdvanceResult{Next: []act.Change{change}, Blocked: 1}, r.ended(result), "it comes again when it may")
+	assert.Equal(t, wf.AdvanceResult{Next: []wf.Change{change}, Blocked: 1}, r.ended(result), "it comes again when it may")
 }
 
 func TestARefusedChangeOfAnAvailableClusterStillNeedsBudget(t *testing.T) {
-	for sentence, request := range map[string]act.AdvanceRequest{
-		"in the batch":            {Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}},
+	for sentence, request := range map[string]wf.AdvanceRequest{
+		"in the batch":            {Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}},
 		"in flight, it was said":  {InFlight: []string{"a"}},
 		"neither, for comparison": {},
 	} {
@@ -175,7 +175,7 @@ func TestARefusedChangeOfAnAvailableClusterStillNeedsBudget(t *testing.T) {
 			assert.Equal(t, "crp-7-snapshot", r.binding("a").Spec.ResourceSnapshotName)
 			r.report("b", metav1.ConditionTrue)
 			got := r.ended(result)
-			assert.Equal(t, []act.Change{decided(bound("a", "crp-7-snapshot"), act.OpUpdate)}, got.Next)
+			assert.Equal(t, []wf.Change{decided(bound("a", "crp-7-snapshot"), wf.OpUpdate)}, got.Next)
 			assert.Empty(t, got.InFlight)
 		})
 	}
@@ -205,16 +205,16 @@ func TestARefusedChangeIsNotProposedAgainFromACacheThatLags(t *testing.T) {
 	r := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot))
 	before := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot))
 	r.rolling.Client = lagging{r, before}
-	change := decided(bound("a", oldSnapshot), act.OpUpdate)
+	change := decided(bound("a", oldSnapshot), wf.OpUpdate)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) {
 		b.Spec.State = placementv1beta1.BindingStateUnscheduled
 	})
-	result := r.advance(act.AdvanceRequest{Batch: []act.Change{change}})
-	assert.Equal(t, []act.Change{decided(r.binding("a"), act.OpRemove)}, result.Next)
+	result := r.advance(wf.AdvanceRequest{Batch: []wf.Change{change}})
+	assert.Equal(t, []wf.Change{decided(r.binding("a"), wf.OpRemove)}, result.Next)
 }
 
 func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
-	request := act.AdvanceRequest{Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}}
+	request := wf.AdvanceRequest{Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}}
 	external := func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Generation = 2
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
@@ -229,8 +229,8 @@ func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
 	}
 	for sentence, test := range map[string]struct {
 		change func(r *rollout)
-		before act.AdvanceResult
-		during act.AdvanceResult
+		before wf.AdvanceResult
+		during wf.AdvanceResult
 	}{
 		"the placement is gone": {
 			func(r *rollout) {
@@ -239,17 +239,17 @@ func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
 				going.Generation = 2
 				r.tell(crp(), going)
 			},
-			act.AdvanceResult{Gone: true}, act.AdvanceResult{Changed: true, Reschedule: true},
+			wf.AdvanceResult{Gone: true}, wf.AdvanceResult{Changed: true, Reschedule: true},
 		},
 		"the placement is another one": {
 			func(r *rollout) { r.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.UID = "another" }) },
-			act.AdvanceResult{Gone: true}, act.AdvanceResult{Changed: true, Reschedule: true},
+			wf.AdvanceResult{Gone: true}, wf.AdvanceResult{Changed: true, Reschedule: true},
 		},
 		"update runs shall roll it out": {
 			func(r *rollout) { r.edit(external) },
-			act.AdvanceResult{Changed: true, Reschedule: true}, act.AdvanceResult{Changed: true, Reschedule: true},
+			wf.AdvanceResult{Changed: true, Reschedule: true}, wf.AdvanceResult{Changed: true, Reschedule: true},
 		},
-		"there is a later snapshot": {relabel, act.AdvanceResult{Changed: true}, act.AdvanceResult{Changed: true}},
+		"there is a later snapshot": {relabel, wf.AdvanceResult{Changed: true}, wf.AdvanceResult{Changed: true}},
 	} {
 		t.Run(sentence+" before it", func(t *testing.T) {
 			r := three(t)
@@ -268,7 +268,7 @@ func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
 
 func TestANewlyPickedClusterIsPlannedForAtOnce(t *testing.T) {
 	r := three(t)
-	result := r.waiting(act.AdvanceRequest{Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}})
+	result := r.waiting(wf.AdvanceRequest{Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}})
 	d := scheduled("d")
 	require.NoError(t, r.Create(t.Context(), d))
 	informer, err := r.informers.FakeInformerFor(t.Context(), d)
@@ -276,14 +276,14 @@ func TestANewlyPickedClusterIsPlannedForAtOnce(t *testing.T) {
 	informer.Add(d)
 	got := r.ended(result)
 	assert.False(t, got.Changed)
-	assert.Equal(t, []act.Change{decided(scheduled("d"), act.OpAdd)}, got.Next)
+	assert.Equal(t, []wf.Change{decided(scheduled("d"), wf.OpAdd)}, got.Next)
 	assert.Equal(t, []string{"a"}, got.InFlight)
 }
 
 func TestAClusterInFlightHoldsTheBudgetInTheNextCallToo(t *testing.T) {
 	r := three(t)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
-	result := r.waiting(act.AdvanceRequest{InFlight: []string{"a"}})
+	result := r.waiting(wf.AdvanceRequest{InFlight: []string{"a"}})
 	require.NoError(t, r.Sync(t.Context(), r.binding("a")))
 	r.report("a", metav1.ConditionTrue)
 	got := r.ended(result)
@@ -298,7 +298,7 @@ func TestAHeldBackClusterThatGoesDownIsUpdatedAtOnce(t *testing.T) {
 	r := three(t)
 	r.report("a", metav1.ConditionFalse)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
-	result := r.waiting(act.AdvanceRequest{WakeAt: r.clock.Now().Add(5 * time.Minute)})
+	result := r.waiting(wf.AdvanceRequest{WakeAt: r.clock.Now().Add(5 * time.Minute)})
 	r.report("b", metav1.ConditionFalse)
 	got := r.ended(result)
 	require.Len(t, got.Next, 1)
@@ -312,7 +312,7 @@ func TestWhatCannotBeTrackedCountsAsAvailableAfterItsTime(t *testing.T) {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: &seconds}}
 	})
 	r.report("b", metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable)
-	result := r.waiting(act.AdvanceRequest{})
+	result := r.waiting(wf.AdvanceRequest{})
 	r.clock.Step(30 * time.Second)
 	got := r.ended(result)
 	require.Len(t, got.Next, 1)
@@ -327,14 +327,14 @@ func TestTheTimeOfWhatCannotBeTrackedRunsFromTheReport(t *testing.T) {
 	})
 	r.report("b", metav1.ConditionFalse)
 	later := r.clock.Now().Add(10 * time.Minute)
-	result := r.waiting(act.AdvanceRequest{WakeAt: later})
+	result := r.waiting(wf.AdvanceRequest{WakeAt: later})
 	r.clock.Step(time.Second)
 	r.report("b", metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable)
 	got := r.ended(result)
 	assert.Empty(t, got.Next)
 	assert.WithinDuration(t, r.clock.Now().Add(30*time.Second), got.WakeAt, 0)
 
-	result = r.waiting(act.AdvanceRequest{WakeAt: got.WakeAt})
+	result = r.waiting(wf.AdvanceRequest{WakeAt: got.WakeAt})
 	r.clock.Step(30 * time.Second)
 	got = r.ended(result)
 	require.Len(t, got.Next, 1)
@@ -351,7 +351,7 @@ func TestTheWaitIsBoundedByTheWorkflow(t *testing.T) {
 		"also if its clock is not our": {-time.Hour, time.Second},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			result := r.waiting(act.AdvanceRequest{WakeAt: r.clock.Now().Add(test.in)})
+			result := r.waiting(wf.AdvanceRequest{WakeAt: r.clock.Now().Add(test.in)})
 			r.clock.Step(test.after - 1)
 			select {
 			case got := <-result:
@@ -370,18 +370,18 @@ func TestLimitsComeFromTheStrategy(t *testing.T) {
 	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &half}}
 	})
-	assert.Len(t, r.advance(act.AdvanceRequest{}).Next, 2)
+	assert.Len(t, r.advance(wf.AdvanceRequest{}).Next, 2)
 	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(6))}
 	}) // two slots unfilled, three may be unavailable
-	assert.Len(t, r.advance(act.AdvanceRequest{}).Next, 1)
+	assert.Len(t, r.advance(wf.AdvanceRequest{}).Next, 1)
 	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{
 			PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"a", "b", "c", "d", "e", "f", "g", "h"},
 		}
 	})
-	assert.Empty(t, r.ended(func() chan act.AdvanceResult {
-		result := r.waiting(act.AdvanceRequest{})
+	assert.Empty(t, r.ended(func() chan wf.AdvanceResult {
+		result := r.waiting(wf.AdvanceRequest{})
 		r.clock.Step(time.Hour)
 		return result
 	}()).Next, "four slots unfilled, four may be unavailable")

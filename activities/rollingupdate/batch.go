@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/preservedstate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -101,7 +101,7 @@ func (w batchWriter) writeEvictions(ctx context.Context, facts *rolloutFacts, pl
 		steps[step.Eviction] = step
 	}
 	allOver := true
-	var unbudgeted []act.Change
+	var unbudgeted []wf.Change
 	for _, change := range w.in.Batch {
 		step, waits := steps[change.Eviction]
 		if !isEviction(change) || !waits || facts.evictionUIDs[change.Eviction] != change.EvictionUID {
@@ -137,14 +137,14 @@ func (w batchWriter) writeEvictions(ctx context.Context, facts *rolloutFacts, pl
 // to the same decision. First the binding is deleted, then the outcome is written: an
 // attempt that dies between the two has left the claim, which tells the next one that the
 // eviction was executed. It reports whether the eviction is over.
-func (w batchWriter) writeEviction(ctx context.Context, change act.Change, step rollout.EvictionStep) (bool, error) {
+func (w batchWriter) writeEviction(ctx context.Context, change wf.Change, step rollout.EvictionStep) (bool, error) {
 	if step.Op == rollout.Conclude {
-		if change.Op == act.OpConclude || step.Verdict.Executed() {
+		if change.Op == wf.OpConclude || step.Verdict.Executed() {
 			return true, w.concludeEviction(ctx, change, step.Verdict)
 		}
 		return false, nil
 	}
-	if change.Op != act.OpEvict {
+	if change.Op != wf.OpEvict {
 		return false, nil
 	}
 	binding, err := w.readBinding(ctx, change.Binding)
@@ -165,7 +165,7 @@ func (w batchWriter) writeEviction(ctx context.Context, change act.Change, step 
 }
 
 // concludeEviction writes the outcome of an eviction that has none.
-func (w batchWriter) concludeEviction(ctx context.Context, change act.Change, verdict rollout.Verdict) error {
+func (w batchWriter) concludeEviction(ctx context.Context, change wf.Change, verdict rollout.Verdict) error {
 	if verdict.Executed() {
 		w.flight.evicted.Store(true)
 	}
@@ -208,7 +208,7 @@ func (w batchWriter) writeClusters(ctx context.Context, facts *rolloutFacts, pla
 }
 
 // writeCluster carries out one change, unless the binding is not what it was decided from.
-func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error {
+func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 	binding, err := w.readBinding(ctx, change.Binding)
 	if err != nil || binding == nil || placementv1beta1.IsDeleting(binding) {
 		return err
@@ -222,9 +222,9 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 	}
 	epoch := map[string]string{placementv1beta1.RolloutEpochAnnotation: w.claim.epochText()}
 	switch change.Op {
-	case act.OpRemove:
+	case wf.OpRemove:
 		err = w.removeBinding(ctx, binding)
-	case act.OpPrepareUpdate, act.OpPrepareRemove, act.OpGiveUpChange:
+	case wf.OpPrepareUpdate, wf.OpPrepareRemove, wf.OpGiveUpChange:
 		return w.enterState(ctx, change, binding, epoch)
 	default:
 		maps.Copy(epoch, bindingwrite.RemovedResources(binding, w.placement))
@@ -235,7 +235,7 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 		return nil
 	case err != nil:
 		return err
-	case change.Op == act.OpRemove:
+	case change.Op == wf.OpRemove:
 		w.flight.markInFlight(change.Cluster)
 		return nil
 	}
@@ -251,7 +251,7 @@ func (w batchWriter) removeBinding(ctx context.Context, binding placementv1beta1
 }
 
 // newTarget is what a change makes of a binding, with further annotations.
-func (w batchWriter) newTarget(change act.Change, binding placementv1beta1.BindingObject,
+func (w batchWriter) newTarget(change wf.Change, binding placementv1beta1.BindingObject,
 	annotations map[string]string) bindingwrite.Target {
 	to := w.goalOf(change).targetOf(change.Cluster)
 	maps.Copy(annotations, to.Annotations)
@@ -263,26 +263,26 @@ func (w batchWriter) newTarget(change act.Change, binding placementv1beta1.Bindi
 
 // isHeld reports whether a hook holds a change of a cluster by now, or whether the cluster is closed for it, whatever it was
 // when the change was decided.
-func (w batchWriter) isHeld(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject) (bool, error) {
+func (w batchWriter) isHeld(ctx context.Context, change wf.Change, binding placementv1beta1.BindingObject) (bool, error) {
 	if closed, err := w.forbids(ctx, change); err != nil || closed {
 		return closed, err
 	}
 	switch change.Op {
-	case act.OpRemove, act.OpEvict:
+	case wf.OpRemove, wf.OpEvict:
 		wait, err := bindingwrite.HoldsRemoval(ctx, w.acts.Client, w.lifecycleHooks(), binding, w.acts.Clock.Now())
 		return wait != nil, err
-	case act.OpUpdate:
+	case wf.OpUpdate:
 		return w.lifecycleHooks().HoldsUpdate(binding, w.acts.Clock.Now()) != nil, nil
 	}
 	return false, nil
 }
 
 // enterState notes on a binding that its cluster goes out of service for a change, or that the change is given up.
-func (w batchWriter) enterState(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject,
+func (w batchWriter) enterState(ctx context.Context, change wf.Change, binding placementv1beta1.BindingObject,
 	annotations map[string]string) error {
 	state := map[string]placementv1beta1.LifecycleState{
-		act.OpPrepareUpdate: placementv1beta1.LifecyclePreparingUpdate, act.OpPrepareRemove: placementv1beta1.LifecyclePreparingRemove,
-		act.OpGiveUpChange: w.lifecycleHooks().StateWhenGivenUp(binding),
+		wf.OpPrepareUpdate: placementv1beta1.LifecyclePreparingUpdate, wf.OpPrepareRemove: placementv1beta1.LifecyclePreparingRemove,
+		wf.OpGiveUpChange: w.lifecycleHooks().StateWhenGivenUp(binding),
 	}[change.Op]
 	entered, err := bindingwrite.EnterState(ctx, w.acts.Client, binding, state, w.acts.Clock.Now(), annotations)
 	if errors.Is(err, bindingwrite.ErrFenced) {
@@ -298,7 +298,7 @@ func (w batchWriter) enterState(ctx context.Context, change act.Change, binding 
 // findStable returns the name of the stable snapshot, if the batch gives it to clusters and it is
 // still there: the last cluster that held it may have left since the decision.
 func (w batchWriter) findStable(ctx context.Context, name string) (string, error) {
-	given := func(change act.Change) bool { return change.Snapshot != "" && change.Snapshot == name }
+	given := func(change wf.Change) bool { return change.Snapshot != "" && change.Snapshot == name }
 	if !slices.ContainsFunc(w.in.Batch, given) {
 		return "", nil
 	}
@@ -310,7 +310,7 @@ func (w batchWriter) findStable(ctx context.Context, name string) (string, error
 }
 
 // goalOf is what a change brings its binding to.
-func (w batchWriter) goalOf(change act.Change) *goal {
+func (w batchWriter) goalOf(change wf.Change) *goal {
 	if change.Snapshot != "" {
 		return w.goal.at(change.Snapshot)
 	}
@@ -319,7 +319,7 @@ func (w batchWriter) goalOf(change act.Change) *goal {
 
 // finishCluster completes a change that an earlier attempt has begun: the plan no longer
 // has it, because the binding is at the target.
-func (w batchWriter) finishCluster(ctx context.Context, change act.Change) error {
+func (w batchWriter) finishCluster(ctx context.Context, change wf.Change) error {
 	binding, err := w.readBinding(ctx, change.Binding)
 	if err != nil || binding == nil {
 		return err
@@ -328,8 +328,8 @@ func (w batchWriter) finishCluster(ctx context.Context, change act.Change) error
 }
 
 // syncWorks writes the Works of a binding, if that is at the target.
-func (w batchWriter) syncWorks(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject) error {
-	if change.Op == act.OpRemove || string(binding.GetUID()) != change.UID || !w.goalOf(change).isReached(binding) ||
+func (w batchWriter) syncWorks(ctx context.Context, change wf.Change, binding placementv1beta1.BindingObject) error {
+	if change.Op == wf.OpRemove || string(binding.GetUID()) != change.UID || !w.goalOf(change).isReached(binding) ||
 		placementv1beta1.IsSuspended(w.placement, change.Cluster) {
 		return nil
 	}

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -46,7 +46,7 @@ func claimOn(placement placementv1beta1.PlacementObject) claim {
 }
 
 // newClaim makes the claim that follows another one.
-func newClaim(in act.AdvanceRequest, last claim) claim {
+func newClaim(in wf.AdvanceRequest, last claim) claim {
 	c := claim{
 		Epoch: in.Epoch, Revision: in.Snapshot, Clusters: map[string]string{}, Evictions: map[string]startedEviction{},
 	}
@@ -59,12 +59,12 @@ func newClaim(in act.AdvanceRequest, last claim) claim {
 	return c
 }
 
-func (c *claim) addChange(change act.Change) {
-	if change.Op == act.OpConclude {
+func (c *claim) addChange(change wf.Change) {
+	if change.Op == wf.OpConclude {
 		return
 	}
 	c.Clusters[change.Cluster] = shortenUID(change.UID)
-	if change.Op == act.OpEvict {
+	if change.Op == wf.OpEvict {
 		c.Evictions[change.Eviction] = startedEviction{UID: change.EvictionUID, Binding: change.UID, Verdict: recordedVerdict(change)}
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // eviction asks to take the placement off a cluster, some seconds after the first.
@@ -71,13 +71,13 @@ func (r *rollout) said(e *placementv1beta1.ClusterResourcePlacementEviction) []s
 }
 
 // attempt runs the activity once, which may fail.
-func (r *rollout) attempt(in act.AdvanceRequest) (act.AdvanceResult, error) {
+func (r *rollout) attempt(in wf.AdvanceRequest) (wf.AdvanceResult, error) {
 	in.Placement = ref
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivityWithOptions(r.rolling.AdvancePlacement, activity.RegisterOptions{Name: "advance"})
-	var out act.AdvanceResult
+	var out wf.AdvanceResult
 	value, err := env.ExecuteActivity("advance", in)
 	if err != nil {
 		return out, err
@@ -88,13 +88,13 @@ func (r *rollout) attempt(in act.AdvanceRequest) (act.AdvanceResult, error) {
 // evictAll does what the workflow does for evictions until there are none left.
 func (r *rollout) evictAll() {
 	r.t.Helper()
-	request := act.AdvanceRequest{EvictionsOnly: true}
+	request := wf.AdvanceRequest{EvictionsOnly: true}
 	for range 20 {
 		result, err := r.attempt(request)
 		require.NoError(r.t, err)
 		switch {
 		case result.Changed:
-			request = act.AdvanceRequest{EvictionsOnly: true}
+			request = wf.AdvanceRequest{EvictionsOnly: true}
 		case len(result.Next) == 0:
 			require.True(r.t, result.Settled, "%+v", result)
 			return
@@ -148,10 +148,10 @@ func TestEvictionsArePartOfARollout(t *testing.T) {
 	r := three(t)
 	r.claims = true
 	r.ask(eviction("c", 0))
-	result := r.advance(act.AdvanceRequest{})
+	result := r.advance(wf.AdvanceRequest{})
 	require.Len(t, result.Next, 1, "what is evicted leaves nothing for an update: %+v", result)
-	assert.Equal(t, act.OpEvict, result.Next[0].Op)
-	result = r.advance(act.AdvanceRequest{Batch: result.Next, Epoch: result.Epoch})
+	assert.Equal(t, wf.OpEvict, result.Next[0].Op)
+	result = r.advance(wf.AdvanceRequest{Batch: result.Next, Epoch: result.Epoch})
 	assert.True(t, result.Changed, "who is evicted may be replaced")
 	assert.Equal(t, []string{"Valid True", "Executed True", without}, r.said(eviction("c", 0)))
 }
@@ -159,7 +159,7 @@ func TestEvictionsArePartOfARollout(t *testing.T) {
 func TestAWaitingRolloutNoticesAnEviction(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot))
 	r.report("a", metav1.ConditionFalse)
-	result := r.waiting(act.AdvanceRequest{})
+	result := r.waiting(wf.AdvanceRequest{})
 	e := eviction("c", 0)
 	r.ask(e)
 	r.tell(e, e)
@@ -186,10 +186,10 @@ func dieAndGoOn(t *testing.T, writes int, lost, again bool) {
 	r := newRollout(t, bound("a", newSnapshot), bound("b", newSnapshot), bound("c", newSnapshot))
 	r.budget(1)
 	r.ask(eviction("b", 0), eviction("a", 1))
-	proposed, err := r.attempt(act.AdvanceRequest{EvictionsOnly: true})
+	proposed, err := r.attempt(wf.AdvanceRequest{EvictionsOnly: true})
 	require.NoError(t, err)
 	require.Len(t, proposed.Next, 2)
-	request := act.AdvanceRequest{EvictionsOnly: true, Batch: proposed.Next, Epoch: proposed.Epoch}
+	request := wf.AdvanceRequest{EvictionsOnly: true, Batch: proposed.Next, Epoch: proposed.Epoch}
 	deleted := r.mortal(writes)
 	_, err = r.attempt(request)
 	if writes < 4 {

@@ -7,10 +7,10 @@ import (
 	"strconv"
 
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -19,7 +19,7 @@ type rolloutFacts struct {
 	rollout.Facts
 	// bindingNames and pins by cluster; a pin is what a change of the binding must find.
 	bindingNames map[string]string
-	pins         map[string]act.Change
+	pins         map[string]wf.Change
 	// staying says of each binding, by its uid, that it is not being deleted.
 	staying map[string]bool
 	// evictionUIDs are the uids of evictions without an outcome, by name.
@@ -36,7 +36,7 @@ type rolloutFacts struct {
 
 func newRolloutFacts() *rolloutFacts {
 	return &rolloutFacts{
-		bindingNames: map[string]string{}, pins: map[string]act.Change{}, staying: map[string]bool{}, evictionUIDs: map[string]string{},
+		bindingNames: map[string]string{}, pins: map[string]wf.Change{}, staying: map[string]bool{}, evictionUIDs: map[string]string{},
 		older: map[string]int{},
 	}
 }
@@ -53,7 +53,7 @@ func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingO
 		f.unavailable = append(f.unavailable, b)
 	}
 	f.staying[string(b.GetUID())] = !placementv1beta1.IsDeleting(b)
-	f.pins[c.Name] = act.Change{
+	f.pins[c.Name] = wf.Change{
 		Cluster: c.Name, Binding: b.GetName(), UID: string(b.GetUID()),
 		FromState: string(b.GetBindingSpec().State), FromRevision: workmodel.Revision(b),
 	}
@@ -91,7 +91,7 @@ func hashOf(values ...any) uint64 {
 }
 
 // clusterChange is what the history keeps of a decided step.
-func (f *rolloutFacts) clusterChange(step rollout.Step) act.Change {
+func (f *rolloutFacts) clusterChange(step rollout.Step) wf.Change {
 	c := f.pins[step.Cluster]
 	c.Op = string(step.Op)
 	if step.Op == rollout.AddStable {
@@ -101,20 +101,20 @@ func (f *rolloutFacts) clusterChange(step rollout.Step) act.Change {
 }
 
 // evictionChange is what the history keeps of a decided eviction.
-func (f *rolloutFacts) evictionChange(step rollout.EvictionStep) act.Change {
-	c := act.Change{Cluster: step.Cluster}
+func (f *rolloutFacts) evictionChange(step rollout.EvictionStep) wf.Change {
+	c := wf.Change{Cluster: step.Cluster}
 	if step.Op == rollout.Evict {
 		c = f.pins[step.Cluster]
 	}
 	c.Op, c.Eviction, c.EvictionUID = string(step.Op), step.Eviction, f.evictionUIDs[step.Eviction]
-	c.Verdict = &act.Verdict{Code: string(step.Verdict.Code), Available: step.Verdict.Available, Total: step.Verdict.Total}
+	c.Verdict = &wf.Verdict{Code: string(step.Verdict.Code), Available: step.Verdict.Available, Total: step.Verdict.Total}
 	return c
 }
 
-func isEviction(change act.Change) bool { return change.Eviction != "" }
+func isEviction(change wf.Change) bool { return change.Eviction != "" }
 
 // recordedVerdict is the verdict in a change as the history keeps it.
-func recordedVerdict(change act.Change) rollout.Verdict {
+func recordedVerdict(change wf.Change) rollout.Verdict {
 	if change.Verdict == nil {
 		return rollout.Verdict{}
 	}

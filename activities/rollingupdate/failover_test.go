@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // failsOver has the placement leave clusters for others, one at a time.
@@ -50,7 +50,7 @@ func (r *rollout) applied(cluster string, since time.Time) {
 	r.tell(old, b)
 }
 
-func steps(result act.AdvanceResult) []string {
+func steps(result wf.AdvanceResult) []string {
 	var told []string
 	for _, change := range result.Next {
 		told = append(told, change.Op+" "+change.Cluster)
@@ -77,13 +77,13 @@ func TestWhatIsLeftGoesWhenItsReplacementHasSettled(t *testing.T) {
 			r.failsOver(placementv1beta1.ClusterFailover{})
 			r.report("n", metav1.ConditionFalse)
 			test.settle(r)
-			var result act.AdvanceResult
+			var result wf.AdvanceResult
 			if test.want == nil {
-				done := r.waiting(act.AdvanceRequest{WakeAt: now.Add(time.Minute)})
+				done := r.waiting(wf.AdvanceRequest{WakeAt: now.Add(time.Minute)})
 				r.clock.Step(2 * time.Minute)
 				result = r.ended(done)
 			} else {
-				result = r.advance(act.AdvanceRequest{})
+				result = r.advance(wf.AdvanceRequest{})
 			}
 			if test.wake.IsZero() {
 				assert.Equal(t, test.want, steps(result))
@@ -98,17 +98,17 @@ func TestWhatIsLeftGoesWhenItsReplacementHasSettled(t *testing.T) {
 func TestAReplacementIsWrittenWhileTheCopyIsThere(t *testing.T) {
 	r := newRollout(t, leftAt("a", now), scheduledTo("n"))
 	r.failsOver(placementv1beta1.ClusterFailover{})
-	assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})))
+	assert.Equal(t, []string{"add n"}, steps(r.advance(wf.AdvanceRequest{})))
 }
 
 func TestDirectlyTheCopyGoesFirst(t *testing.T) {
 	directly := placementv1beta1.ClusterFailover{PurgeMode: placementv1beta1.PurgeDirectly}
 	r := newRollout(t, leftAt("a", now), scheduledTo("n"))
 	r.failsOver(directly)
-	assert.Equal(t, []string{"remove a"}, steps(r.advance(act.AdvanceRequest{})))
+	assert.Equal(t, []string{"remove a"}, steps(r.advance(wf.AdvanceRequest{})))
 	r = newRollout(t, leftAt("a", now.Add(-10*time.Minute)), scheduledTo("n"))
 	r.failsOver(directly)
-	assert.ElementsMatch(t, []string{"remove a", "add n"}, steps(r.advance(act.AdvanceRequest{})), "but is not waited for longer than 10 minutes")
+	assert.ElementsMatch(t, []string{"remove a", "add n"}, steps(r.advance(wf.AdvanceRequest{})), "but is not waited for longer than 10 minutes")
 }
 
 func TestWhatTheCopyHasReportedIsHandedOverBeforeItGoes(t *testing.T) {
@@ -124,14 +124,14 @@ func TestWhatTheCopyHasReportedIsHandedOverBeforeItGoes(t *testing.T) {
 		StateValues: []placementv1beta1.StateValue{{JSONPath: "{.job}", Value: "7"}},
 	}}
 	require.NoError(t, r.Status().Update(t.Context(), work))
-	result := r.advance(act.AdvanceRequest{})
+	result := r.advance(wf.AdvanceRequest{})
 	require.Equal(t, []string{"remove a"}, steps(result))
 	assert.Empty(t, r.binding("n").Annotations)
-	result = r.advance(act.AdvanceRequest{Batch: result.Next})
+	result = r.advance(wf.AdvanceRequest{Batch: result.Next})
 	front := placementv1beta1.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}
 	assert.Equal(t, placementv1beta1.PreservedState{front: {"job": "7"}}, placementv1beta1.PreservedStateOf(r.binding("n")))
 	require.Equal(t, []string{"add n"}, steps(result), "the other is gone")
-	r.advance(act.AdvanceRequest{Batch: result.Next, WakeAt: now.Add(time.Second)})
+	r.advance(wf.AdvanceRequest{Batch: result.Next, WakeAt: now.Add(time.Second)})
 	assert.Equal(t, newSnapshot, r.binding("n").Spec.ResourceSnapshotName)
 	assert.Contains(t, r.binding("n").Annotations, placementv1beta1.PreservedStateAnnotation)
 }
@@ -148,10 +148,10 @@ func TestWhatIsLeftOnALostClusterTakesNoRoom(t *testing.T) {
 			Status:     clusterv1beta1.MemberClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: healthy}}},
 		}))
 		if healthy == metav1.ConditionUnknown {
-			assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})))
+			assert.Equal(t, []string{"add n"}, steps(r.advance(wf.AdvanceRequest{})))
 			continue
 		}
-		done := r.waiting(act.AdvanceRequest{WakeAt: now.Add(time.Minute)})
+		done := r.waiting(wf.AdvanceRequest{WakeAt: now.Add(time.Minute)})
 		r.clock.Step(2 * time.Minute)
 		assert.Empty(t, steps(r.ended(done)), "it removes what it has, and then there is room")
 	}
@@ -177,22 +177,22 @@ func TestThePurgeModeIsThatOfTheReason(t *testing.T) {
 	directly := &placementv1beta1.ClusterFailover{PurgeMode: placementv1beta1.PurgeDirectly}
 	r := newRollout(t, leftIll("a", now), scheduledTo("n"))
 	r.leavesIll(placementv1beta1.PurgeGracefully, directly)
-	assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})))
+	assert.Equal(t, []string{"add n"}, steps(r.advance(wf.AdvanceRequest{})))
 
 	r = newRollout(t, leftAt("a", now), scheduledTo("n"))
 	r.leavesIll(placementv1beta1.PurgeGracefully, directly)
-	assert.Equal(t, []string{"remove a"}, steps(r.advance(act.AdvanceRequest{})))
+	assert.Equal(t, []string{"remove a"}, steps(r.advance(wf.AdvanceRequest{})))
 
 	r = newRollout(t, leftIll("a", now), scheduledTo("n"))
 	r.leavesIll(placementv1beta1.PurgeDirectly, nil)
-	assert.Equal(t, []string{"remove a"}, steps(r.advance(act.AdvanceRequest{})))
+	assert.Equal(t, []string{"remove a"}, steps(r.advance(wf.AdvanceRequest{})))
 }
 
 // A cluster is left along with its affinity group though what is placed there is well.
 func TestWhatIsLeftAndNotSupersededGoesGracefully(t *testing.T) {
 	r := newRollout(t, leftIll("a", now), scheduledTo("n"))
 	r.leavesIll(placementv1beta1.PurgeNever, nil)
-	assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})))
+	assert.Equal(t, []string{"add n"}, steps(r.advance(wf.AdvanceRequest{})))
 }
 
 func TestASupersededCopyStays(t *testing.T) {
@@ -201,15 +201,15 @@ func TestASupersededCopyStays(t *testing.T) {
 	r := newRollout(t, stays, scheduledTo("n"))
 	r.leavesIll(placementv1beta1.PurgeNever, nil)
 	r.roll(1, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1"), MaxSurge: percentOrNumber("0")})
-	assert.Equal(t, []string{"add n"}, steps(r.advance(act.AdvanceRequest{})), "it takes no room")
+	assert.Equal(t, []string{"add n"}, steps(r.advance(wf.AdvanceRequest{})), "it takes no room")
 
 	again := stays.DeepCopy()
 	again.ResourceVersion = ""
 	r = newRollout(t, again, bound("n", newSnapshot))
 	r.leavesIll(placementv1beta1.PurgeNever, nil)
-	result := r.advance(act.AdvanceRequest{})
+	result := r.advance(wf.AdvanceRequest{})
 	assert.Empty(t, steps(result))
 	assert.True(t, result.Settled)
 	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Strategy.Failover = nil })
-	assert.Empty(t, steps(r.advance(act.AdvanceRequest{})), "also when the placement does not fail over any more")
+	assert.Empty(t, steps(r.advance(wf.AdvanceRequest{})), "also when the placement does not fail over any more")
 }

@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -254,7 +253,7 @@ func (r *rollout) edit(change func(*placementv1beta1.ClusterResourcePlacement)) 
 }
 
 // advance runs the activity in Temporal's test environment.
-func (r *rollout) advance(in act.AdvanceRequest) act.AdvanceResult {
+func (r *rollout) advance(in wf.AdvanceRequest) wf.AdvanceResult {
 	in.Placement = ref
 	if in.Snapshot == "" {
 		in.Snapshot = "crp-1-snapshot"
@@ -265,7 +264,7 @@ func (r *rollout) advance(in act.AdvanceRequest) act.AdvanceResult {
 	env.RegisterActivityWithOptions(r.rolling.AdvancePlacement, activity.RegisterOptions{Name: "advance"})
 	value, err := env.ExecuteActivity("advance", in)
 	require.NoError(r.t, err)
-	var out act.AdvanceResult
+	var out wf.AdvanceResult
 	require.NoError(r.t, value.Get(&out))
 	r.epoch = out.Epoch
 	if !r.claims {
@@ -276,12 +275,12 @@ func (r *rollout) advance(in act.AdvanceRequest) act.AdvanceResult {
 }
 
 // waiting runs the activity in the background until it waits.
-func (r *rollout) waiting(in act.AdvanceRequest) chan act.AdvanceResult {
+func (r *rollout) waiting(in wf.AdvanceRequest) chan wf.AdvanceResult {
 	r.t.Helper()
 	for len(r.clock.waits) > 0 {
 		<-r.clock.waits
 	}
-	out := make(chan act.AdvanceResult, 1)
+	out := make(chan wf.AdvanceResult, 1)
 	go func() { out <- r.advance(in) }()
 	select {
 	case <-r.clock.waits:
@@ -293,7 +292,7 @@ func (r *rollout) waiting(in act.AdvanceRequest) chan act.AdvanceResult {
 	return out
 }
 
-func (r *rollout) ended(c chan act.AdvanceResult) act.AdvanceResult {
+func (r *rollout) ended(c chan wf.AdvanceResult) wf.AdvanceResult {
 	r.t.Helper()
 	select {
 	case got := <-c:

@@ -5,10 +5,10 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -44,15 +44,15 @@ func (o observer) observeClosed(ctx context.Context, f *rolloutFacts) error {
 }
 
 // startOf is which kind of start a change is; empty if it is none.
-func startOf(change act.Change) startgate.Start {
+func startOf(change wf.Change) startgate.Start {
 	switch change.Op {
-	case act.OpUpdate, act.OpPrepareUpdate:
+	case wf.OpUpdate, wf.OpPrepareUpdate:
 		return fleetflowv1alpha1.StartUpdates
-	case act.OpAdd, act.OpAddStable:
+	case wf.OpAdd, wf.OpAddStable:
 		return fleetflowv1alpha1.StartFirstPlacements
-	case act.OpEvict:
+	case wf.OpEvict:
 		return fleetflowv1alpha1.StartEvictions
-	case act.OpRemove, act.OpPrepareRemove:
+	case wf.OpRemove, wf.OpPrepareRemove:
 		return fleetflowv1alpha1.StartRemovals
 	}
 	return ""
@@ -60,7 +60,7 @@ func startOf(change act.Change) startgate.Start {
 
 // forbids says right before a change is written whether its cluster is closed for it by now, or whether it was decided for a
 // spec of the placement that is not in force any more. An eviction was asked for by itself.
-func (w batchWriter) forbids(ctx context.Context, change act.Change) (bool, error) {
+func (w batchWriter) forbids(ctx context.Context, change wf.Change) (bool, error) {
 	start := startOf(change)
 	if start == "" {
 		return false, nil
@@ -85,7 +85,7 @@ func (w batchWriter) isOutdated(ctx context.Context) (bool, error) {
 }
 
 // reportClosed tells the workflow how many clusters wait because they are closed, for what, and when time opens the first.
-func (c *advanceCall) reportClosed(out *act.AdvanceResult, facts *rolloutFacts, plan rollout.Plan) {
+func (c *advanceCall) reportClosed(out *wf.AdvanceResult, facts *rolloutFacts, plan rollout.Plan) {
 	var tally startgate.Tally
 	for _, step := range plan.Closed {
 		tally.Add(facts.closures[step])

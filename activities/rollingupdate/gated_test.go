@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // members makes the member clusters of bindings.
@@ -39,26 +39,26 @@ func TestNothingBeginsWhileAHoldIsInForce(t *testing.T) {
 	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), unscheduled("c"), scheduled("d"))
 	r.members("a", "b", "c", "d")
 	hold := r.hold(nil)
-	result := r.advance(act.AdvanceRequest{})
-	assert.Equal(t, act.AdvanceResult{
+	result := r.advance(wf.AdvanceRequest{})
+	assert.Equal(t, wf.AdvanceResult{
 		Settled: true, Closed: 4, ClosedBy: "4 of 4 cluster(s) of the placement wait for hold incident (payments down)",
 	}, result, "nothing is waited for, so that no activity runs")
 	require.NoError(t, r.Delete(t.Context(), hold))
-	assert.NotEmpty(t, r.advance(act.AdvanceRequest{}).Next)
+	assert.NotEmpty(t, r.advance(wf.AdvanceRequest{}).Next)
 }
 
 func TestAHoldThatWasStoredAfterTheDecisionStopsTheBatch(t *testing.T) {
 	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), bound("c", newSnapshot))
 	r.members("a", "b", "c")
 	r.roll(3, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("2")})
-	decided := r.advance(act.AdvanceRequest{})
+	decided := r.advance(wf.AdvanceRequest{})
 	require.Len(t, decided.Next, 2)
 	r.hold(func(s *fleetflowv1alpha1.RolloutHoldSpec) {
 		s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}
 		s.ExpirationTime = &metav1.Time{Time: r.clock.Now().Add(time.Hour)}
 	})
 	r.prompt = true
-	result := r.advance(act.AdvanceRequest{Batch: decided.Next, Epoch: 1})
+	result := r.advance(wf.AdvanceRequest{Batch: decided.Next, Epoch: 1})
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	assert.Equal(t, newSnapshot, r.binding("b").Spec.ResourceSnapshotName, "the others go on")
 	assert.Equal(t, 1, result.Closed)
@@ -69,7 +69,7 @@ func TestAHoldLetsGoAClusterThatLeavesTheFleet(t *testing.T) {
 	r := newRollout(t, unscheduled("gone"), bound("a", newSnapshot))
 	r.members("a")
 	r.hold(nil)
-	assert.Len(t, r.advance(act.AdvanceRequest{}).Next, 1)
+	assert.Len(t, r.advance(wf.AdvanceRequest{}).Next, 1)
 }
 
 func TestAnEvictionWaitsForAHoldAndIsJudgedAfterIt(t *testing.T) {
@@ -77,13 +77,13 @@ func TestAnEvictionWaitsForAHoldAndIsJudgedAfterIt(t *testing.T) {
 	r.members("a", "b")
 	require.NoError(t, r.Create(t.Context(), eviction("a", 1)))
 	hold := r.hold(nil)
-	result := r.advance(act.AdvanceRequest{EvictionsOnly: true})
+	result := r.advance(wf.AdvanceRequest{EvictionsOnly: true})
 	assert.Empty(t, result.Next)
 	assert.Equal(t, 1, result.Closed)
 	require.NoError(t, r.Delete(t.Context(), hold))
-	result = r.advance(act.AdvanceRequest{EvictionsOnly: true})
+	result = r.advance(wf.AdvanceRequest{EvictionsOnly: true})
 	require.Len(t, result.Next, 1)
-	assert.Equal(t, act.OpEvict, result.Next[0].Op)
+	assert.Equal(t, wf.OpEvict, result.Next[0].Op)
 }
 
 func TestAPlacementThatIsExemptGoesInSpiteOfTheHold(t *testing.T) {
@@ -97,11 +97,11 @@ func TestAPlacementThatIsExemptGoesInSpiteOfTheHold(t *testing.T) {
 			Message: "CVE", ExpirationTime: metav1.NewTime(r.clock.Now().Add(time.Hour)),
 		},
 	}))
-	result := r.advance(act.AdvanceRequest{})
+	result := r.advance(wf.AdvanceRequest{})
 	assert.NotEmpty(t, result.Next)
 	assert.Zero(t, result.Closed)
 	r.clock.Step(time.Hour)
-	assert.Equal(t, 2, r.advance(act.AdvanceRequest{}).Closed, "its time is over")
+	assert.Equal(t, 2, r.advance(wf.AdvanceRequest{}).Closed, "its time is over")
 }
 
 // ahead is a cache that has heard of a later spec of the placement than the call has read.
@@ -119,16 +119,16 @@ func TestAChangeOfThePlacementAfterTheDecisionStopsTheBatch(t *testing.T) {
 	r := newRollout(t, bound("a", oldSnapshot), scheduled("b"), unscheduled("c"))
 	r.members("a", "b", "c")
 	r.roll(2, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("2")})
-	decided := r.advance(act.AdvanceRequest{})
+	decided := r.advance(wf.AdvanceRequest{})
 	require.NotEmpty(t, decided.Next)
 	r.rolling.Client = ahead{r}
 	r.prompt = true
-	r.advance(act.AdvanceRequest{Batch: decided.Next, Epoch: 1})
+	r.advance(wf.AdvanceRequest{Batch: decided.Next, Epoch: 1})
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	assert.Empty(t, r.binding("b").Spec.ResourceSnapshotName)
 	assert.Nil(t, r.binding("c").DeletionTimestamp)
 
 	r.rolling.Client = r
-	r.advance(act.AdvanceRequest{Batch: decided.Next, Epoch: 1})
+	r.advance(wf.AdvanceRequest{Batch: decided.Next, Epoch: 1})
 	assert.Equal(t, newSnapshot, r.binding("b").Spec.ResourceSnapshotName, "the next attempt has read it")
 }

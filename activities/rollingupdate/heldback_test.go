@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // roll sets how the placement rolls out, for so many clusters.
@@ -26,10 +26,10 @@ func (r *rollout) roll(clusters int, config placementv1beta1.RollingUpdateConfig
 func percentOrNumber(value string) *intstr.IntOrString { return new(intstr.Parse(value)) }
 
 // finish advances until nothing is left to write, and returns the clusters in the order in which they were updated.
-func (r *rollout) finish() (updated []string, last act.AdvanceResult) {
+func (r *rollout) finish() (updated []string, last wf.AdvanceResult) {
 	r.t.Helper()
 	r.prompt = true
-	request := act.AdvanceRequest{}
+	request := wf.AdvanceRequest{}
 	for range 10 {
 		last = r.advance(request)
 		if last.Settled {
@@ -69,22 +69,22 @@ func TestAPartitionKeepsClustersOnTheOlderSnapshot(t *testing.T) {
 func TestDuringAPauseANewClusterGetsTheOlderSnapshot(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot), scheduled("d"))
 	r.roll(4, placementv1beta1.RollingUpdateConfig{Paused: true})
-	stable := decided(scheduled("d"), act.OpAddStable)
+	stable := decided(scheduled("d"), wf.OpAddStable)
 	stable.Snapshot = oldSnapshot
-	result := r.advance(act.AdvanceRequest{})
-	assert.Equal(t, act.AdvanceResult{Next: []act.Change{stable}, HeldBack: 2}, result)
+	result := r.advance(wf.AdvanceRequest{})
+	assert.Equal(t, wf.AdvanceResult{Next: []wf.Change{stable}, HeldBack: 2}, result)
 
-	request := act.AdvanceRequest{Epoch: 1, Batch: result.Next}
+	request := wf.AdvanceRequest{Epoch: 1, Batch: result.Next}
 	result = r.advance(request)
 	assert.Equal(t, oldSnapshot, r.binding("d").Spec.ResourceSnapshotName)
-	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3, InFlight: []string{"d"}}, result)
+	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3, InFlight: []string{"d"}}, result)
 	written := r.binding("d").ResourceVersion
 	result = r.advance(request)
-	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3, InFlight: []string{"d"}}, result, "a second attempt comes to the same")
+	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3, InFlight: []string{"d"}}, result, "a second attempt comes to the same")
 	assert.Equal(t, written, r.binding("d").ResourceVersion, "and writes nothing")
 
 	r.report("d", metav1.ConditionTrue)
-	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3, Done: []string{"d"}}, r.advance(request), "it is waited for as others are")
+	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3, Done: []string{"d"}}, r.advance(request), "it is waited for as others are")
 
 	r.roll(4, placementv1beta1.RollingUpdateConfig{})
 	updated, _ := r.finish()
@@ -94,10 +94,10 @@ func TestDuringAPauseANewClusterGetsTheOlderSnapshot(t *testing.T) {
 func TestAnOlderSnapshotThatIsGoneIsGivenToNoCluster(t *testing.T) {
 	r := newRollout(t, bound("a", oldSnapshot), scheduled("b"))
 	r.roll(2, placementv1beta1.RollingUpdateConfig{Paused: true})
-	result := r.advance(act.AdvanceRequest{})
+	result := r.advance(wf.AdvanceRequest{})
 	require.Len(t, result.Next, 1)
 	require.NoError(t, r.Delete(t.Context(), snapshotNamed(oldSnapshot, "false")))
-	r.advance(act.AdvanceRequest{Epoch: 1, Batch: result.Next})
+	r.advance(wf.AdvanceRequest{Epoch: 1, Batch: result.Next})
 	assert.Equal(t, placementv1beta1.BindingStateScheduled, r.binding("b").Spec.State)
 }
 
@@ -143,23 +143,23 @@ func TestABindingIsToldWhatHappensToResourcesThatLeaveIt(t *testing.T) {
 
 func TestAChoiceFromBeforeASuspensionIsNotCarriedOut(t *testing.T) {
 	r := three(t)
-	result := r.advance(act.AdvanceRequest{})
+	result := r.advance(wf.AdvanceRequest{})
 	require.Len(t, result.Next, 1)
 	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Suspension: &placementv1beta1.Suspension{All: true}}
 	})
-	result = r.advance(act.AdvanceRequest{Epoch: 1, Batch: result.Next})
-	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3}, result)
+	result = r.advance(wf.AdvanceRequest{Epoch: 1, Batch: result.Next})
+	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3}, result)
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 }
 
 func TestAChoiceFromBeforeAPauseIsNotCarriedOut(t *testing.T) {
 	r := three(t)
-	result := r.advance(act.AdvanceRequest{})
+	result := r.advance(wf.AdvanceRequest{})
 	require.Len(t, result.Next, 1)
 	r.roll(3, placementv1beta1.RollingUpdateConfig{Paused: true})
-	result = r.advance(act.AdvanceRequest{Epoch: 1, Batch: result.Next})
-	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3}, result)
+	result = r.advance(wf.AdvanceRequest{Epoch: 1, Batch: result.Next})
+	assert.Equal(t, wf.AdvanceResult{Settled: true, HeldBack: 3}, result)
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 }
 
@@ -174,8 +174,8 @@ func TestClustersAreUpdatedInTheOrderOfTheirLabels(t *testing.T) {
 		Scatter:  []placementv1beta1.ClusterScatter{{Key: "region", MaxInFlight: new(int32(1))}},
 	}}
 	r.roll(3, config)
-	result := r.advance(act.AdvanceRequest{})
-	assert.Equal(t, []act.Change{decided(bound("b", oldSnapshot), act.OpUpdate), decided(bound("c", oldSnapshot), act.OpUpdate)}, result.Next,
+	result := r.advance(wf.AdvanceRequest{})
+	assert.Equal(t, []wf.Change{decided(bound("b", oldSnapshot), wf.OpUpdate), decided(bound("c", oldSnapshot), wf.OpUpdate)}, result.Next,
 		"a comes second, and only one of its region may be updated at a time")
 	updated, _ := r.finish()
 	assert.Equal(t, []string{"b", "c", "a"}, updated)

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // hooks gives the placement lifecycle hooks, and its clusters to the fleet.
@@ -33,8 +33,8 @@ func (r *rollout) mark(cluster string, change func(*placementv1beta1.ClusterReso
 }
 
 // write carries out what a result proposes.
-func (r *rollout) write(last act.AdvanceResult) act.AdvanceResult {
-	return r.advance(act.AdvanceRequest{Batch: last.Next, InFlight: last.InFlight})
+func (r *rollout) write(last wf.AdvanceResult) wf.AdvanceResult {
+	return r.advance(wf.AdvanceRequest{Batch: last.Next, InFlight: last.InFlight})
 }
 
 func (r *rollout) stands(cluster string) placementv1beta1.LifecycleState {
@@ -57,11 +57,11 @@ func TestAnUpdateWaitsForItsHook(t *testing.T) {
 	r := newRollout(t, a, b)
 	r.hooks(placementv1beta1.ClusterLifecycle{PreUpdate: inService()}, "a", "b")
 
-	first := r.advance(act.AdvanceRequest{})
+	first := r.advance(wf.AdvanceRequest{})
 	require.Len(t, first.Next, 1)
-	assert.Equal(t, act.OpPrepareUpdate, first.Next[0].Op)
+	assert.Equal(t, wf.OpPrepareUpdate, first.Next[0].Op)
 	r.prompt = true
-	done := r.waiting(act.AdvanceRequest{Batch: first.Next})
+	done := r.waiting(wf.AdvanceRequest{Batch: first.Next})
 	assert.Equal(t, placementv1beta1.LifecyclePreparingUpdate, r.stands("a"))
 	assert.Equal(t, now.Format(time.RFC3339), r.binding("a").Annotations[placementv1beta1.LifecycleSinceAnnotation])
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "nothing is written while the hook holds the cluster")
@@ -70,8 +70,8 @@ func TestAnUpdateWaitsForItsHook(t *testing.T) {
 	r.mark("a", drained)
 	second := r.ended(done)
 	require.Len(t, second.Next, 1)
-	assert.Equal(t, act.OpUpdate, second.Next[0].Op)
-	done = r.waiting(act.AdvanceRequest{Batch: second.Next})
+	assert.Equal(t, wf.OpUpdate, second.Next[0].Op)
+	done = r.waiting(wf.AdvanceRequest{Batch: second.Next})
 	assert.Equal(t, placementv1beta1.LifecycleUpdating, r.stands("a"))
 	assert.Equal(t, newSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	assert.Empty(t, r.stands("b"), "a is not back in service")
@@ -87,7 +87,7 @@ func TestAWaitForAHookIsNamed(t *testing.T) {
 	a.Labels[hookLabel], a.Labels[placementv1beta1.LifecycleStateLabel] = "yes", string(placementv1beta1.LifecyclePreparingUpdate)
 	r := newRollout(t, a)
 	r.hooks(placementv1beta1.ClusterLifecycle{PreUpdate: inService()}, "a")
-	done := r.waiting(act.AdvanceRequest{WakeAt: now.Add(time.Minute)})
+	done := r.waiting(wf.AdvanceRequest{WakeAt: now.Add(time.Minute)})
 	r.clock.Step(2 * time.Minute)
 	last := r.ended(done)
 	assert.Equal(t, 1, last.Hooked)
@@ -101,13 +101,13 @@ func TestAHookThatHoldsAgainStopsTheWrite(t *testing.T) {
 	a := bound("a", oldSnapshot)
 	r := newRollout(t, a)
 	r.hooks(placementv1beta1.ClusterLifecycle{PreUpdate: inService()}, "a")
-	first := r.advance(act.AdvanceRequest{})
-	require.Equal(t, act.OpUpdate, first.Next[0].Op, "a cluster without the label is not held")
+	first := r.advance(wf.AdvanceRequest{})
+	require.Equal(t, wf.OpUpdate, first.Next[0].Op, "a cluster without the label is not held")
 	r.mark("a", serving)
 	second := r.write(first)
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	require.Len(t, second.Next, 1)
-	assert.Equal(t, act.OpPrepareUpdate, second.Next[0].Op)
+	assert.Equal(t, wf.OpPrepareUpdate, second.Next[0].Op)
 }
 
 func TestAPreparedClusterReturnsWhenTheUpdateIsNotWantedAnyMore(t *testing.T) {
@@ -130,9 +130,9 @@ func TestAPreparedClusterReturnsWhenTheUpdateIsNotWantedAnyMore(t *testing.T) {
 			r := newRollout(t, a)
 			r.hooks(placementv1beta1.ClusterLifecycle{PreUpdate: inService()}, "a")
 			change(r)
-			first := r.advance(act.AdvanceRequest{})
+			first := r.advance(wf.AdvanceRequest{})
 			require.Len(t, first.Next, 1)
-			assert.Equal(t, act.OpGiveUpChange, first.Next[0].Op)
+			assert.Equal(t, wf.OpGiveUpChange, first.Next[0].Op)
 			r.write(first)
 			assert.Equal(t, placementv1beta1.LifecycleUpdated, r.stands("a"))
 		})
@@ -150,15 +150,15 @@ func TestARemovalWaitsForItsFinalizer(t *testing.T) {
 	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{PreRemove: hook}
 	})
-	first := r.advance(act.AdvanceRequest{})
-	require.Equal(t, act.OpPrepareRemove, first.Next[0].Op)
-	done := r.waiting(act.AdvanceRequest{Batch: first.Next})
+	first := r.advance(wf.AdvanceRequest{})
+	require.Equal(t, wf.OpPrepareRemove, first.Next[0].Op)
+	done := r.waiting(wf.AdvanceRequest{Batch: first.Next})
 	assert.Equal(t, placementv1beta1.LifecyclePreparingRemove, r.stands("c"))
 	assert.True(t, r.binding("c").DeletionTimestamp.IsZero())
 	r.mark("c", func(b *placementv1beta1.ClusterResourceBinding) { b.Finalizers = nil })
 	second := r.ended(done)
 	require.Len(t, second.Next, 1)
-	assert.Equal(t, act.OpRemove, second.Next[0].Op)
+	assert.Equal(t, wf.OpRemove, second.Next[0].Op)
 }
 
 func TestAClusterThatLeavesTheFleetIsNotHeld(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAClusterThatLeavesTheFleetIsNotHeld(t *testing.T) {
 	r := newRollout(t, gone)
 	hook := &placementv1beta1.ClusterDrainHook{ClusterHook: placementv1beta1.ClusterHook{FinalizersHandler: []string{hookFinalizer}}}
 	r.hooks(placementv1beta1.ClusterLifecycle{PreRemove: hook})
-	assert.Equal(t, act.OpRemove, r.advance(act.AdvanceRequest{}).Next[0].Op)
+	assert.Equal(t, wf.OpRemove, r.advance(wf.AdvanceRequest{}).Next[0].Op)
 }
 
 func TestAnEvictionWaitsForItsHook(t *testing.T) {
@@ -182,15 +182,15 @@ func TestAnEvictionWaitsForItsHook(t *testing.T) {
 	off := eviction("a", 1)
 	require.NoError(t, r.Create(t.Context(), off))
 
-	first := r.advance(act.AdvanceRequest{})
+	first := r.advance(wf.AdvanceRequest{})
 	require.Len(t, first.Next, 1)
-	assert.Equal(t, act.OpPrepareRemove, first.Next[0].Op)
-	done := r.waiting(act.AdvanceRequest{Batch: first.Next})
+	assert.Equal(t, wf.OpPrepareRemove, first.Next[0].Op)
+	done := r.waiting(wf.AdvanceRequest{Batch: first.Next})
 	assert.Equal(t, placementv1beta1.LifecyclePreparingRemove, r.stands("a"))
 	r.mark("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Finalizers = nil })
 	second := r.ended(done)
 	require.Len(t, second.Next, 1)
-	assert.Equal(t, act.OpEvict, second.Next[0].Op, "the budget that let it be prepared lets it be evicted")
+	assert.Equal(t, wf.OpEvict, second.Next[0].Op, "the budget that let it be prepared lets it be evicted")
 }
 
 func TestAClusterGoesBackIntoServiceWhenItsEvictionIsGone(t *testing.T) {
@@ -201,21 +201,21 @@ func TestAClusterGoesBackIntoServiceWhenItsEvictionIsGone(t *testing.T) {
 	hook := &placementv1beta1.ClusterDrainHook{ClusterHook: placementv1beta1.ClusterHook{FinalizersHandler: []string{hookFinalizer}}}
 	r.hooks(placementv1beta1.ClusterLifecycle{PreRemove: hook}, "b")
 
-	first := r.advance(act.AdvanceRequest{EvictionsOnly: true})
+	first := r.advance(wf.AdvanceRequest{EvictionsOnly: true})
 	require.Len(t, first.Next, 1)
-	assert.Equal(t, act.OpGiveUpChange, first.Next[0].Op)
-	r.advance(act.AdvanceRequest{EvictionsOnly: true, Batch: first.Next})
+	assert.Equal(t, wf.OpGiveUpChange, first.Next[0].Op)
+	r.advance(wf.AdvanceRequest{EvictionsOnly: true, Batch: first.Next})
 	assert.Equal(t, placementv1beta1.LifecycleNormal, r.stands("a"))
 }
 
 func TestANewClusterCountsOnceItIsInService(t *testing.T) {
 	r := newRollout(t, scheduled("a"), bound("b", oldSnapshot))
 	r.hooks(placementv1beta1.ClusterLifecycle{PreAvailable: &inService().ClusterHook}, "a", "b")
-	first := r.advance(act.AdvanceRequest{})
+	first := r.advance(wf.AdvanceRequest{})
 	require.Len(t, first.Next, 1)
 	assert.Equal(t, "a", first.Next[0].Cluster)
 	r.prompt = true
-	done := r.waiting(act.AdvanceRequest{Batch: first.Next})
+	done := r.waiting(wf.AdvanceRequest{Batch: first.Next})
 	assert.Equal(t, placementv1beta1.LifecyclePreparingAvailable, r.stands("a"))
 	assert.Equal(t, oldSnapshot, r.binding("b").Spec.ResourceSnapshotName)
 	r.mark("a", serving)
@@ -231,9 +231,9 @@ func TestAGracePeriodIsWaitedFor(t *testing.T) {
 	hook.MarkNotServing = true
 	hook.GracePeriodSeconds = 30
 	r.hooks(placementv1beta1.ClusterLifecycle{PreUpdate: hook}, "a")
-	done := r.waiting(act.AdvanceRequest{})
+	done := r.waiting(wf.AdvanceRequest{})
 	r.clock.Step(31 * time.Second)
 	last := r.ended(done)
 	require.Len(t, last.Next, 1)
-	assert.Equal(t, act.OpUpdate, last.Next[0].Op)
+	assert.Equal(t, wf.OpUpdate, last.Next[0].Op)
 }

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func cluster(name, env string) *clusterv1beta1.MemberCluster {
@@ -22,9 +22,9 @@ func TestOverridesAreRolledOutByTheLabelsOfClusters(t *testing.T) {
 	for _, object := range []client.Object{cluster("a", "test"), cluster("b", "prod"), fixture.OverrideSnapshot("made", "made-0", "crp")} {
 		require.NoError(t, r.Create(t.Context(), object))
 	}
-	request := act.AdvanceRequest{Overrides: []string{"made-0"}}
+	request := wf.AdvanceRequest{Overrides: []string{"made-0"}}
 	proposed := r.advance(request)
-	require.Equal(t, []act.Change{decided(bound("b", newSnapshot), act.OpUpdate)}, proposed.Next, "a has no label that the override asks for")
+	require.Equal(t, []wf.Change{decided(bound("b", newSnapshot), wf.OpUpdate)}, proposed.Next, "a has no label that the override asks for")
 
 	r.prompt = true
 	request.Batch = proposed.Next
@@ -33,11 +33,11 @@ func TestOverridesAreRolledOutByTheLabelsOfClusters(t *testing.T) {
 	assert.Empty(t, r.binding("a").Spec.ClusterResourceOverrideSnapshots)
 
 	require.NoError(t, r.Update(t.Context(), relabelled(r, "b", "test")))
-	proposed = r.advance(act.AdvanceRequest{Overrides: []string{"made-0"}})
-	require.Equal(t, []act.Change{decided(r.binding("b"), act.OpUpdate)}, proposed.Next, "a label that changes changes what applies")
+	proposed = r.advance(wf.AdvanceRequest{Overrides: []string{"made-0"}})
+	require.Equal(t, []wf.Change{decided(r.binding("b"), wf.OpUpdate)}, proposed.Next, "a label that changes changes what applies")
 
 	require.NoError(t, r.Delete(t.Context(), fixture.OverrideSnapshot("made", "made-0", "crp")))
-	assert.True(t, r.advance(act.AdvanceRequest{Overrides: []string{"made-0"}}).Changed, "an override that is gone asks for a new selection")
+	assert.True(t, r.advance(wf.AdvanceRequest{Overrides: []string{"made-0"}}).Changed, "an override that is gone asks for a new selection")
 }
 
 func TestAClusterThatIsGoneKeepsTheOverridesThatItHas(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAClusterThatIsGoneKeepsTheOverridesThatItHas(t *testing.T) {
 	overridden.Spec.ClusterResourceOverrideSnapshots = []string{"made-0"}
 	r := newRollout(t, overridden)
 	require.NoError(t, r.Create(t.Context(), fixture.OverrideSnapshot("made", "made-0", "crp")))
-	assert.Empty(t, r.advance(act.AdvanceRequest{Overrides: []string{"made-0"}}).Next)
+	assert.Empty(t, r.advance(wf.AdvanceRequest{Overrides: []string{"made-0"}}).Next)
 }
 
 func relabelled(r *rollout, name, env string) *clusterv1beta1.MemberCluster {
@@ -61,7 +61,7 @@ func TestARolloutThatWaitsNoticesOtherLabels(t *testing.T) {
 	for _, object := range []client.Object{cluster("a", "test"), fixture.OverrideSnapshot("made", "made-0", "crp")} {
 		require.NoError(t, r.Create(t.Context(), object))
 	}
-	result := r.waiting(act.AdvanceRequest{Overrides: []string{"made-0"}, Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}})
+	result := r.waiting(wf.AdvanceRequest{Overrides: []string{"made-0"}, Batch: []wf.Change{decided(bound("a", oldSnapshot), wf.OpUpdate)}})
 	before := cluster("a", "test")
 	after := &clusterv1beta1.MemberCluster{}
 	require.NoError(t, r.Get(t.Context(), client.ObjectKeyFromObject(before), after))

@@ -17,15 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // flow is one execution of the workflow, as far as it concerns rollouts.
 type flow struct {
 	*world
-	request act.AdvanceRequest
+	request wf.AdvanceRequest
 }
 
 // step runs the activity once, in a process that dies after some writes if that is not
@@ -44,17 +44,17 @@ func (f *flow) step(writes int) bool {
 	value, err := env.ExecuteActivity("advance", f.request)
 	if err != nil {
 		if f.random.IntN(2) == 0 {
-			f.request = act.AdvanceRequest{}
+			f.request = wf.AdvanceRequest{}
 		}
 		return false
 	}
-	var result act.AdvanceResult
+	var result wf.AdvanceResult
 	require.NoError(f.t, value.Get(&result))
 	if result.Changed || result.Gone {
-		f.request = act.AdvanceRequest{}
+		f.request = wf.AdvanceRequest{}
 		return false
 	}
-	f.request = act.AdvanceRequest{Batch: result.Next, InFlight: result.InFlight, Epoch: result.Epoch, Basis: result.Basis}
+	f.request = wf.AdvanceRequest{Batch: result.Next, InFlight: result.InFlight, Epoch: result.Epoch, Basis: result.Basis}
 	return result.Settled
 }
 
@@ -126,7 +126,7 @@ func (w *world) divide(b *placementv1beta1.ClusterResourceBinding, there bool) {
 		return
 	}
 	scaling := &rollingupdate.Activities{Client: w.process(w.random.IntN(6) - 1), Live: w, Works: w, Clock: w.rolling.Clock}
-	_, _ = scaling.ScaleReplicas(w.t.Context(), act.ScaleRequest{Placement: ref, Snapshot: fmt.Sprintf("crp-%d-snapshot", w.snapshot)}) // it may be killed
+	_, _ = scaling.ScaleReplicas(w.t.Context(), wf.ScaleRequest{Placement: ref, Snapshot: fmt.Sprintf("crp-%d-snapshot", w.snapshot)}) // it may be killed
 }
 
 // lose is somebody who deletes a binding by hand. That is heard at once, too.

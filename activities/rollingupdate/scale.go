@@ -12,45 +12,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // ScaleReplicas brings the replicas that are decided for the clusters of a placement into force, as far as the pods that are ready
 // allow it now. It changes no version, and waits for nothing: reports of further pods wake the workflow again.
-func (a *Activities) ScaleReplicas(ctx context.Context, in act.ScaleRequest) (act.ScaleResult, error) {
+func (a *Activities) ScaleReplicas(ctx context.Context, in wf.ScaleRequest) (wf.ScaleResult, error) {
 	placement, err := liveread.CurrentPlacement(ctx, a.Live, in.Placement)
 	if err != nil {
-		return act.ScaleResult{}, err
+		return wf.ScaleResult{}, err
 	}
 	if placement == nil || placementv1beta1.IsDeleting(placement) {
-		return act.ScaleResult{Gone: true}, nil
+		return wf.ScaleResult{Gone: true}, nil
 	}
 	// What cannot be read was not selected: the next selection writes it anew.
 	if verdict, _ := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation]); verdict.OverridesLacking != nil {
-		return act.ScaleResult{}, nil // nothing is written to clusters; once they are there, the selection that finds them scales
+		return wf.ScaleResult{}, nil // nothing is written to clusters; once they are there, the selection that finds them scales
 	}
 	list := placementv1beta1.ScopeOf(placement).NewBindingList()
 	err = a.Live.List(ctx, list, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
 	if err != nil {
-		return act.ScaleResult{}, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
+		return wf.ScaleResult{}, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
 	clusters, err := DividedClusters(ctx, a.Client, placement, list.Objects())
 	if err != nil {
-		return act.ScaleResult{}, err
+		return wf.ScaleResult{}, err
 	}
 	changes := workmodel.NextAssignments(clusters, in.Snapshot)
 	for _, shrinks := range []bool{false, true} {
 		if err := a.assignEach(ctx, changes, shrinks); err != nil {
-			return act.ScaleResult{}, err
+			return wf.ScaleResult{}, err
 		}
 	}
-	return act.ScaleResult{Scaled: len(changes)}, nil
+	return wf.ScaleResult{Scaled: len(changes)}, nil
 }
 
 // DividedClusters gathers what the scaling of replicas is decided from, for the bindings of a placement; the reports of members are

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func shareOf(replicas int32) []placementv1beta1.ReplicaAssignment {
@@ -29,7 +29,7 @@ func dividing(b *placementv1beta1.ClusterResourceBinding, decided, inForce int32
 // scale brings replicas into force once and tells what every cluster has then.
 func (r *rollout) scale(clusters ...string) []string {
 	r.t.Helper()
-	_, err := r.rolling.ScaleReplicas(r.t.Context(), act.ScaleRequest{Placement: ref, Snapshot: newSnapshot})
+	_, err := r.rolling.ScaleReplicas(r.t.Context(), wf.ScaleRequest{Placement: ref, Snapshot: newSnapshot})
 	require.NoError(r.t, err)
 	return r.inForce(clusters...)
 }
@@ -122,8 +122,8 @@ func TestAClusterThatLeavesTheFleetIsNotScaled(t *testing.T) {
 
 func TestAFirstVersionBringsTheShareOfTheCluster(t *testing.T) {
 	r := newScaling(t, dividing(scheduled("a"), 5, 0))
-	first := r.advance(act.AdvanceRequest{})
-	r.advance(act.AdvanceRequest{Batch: first.Next, Epoch: first.Epoch, Basis: first.Basis})
+	first := r.advance(wf.AdvanceRequest{})
+	r.advance(wf.AdvanceRequest{Batch: first.Next, Epoch: first.Epoch, Basis: first.Basis})
 	assert.Equal(t, newSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	assert.Equal(t, []string{"a: 5"}, r.inForce("a"))
 }

@@ -4,17 +4,17 @@ import (
 	"context"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // callState is what the parts of one call of AdvancePlacement share.
 type callState struct {
 	acts      *Activities
-	in        act.AdvanceRequest
+	in        wf.AdvanceRequest
 	placement placementv1beta1.PlacementObject
 	// claim is the one on the placement.
 	claim    claim

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // maxWaiting bounds how many clusters a result names: it is part of the history.
@@ -26,18 +26,18 @@ var bindingSteps = []string{
 }
 
 // describeWaiting says what the bindings of a rollout wait for, the longest wait first.
-func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *placementv1beta1.ClusterLifecycle, now time.Time) []act.Waiting {
-	all := make([]act.Waiting, 0, len(bindings))
+func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *placementv1beta1.ClusterLifecycle, now time.Time) []wf.Waiting {
+	all := make([]wf.Waiting, 0, len(bindings))
 	for _, b := range bindings {
 		w := describeWait(b)
 		if held := lifecycle.HoldsAvailable(b, now); held != nil && w.Step != stepRemoved &&
 			(!held.PutOn || w.Reason == placementv1beta1.ReasonWaitingForHook) {
-			w = act.Waiting{Cluster: w.Cluster, Since: held.Since.UTC(), Step: "hook " + held.Hook, Reason: placementv1beta1.ReasonWaitingForHook,
+			w = wf.Waiting{Cluster: w.Cluster, Since: held.Since.UTC(), Step: "hook " + held.Hook, Reason: placementv1beta1.ReasonWaitingForHook,
 				Object: held.Need()}
 		}
 		all = append(all, w)
 	}
-	slices.SortFunc(all, func(a, b act.Waiting) int {
+	slices.SortFunc(all, func(a, b wf.Waiting) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return all[:min(len(all), maxWaiting)]
@@ -45,8 +45,8 @@ func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *place
 
 // describeWait says what is missing on a cluster, as far as its binding tells. It has no
 // messages: they may be long, and the binding has them.
-func describeWait(b placementv1beta1.BindingObject) act.Waiting {
-	w := act.Waiting{Cluster: b.GetBindingSpec().TargetCluster, Step: placementv1beta1.ConditionTypeAvailable}
+func describeWait(b placementv1beta1.BindingObject) wf.Waiting {
+	w := wf.Waiting{Cluster: b.GetBindingSpec().TargetCluster, Step: placementv1beta1.ConditionTypeAvailable}
 	if deleted := b.GetDeletionTimestamp(); !deleted.IsZero() {
 		w.Step = stepRemoved
 		w.Since = deleted.UTC()

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func TestWhatARolloutWaitsForIsNamed(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWhatARolloutWaitsForIsNamed(t *testing.T) {
 	leaving := binding("leaving", 0)
 	leaving.DeletionTimestamp = new(since)
 	waiting := []placementv1beta1.BindingObject{binding("later", time.Minute), binding("first", time.Second, front), leaving}
-	assert.Equal(t, []act.Waiting{
+	assert.Equal(t, []wf.Waiting{
 		{Cluster: "leaving", Since: since.Time, Step: "Removed"},
 		{Cluster: "first", Since: since.Add(time.Second), Step: "Available", Reason: "ManifestNotAvailableYet", Object: "Deployment web/front"},
 		{Cluster: "later", Since: since.Add(time.Minute), Step: "Available", Reason: "NotAllWorkAreAvailable"},

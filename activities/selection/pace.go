@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // intervalPerPart is the least time between two snapshots for each of their parts but
@@ -147,13 +147,13 @@ func (s *Selector) recordedDelay(placement placementv1beta1.PlacementObject, exi
 // is selected by now. A verdict without inputs is that of no selection: a watcher that
 // sees it, for example after a restart, has the placement selected again. What is said of the selection is carried over.
 func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series,
-	wait delay, said snapshot.Verdict) (act.SelectResult, error) {
+	wait delay, said snapshot.Verdict) (wf.SelectResult, error) {
 	latest := existing.latestGroup()
 	writer := s.snapshotWriter(placement)
 	err := errors.Join(writer.labelLatest(ctx, latest.master, placementv1beta1.LabelValueTrue),
 		writer.unlabelOthers(ctx, existing, latest.index))
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(),
@@ -166,7 +166,7 @@ func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.Pl
 		return s.readSnapshotIdentifiers(ctx, placement, strconv.Itoa(latest.index))
 	}, &verdict)
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	return s.recordVerdict(ctx, placement, verdict, false)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
@@ -24,13 +23,13 @@ const readAgainAfter = time.Minute
 
 // SelectAtPace makes the latest snapshot of a placement hold what it selects, as soon
 // as the pace allows it.
-func (s *Selector) SelectAtPace(ctx context.Context, placement placementv1beta1.PlacementObject) (act.SelectResult, error) {
+func (s *Selector) SelectAtPace(ctx context.Context, placement placementv1beta1.PlacementObject) (wf.SelectResult, error) {
 	return s.selectWithRetries(ctx, placement, false)
 }
 
 // Select makes the latest snapshot of a placement hold what it selects at this moment,
 // whatever the pace, and records the verdict on the placement.
-func (s *Selector) Select(ctx context.Context, placement placementv1beta1.PlacementObject) (act.SelectResult, error) {
+func (s *Selector) Select(ctx context.Context, placement placementv1beta1.PlacementObject) (wf.SelectResult, error) {
 	return s.selectWithRetries(ctx, placement, true)
 }
 
@@ -38,7 +37,7 @@ func (s *Selector) Select(ctx context.Context, placement placementv1beta1.Placem
 // are listed before the objects are read, so an attempt that has read older objects than
 // another one finds the index of its snapshot taken, and starts over.
 func (s *Selector) selectWithRetries(ctx context.Context, placement placementv1beta1.PlacementObject,
-	atOnce bool) (act.SelectResult, error) {
+	atOnce bool) (wf.SelectResult, error) {
 	ref := wf.Ref{Namespace: placement.GetNamespace(), Name: placement.GetName(), UID: string(placement.GetUID())}
 	created := false
 	for try := 1; ; try++ {
@@ -49,24 +48,24 @@ func (s *Selector) selectWithRetries(ctx context.Context, placement placementv1b
 			return result, err
 		}
 		if placement, err = liveread.CurrentPlacement(ctx, s.Live, ref); err != nil {
-			return act.SelectResult{}, err
+			return wf.SelectResult{}, err
 		}
 		if placement == nil {
-			return act.SelectResult{Gone: true}, nil
+			return wf.SelectResult{Gone: true}, nil
 		}
 	}
 }
 
-func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.PlacementObject, atOnce bool) (act.SelectResult, error) {
+func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.PlacementObject, atOnce bool) (wf.SelectResult, error) {
 	existing, err := listSeries(ctx, s.Live, placement)
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	if wait := s.recordedDelay(placement, existing); !wait.until.IsZero() && !atOnce {
 		return s.keepLatest(ctx, placement, existing, wait, lastVerdict(placement))
 	}
 	if last := lastVerdict(placement); last.IsTooMuchFor(placement.GetGeneration(), s.Clock.Now()) && !atOnce {
-		return act.SelectResult{Invalid: true, Snapshot: last.Snapshot, Index: last.Index, Hash: last.Hash, WakeAt: last.ReadAgain}, nil
+		return wf.SelectResult{Invalid: true, Snapshot: last.Snapshot, Index: last.Index, Hash: last.Hash, WakeAt: last.ReadAgain}, nil
 	}
 	counted := &reading{ceiling: s.Ceiling, large: s.large.isKnown(placement)}
 	result, err := s.selectInSlot(ctx, placement, existing, counted, atOnce)
@@ -81,14 +80,14 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 // selectInSlot selects as soon as one of the slots is free that selections of the size take.
 // The error is errLarge if it turns out to be larger.
 func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, counted *reading,
-	atOnce bool) (act.SelectResult, error) {
+	atOnce bool) (wf.SelectResult, error) {
 	slots := s.Slots
 	if counted.large {
 		slots = s.LargeSlots
 	}
 	release, err := throttle.Acquire(ctx, slots)
 	if err != nil {
-		return act.SelectResult{}, fmt.Errorf("selecting the resources of placement %s: %w", placement.GetName(), err)
+		return wf.SelectResult{}, fmt.Errorf("selecting the resources of placement %s: %w", placement.GetName(), err)
 	}
 	defer release()
 	selected, content, err := s.resolveSelectors(ctx, placement, existing, counted)
@@ -96,28 +95,28 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		return s.recordInvalid(ctx, placement, existing, selected.inputs, invalid)
 	}
 	if err != nil {
-		return act.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.GetName(), err)
+		return wf.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.GetName(), err)
 	}
 	demands, err := placementv1beta1.ReadReplicaDemands(placement.GetPlacementSpec().Policy, content.Manifests)
 	if err == nil {
 		err = content.Divide(demands)
 	}
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	writer := s.snapshotWriter(placement)
 	if err := writer.recognizeContent(ctx, existing.latestGroup(), content); err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	if result, kept, err := s.keepInstead(ctx, placement, existing, selected, content, atOnce); kept || err != nil {
 		return result, err
 	}
 	latest, err := writer.storeContent(ctx, existing, content)
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	if err := writer.pruneSeries(ctx, existing, latest.index); err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.name, Index: latest.index,
@@ -136,7 +135,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		return s.identifyManifests(ctx, placementv1beta1.ScopeOf(placement), content.Manifests)
 	}, &verdict)
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	return s.recordVerdict(ctx, placement, verdict, latest.created)
 }
@@ -144,7 +143,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 // keepInstead keeps the latest snapshot where the content is not to be stored now: the catch holds what it has lost, or it waits for
 // its time.
 func (s *Selector) keepInstead(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, selected selectedObjects,
-	content snapshot.Content, atOnce bool) (result act.SelectResult, kept bool, err error) {
+	content snapshot.Content, atOnce bool) (result wf.SelectResult, kept bool, err error) {
 	loss, err := lossCatch{s.Live, s.Dynamic}.lossToHold(ctx, placement, existing.latestGroup(), selected, content)
 	if err != nil {
 		return result, false, err
@@ -229,7 +228,7 @@ func checkStatusCopy(placement placementv1beta1.PlacementObject) error {
 // recordInvalid records that the selectors cannot be resolved, and what was read of the hub. The latest snapshot stays
 // what it is.
 func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, inputs string,
-	reason *snapshot.InvalidError) (act.SelectResult, error) {
+	reason *snapshot.InvalidError) (wf.SelectResult, error) {
 	last := lastVerdict(placement)
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Inputs: inputs, Error: reason.Message, Reason: reason.Reason,

@@ -13,12 +13,12 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // errOvertaken says that another attempt wrote first: everything must be read again
@@ -70,8 +70,8 @@ func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds
 
 // recordVerdict writes the verdict to the placement, if it differs from the last one.
 func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1.PlacementObject, verdict snapshot.Verdict,
-	created bool) (act.SelectResult, error) {
-	result := act.SelectResult{
+	created bool) (wf.SelectResult, error) {
+	result := wf.SelectResult{
 		Invalid: verdict.Error != "" || verdict.OverridesLacking != nil, OverridesLacking: verdict.OverridesLacking, Snapshot: verdict.Snapshot,
 		Index: verdict.Index, Hash: verdict.Hash, Created: created,
 		Overrides: verdict.Overrides, WakeAt: verdict.Due, LossHeld: verdict.Lost != nil, Demand: verdict.Demand,
@@ -83,18 +83,18 @@ func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1
 	}
 	patch, err := fence.Patch(placement.GetUID(), fence.Annotate(placement.GetAnnotations(), key, value)...)
 	if err != nil {
-		return act.SelectResult{}, err
+		return wf.SelectResult{}, err
 	}
 	err = s.Client.Patch(ctx, placementv1beta1.DeepCopyOf(placement), patch)
 	switch {
 	case err == nil:
 		return result, nil
 	case apierrors.IsNotFound(err):
-		return act.SelectResult{Gone: true}, nil
+		return wf.SelectResult{Gone: true}, nil
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
-		return act.SelectResult{Created: created}, fmt.Errorf("annotating placement %s: %w: %w", placement.GetName(), errOvertaken, err)
+		return wf.SelectResult{Created: created}, fmt.Errorf("annotating placement %s: %w: %w", placement.GetName(), errOvertaken, err)
 	}
-	return act.SelectResult{}, fmt.Errorf("annotating placement %s: %w", placement.GetName(), err)
+	return wf.SelectResult{}, fmt.Errorf("annotating placement %s: %w", placement.GetName(), err)
 }
 
 // lastVerdict is the verdict that an earlier selection has recorded; a zero one if there

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const (
@@ -56,15 +56,15 @@ func (h *hub) canaryCondition(cluster, kind string) string {
 }
 
 // advancing runs AdvanceStage in the background until it waits.
-func (h *hub) advancing(in act.StageAdvance) chan act.StageDelta {
+func (h *hub) advancing(in wf.StageAdvance) chan wf.StageDelta {
 	h.t.Helper()
-	delta := background(h, func() act.StageDelta { return must(h, h.acts.AdvanceStage, in) })
+	delta := background(h, func() wf.StageDelta { return must(h, h.acts.AdvanceStage, in) })
 	h.untilItWaits()
 	return delta
 }
 
 // withoutFirst is a request that goes on without the first cluster of its stage, which is skipped.
-func withoutFirst(in act.StageAdvance) act.StageAdvance {
+func withoutFirst(in wf.StageAdvance) wf.StageAdvance {
 	in.SkippedAt = "0"
 	return in
 }
@@ -72,7 +72,7 @@ func withoutFirst(in act.StageAdvance) act.StageAdvance {
 func TestAClusterThatWaitsForItsTurnIsSkipped(t *testing.T) {
 	h := initialized(t)
 	h.ask(action("member3", skip, 1))
-	assert.Equal(t, act.StageDelta{Skipped: names("member3"), NextAt: "1"}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
+	assert.Equal(t, wf.StageDelta{Skipped: names("member3"), NextAt: "1"}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
 	assert.Equal(t, wasSkipped, h.canaryCondition("member3", "Succeeded"))
 	assert.Empty(t, h.canaryCondition("member3", "Started"))
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName, "nothing is written to it")
@@ -82,9 +82,9 @@ func TestAClusterThatWaitsForItsTurnIsSkipped(t *testing.T) {
 	assert.Equal(t, []int{0}, plan.Skipped)
 	assert.Empty(t, plan.Started)
 	delta := must(h, h.acts.AdvanceStage, withoutFirst(canaryAdvance(names("member1"), nil, nil)))
-	assert.Equal(t, act.StageDelta{Recorded: names("member1")}, delta)
+	assert.Equal(t, wf.StageDelta{Recorded: names("member1")}, delta)
 	assert.Len(t, h.events, 1, "it is skipped once")
-	gates := must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)})
+	gates := must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)})
 	assert.True(t, gates.NeedsApproval(), "the stage comes to its gates")
 }
 
@@ -93,13 +93,13 @@ func TestAClusterInFlightIsSkippedAndKeepsWhatItHas(t *testing.T) {
 	h.stuck["member3"] = true
 	delta := h.advancing(canaryAdvance(names("member3"), nil, nil))
 	h.ask(action("member3", skip, 1))
-	skipped := act.StageDelta{Skipped: names("member3"), NextAt: "1"}
+	skipped := wf.StageDelta{Skipped: names("member3"), NextAt: "1"}
 	assert.Equal(t, skipped, <-delta, "the wait ends")
 	assert.Equal(t, skipped, must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil)), "should its answer be lost, it is given again")
 	assert.Equal(t, wasSkipped+"; it keeps what was written to it", h.canaryCondition("member3", "Succeeded"))
 	assert.Equal(t, wasStarted, h.canaryCondition("member3", "Started"))
 	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
-	assert.Equal(t, act.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, withoutFirst(canaryAdvance(names("member1"), nil, nil))), "another takes its place")
+	assert.Equal(t, wf.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, withoutFirst(canaryAdvance(names("member1"), nil, nil))), "another takes its place")
 }
 
 func TestARunThatStopsNeedNotWaitForASkippedCluster(t *testing.T) {
@@ -114,7 +114,7 @@ func TestARunThatStopsNeedNotWaitForASkippedCluster(t *testing.T) {
 	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, before, stopped)
 	assert.True(t, (<-delta).Stopping)
 	h.ask(action("member3", skip, 1))
-	assert.Equal(t, act.StageDelta{Stopping: true, Skipped: names("member3")}, must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil)))
+	assert.Equal(t, wf.StageDelta{Stopping: true, Skipped: names("member3")}, must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil)))
 }
 
 func TestAClusterThatIsDoneIsLeftAlone(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAClusterInFlightIsTriedAgain(t *testing.T) {
 		w.Annotations[placementv1beta1.RevisionAnnotation] = "spoiled"
 	})
 	h.ask(action("member3", retry, 1))
-	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta, "the wait ends")
+	assert.Equal(t, wf.StageDelta{Waiting: "member3"}, <-delta, "the wait ends")
 
 	delta = h.advancing(canaryAdvance(nil, names("member3"), nil))
 	assert.Equal(t, startedAnew, h.canaryCondition("member3", "Started"))
@@ -165,7 +165,7 @@ func TestASkippedClusterIsTriedAfterAll(t *testing.T) {
 	h.ask(action("member3", skip, 1))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	h.ask(action("member3", retry, 1))
-	assert.Equal(t, act.StageDelta{Requeued: names("member3"), Waiting: "member1"}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil)),
+	assert.Equal(t, wf.StageDelta{Requeued: names("member3"), Waiting: "member1"}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil)),
 		"it waits for its turn")
 	assert.Empty(t, h.canaryCluster("member3").Conditions)
 	plan := must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1))

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/throttle"
@@ -24,7 +23,7 @@ import (
 // Snapshotter makes sure that the latest resource snapshot of a placement holds
 // what it selects now, and says which one that is.
 type Snapshotter interface {
-	Select(ctx context.Context, placement placementv1beta1.PlacementObject) (act.SelectResult, error)
+	Select(ctx context.Context, placement placementv1beta1.PlacementObject) (wf.SelectResult, error)
 	// Overrides are those that concern the snapshot with an index; nil if there are none.
 	Overrides(ctx context.Context, placement placementv1beta1.PlacementObject, index string) (*override.Matcher, error)
 }
@@ -43,7 +42,7 @@ type EventRecorder interface {
 type Identities interface {
 	// Approver is who sent the newest approval of a stage through a channel;
 	// verified says that the server vouches for it. It is empty if the history has no such approval.
-	Approver(ctx context.Context, request act.ApprovalRequest) (who string, verified bool, err error)
+	Approver(ctx context.Context, request wf.ApprovalRequest) (who string, verified bool, err error)
 	// Canceller is who asked to cancel a workflow; empty if its history has no such request. Without an execution it
 	// looks into the newest.
 	Canceller(ctx context.Context, workflow, execution string) (who string, err error)

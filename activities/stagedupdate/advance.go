@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -26,20 +26,20 @@ import (
 // rollout.DecideStage, acts on that, and waits until there is something else to decide. It returns once
 // there is something to report to the workflow. It writes to clusters of its request only, which is in
 // the history before; which clusters should be next, it proposes.
-func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
+func (a *Activities) AdvanceStage(ctx context.Context, in wf.StageAdvance) (wf.StageDelta, error) {
 	sub := a.Notifier.Subscribe(clusterwait.RunKey(scopeOf(in.Run), in.Run.Name), clusterwait.GatesKey)
 	defer sub.Close()
 	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
 		a.gaps.noteGap(in.Run.Name, a.Clock.Now())
-		return act.StageDelta{}, err
+		return wf.StageDelta{}, err
 	}
 	if run == nil || !hasStage(run, in.StageRequest) {
-		return act.StageDelta{Ended: true}, nil
+		return wf.StageDelta{Ended: true}, nil
 	}
 	if why := refuseAdvance(run, in); why != "" {
 		a.runs().refuseCall(run, "Advancing stage "+in.Stage, why)
-		return act.StageDelta{Ended: true}, nil
+		return wf.StageDelta{Ended: true}, nil
 	}
 	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName))
 	if activity.GetInfo(ctx).Attempt > 1 { // an earlier attempt failed, here or in another process
@@ -51,9 +51,9 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	if end, ok := errors.AsType[*userError](err); ok {
 		// Clusters come first: for a run that has failed no attempt would put them back into service.
 		if err := giveUpRunning(ctx, c); err != nil {
-			return act.StageDelta{}, err
+			return wf.StageDelta{}, err
 		}
-		return act.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
+		return wf.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
 	}
 	if err != nil {
 		a.gaps.noteGap(in.Run.Name, a.Clock.Now())
@@ -63,12 +63,12 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 
 // advance goes round until there is something to report. Time alone ends it after a while, because an
 // activity must not run for ever.
-func (c *stageCall) advance(ctx context.Context) (act.StageDelta, error) {
+func (c *stageCall) advance(ctx context.Context) (wf.StageDelta, error) {
 	if err := c.checkPlan(ctx); err != nil {
-		return act.StageDelta{}, err
+		return wf.StageDelta{}, err
 	}
 	if proven, err := c.observer.proveDone(ctx, c.in.Done); err != nil || !proven {
-		return act.StageDelta{Ended: err == nil}, err
+		return wf.StageDelta{Ended: err == nil}, err
 	}
 	until := c.acts.Clock.Now().Add(clusterwait.MaxWait)
 	for last := false; ; {
@@ -113,18 +113,18 @@ func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted
 
 // endSuperseded ends a call that must not go on. Unless its run has ended, the next attempt does what is
 // wanted now.
-func (c *stageCall) endSuperseded(ctx context.Context, err error) (act.StageDelta, error) {
+func (c *stageCall) endSuperseded(ctx context.Context, err error) (wf.StageDelta, error) {
 	if err != nil {
-		return act.StageDelta{}, err
+		return wf.StageDelta{}, err
 	}
 	run, err := c.acts.runs().readActive(ctx, c.in.Run)
 	if err == nil && run == nil {
-		return act.StageDelta{Ended: true}, giveUpRunning(ctx, c)
+		return wf.StageDelta{Ended: true}, giveUpRunning(ctx, c)
 	}
 	if err == nil {
 		err = fmt.Errorf("advancing stage %s: run %s was given another state meanwhile", c.in.Stage, c.run.GetName())
 	}
-	return act.StageDelta{}, err
+	return wf.StageDelta{}, err
 }
 
 // giveUpRunning puts the clusters of the stage back into service that the run has prepared to be updated.

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // initialized is the hub of the documents with the plan frozen.
@@ -26,8 +26,8 @@ func initialized(t *testing.T) *hub {
 	return h
 }
 
-func canaryAdvance(start, inFlight, done []string) act.StageAdvance {
-	return act.StageAdvance{StageRequest: stageOf("example-run-2", "canary", 1), Start: start, InFlight: inFlight, Done: done}
+func canaryAdvance(start, inFlight, done []string) wf.StageAdvance {
+	return wf.StageAdvance{StageRequest: stageOf("example-run-2", "canary", 1), Start: start, InFlight: inFlight, Done: done}
 }
 
 func names(list ...string) []string { return list }
@@ -45,7 +45,7 @@ const (
 func TestAdvanceStageStartsExactlyWhatItIsTold(t *testing.T) {
 	h := initialized(t)
 	delta := must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
-	assert.Equal(t, act.StageDelta{Done: names("member3"), NextAt: "1"}, delta)
+	assert.Equal(t, wf.StageDelta{Done: names("member3"), NextAt: "1"}, delta)
 	assert.Equal(t, "example-placement-0-snapshot", h.binding("member3").Spec.ResourceSnapshotName)
 	assert.Equal(t, "example-placement-1-snapshot", h.binding("member1").Spec.ResourceSnapshotName)
 	stage := h.run("example-run-2").Status.StagesStatus[1]
@@ -55,7 +55,7 @@ func TestAdvanceStageStartsExactlyWhatItIsTold(t *testing.T) {
 	assert.Empty(t, stage.Clusters[1].Conditions)
 
 	delta = must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
-	assert.Equal(t, act.StageDelta{Recorded: names("member1")}, delta, "the last of a stage is recorded at once")
+	assert.Equal(t, wf.StageDelta{Recorded: names("member1")}, delta, "the last of a stage is recorded at once")
 	stage = h.run("example-run-2").Status.StagesStatus[1]
 	for _, c := range stage.Clusters {
 		assert.Equal(t, "Succeeded=True ClusterUpdatingSucceeded: Cluster update completed successfully", conditionOf(c.Conditions, "Succeeded"))
@@ -63,7 +63,7 @@ func TestAdvanceStageStartsExactlyWhatItIsTold(t *testing.T) {
 }
 
 func TestOverlappingAttemptsRecordTheSameInAnyOrder(t *testing.T) {
-	steps := []act.StageAdvance{
+	steps := []wf.StageAdvance{
 		canaryAdvance(names("member3"), nil, nil),
 		canaryAdvance(names("member1"), nil, names("member3")),
 	}
@@ -123,7 +123,7 @@ func TestALaterRunPreempts(t *testing.T) {
 				}
 			})
 			delta := must(h, h.acts.AdvanceStage, canaryAdvance(test.start, test.inFlight, nil))
-			assert.Equal(t, act.StageDelta{Ended: true}, delta)
+			assert.Equal(t, wf.StageDelta{Ended: true}, delta)
 			run := h.run("example-run-2")
 			assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: the later run `example-run-3` has taken cluster `member3` of stage `canary`: kubectl fleet status example-run-3 shows it "+
 				"(cannot continue the ClusterStagedUpdateRun: unexpected behavior which cannot be handled by the controller: "+
@@ -135,7 +135,7 @@ func TestALaterRunPreempts(t *testing.T) {
 			assert.Contains(t, progressing, "Progressing=False UpdateRunFailed: Cannot go on: the later run `example-run-3` has taken cluster `member3`", "the cause comes first")
 			assert.Contains(t, progressing, ". The stages are aborted due to a non-recoverable error")
 			assert.Equal(t, "example-run-3", h.binding("member3").Annotations[placementv1beta1.UpdateRunAnnotation], "the cluster stays with the later run")
-			assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil)), "a run that has failed writes nothing more")
+			assert.Equal(t, wf.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil)), "a run that has failed writes nothing more")
 			assert.Equal(t, "example-placement-1-snapshot", h.binding("member1").Spec.ResourceSnapshotName)
 		})
 	}
@@ -195,10 +195,10 @@ func TestARunIsAbandonedWhenWhatItWasPlannedForChanges(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			for where, look := range map[string]func(h *hub){
 				"advance": func(h *hub) {
-					assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
+					assert.Equal(t, wf.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
 				},
 				"gates": func(h *hub) {
-					assert.Equal(t, act.GateState{Ended: true}, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}))
+					assert.Equal(t, wf.GateState{Ended: true}, must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}))
 				},
 				"deletion": func(h *hub) { assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done) },
 			} {
@@ -232,7 +232,7 @@ func TestAnEditedApplyStrategyDoesNotEndTheRunAndIsNotTaken(t *testing.T) {
 func TestAStuckRunSaysWhyFirst(t *testing.T) {
 	h := initialized(t)
 	h.stuck["member3"] = true
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()
@@ -243,7 +243,7 @@ func TestAStuckRunSaysWhyFirst(t *testing.T) {
 		})
 	})
 	h.clock.Step(5 * time.Minute)
-	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta)
+	assert.Equal(t, wf.StageDelta{Waiting: "member3"}, <-delta)
 	assert.Equal(t, "Progressing=False UpdateRunStuck: Cluster member3 in stage canary has not finished updating: Available is False, NotAllWorkAvailable: "+
 		"Deployment shop/web has 1 of 3 replicas. kubectl fleet skip example-run-2 member3 goes on without it. ("+strings.TrimPrefix(isStuck, "Progressing=False UpdateRunStuck: ")+")", progressingOf(h))
 }
@@ -251,7 +251,7 @@ func TestAStuckRunSaysWhyFirst(t *testing.T) {
 func TestARunThatWaitsForASilentMemberSaysSo(t *testing.T) {
 	h := initialized(t)
 	h.stuck["member3"] = true
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()
@@ -262,7 +262,7 @@ func TestARunThatWaitsForASilentMemberSaysSo(t *testing.T) {
 		})
 	})
 	h.clock.Step(5 * time.Minute)
-	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta)
+	assert.Equal(t, wf.StageDelta{Waiting: "member3"}, <-delta)
 	assert.Contains(t, progressingOf(h), "Progressing=False UpdateRunStuck: Cluster member3 in stage canary has not finished updating: "+
 		"member3 has not reported since 2026-03-01 10:00:00 UTC, and the change waits there. kubectl fleet skip example-run-2 member3 goes on without it.")
 }
@@ -270,18 +270,18 @@ func TestARunThatWaitsForASilentMemberSaysSo(t *testing.T) {
 func TestAStuckClusterIsReportedOnceAndWaitedFor(t *testing.T) {
 	h := initialized(t)
 	h.stuck["member3"] = true
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()
 	h.clock.Step(4 * time.Minute)
 	assert.Equal(t, isStarted, progressingOf(h))
 	h.clock.Step(time.Minute)
-	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta)
+	assert.Equal(t, wf.StageDelta{Waiting: "member3"}, <-delta)
 	assert.Equal(t, isStuck, progressingOf(h))
 	assert.Equal(t, names("Warning example-run-2 UpdateRunStuck: Cluster member3 in stage canary has not finished updating for 5m0s"), h.events)
 
-	delta = background(h, func() act.StageDelta {
+	delta = background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil))
 	})
 	h.untilItWaits()
@@ -292,7 +292,7 @@ func TestAStuckClusterIsReportedOnceAndWaitedFor(t *testing.T) {
 	}
 	assert.Equal(t, isStuck, progressingOf(h), "waiting is no progress")
 	h.recover("member3")
-	assert.Equal(t, act.StageDelta{Done: names("member3"), NextAt: "1"}, <-delta)
+	assert.Equal(t, wf.StageDelta{Done: names("member3"), NextAt: "1"}, <-delta)
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
 	assert.Equal(t, isStarted, progressingOf(h))
 	assert.Len(t, h.events, 1)
@@ -301,7 +301,7 @@ func TestAStuckClusterIsReportedOnceAndWaitedFor(t *testing.T) {
 func TestStoppingStartsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 	h := initialized(t)
 	h.stuck["member3"] = true
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()
@@ -311,11 +311,11 @@ func TestStoppingStartsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 		r.Generation = 2
 	})
 	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, old, stopped)
-	assert.Equal(t, act.StageDelta{Stopping: true, Waiting: "member3"}, <-delta)
+	assert.Equal(t, wf.StageDelta{Stopping: true, Waiting: "member3"}, <-delta)
 
 	h.recover("member3")
 	got := must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), names("member3"), nil))
-	assert.Equal(t, act.StageDelta{Stopping: true, NotStarted: names("member1"), Recorded: names("member3")}, got)
+	assert.Equal(t, wf.StageDelta{Stopping: true, NotStarted: names("member1"), Recorded: names("member3")}, got)
 	assert.Equal(t, "example-placement-1-snapshot", h.binding("member1").Spec.ResourceSnapshotName)
 
 	assert.True(t, must(h, h.acts.PauseRun, refOf("example-run-2")))
@@ -342,11 +342,11 @@ func TestARunThatIsGoneIsNotWrittenFor(t *testing.T) {
 			writes := h.writes
 			assert.True(t, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)).Ended)
 			assert.True(t, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)).Gone)
-			assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).Ended)
-			assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).Ended)
+			assert.True(t, must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).Ended)
+			assert.True(t, must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).Ended)
 			assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 			assert.False(t, must(h, h.acts.PauseRun, refOf("example-run-2")))
-			assert.False(t, must(h, h.acts.StopRun, act.StopRequest{Run: refOf("example-run-2")}))
+			assert.False(t, must(h, h.acts.StopRun, wf.StopRequest{Run: refOf("example-run-2")}))
 			assert.Equal(t, writes, h.writes)
 		})
 	}
@@ -359,7 +359,7 @@ func TestLoadStageReadsPlanAndProgress(t *testing.T) {
 		s.Spec.Stages[1].MaxConcurrency = &half
 	})
 	initialize(h, "example-run-2")
-	assert.Equal(t, act.StagePlan{Clusters: names("member3", "member1"), MaxConcurrency: 1, NextAt: "0"}, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)))
+	assert.Equal(t, wf.StagePlan{Clusters: names("member3", "member1"), MaxConcurrency: 1, NextAt: "0"}, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	assert.Equal(t, []int{0}, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)).Started)
 	assert.Equal(t, 1, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].InFlight)
@@ -375,7 +375,7 @@ func TestLoadRunFindsTheRunOfTheNameWhateverItsUID(t *testing.T) {
 	ref.UID = "an earlier one"
 	assert.Equal(t, "uid-example-run-2", must(h, h.acts.LoadRun, ref).UID)
 	ref.Name = "nowhere"
-	assert.Equal(t, act.RunState{}, must(h, h.acts.LoadRun, ref))
+	assert.Equal(t, wf.RunState{}, must(h, h.acts.LoadRun, ref))
 }
 
 func TestTheDeletionStageRemovesOnlyWhatIsNoLongerPicked(t *testing.T) {
@@ -405,7 +405,7 @@ func TestTheDeletionStageWaitsUntilTheBindingIsGone(t *testing.T) {
 }
 
 func TestStopRunWritesTheWishToStop(t *testing.T) {
-	request := act.StopRequest{Run: refOf("example-run-2"), Workflow: "updaterun/example-run-2"}
+	request := wf.StopRequest{Run: refOf("example-run-2"), Workflow: "updaterun/example-run-2"}
 	h := initialized(t)
 	assert.True(t, must(h, h.acts.StopRun, request))
 	assert.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
@@ -420,7 +420,7 @@ func TestStopRunWritesTheWishToStop(t *testing.T) {
 
 func TestAWindowOfTwoIsWrittenTogether(t *testing.T) {
 	h := initialized(t)
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3", "member1"), nil, nil))
 	})
 	got := <-delta

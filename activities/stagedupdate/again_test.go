@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // died lets a call of AdvanceStage make so many writes, the answer to the last of which is
 // lost; when it waits, five minutes pass.
-func (h *hub) died(in act.StageAdvance, writes int, waits bool) {
+func (h *hub) died(in wf.StageAdvance, writes int, waits bool) {
 	h.t.Helper()
 	h.left = writes
 	h.lost = true
@@ -39,7 +39,7 @@ func TestTheNextAttemptTellsOfWhatTheOneThatDiedHasRecorded(t *testing.T) {
 		in := canaryAdvance(names("member3"), nil, nil)
 		h.died(in, 1, false)
 		require.Equal(t, wasSkipped, h.canaryCondition("member3", "Succeeded"))
-		assert.Equal(t, act.StageDelta{Skipped: names("member3"), NextAt: "1"}, must(h, h.acts.AdvanceStage, in))
+		assert.Equal(t, wf.StageDelta{Skipped: names("member3"), NextAt: "1"}, must(h, h.acts.AdvanceStage, in))
 		assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 		assert.Empty(t, h.canaryCondition("member3", "Started"))
 	})
@@ -50,8 +50,8 @@ func TestTheNextAttemptTellsOfWhatTheOneThatDiedHasRecorded(t *testing.T) {
 		h.ask(action("member3", skip, 1))
 		in := canaryAdvance(nil, names("member3"), nil)
 		h.died(in, 1, false)
-		delta := background(h, func() act.StageDelta { return must(h, h.acts.AdvanceStage, in) })
-		assert.Equal(t, act.StageDelta{Skipped: names("member3"), NextAt: "1"}, soon(h, delta))
+		delta := background(h, func() wf.StageDelta { return must(h, h.acts.AdvanceStage, in) })
+		assert.Equal(t, wf.StageDelta{Skipped: names("member3"), NextAt: "1"}, soon(h, delta))
 	})
 	t.Run("a cluster that was given up is not waited for", func(t *testing.T) {
 		h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
@@ -60,8 +60,8 @@ func TestTheNextAttemptTellsOfWhatTheOneThatDiedHasRecorded(t *testing.T) {
 		in := canaryAdvance(nil, names("member3"), names("member1"))
 		h.died(in, 2, true)
 		require.Equal(t, tooLate, h.canaryCondition("member3", "Succeeded"))
-		delta := background(h, func() act.StageDelta { return must(h, h.acts.AdvanceStage, in) })
-		assert.Equal(t, act.StageDelta{Failed: names("member3")}, soon(h, delta))
+		delta := background(h, func() wf.StageDelta { return must(h, h.acts.AdvanceStage, in) })
+		assert.Equal(t, wf.StageDelta{Failed: names("member3")}, soon(h, delta))
 	})
 	t.Run("a run that pauses for clusters given up does not wait for them", func(t *testing.T) {
 		h := withBudget(t, "0", placementv1beta1.FailureBudgetPause)
@@ -69,8 +69,8 @@ func TestTheNextAttemptTellsOfWhatTheOneThatDiedHasRecorded(t *testing.T) {
 		require.Equal(t, names("member1"), must(h, h.acts.AdvanceStage, canaryAdvance(names("member3", "member1"), nil, nil)).Done)
 		in := canaryAdvance(nil, names("member3"), names("member1"))
 		h.died(in, 2, true)
-		delta := background(h, func() act.StageDelta { return must(h, h.acts.AdvanceStage, in) })
-		assert.Equal(t, act.StageDelta{Failed: names("member3"), Stopping: true}, soon(h, delta))
+		delta := background(h, func() wf.StageDelta { return must(h, h.acts.AdvanceStage, in) })
+		assert.Equal(t, wf.StageDelta{Failed: names("member3"), Stopping: true}, soon(h, delta))
 	})
 	t.Run("a cluster that waits for its turn again is said to", func(t *testing.T) {
 		h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
@@ -79,12 +79,12 @@ func TestTheNextAttemptTellsOfWhatTheOneThatDiedHasRecorded(t *testing.T) {
 		in := canaryAdvance(nil, nil, nil)
 		in.Failed = names("member3")
 		h.died(in, 1, false)
-		assert.Equal(t, act.StageDelta{Requeued: names("member3"), NextAt: "0-1"}, must(h, h.acts.AdvanceStage, in))
+		assert.Equal(t, wf.StageDelta{Requeued: names("member3"), NextAt: "0-1"}, must(h, h.acts.AdvanceStage, in))
 	})
 }
 
 // soon is what a call in the background says without anything else happening.
-func soon(h *hub, delta chan act.StageDelta) act.StageDelta {
+func soon(h *hub, delta chan wf.StageDelta) wf.StageDelta {
 	h.t.Helper()
 	select {
 	case got := <-delta:
@@ -121,7 +121,7 @@ func TestARollbackNeverGuessesASnapshot(t *testing.T) {
 	edit(h, h.run(back), func(r *placementv1beta1.ClusterStagedUpdateRun) {
 		r.Spec.ClusterActions = []placementv1beta1.ClusterAction{action("member1", retry, 1)}
 	})
-	delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member3")})
+	delta := must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member3")})
 	assert.Empty(t, delta.Requeued)
 	assert.Equal(t, "example-placement-8-snapshot", h.binding("member1").Spec.ResourceSnapshotName)
 	assert.Contains(t, conditionOf(h.run(back).Status.StagesStatus[0].Clusters[0].Conditions, "Succeeded"), "which it had before, is gone")
@@ -166,6 +166,6 @@ func TestARunThatStopsWaitsForWhatAnAttemptThatDiedHasStarted(t *testing.T) {
 	assert.Equal(t, wasStarted, h.canaryCondition("member3", "Started"))
 	assert.Equal(t, "Progressing=Unknown UpdateRunStopping: The update run is stopping, waiting for the clusters being updated to finish", progressingOf(h))
 	h.recover("member3")
-	assert.Equal(t, act.StageDelta{Stopping: true, Recorded: names("member3"), NotStarted: names("member1")}, <-delta)
+	assert.Equal(t, wf.StageDelta{Stopping: true, Recorded: names("member3"), NotStarted: names("member1")}, <-delta)
 	assert.Equal(t, oldSnapshot, h.binding("member1").Spec.ResourceSnapshotName)
 }

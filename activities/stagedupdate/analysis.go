@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/startgate"
@@ -20,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // SourceChecker says whether a metric source can be used, as far as that is known without calling it.
@@ -286,10 +286,10 @@ func pauseAnalysed(ctx context.Context, a *Activities, run placementv1beta1.Upda
 }
 
 // measureOf is what the checks of tasks ask to measure; nil for nothing.
-func measureOf(in act.GateRequest, checked []checkedTask) *act.MeasureRequest {
+func measureOf(in wf.GateRequest, checked []checkedTask) *wf.MeasureRequest {
 	for _, c := range checked {
 		if c.outcome.Measure != "" {
-			return &act.MeasureRequest{Run: in.Run, Analysis: c.outcome.Measure, Stage: in.Stage}
+			return &wf.MeasureRequest{Run: in.Run, Analysis: c.outcome.Measure, Stage: in.Stage}
 		}
 	}
 	return nil

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const theAnalysis = "example-run-2-canary-after"
@@ -44,7 +44,7 @@ func awaitsAnalysis(t *testing.T, config placementv1beta1.AnalysisConfig) *hub {
 	t.Helper()
 	h := analysed(t, config)
 	require.True(t, initialize(h, "example-run-2").Initialized, "%+v", h.run("example-run-2").Status.Conditions)
-	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
 	h.events = nil
@@ -106,8 +106,8 @@ func TestARunIsNotInitializedIfItsAnalysisCannotBe(t *testing.T) {
 func TestAGoodAnalysisLetsTheStagePass(t *testing.T) {
 	h := awaitsAnalysis(t, placementv1beta1.AnalysisConfig{})
 	state := h.gates("canary", 1)
-	assert.Equal(t, &act.MeasureRequest{Run: refOf("example-run-2"), Analysis: theAnalysis, Stage: "canary"}, state.Measure)
-	assert.Equal(t, []act.TaskWait{{Type: "Analysis", Title: "analysis", Subject: theAnalysis, Phase: "Analyzing"}}, state.Waits)
+	assert.Equal(t, &wf.MeasureRequest{Run: refOf("example-run-2"), Analysis: theAnalysis, Stage: "canary"}, state.Measure)
+	assert.Equal(t, []wf.TaskWait{{Type: "Analysis", Title: "analysis", Subject: theAnalysis, Phase: "Analyzing"}}, state.Waits)
 	assert.Equal(t, "AnalysisSucceeded=Unknown StageTaskAnalysisStarted: What is measured has not been enough yet", h.taskCondition("AnalysisSucceeded"))
 	before := h.writes
 	h.gates("canary", 1)
@@ -247,15 +247,15 @@ func watched(t *testing.T, config placementv1beta1.AnalysisConfig) *hub {
 		s.Spec.Stages[1].DuringStageTasks, s.Spec.Stages[1].AfterStageTasks = s.Spec.Stages[1].AfterStageTasks, nil
 	})
 	require.True(t, initialize(h, "example-run-2").Initialized, "%+v", h.run("example-run-2").Status.Conditions)
-	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
 	h.gates("staging", 0)
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	return h
 }
 
-func (h *hub) during() act.GateState {
+func (h *hub) during() wf.GateState {
 	h.t.Helper()
-	return must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1), During: true})
+	return must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1), During: true})
 }
 
 // watchedAs ends the newest attempt of the analysis during the stage canary.
@@ -280,7 +280,7 @@ func TestAnAnalysisDuringAStageActsAtOnce(t *testing.T) {
 			h := watched(t, placementv1beta1.AnalysisConfig{OnFailure: action})
 			progressing := conditionOf(h.run("example-run-2").Status.Conditions, "Progressing")
 			state := h.during()
-			assert.Equal(t, &act.MeasureRequest{Run: refOf("example-run-2"), Analysis: "example-run-2-canary-during", Stage: "canary"}, state.Measure)
+			assert.Equal(t, &wf.MeasureRequest{Run: refOf("example-run-2"), Analysis: "example-run-2-canary-during", Stage: "canary"}, state.Measure)
 			assert.Equal(t, progressing, conditionOf(h.run("example-run-2").Status.Conditions, "Progressing"), "the run goes on meanwhile")
 			h.watchedAs(fleetflowv1alpha1.AnalysisFailed)
 			assert.False(t, h.during().Open)
@@ -309,7 +309,7 @@ func TestAnApprovalIsAskedForOnceWhatComesBeforeItIsDone(t *testing.T) {
 		s.Spec.Stages[1].AfterStageTasks = append([]placementv1beta1.StageTask{approval}, s.Spec.Stages[1].AfterStageTasks...)
 	})
 	require.True(t, initialize(h, "example-run-2").Initialized, "%+v", h.run("example-run-2").Status.Conditions)
-	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
 	assert.False(t, h.gates("canary", 1).NeedsApproval())

@@ -11,30 +11,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // RecordApproval writes an approval that came through Temporal to the stage's
 // approval request, with the identity of its sender. The gate itself opens only
 // when CheckGates reads the request.
-func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest) (act.ApprovalResult, error) {
+func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) (wf.ApprovalResult, error) {
 	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
-		return act.ApprovalResult{}, err
+		return wf.ApprovalResult{}, err
 	}
 	if run == nil {
-		return act.ApprovalResult{Ended: true}, nil
+		return wf.ApprovalResult{Ended: true}, nil
 	}
 	request, err := a.openRequest(ctx, run, in)
 	if err != nil || request == nil {
-		return act.ApprovalResult{Ended: request == nil}, err
+		return wf.ApprovalResult{Ended: request == nil}, err
 	}
 	if meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApproved) {
-		return act.ApprovalResult{Request: request.GetName(), By: stagetask.ApproverOf(request), Already: true}, nil
+		return wf.ApprovalResult{Request: request.GetName(), By: stagetask.ApproverOf(request), Already: true}, nil
 	}
 	// The history to look into is that of the caller, which is the run's: not one that the input names.
 	caller := activity.GetInfo(ctx).WorkflowExecution
@@ -42,12 +42,12 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	in.Execution = caller.RunID
 	who, verified, err := a.Identities.Approver(ctx, in)
 	if err != nil {
-		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.GetName(), err)
+		return wf.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.GetName(), err)
 	}
 	if who == "" {
 		why := fmt.Sprintf("no approval of the stage was sent to workflow %s", caller.ID)
 		a.runs().refuseCall(run, "Recording an approval of stage "+truncateText(in.Stage, maxStage), why)
-		return act.ApprovalResult{Request: request.GetName(), Refused: why}, nil
+		return wf.ApprovalResult{Request: request.GetName(), Refused: why}, nil
 	}
 	why := a.Approvals.whyRefused(in.Channel, verified)
 	if why == "" {
@@ -57,7 +57,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 		why = fmt.Sprintf("the approval of stage %s is not taken: %s", truncateText(in.Stage, maxStage), why)
 		a.runs().emitRefusal(run, eventApprovalRefused, fmt.Sprintf("Approving %s by %s", truncateText(in.Stage, maxStage/4), who),
 			fmt.Sprintf("%s (sent by %s)", why, truncateText(who, maxApprover)))
-		return act.ApprovalResult{Request: request.GetName(), Refused: why}, nil
+		return wf.ApprovalResult{Request: request.GetName(), Refused: why}, nil
 	}
 	// A client may send any amount of both, and the message of a condition holds 32 KiB.
 	who = truncateText(who, maxApprover)
@@ -73,16 +73,16 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 		// The sender is told at once rather than after many attempts, and can send it again.
 		a.runs().emitStageWarning(run, in.Stage, eventWriteRefused,
 			fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
-		return act.ApprovalResult{Ended: true}, nil
+		return wf.ApprovalResult{Ended: true}, nil
 	}
 	if err != nil {
-		return act.ApprovalResult{}, fmt.Errorf("writing the approval to request %s: %w", request.GetName(), err)
+		return wf.ApprovalResult{}, fmt.Errorf("writing the approval to request %s: %w", request.GetName(), err)
 	}
-	return act.ApprovalResult{Request: request.GetName(), By: who}, nil
+	return wf.ApprovalResult{Request: request.GetName(), By: who}, nil
 }
 
 // approvalTask is the task that an approval is for, as the run's strategy has it.
-func approvalTask(run placementv1beta1.UpdateRunObject, in act.ApprovalRequest) placementv1beta1.StageTask {
+func approvalTask(run placementv1beta1.UpdateRunObject, in wf.ApprovalRequest) placementv1beta1.StageTask {
 	if hasStage(run, in.StageRequest) {
 		for _, task := range updaterun.Tasks(run, in.Index, sideOf(in.Before)) {
 			if task.Status.Type == placementv1beta1.StageTaskTypeApproval {
@@ -116,7 +116,7 @@ func (p ApprovalPolicy) whyRefused(channel string, verified bool) string {
 	case p == ApprovalsOff:
 		return "this hub takes no approvals through Temporal" + instead
 	}
-	if channel == act.ChannelUpdate {
+	if channel == wf.ChannelUpdate {
 		return "Temporal does not vouch for who sent it" + instead +
 			". It never does for an update; where it has principals, it does for the signal approve"
 	}
@@ -126,7 +126,7 @@ func (p ApprovalPolicy) whyRefused(channel string, verified bool) string {
 // openRequest reads the approval request that an approval is for; nil when it is
 // gone or was made by another run.
 func (a *Activities) openRequest(
-	ctx context.Context, run placementv1beta1.UpdateRunObject, in act.ApprovalRequest,
+	ctx context.Context, run placementv1beta1.UpdateRunObject, in wf.ApprovalRequest,
 ) (placementv1beta1.ApprovalRequestObject, error) {
 	scope := placementv1beta1.ScopeOf(run)
 	name := stagetask.ApprovalRequestName(run, in.Stage, sideOf(in.Before))
@@ -139,7 +139,7 @@ func (a *Activities) openRequest(
 
 // approvedReason is the condition's reason: which channel.
 func approvedReason(channel string) string {
-	if channel == act.ChannelUpdate {
+	if channel == wf.ChannelUpdate {
 		return "ApprovedByTemporalUpdate"
 	}
 	return "ApprovedByTemporalSignal"
@@ -158,7 +158,7 @@ func approvedMessage(record *placementv1beta1.ApprovalRecord) string {
 }
 
 // ReportSignal tells by an event on the run that an approve signal did nothing.
-func (a *Activities) ReportSignal(ctx context.Context, in act.SignalReport) (bool, error) {
+func (a *Activities) ReportSignal(ctx context.Context, in wf.SignalReport) (bool, error) {
 	run, err := a.runs().readRun(ctx, in.Run)
 	if err != nil || run == nil {
 		return false, err
@@ -179,24 +179,24 @@ const (
 
 // ignoredAction tells ignored signals apart: events alike in reason and action
 // become a series, which shows the note of the first only.
-func ignoredAction(in act.SignalReport) string {
+func ignoredAction(in wf.SignalReport) string {
 	return truncateText(in.Reason+" "+in.Stage, maxAction)
 }
 
 // ignoredNote says why a signal did nothing and what to send instead. The sender may have
 // named a stage by a text of any length, so it is truncated.
-func ignoredNote(in act.SignalReport) string {
+func ignoredNote(in wf.SignalReport) string {
 	in.Stage = truncateText(in.Stage, maxStage)
 	waiting := "no stage waits for an approval now"
 	if in.Waiting != "" {
 		waiting = fmt.Sprintf("stage %s waits now", in.Waiting)
 	}
 	switch in.Reason {
-	case act.SignalMalformed:
+	case wf.SignalMalformed:
 		return fmt.Sprintf(`An approve signal was ignored: its input must be {"stage":"<stage>","comment":"<why>"}; %s`, waiting)
-	case act.SignalUnknownStage:
+	case wf.SignalUnknownStage:
 		return fmt.Sprintf("An approve signal was ignored: the run has no stage %q; %s", in.Stage, waiting)
-	case act.SignalNoApproval:
+	case wf.SignalNoApproval:
 		return fmt.Sprintf("An approve signal was ignored: stage %q needs no approval, or has it already", in.Stage)
 	}
 	return fmt.Sprintf("An approve signal was ignored: stage %q does not wait for an approval; %s", in.Stage, waiting)

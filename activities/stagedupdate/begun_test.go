@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // The hub agent is upgraded while a rollback is under way that the version before has planned: it noted nothing of what the clusters go
@@ -80,7 +80,7 @@ func TestARollbackOfARollbackThatAnEarlierVersionHasBegunStartsNoFurtherCluster(
 	require.NoError(t, h.WithWatch.Update(t.Context(), of))
 
 	had := h.binding("member3").Spec.ResourceSnapshotName
-	delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member3")})
+	delta := must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member3")})
 	assert.True(t, delta.Ended)
 	assert.Equal(t, had, h.binding("member3").Spec.ResourceSnapshotName)
 	assert.Contains(t, conditionOf(h.run(back).Status.Conditions, "Succeeded"), "`example-run-2` to roll back is a rollback itself, of `example-run-1`")

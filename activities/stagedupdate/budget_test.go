@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const tooLate = "Succeeded=False ClusterUpdatingFailed: Not available within 5m0s"
@@ -27,7 +27,7 @@ func withBudget(t *testing.T, maxFailures string, action placementv1beta1.Failur
 }
 
 // late lets clusters of the stage canary miss their deadline.
-func (h *hub) late(start, inFlight []string) act.StageDelta {
+func (h *hub) late(start, inFlight []string) wf.StageDelta {
 	h.t.Helper()
 	for _, name := range append(start, inFlight...) {
 		h.stuck[name] = true
@@ -39,7 +39,7 @@ func (h *hub) late(start, inFlight []string) act.StageDelta {
 
 func TestAStageGoesOnWithoutAClusterWithinItsBudget(t *testing.T) {
 	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
-	assert.Equal(t, act.StageDelta{Failed: names("member3"), NextAt: "1"}, h.late(names("member3"), nil))
+	assert.Equal(t, wf.StageDelta{Failed: names("member3"), NextAt: "1"}, h.late(names("member3"), nil))
 	assert.Equal(t, tooLate, h.canaryCondition("member3", "Succeeded"))
 	assert.Equal(t, isStarted, progressingOf(h), "that is not called stuck")
 	plan := must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1))
@@ -47,10 +47,10 @@ func TestAStageGoesOnWithoutAClusterWithinItsBudget(t *testing.T) {
 	assert.False(t, plan.OverBudget)
 	in := canaryAdvance(names("member1"), nil, nil)
 	in.Failed = names("member3")
-	assert.Equal(t, act.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, in), "nobody waits for it")
+	assert.Equal(t, wf.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, in), "nobody waits for it")
 	state := must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1]
-	assert.Equal(t, []any{act.PhaseGates, 1, 1, 0}, []any{state.Phase, state.Done, state.Failed, state.InFlight})
-	assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).NeedsApproval())
+	assert.Equal(t, []any{wf.PhaseGates, 1, 1, 0}, []any{state.Phase, state.Done, state.Failed, state.InFlight})
+	assert.True(t, must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).NeedsApproval())
 	assert.Equal(t, "Warning example-run-2 ClusterUpdatingFailed: Cluster member3 in stage canary: Not available within 5m0s", h.events[0])
 }
 
@@ -62,9 +62,9 @@ func TestAFailedClusterThatRecoversInTimeHasSucceeded(t *testing.T) {
 	in.Failed = names("member3")
 	delta := h.advancing(in)
 	h.recover("member3")
-	assert.Equal(t, act.StageDelta{Recorded: names("member3"), Waiting: "member1"}, <-delta)
+	assert.Equal(t, wf.StageDelta{Recorded: names("member3"), Waiting: "member1"}, <-delta)
 	assert.Equal(t, wasUpdated, h.canaryCondition("member3", "Succeeded"))
-	assert.Equal(t, act.StageDelta{Failed: names("member1")}, h.late(nil, names("member1")), "its place in the budget is free again")
+	assert.Equal(t, wf.StageDelta{Failed: names("member1")}, h.late(nil, names("member1")), "its place in the budget is free again")
 }
 
 func TestAFailedClusterThatRecoversWhileItsStageWaitsHasSucceeded(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAFailedClusterThatRecoversWhileItsStageWaitsHasSucceeded(t *testing.T) 
 	in := canaryAdvance(names("member1"), nil, nil)
 	in.Failed = names("member3")
 	must(h, h.acts.AdvanceStage, in)
-	gate := act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}
+	gate := wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}
 	must(h, h.acts.CheckGates, gate)
 	assert.Equal(t, tooLate, h.canaryCondition("member3", "Succeeded"))
 	h.recover("member3")
@@ -85,21 +85,21 @@ func TestBeyondTheBudget(t *testing.T) {
 	const text = "the failure budget of stage `canary` is exceeded: member3 failed (1, at most 0 may)"
 	for sentence, test := range map[string]struct {
 		action      placementv1beta1.FailureBudgetAction
-		delta       act.StageDelta
+		delta       wf.StageDelta
 		member      string
 		progressing string
 		succeeded   string
 		event       string
 		state       placementv1beta1.UpdateRunState
 	}{
-		"a run waits by default": {delta: act.StageDelta{Waiting: "member3", NextAt: "1"}, progressing: isStuck,
+		"a run waits by default": {delta: wf.StageDelta{Waiting: "member3", NextAt: "1"}, progressing: isStuck,
 			event: "Warning example-run-2 UpdateRunStuck: Cluster member3 in stage canary has not finished updating for 5m0s"},
-		"a run waits": {action: placementv1beta1.FailureBudgetWait, delta: act.StageDelta{Waiting: "member3", NextAt: "1"}, progressing: isStuck,
+		"a run waits": {action: placementv1beta1.FailureBudgetWait, delta: wf.StageDelta{Waiting: "member3", NextAt: "1"}, progressing: isStuck,
 			event: "Warning example-run-2 UpdateRunStuck: Cluster member3 in stage canary has not finished updating for 5m0s"},
-		"a run stops": {action: placementv1beta1.FailureBudgetPause, delta: act.StageDelta{Stopping: true, Failed: names("member3")}, member: tooLate,
+		"a run stops": {action: placementv1beta1.FailureBudgetPause, delta: wf.StageDelta{Stopping: true, Failed: names("member3")}, member: tooLate,
 			progressing: isStarted, state: placementv1beta1.StateStop,
 			event: "Warning example-run-2 FailureBudgetExceeded: The run stops: " + text + "; skip or retry them with spec.clusterActions, then set spec.state to Run"},
-		"a run ends": {action: placementv1beta1.FailureBudgetAbort, delta: act.StageDelta{Ended: true}, member: tooLate,
+		"a run ends": {action: placementv1beta1.FailureBudgetAbort, delta: wf.StageDelta{Ended: true}, member: tooLate,
 			progressing: "Progressing=False UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun). The stages are aborted due to a non-recoverable error",
 			succeeded:   "Succeeded=False UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun)",
 			event:       "Warning example-run-2 UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun)"},
@@ -131,13 +131,13 @@ func TestARunThatWaitsBeyondItsBudgetDoesNotLoop(t *testing.T) {
 }
 
 func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
-	resume := func(h *hub, actions ...placementv1beta1.ClusterAction) act.StageDelta {
+	resume := func(h *hub, actions ...placementv1beta1.ClusterAction) wf.StageDelta {
 		h.t.Helper()
 		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
 			r.Spec.State = placementv1beta1.StateRun
 			r.Spec.ClusterActions = actions
 		})
-		assert.Equal(t, act.PhaseUpdating, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].Phase)
+		assert.Equal(t, wf.PhaseUpdating, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].Phase)
 		plan := must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1))
 		assert.True(t, plan.OverBudget)
 		assert.Equal(t, []int{0, 1}, plan.Failed)
@@ -147,7 +147,7 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 	}
 	paused := func(t *testing.T) *hub {
 		h := withBudget(t, "50%", placementv1beta1.FailureBudgetPause)
-		assert.Equal(t, act.StageDelta{Stopping: true, Failed: names("member3", "member1")}, h.late(names("member3", "member1"), nil), "all that are late count")
+		assert.Equal(t, wf.StageDelta{Stopping: true, Failed: names("member3", "member1")}, h.late(names("member3", "member1"), nil), "all that are late count")
 		must(h, h.acts.PauseRun, refOf("example-run-2"))
 		assert.Equal(t, isStopped+": the failure budget of stage `canary` is exceeded: member3, member1 failed (2, at most 1 may)", progressingOf(h))
 		assert.Equal(t, "Progressing=False StageUpdatingStopped: All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed",
@@ -163,7 +163,7 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 		h := paused(t)
 		h.recover("member1")
 		events := len(h.events)
-		assert.Equal(t, act.StageDelta{Recorded: names("member1")}, resume(h))
+		assert.Equal(t, wf.StageDelta{Recorded: names("member1")}, resume(h))
 		assert.Equal(t, placementv1beta1.StateRun, h.run("example-run-2").Spec.State)
 		assert.Equal(t, wasUpdated, h.canaryCondition("member1", "Succeeded"))
 		assert.Len(t, h.events, events, "nothing is exceeded any more")
@@ -171,23 +171,23 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 	t.Run("with one of them skipped, it goes on", func(t *testing.T) {
 		h := paused(t)
 		delta := resume(h, action("member1", skip, 1))
-		assert.Equal(t, act.StageDelta{Skipped: names("member1")}, delta)
+		assert.Equal(t, wf.StageDelta{Skipped: names("member1")}, delta)
 		assert.Equal(t, placementv1beta1.StateRun, h.run("example-run-2").Spec.State)
-		assert.Equal(t, act.PhaseGates, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].Phase)
+		assert.Equal(t, wf.PhaseGates, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].Phase)
 	})
 	t.Run("with one of them tried again, it goes on", func(t *testing.T) {
 		h := paused(t)
-		assert.Equal(t, act.StageDelta{Requeued: names("member1"), NextAt: "1"}, resume(h, action("member1", retry, 1)))
+		assert.Equal(t, wf.StageDelta{Requeued: names("member1"), NextAt: "1"}, resume(h, action("member1", retry, 1)))
 		h.stuck["member1"] = false
 		in := canaryAdvance(names("member1"), nil, nil)
 		in.Failed = names("member3")
-		assert.Equal(t, act.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, in))
+		assert.Equal(t, wf.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, in))
 		assert.Equal(t, wasUpdated, h.canaryCondition("member1", "Succeeded"))
 	})
 	t.Run("its gates do not open", func(t *testing.T) {
 		h := paused(t)
 		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateRun })
-		assert.Equal(t, act.GateState{Stopping: true}, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}))
+		assert.Equal(t, wf.GateState{Stopping: true}, must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}))
 	})
 }
 
@@ -237,7 +237,7 @@ func TestACallThatDiedGivesNobodyUpTwice(t *testing.T) {
 		for _, i := range plan.Failed {
 			in.Failed = append(in.Failed, plan.Clusters[i])
 		}
-		delta := background(h, func() act.StageDelta { return must(h, h.acts.AdvanceStage, in) })
+		delta := background(h, func() wf.StageDelta { return must(h, h.acts.AdvanceStage, in) })
 		if len(in.InFlight) > 0 {
 			h.untilItWaits()
 			h.clock.Step(time.Minute)
@@ -256,10 +256,10 @@ func TestATroubledRunDoesNotKeepOthersFromGivingUp(t *testing.T) {
 	require.Equal(t, names("member1"), must(h, h.acts.AdvanceStage, canaryAdvance(names("member3", "member1"), nil, nil)).Done)
 	h.clock.Step(5 * time.Minute)
 	h.left = 0
-	_, err := call(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-3", "staging", 0), Start: names("member2")})
+	_, err := call(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-3", "staging", 0), Start: names("member2")})
 	require.ErrorContains(t, err, errDied.Error())
 	h.left = -1
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), names("member1")))
 	})
 	assert.Equal(t, names("member3"), soon(h, delta).Failed)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/startgate"
@@ -27,7 +26,7 @@ type clusterWriter struct {
 	acts      *Activities
 	run       placementv1beta1.UpdateRunObject
 	placement placementv1beta1.PlacementObject
-	stage     act.StageRequest
+	stage     wf.StageRequest
 	bindings  *clusterwait.BindingCache
 	fence     *runFence
 	keeper    *gateread.Keeper

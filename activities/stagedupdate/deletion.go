@@ -16,7 +16,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
@@ -30,8 +29,8 @@ import (
 
 // AdvanceDeletion takes the resources away from the clusters that the placement
 // no longer selects, waits until they are gone, and ends the run.
-func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (act.DeletionResult, error) {
-	var ended act.DeletionResult
+func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (wf.DeletionResult, error) {
+	var ended wf.DeletionResult
 	sub := a.Notifier.Subscribe(clusterwait.RunKey(scopeOf(ref), ref.Name), clusterwait.GatesKey)
 	defer sub.Close()
 	run, err := a.runs().readActive(ctx, ref)
@@ -52,7 +51,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (act.Delet
 	if end, ok := errors.AsType[*userError](err); ok {
 		return ended, a.runs().failRun(ctx, run, end.text)
 	}
-	return act.DeletionResult{Done: done, Held: d.held}, err
+	return wf.DeletionResult{Done: done, Held: d.held}, err
 }
 
 // deletionCall is one call of AdvanceDeletion.
@@ -71,7 +70,7 @@ type deletionCall struct {
 	waits sync.Map
 	// gate knows which clusters must not be cleared now, and held is what the stage waits for if it stands still for that.
 	gate *deletionGate
-	held []act.TaskWait
+	held []wf.TaskWait
 }
 
 // waitOf is what a lifecycle hook has a cluster wait for; nil if none holds it.

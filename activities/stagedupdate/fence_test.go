@@ -11,9 +11,9 @@ import (
 	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // end declares the run of the documents failed, as another execution does.
@@ -49,7 +49,7 @@ func TestAnAttemptThatWasLeftOverWritesNothingOnceItsRunHasEnded(t *testing.T) {
 	t.Run("in a stage", func(t *testing.T) {
 		h := initialized(t)
 		h.onGet[member3] = h.end
-		assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
+		assert.Equal(t, wf.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
 		assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 	})
 	t.Run("although its cache hears nothing any more", func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAnAttemptThatWasLeftOverWritesNothingOnceItsRunHasEnded(t *testing.T) {
 		occupied, err := throttle.Acquire(t.Context(), h.acts.ClusterWrites)
 		require.NoError(t, err)
 		h.onGet[member3] = func() { h.clock.Step(5 * time.Second) }
-		delta := background(h, func() act.StageDelta {
+		delta := background(h, func() wf.StageDelta {
 			return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 		})
 		require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") != "" }, 2*time.Minute, time.Millisecond)
@@ -95,6 +95,6 @@ func TestAnAttemptThatHearsOfAStopStartsNothingMore(t *testing.T) {
 	_, err := call(h, h.acts.AdvanceStage, in)
 	require.ErrorContains(t, err, "was given another state")
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
-	assert.Equal(t, act.StageDelta{Stopping: true, NotStarted: names("member3")}, must(h, h.acts.AdvanceStage, in), "the next attempt")
+	assert.Equal(t, wf.StageDelta{Stopping: true, NotStarted: names("member3")}, must(h, h.acts.AdvanceStage, in), "the next attempt")
 	assert.Zero(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].InFlight)
 }

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -232,11 +232,11 @@ const phaseHeld = "Held"
 const maxWaits = 5
 
 // waitsFor is what a workflow waits for while clusters are closed: the first that time alone opens is waited for by a timer.
-func waitsFor(tally *startgate.Tally) []act.TaskWait {
-	var waits []act.TaskWait
+func waitsFor(tally *startgate.Tally) []wf.TaskWait {
+	var waits []wf.TaskWait
 	closures := tally.Closures()
 	for _, closure := range closures[:min(len(closures), maxWaits)] {
-		waits = append(waits, act.TaskWait{Type: closure.Kind, Title: closure.Title(), Phase: phaseHeld, Until: zeroOrUTC(closure.Until)})
+		waits = append(waits, wf.TaskWait{Type: closure.Kind, Title: closure.Title(), Phase: phaseHeld, Until: zeroOrUTC(closure.Until)})
 	}
 	if len(waits) > 0 {
 		waits[0].CheckAt = zeroOrUTC(tally.Until())

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // hold stops the line, as a user does, and lets the informer tell.
@@ -39,14 +39,14 @@ const (
 )
 
 // heldBy is what a workflow is told that waits for the hold.
-func heldBy(until time.Time) []act.TaskWait {
-	return []act.TaskWait{{Type: "RolloutHold", Title: "hold incident", Phase: "Held", Until: until, CheckAt: until}}
+func heldBy(until time.Time) []wf.TaskWait {
+	return []wf.TaskWait{{Type: "RolloutHold", Title: "hold incident", Phase: "Held", Until: until, CheckAt: until}}
 }
 
 func TestARunStartsNothingWhileAHoldIsInForceAndStandsStill(t *testing.T) {
 	h := initialized(t)
 	hold := h.hold(nil)
-	assert.Equal(t, act.StageDelta{NotStarted: names("member3"), Held: heldBy(time.Time{})}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
+	assert.Equal(t, wf.StageDelta{NotStarted: names("member3"), Held: heldBy(time.Time{})}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName, "nothing is written to it")
 	assert.Equal(t, standsStill, progressingOf(h))
 	run := h.run("example-run-2")
@@ -103,7 +103,7 @@ func TestTheDeletionStageClearsNothingWhileAHoldIsInForce(t *testing.T) {
 	require.NoError(t, h.unwatched.Create(t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "member4"}}))
 	hold := h.hold(nil)
 	h.events = nil
-	assert.Equal(t, act.DeletionResult{Held: heldBy(time.Time{})}, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.Equal(t, wf.DeletionResult{Held: heldBy(time.Time{})}, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
 	assert.True(t, h.binding("member4").DeletionTimestamp.IsZero())
 	run := h.run("example-run-2")
 	const text = "1 of 1 cluster(s) of the deletion stage wait for hold incident (payments down)"

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -21,69 +20,69 @@ import (
 
 // CheckGates checks the tasks before, during or after a stage, records how far they are,
 // and says whether the stage may pass.
-func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.GateState, error) {
+func (a *Activities) CheckGates(ctx context.Context, in wf.GateRequest) (wf.GateState, error) {
 	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
-		return act.GateState{}, err
+		return wf.GateState{}, err
 	}
 	if run == nil || !hasStage(run, in.StageRequest) {
-		return act.GateState{Ended: true}, nil
+		return wf.GateState{Ended: true}, nil
 	}
 	if run.GetUpdateRunSpec().State == placementv1beta1.StateStop {
-		return act.GateState{Stopping: true}, nil
+		return wf.GateState{Stopping: true}, nil
 	}
 	if why := unfinishedBefore(run, in.Index); why != "" {
 		a.runs().refuseCall(run, "Checking the tasks of stage "+in.Stage, why)
-		return act.GateState{Ended: true}, nil
+		return wf.GateState{Ended: true}, nil
 	}
 	if in.During {
 		return a.checkDuring(ctx, run, in)
 	}
 	if !in.Before && (!updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
-		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
+		return wf.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
 	}
 	f, err := a.planner(placementv1beta1.ScopeOf(run)).readPlacementFacts(ctx, run.GetUpdateRunSpec().PlacementName,
 		run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
-		return act.GateState{}, err
+		return wf.GateState{}, err
 	}
-	var state act.GateState
+	var state wf.GateState
 	active, err := a.checkClusters(ctx, run, f, in)
 	if err == nil && !active {
-		return act.GateState{Ended: true}, nil
+		return wf.GateState{Ended: true}, nil
 	}
 	if err == nil {
 		state, err = a.checkTasks(ctx, run, in)
 		err = a.runs().recordRefusedWrite(ctx, run, err)
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {
-		return act.GateState{Ended: true}, a.runs().failRun(ctx, run, refused.text)
+		return wf.GateState{Ended: true}, a.runs().failRun(ctx, run, refused.text)
 	}
 	return state, err
 }
 
 // checkDuring checks the tasks of a stage whose clusters are being updated. Whether the plan of the run still holds, AdvanceStage
 // checks; and once all clusters are updated, the check of the tasks after the stage ends these first.
-func (a *Activities) checkDuring(ctx context.Context, run placementv1beta1.UpdateRunObject, in act.GateRequest) (act.GateState, error) {
+func (a *Activities) checkDuring(ctx context.Context, run placementv1beta1.UpdateRunObject, in wf.GateRequest) (wf.GateState, error) {
 	if updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) {
-		return act.GateState{Open: true}, nil
+		return wf.GateState{Open: true}, nil
 	}
 	state, err := a.checkTasks(ctx, run, in)
 	err = a.runs().recordRefusedWrite(ctx, run, err)
 	if refused, ok := errors.AsType[*userError](err); ok {
-		return act.GateState{Ended: true}, a.runs().failRun(ctx, run, refused.text)
+		return wf.GateState{Ended: true}, a.runs().failRun(ctx, run, refused.text)
 	}
 	return state, err
 }
 
 // checkTasks checks each task on one side of a stage and records what was found.
-func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.UpdateRunObject, in act.GateRequest) (act.GateState, error) {
+func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.UpdateRunObject, in wf.GateRequest) (wf.GateState, error) {
 	checked, ended, err := a.performChecks(ctx, run, in)
 	if err != nil || ended {
-		return act.GateState{Ended: ended}, err
+		return wf.GateState{Ended: ended}, err
 	}
 	waits := waitsOf(checked, a.Clock.Now())
-	state := act.GateState{Waits: waits, Open: len(waits) == 0, Measure: measureOf(in, checked)}
+	state := wf.GateState{Waits: waits, Open: len(waits) == 0, Measure: measureOf(in, checked)}
 	wasOver := false
 	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
 		stage := r.Stage(in.Index)
@@ -91,10 +90,10 @@ func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.Update
 		recordChecks(r, stage, in, state.Open, checked)
 	})
 	if err != nil || !active {
-		return act.GateState{Ended: err == nil}, err
+		return wf.GateState{Ended: err == nil}, err
 	}
 	if acted, err := actOn(ctx, a, run, checked); acted || err != nil {
-		return act.GateState{Stopping: true}, err
+		return wf.GateState{Stopping: true}, err
 	}
 	if state.Open && !in.Before && !in.During && !wasOver {
 		a.runs().emitStageEvent(run, in.Stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", in.Stage)
@@ -111,7 +110,7 @@ type checkedTask struct {
 // performChecks checks the tasks on one side of a stage, in their order, unless the run has ended meanwhile. A
 // stage without clusters is skipped, tasks and all.
 func (a *Activities) performChecks(
-	ctx context.Context, run placementv1beta1.UpdateRunObject, in act.GateRequest,
+	ctx context.Context, run placementv1beta1.UpdateRunObject, in wf.GateRequest,
 ) (checked []checkedTask, ended bool, err error) {
 	stage := &run.GetUpdateRunStatus().StagesStatus[in.Index]
 	now := a.Clock.Now()
@@ -147,7 +146,7 @@ func (a *Activities) performChecks(
 }
 
 // inOrder are the tasks that a request is about, those that start after others behind these.
-func inOrder(run placementv1beta1.UpdateRunObject, in act.GateRequest) []stagetask.Task {
+func inOrder(run placementv1beta1.UpdateRunObject, in wf.GateRequest) []stagetask.Task {
 	var tasks []stagetask.Task
 	switch {
 	case in.Before:
@@ -176,22 +175,22 @@ func sideOf(before bool) stagetask.Side {
 }
 
 // waitsOf are the tasks that the stage waits for; those that do not end by themselves come first.
-func waitsOf(checked []checkedTask, now time.Time) []act.TaskWait {
-	var waits []act.TaskWait
+func waitsOf(checked []checkedTask, now time.Time) []wf.TaskWait {
+	var waits []wf.TaskWait
 	for _, c := range checked {
 		if s := c.DescribeAfter(c.outcome, now); !s.Done() {
-			waits = append(waits, act.TaskWait{
+			waits = append(waits, wf.TaskWait{
 				Type: string(s.Type), Title: s.Title, Subject: s.Subject, Phase: s.RunPhase, Approvable: s.Approvable,
 				Until: s.Due, CheckAt: c.outcome.CheckAgain,
 			})
 		}
 	}
-	slices.SortStableFunc(waits, func(a, b act.TaskWait) int { return a.Until.Compare(b.Until) })
+	slices.SortStableFunc(waits, func(a, b wf.TaskWait) int { return a.Until.Compare(b.Until) })
 	return waits
 }
 
 // recordChecks writes what the checks have found into the status, and ends a stage that has nothing left to wait for.
-func recordChecks(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingStatus, in act.GateRequest, open bool, checked []checkedTask) {
+func recordChecks(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingStatus, in wf.GateRequest, open bool, checked []checkedTask) {
 	switch {
 	case in.During: // AdvanceStage says how the run stands
 	case open:

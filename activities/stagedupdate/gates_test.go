@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // updated is a hub whose run has updated all clusters of both stages.
@@ -24,7 +24,7 @@ func updated(t *testing.T, further ...client.Object) *hub {
 	t.Helper()
 	h := howTo(t, further...)
 	initialize(h, "example-run-2")
-	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
 	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { // its tasks are still to be checked
@@ -34,20 +34,20 @@ func updated(t *testing.T, further ...client.Object) *hub {
 	return h
 }
 
-func (h *hub) gates(stage string, index int) act.GateState {
+func (h *hub) gates(stage string, index int) wf.GateState {
 	h.t.Helper()
-	return must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", stage, index)})
+	return must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", stage, index)})
 }
 
 // waitsForApproval is the state of a gate where an approval is all that is left to wait for.
-func waitsForApproval(request string) act.GateState {
-	return act.GateState{Waits: []act.TaskWait{{
+func waitsForApproval(request string) wf.GateState {
+	return wf.GateState{Waits: []wf.TaskWait{{
 		Type: "Approval", Title: "approval", Subject: request, Phase: "WaitingApproval", Approvable: true,
 	}}}
 }
 
 // soakEnd is when the timed wait of a gate ends; zero if none is waited for.
-func soakEnd(state act.GateState) time.Time {
+func soakEnd(state wf.GateState) time.Time {
 	wait, _ := state.NextCheck()
 	return wait.Until
 }
@@ -157,7 +157,7 @@ func TestAnUnapprovedRequestThatIsDeletedIsMadeAgain(t *testing.T) {
 	h := updated(t)
 	h.gates("canary", 1)
 	require.NoError(t, h.WithWatch.Delete(t.Context(), h.request()))
-	assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelSignal}).Ended,
+	assert.True(t, must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelSignal}).Ended,
 		"there is nothing to write an approval to")
 	assert.True(t, h.gates("canary", 1).NeedsApproval())
 	assert.Empty(t, h.request().Status.Conditions)
@@ -180,7 +180,7 @@ func requireReplaced(t *testing.T, uid string) {
 		}}},
 	}
 	h := updated(t, leftover)
-	assert.Equal(t, uid == "earlier", must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelSignal}).Ended)
+	assert.Equal(t, uid == "earlier", must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelSignal}).Ended)
 	assert.Equal(t, waitsForApproval("example-run-2-canary"), h.gates("canary", 1))
 	assert.NotEqual(t, types.UID("old"), h.request().UID)
 	assert.Empty(t, h.request().Status.Conditions)
@@ -200,15 +200,15 @@ func TestARequestOfTheRunForAnotherStageEndsIt(t *testing.T) {
 
 func TestAnApprovalThroughTemporalIsWrittenToTheRequest(t *testing.T) {
 	for channel, want := range map[string]string{
-		act.ChannelSignal: "Approved=True ApprovedByTemporalSignal: Approved by ada through a Temporal signal (identity not verified): lgtm",
-		act.ChannelUpdate: "Approved=True ApprovedByTemporalUpdate: Approved by ada through a Temporal update (identity not verified): lgtm",
+		wf.ChannelSignal: "Approved=True ApprovedByTemporalSignal: Approved by ada through a Temporal signal (identity not verified): lgtm",
+		wf.ChannelUpdate: "Approved=True ApprovedByTemporalUpdate: Approved by ada through a Temporal update (identity not verified): lgtm",
 	} {
 		t.Run(channel, func(t *testing.T) {
 			h := updated(t)
 			h.gates("canary", 1)
-			in := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: channel, Comment: "lgtm"}
-			assert.Equal(t, act.ApprovalResult{Request: "example-run-2-canary", By: "ada"}, must(h, h.acts.RecordApproval, in))
-			assert.Equal(t, act.ApprovalResult{Request: "example-run-2-canary", By: "ada", Already: true}, must(h, h.acts.RecordApproval, in))
+			in := wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: channel, Comment: "lgtm"}
+			assert.Equal(t, wf.ApprovalResult{Request: "example-run-2-canary", By: "ada"}, must(h, h.acts.RecordApproval, in))
+			assert.Equal(t, wf.ApprovalResult{Request: "example-run-2-canary", By: "ada", Already: true}, must(h, h.acts.RecordApproval, in))
 			request := h.request()
 			assert.Equal(t, want, conditionOf(request.Status.Conditions, "Approved"))
 			assert.Equal(t, placementv1beta1.ApprovalChannel(channel), request.Status.Approval.Channel)
@@ -243,7 +243,7 @@ func TestARunThatIsStoppedDoesNotPassAGate(t *testing.T) {
 	h.gates("canary", 1)
 	h.kubectlPatch(metav1.ConditionTrue)
 	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateStop })
-	assert.Equal(t, act.GateState{Stopping: true}, h.gates("canary", 1))
+	assert.Equal(t, wf.GateState{Stopping: true}, h.gates("canary", 1))
 }
 
 func TestARunThatWasResumedAtAGateIsCalledStarted(t *testing.T) {
@@ -275,20 +275,20 @@ func TestAGateBeforeAStage(t *testing.T) {
 		s.Spec.Stages[0].BeforeStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}
 	})
 	assert.Equal(t, []string{"Approval"}, initialize(h, "example-run-2").Stages[0].TasksBefore)
-	in := act.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
+	in := wf.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
 	assert.Equal(t, waitsForApproval("example-run-2-before-staging"), must(h, h.acts.CheckGates, in))
-	assert.Equal(t, act.PhaseBeforeGate, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
+	assert.Equal(t, wf.PhaseBeforeGate, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
 	stage := h.run("example-run-2").Status.StagesStatus[0]
 	assert.Equal(t, "Progressing=False StageUpdatingWaiting: Not all before-stage tasks are completed, waiting for approval", conditionOf(stage.Conditions, "Progressing"))
 	assert.Equal(t, "ApprovalRequestCreated=True StageTaskApprovalRequestCreated: ApprovalRequest object is created", conditionOf(stage.BeforeStageTaskStatus[0].Conditions, "ApprovalRequestCreated"))
 	assert.Nil(t, stage.StartTime)
 	assert.Equal(t, "beforeStage", get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-2-before-staging").Labels["kubernetes-fleet.io/taskType"])
 
-	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: in.StageRequest, Before: true, Channel: act.ChannelUpdate})
+	must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: in.StageRequest, Before: true, Channel: wf.ChannelUpdate})
 	assert.True(t, must(h, h.acts.CheckGates, in).Open)
 	state := must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0]
 	assert.Empty(t, state.TasksBefore, "a rebuilt run does not ask again")
-	assert.Equal(t, act.PhasePending, state.Phase)
+	assert.Equal(t, wf.PhasePending, state.Phase)
 	stage = h.run("example-run-2").Status.StagesStatus[0]
 	assert.Empty(t, conditionOf(stage.Conditions, "Succeeded"), "the stage has not even begun")
 }
@@ -302,7 +302,7 @@ func TestAnEmptyStageIsSkippedWithItsTasks(t *testing.T) {
 		})
 	})
 	initialize(h, "example-run-2")
-	assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "prod", 2)}).Open)
+	assert.True(t, must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", "prod", 2)}).Open)
 	stage := h.run("example-run-2").Status.StagesStatus[2]
 	assert.Equal(t, "Succeeded=True StageUpdatingSkippedNoClusters: Stage skipped because it has no clusters", conditionOf(stage.Conditions, "Succeeded"))
 	var requests placementv1beta1.ClusterApprovalRequestList
@@ -312,16 +312,16 @@ func TestAnEmptyStageIsSkippedWithItsTasks(t *testing.T) {
 
 func TestAnIgnoredSignalIsToldByAnEventThatSaysWhatToSend(t *testing.T) {
 	for i, test := range []struct {
-		report act.SignalReport
+		report wf.SignalReport
 		want   string
 	}{
-		{act.SignalReport{Reason: act.SignalMalformed, Waiting: "canary"},
+		{wf.SignalReport{Reason: wf.SignalMalformed, Waiting: "canary"},
 			`An approve signal was ignored: its input must be {"stage":"<stage>","comment":"<why>"}; stage canary waits now`},
-		{act.SignalReport{Reason: act.SignalUnknownStage, Stage: "prod"},
+		{wf.SignalReport{Reason: wf.SignalUnknownStage, Stage: "prod"},
 			`An approve signal was ignored: the run has no stage "prod"; no stage waits for an approval now`},
-		{act.SignalReport{Reason: act.SignalNotWaiting, Stage: "staging", Waiting: "canary"},
+		{wf.SignalReport{Reason: wf.SignalNotWaiting, Stage: "staging", Waiting: "canary"},
 			`An approve signal was ignored: stage "staging" does not wait for an approval; stage canary waits now`},
-		{act.SignalReport{Reason: act.SignalNoApproval, Stage: "staging"},
+		{wf.SignalReport{Reason: wf.SignalNoApproval, Stage: "staging"},
 			`An approve signal was ignored: stage "staging" needs no approval, or has it already`},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestAnIgnoredSignalIsToldByAnEventThatSaysWhatToSend(t *testing.T) {
 
 func TestNoGateOpensBeforeTheClustersAreDone(t *testing.T) {
 	h := initialized(t)
-	assert.Equal(t, act.GateState{Stopping: true}, h.gates("canary", 1))
+	assert.Equal(t, wf.GateState{Stopping: true}, h.gates("canary", 1))
 	assert.Empty(t, conditionOf(h.run("example-run-2").Status.StagesStatus[1].Conditions, "Succeeded"))
 }
 
@@ -351,7 +351,7 @@ func TestExactlyOneRequestOfAStageIsTheLatest(t *testing.T) {
 		Name: "all", BeforeStageTasks: []placementv1beta1.StageTask{approvalTask}, AfterStageTasks: []placementv1beta1.StageTask{approvalTask},
 	}), runObject("example-run", "0"), "staging")
 	d := begun(t, h, "example-run")
-	before := act.GateRequest{StageRequest: stageOf("example-run", "all", 0), Before: true}
+	before := wf.GateRequest{StageRequest: stageOf("example-run", "all", 0), Before: true}
 	must(h, h.acts.CheckGates, before)
 	latest := func() (names []string) {
 		var list placementv1beta1.ClusterApprovalRequestList
@@ -362,7 +362,7 @@ func TestExactlyOneRequestOfAStageIsTheLatest(t *testing.T) {
 		return names
 	}
 	assert.Equal(t, names("example-run-before-all"), latest())
-	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: before.StageRequest, Before: true, Channel: act.ChannelSignal})
+	must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: before.StageRequest, Before: true, Channel: wf.ChannelSignal})
 	assert.True(t, must(h, h.acts.CheckGates, before).Open)
 	d.stage("all", 0)
 	assert.True(t, d.gates("all", 0).NeedsApproval())
@@ -377,7 +377,7 @@ func TestARunThatIsDeletedWhileItsRequestIsMadeLeavesNone(t *testing.T) {
 	h.onGet["example-run-2-canary"] = func() {
 		require.NoError(t, h.WithWatch.Delete(t.Context(), h.run("example-run-2")))
 	}
-	assert.Equal(t, act.GateState{Ended: true}, h.gates("canary", 1))
+	assert.Equal(t, wf.GateState{Ended: true}, h.gates("canary", 1))
 	var left placementv1beta1.ClusterApprovalRequestList
 	require.NoError(t, h.List(t.Context(), &left))
 	assert.Empty(t, left.Items)
@@ -387,7 +387,7 @@ func TestARunThatIsDeletedWhileItsRequestIsMadeLeavesNone(t *testing.T) {
 func TestTheStatusSaysWhoApproved(t *testing.T) {
 	h := soakAndApproval(t)
 	h.clock.Step(10 * time.Second)
-	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate})
+	must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelUpdate})
 	const want = "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved by ada through a Temporal update (not verified) at 2026-01-02T03:04:15Z"
 	for _, step := range []time.Duration{0, time.Minute} {
 		h.clock.Step(step)
@@ -414,7 +414,7 @@ func TestApprovalsThroughTemporalCountAsThePolicySays(t *testing.T) {
 			h.acts.Identities = sender{h, test.verified}
 			h.gates("canary", 1)
 			h.events = nil
-			result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate})
+			result := must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelUpdate})
 			if test.refused == "" {
 				assert.Empty(t, result.Refused)
 				assert.True(t, h.gates("canary", 1).Open)
@@ -436,7 +436,7 @@ type sender struct {
 }
 
 // Approver says who approved.
-func (s sender) Approver(context.Context, act.ApprovalRequest) (string, bool, error) {
+func (s sender) Approver(context.Context, wf.ApprovalRequest) (string, bool, error) {
 	return "ada", s.verified, nil
 }
 
@@ -487,7 +487,7 @@ func TestTheCreatorOfARunCannotApproveItIfTheTaskSaysSo(t *testing.T) {
 
 	h.approvedBy("ada", false)
 	assert.True(t, h.gates("canary", 1).NeedsApproval(), "any user may have written that")
-	result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate})
+	result := must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelUpdate})
 	assert.Contains(t, result.Refused, "the hub's API server does not vouch for who did: approve with kubectl fleet approve")
 
 	h.approvedBy("ada", true)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // headlampRule is one by which KubeFleet's plug-in for Headlamp, version 0.2.2, tells what a run or a stage does: by its last condition.
@@ -125,8 +125,8 @@ func TestWhatHeadlampsPlugInShowsOfARun(t *testing.T) {
 		}, shown{"Initialized", "Completed"}, shown{"Initialized", "Completed"}},
 		{"stuck", nil, func(d *driver) {
 			d.stuck["member1"] = true
-			delta := background(d.hub, func() act.StageDelta {
-				return must(d.hub, d.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf(d.run, "staging", 0), Start: names("member1")})
+			delta := background(d.hub, func() wf.StageDelta {
+				return must(d.hub, d.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf(d.run, "staging", 0), Start: names("member1")})
 			})
 			d.untilItWaits()
 			d.clock.Step(time.Hour)

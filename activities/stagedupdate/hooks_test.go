@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const hookMark = "example.com/in-service"
@@ -44,7 +44,7 @@ func TestAStageWaitsForAHookAndIsNotStuck(t *testing.T) {
 	h := initialized(t)
 	h.hooked()
 	h.mark("member3", true)
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()
@@ -70,13 +70,13 @@ func TestAHookIsRememberedByTheNextProcess(t *testing.T) {
 	h := initialized(t)
 	h.hooked()
 	h.mark("member3", true)
-	background(h, func() act.StageDelta {
+	background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()
 	h.acts = h.restarted()
 	h.mark("member3", false)
-	background(h, func() act.StageDelta {
+	background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil))
 	})
 	require.Eventually(t, func() bool { return h.binding("member3").Spec.ResourceSnapshotName == newSnapshot }, 2*time.Minute, time.Millisecond)
@@ -86,7 +86,7 @@ func TestAStopPutsAPreparedClusterBackIntoService(t *testing.T) {
 	h := initialized(t)
 	h.hooked()
 	h.mark("member3", true)
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()
@@ -105,7 +105,7 @@ func TestADeletedRunPutsAPreparedClusterBackIntoService(t *testing.T) {
 	h := initialized(t)
 	h.hooked()
 	h.mark("member3", true)
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	})
 	h.untilItWaits()

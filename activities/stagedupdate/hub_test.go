@@ -34,7 +34,6 @@ import (
 	clientinterceptor "sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
@@ -72,7 +71,7 @@ type hub struct {
 	stuck  map[string]bool
 	events []string
 	// latest is what a selection finds now.
-	latest    act.SelectResult
+	latest    wf.SelectResult
 	overrides *override.Matcher
 	// lacking are required overrides that are not in force.
 	lacking   []string
@@ -265,11 +264,11 @@ func (h *hub) endEarlierStages(f, in any) {
 	count := 0
 	window := 0
 	switch in := in.(type) {
-	case act.StageAdvance:
+	case wf.StageAdvance:
 		ref = in.Run
 		count = in.Index
 		window = h.windowOf(in)
-	case act.GateRequest:
+	case wf.GateRequest:
 		ref = in.Run
 		count = in.Index
 	case wf.Ref:
@@ -302,7 +301,7 @@ func (h *hub) endEarlierStages(f, in any) {
 }
 
 // windowOf is how many clusters are in flight by a request.
-func (h *hub) windowOf(in act.StageAdvance) int {
+func (h *hub) windowOf(in wf.StageAdvance) int {
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
 	inFlight := slices.Concat(in.Start, in.InFlight)
 	if h.unwatched.Get(h.t.Context(), client.ObjectKey{Name: in.Run.Name}, run) == nil && in.Index < len(run.Status.StagesStatus) {
@@ -330,7 +329,7 @@ func (h *hub) environment() *testsuite.TestActivityEnvironment {
 }
 
 // Select stands in for selecting resources.
-func (h *hub) Select(context.Context, placementv1beta1.PlacementObject) (act.SelectResult, error) {
+func (h *hub) Select(context.Context, placementv1beta1.PlacementObject) (wf.SelectResult, error) {
 	return h.latest, nil
 }
 
@@ -351,7 +350,7 @@ func (h *hub) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, 
 }
 
 // Approver says who approved.
-func (h *hub) Approver(context.Context, act.ApprovalRequest) (string, bool, error) {
+func (h *hub) Approver(context.Context, wf.ApprovalRequest) (string, bool, error) {
 	return h.approver, false, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -30,11 +29,11 @@ func TestEveryIgnoredSignalIsToldOfInItsOwnWords(t *testing.T) {
 	a := &Activities{
 		Live: fixture.NewClientBuilder(scheme).WithObjects(run).Build(), Events: broadcaster.NewRecorder(scheme, "hub-agent"),
 	}
-	reports := []act.SignalReport{
-		{Reason: act.SignalNotWaiting, Stage: "canary", Waiting: "staging"},
-		{Reason: act.SignalNotWaiting, Stage: "staging", Waiting: "canary"},
-		{Reason: act.SignalUnknownStage, Stage: "nosuch", Waiting: "staging"},
-		{Reason: act.SignalMalformed, Waiting: "staging"},
+	reports := []wf.SignalReport{
+		{Reason: wf.SignalNotWaiting, Stage: "canary", Waiting: "staging"},
+		{Reason: wf.SignalNotWaiting, Stage: "staging", Waiting: "canary"},
+		{Reason: wf.SignalUnknownStage, Stage: "nosuch", Waiting: "staging"},
+		{Reason: wf.SignalMalformed, Waiting: "staging"},
 	}
 	var want []string
 	for _, report := range reports {
@@ -66,6 +65,6 @@ func TestTheActionOfAnIgnoredSignalFitsIntoAnEvent(t *testing.T) {
 	for i := range long {
 		long[i] = 'x'
 	}
-	require.LessOrEqual(t, len(ignoredAction(act.SignalReport{Reason: act.SignalUnknownStage, Stage: string(long)})), maxAction)
-	require.LessOrEqual(t, len(ignoredNote(act.SignalReport{Reason: act.SignalUnknownStage, Stage: string(long)})), maxNote)
+	require.LessOrEqual(t, len(ignoredAction(wf.SignalReport{Reason: wf.SignalUnknownStage, Stage: string(long)})), maxAction)
+	require.LessOrEqual(t, len(ignoredNote(wf.SignalReport{Reason: wf.SignalUnknownStage, Stage: string(long)})), maxNote)
 }

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -27,13 +26,13 @@ const schedulingPatience = 20 * time.Second
 
 // InitializeRun validates a run and freezes its plan into its status, once.
 // A plan that cannot be made until the user changes something ends the run with Initialized False.
-func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.InitializeResult, error) {
+func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (wf.InitializeResult, error) {
 	run, err := a.runs().readRun(ctx, ref)
 	if err != nil || run == nil {
-		return act.InitializeResult{}, err
+		return wf.InitializeResult{}, err
 	}
 	if meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized) != nil {
-		return act.InitializeResult{State: stateOf(run)}, nil
+		return wf.InitializeResult{State: stateOf(run)}, nil
 	}
 	planned := placementv1beta1.DeepCopyOf(run)
 	note, err := a.planner(placementv1beta1.ScopeOf(planned)).makePlan(ctx, planned)
@@ -47,12 +46,12 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 	}
 	var refused *userError
 	if err != nil && !errors.As(err, &refused) {
-		return act.InitializeResult{}, a.runs().recordRefusedWrite(ctx, run, err)
+		return wf.InitializeResult{}, a.runs().recordRefusedWrite(ctx, run, err)
 	}
 	if err := a.storePlan(ctx, run, *planned.GetUpdateRunStatus(), note, refused); err != nil {
-		return act.InitializeResult{}, err
+		return wf.InitializeResult{}, err
 	}
-	return act.InitializeResult{State: stateOf(run)}, nil
+	return wf.InitializeResult{State: stateOf(run)}, nil
 }
 
 // storePlan writes the frozen plan, unless another attempt was faster.

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const clientError = " (cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error)"
@@ -24,16 +24,16 @@ func notStarted(why string) string { return "Cannot start: " + why + clientError
 func outdated(why string) string   { return "Cannot go on: " + why + clientError }
 
 // initialize runs InitializeRun where nothing has to be waited for.
-func initialize(h *hub, run string) act.RunState {
+func initialize(h *hub, run string) wf.RunState {
 	h.t.Helper()
 	return must(h, h.acts.InitializeRun, refOf(run)).State
 }
 
 // initializeInVain is initialize; where it waits for the scheduler, its patience
 // is used up.
-func initializeInVain(h *hub, run string) act.RunState {
+func initializeInVain(h *hub, run string) wf.RunState {
 	h.t.Helper()
-	done := background(h, func() act.RunState { return must(h, h.acts.InitializeRun, refOf(run)).State })
+	done := background(h, func() wf.RunState { return must(h, h.acts.InitializeRun, refOf(run)).State })
 	h.untilItWaits()
 	h.clock.Step(time.Minute)
 	return <-done
@@ -173,14 +173,14 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 		},
 		"selectors that cannot be resolved": {
 			spoil: func(h *hub) {
-				h.latest = act.SelectResult{Invalid: true}
+				h.latest = wf.SelectResult{Invalid: true}
 				run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })(h)
 			},
 			want: "the resource selectors of clusterResourcePlacement `example-placement` are invalid, see its condition ClusterResourcePlacementScheduled", counted: true,
 		},
 		"a selection whose losses are held": {
 			spoil: func(h *hub) {
-				h.latest = act.SelectResult{LossHeld: true}
+				h.latest = wf.SelectResult{LossHeld: true}
 				run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })(h)
 			},
 			want: "clusterResourcePlacement `example-placement` holds removals, see its condition RemovalsHeld: accept them with kubectl fleet migrate accept example-placement, " +
@@ -210,7 +210,7 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 
 func TestARunThatNamesASnapshotGoesOnWhileLossesAreHeld(t *testing.T) {
 	h := howTo(t)
-	h.latest = act.SelectResult{LossHeld: true}
+	h.latest = wf.SelectResult{LossHeld: true}
 	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "0" })
 	state := initialize(h, "example-run-2")
 	assert.True(t, state.Initialized)
@@ -223,11 +223,11 @@ func TestInitializationFreezesThePlan(t *testing.T) {
 		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeServerSideApply}
 	})
 	state := initialize(h, "example-run-2")
-	assert.Equal(t, act.RunState{
+	assert.Equal(t, wf.RunState{
 		Found: true, UID: "uid-example-run-2", Placement: "example-placement", Generation: 1, Initialized: true, SnapshotIndex: "0",
-		Stages: []act.StageState{
-			{Name: "staging", Phase: act.PhasePending, Clusters: 1, TasksAfter: []string{"TimedWait"}},
-			{Name: "canary", Phase: act.PhasePending, Clusters: 2, TasksAfter: []string{"Approval"}},
+		Stages: []wf.StageState{
+			{Name: "staging", Phase: wf.PhasePending, Clusters: 1, TasksAfter: []string{"TimedWait"}},
+			{Name: "canary", Phase: wf.PhasePending, Clusters: 2, TasksAfter: []string{"Approval"}},
 		},
 	}, state)
 	status := h.run("example-run-2").Status
@@ -329,7 +329,7 @@ func (h *hub) edited() {
 
 func TestARunWithoutAnIndexTakesWhatIsSelectedNow(t *testing.T) {
 	h := howTo(t)
-	h.latest = act.SelectResult{Index: 5}
+	h.latest = wf.SelectResult{Index: 5}
 	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })
 	assert.Equal(t, "5", initialize(h, "example-run-2").SnapshotIndex)
 }
@@ -345,7 +345,7 @@ func TestInitializationWaitsForASchedulerThatIsAtIt(t *testing.T) {
 	h := howTo(t)
 	policy := get(h, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, "", "example-placement-0")
 	editStatus(h, policy, func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) { p.Status.ObservedCRPGeneration = 0 })
-	done := background(h, func() act.RunState { return must(h, h.acts.InitializeRun, refOf("example-run-2")).State })
+	done := background(h, func() wf.RunState { return must(h, h.acts.InitializeRun, refOf("example-run-2")).State })
 	h.untilItWaits()
 	editStatus(h, policy, func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) { p.Status.ObservedCRPGeneration = 1 })
 	h.tell(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, policy, policy)
@@ -356,6 +356,6 @@ func TestInitializationOfAnotherRunOfTheNameDoesNothing(t *testing.T) {
 	h := howTo(t)
 	ref := refOf("example-run-2")
 	ref.UID = "an earlier one"
-	assert.Equal(t, act.InitializeResult{}, must(h, h.acts.InitializeRun, ref))
+	assert.Equal(t, wf.InitializeResult{}, must(h, h.acts.InitializeRun, ref))
 	assert.Zero(t, h.writes)
 }

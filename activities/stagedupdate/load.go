@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -14,11 +13,11 @@ import (
 
 // LoadRun reads how far a run has come. It looks for the name, not the uid: a
 // successor of the same name is taken over by the same workflow.
-func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, error) {
+func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (wf.RunState, error) {
 	ref.UID = ""
 	run, err := a.runs().readRun(ctx, ref)
 	if err != nil || run == nil {
-		return act.RunState{}, err
+		return wf.RunState{}, err
 	}
 	if refused, ok := errors.AsType[*userError](checkEnding(run)); ok && run.GetDeletionTimestamp().IsZero() &&
 		!placementv1beta1.IsRunOver(run) {
@@ -35,27 +34,27 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 }
 
 // LoadStage reads the frozen plan of a stage and how far it has come.
-func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.StagePlan, error) {
+func (a *Activities) LoadStage(ctx context.Context, in wf.StageRequest) (wf.StagePlan, error) {
 	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
-		return act.StagePlan{}, err
+		return wf.StagePlan{}, err
 	}
 	if run == nil || !hasStage(run, in) {
-		return act.StagePlan{Gone: true}, nil
+		return wf.StagePlan{Gone: true}, nil
 	}
 	if err := a.planner(placementv1beta1.ScopeOf(run)).reviewRollback(ctx, run); err != nil || placementv1beta1.IsRunOver(run) {
-		return act.StagePlan{Gone: true}, err
+		return wf.StagePlan{Gone: true}, err
 	}
 	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)),
 		len(run.GetUpdateRunStatus().StagesStatus[in.Index].Clusters)); err != nil {
-		return act.StagePlan{Gone: true}, a.runs().failRun(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
+		return wf.StagePlan{Gone: true}, a.runs().failRun(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
 	}
 	return stagePlanOf(run, in.Index), nil
 }
 
 // stagePlanOf is the frozen order of a stage, how far it has come, and with which clusters it goes on. What
 // the user asks for in the spec is carried out by the call of AdvanceStage that follows.
-func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan {
+func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) wf.StagePlan {
 	stage := &run.GetUpdateRunStatus().StagesStatus[index]
 	facts := stageFacts(run, index)
 	facts.Budget = nil
@@ -65,7 +64,7 @@ func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan 
 			facts.Clusters[i].Role = rollout.RoleInFlight
 		}
 	}
-	return act.StagePlan{
+	return wf.StagePlan{
 		Clusters: updaterun.ClusterNames(stage), OverBudget: updaterun.OverBudget(run, index),
 		Done: updaterun.PositionsIn(stage, updaterun.PhaseSucceeded), Started: updaterun.PositionsIn(stage, updaterun.PhaseRunning),
 		Failed: updaterun.PositionsIn(stage, updaterun.PhaseFailed), Skipped: updaterun.PositionsIn(stage, updaterun.PhaseSkipped),
@@ -74,7 +73,7 @@ func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan 
 	}
 }
 
-func hasStage(run placementv1beta1.UpdateRunObject, in act.StageRequest) bool {
+func hasStage(run placementv1beta1.UpdateRunObject, in wf.StageRequest) bool {
 	return in.Index >= 0 && in.Index < len(run.GetUpdateRunStatus().StagesStatus) &&
 		run.GetUpdateRunStatus().StagesStatus[in.Index].StageName == in.Stage
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const hasLeft = "Succeeded=False ClusterUpdatingSkipped: The cluster is no longer selected for the placement"
@@ -45,13 +45,13 @@ func TestAFrozenRunGoesOnWithTheClustersThereWere(t *testing.T) {
 	h.picks("member1", "member2", "member9")
 	h.unpick("member3")
 	delta := must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
-	assert.Equal(t, act.StageDelta{Skipped: names("member3"), NextAt: "1"}, delta)
+	assert.Equal(t, wf.StageDelta{Skipped: names("member3"), NextAt: "1"}, delta)
 	assert.Equal(t, hasLeft, h.canaryCondition("member3", "Succeeded"))
 	assert.Empty(t, h.canaryCondition("member3", "Started"), "it was not")
 	assert.Equal(t, placementv1beta1.BindingStateUnscheduled, h.binding("member3").Spec.State)
 	assert.Equal(t, names("Normal example-run-2 ClusterSkipped: Cluster member3 in stage canary is skipped: it is no longer selected for the placement"), h.events)
-	assert.Equal(t, act.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, withoutFirst(canaryAdvance(names("member1"), nil, nil))))
-	assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).NeedsApproval())
+	assert.Equal(t, wf.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, withoutFirst(canaryAdvance(names("member1"), nil, nil))))
+	assert.True(t, must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).NeedsApproval())
 }
 
 func TestAFrozenRunGoesOnWithoutAClusterThatLeavesInFlight(t *testing.T) {
@@ -68,12 +68,12 @@ func TestARunThatIsNotFrozenEndsWhenOthersArePicked(t *testing.T) {
 		s.OnMembershipChange = placementv1beta1.MembershipChangeAbort
 	})
 	h.picks("member1", "member2", "member9")
-	assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
+	assert.Equal(t, wf.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)))
 	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "the policy snapshot index used in the clusterStagedUpdateRun is outdated")
 }
 
 func TestClustersInNoStage(t *testing.T) {
-	unassigned := func(t *testing.T, policy placementv1beta1.UnassignedClustersPolicy) (*hub, act.RunState) {
+	unassigned := func(t *testing.T, policy placementv1beta1.UnassignedClustersPolicy) (*hub, wf.RunState) {
 		h := howTo(t)
 		edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
 			s.Spec.UnassignedClusters = policy
@@ -106,7 +106,7 @@ func TestClustersInNoStage(t *testing.T) {
 		h, _ := unassigned(t, placementv1beta1.UnassignedClustersIgnore)
 		require.NoError(t, h.WithWatch.Delete(t.Context(), policyObject()))
 		require.NoError(t, h.WithWatch.Create(t.Context(), policyObject("member1", "member3", "member9")))
-		in := act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")}
+		in := wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")}
 		assert.True(t, must(h, h.acts.AdvanceStage, in).Ended)
 		assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "have changed: `member2` is no longer one of them")
 	})

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -120,8 +119,8 @@ func refOf(run string) wf.Ref {
 	return wf.Ref{Kind: wf.KindClusterStagedUpdateRun, Name: run, UID: "uid-" + run}
 }
 
-func stageOf(run, stage string, index int) act.StageRequest {
-	return act.StageRequest{Run: refOf(run), Stage: stage, Index: index}
+func stageOf(run, stage string, index int) wf.StageRequest {
+	return wf.StageRequest{Run: refOf(run), Stage: stage, Index: index}
 }
 
 // conditionOf is a condition as "Type=Status Reason: message", empty if absent.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -47,7 +47,7 @@ func reasonNotToStart(run placementv1beta1.UpdateRunObject, index int) (why stri
 
 // refuseAdvance says why a request to advance a stage contradicts the run; nothing if it does not.
 // Clusters that the status does not know as started count as new ones, whatever the request calls them.
-func refuseAdvance(run placementv1beta1.UpdateRunObject, in act.StageAdvance) (why string) {
+func refuseAdvance(run placementv1beta1.UpdateRunObject, in wf.StageAdvance) (why string) {
 	stage := &run.GetUpdateRunStatus().StagesStatus[in.Index]
 	phases := map[string]updaterun.Phase{}
 	inFlight := map[string]bool{}

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // wire is a transport that answers with a status code, or with nothing if that is zero.
@@ -139,5 +139,5 @@ func TestThatAnEarlierAttemptFailedIsKnownInOtherProcesses(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	h.clock.Step(20 * time.Second)
-	assert.Equal(t, act.StageDelta{Failed: names("member3")}, <-delta)
+	assert.Equal(t, wf.StageDelta{Failed: names("member3")}, <-delta)
 }

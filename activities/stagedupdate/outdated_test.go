@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // manyClusters is a hub with a run of one stage over more clusters than a policy snapshot names.
@@ -52,7 +52,7 @@ func TestOfMoreClustersThanAPolicySnapshotNamesTheBindingsCount(t *testing.T) {
 			h := manyClusters(t, count)
 			require.True(t, initialize(h, "example-run").Initialized)
 			test.change(h)
-			delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run", "all", 0), Start: names("cluster-0000")})
+			delta := must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run", "all", 0), Start: names("cluster-0000")})
 			assert.Equal(t, test.want != "", delta.Ended)
 			if test.want != "" {
 				assert.Equal(t, "Succeeded=False UpdateRunFailed: "+outdated(test.want), conditionOf(h.run("example-run").Status.Conditions, "Succeeded"))
@@ -65,7 +65,7 @@ func TestACacheThatLagsBehindEndsNoRunOfManyClusters(t *testing.T) {
 	h := manyClusters(t, 1001)
 	require.True(t, initialize(h, "example-run").Initialized)
 	h.acts.Client = lagging{h}
-	delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run", "all", 0), Start: names("cluster-0000")})
+	delta := must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run", "all", 0), Start: names("cluster-0000")})
 	assert.False(t, delta.Ended)
 }
 
@@ -90,7 +90,7 @@ func TestACacheThatLagsBehindTakesNoClusterFromALaterRun(t *testing.T) {
 		}
 		b.Spec.ResourceSnapshotName = "example-placement-0-snapshot"
 	})
-	delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	delta := must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
 	assert.True(t, delta.Ended)
 	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "UpdateRunFailed")
 	assert.Equal(t, "uid-later", h.binding("member2").Annotations[placementv1beta1.UpdateRunUIDAnnotation])
@@ -123,8 +123,8 @@ func (w withoutPlacement) Get(ctx context.Context, key client.ObjectKey, into cl
 func TestACacheThatHasNoPlacementYetEndsNoRun(t *testing.T) {
 	h := howTo(t)
 	require.True(t, initialize(h, "example-run-2").Initialized)
-	advance := func() act.StageDelta {
-		return must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	advance := func() wf.StageDelta {
+		return must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
 	}
 	require.False(t, advance().Ended, "read live")
 	h.acts.Client = withoutPlacement{h}
@@ -155,7 +155,7 @@ func TestThePlanOfAQuickRunIsReadFromTheCache(t *testing.T) {
 	advance := func(what string, reads int, ended bool) {
 		t.Helper()
 		before := *live
-		delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+		delta := must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
 		assert.Equal(t, ended, delta.Ended, what)
 		assert.Equal(t, reads, live.placements-before.placements, what)
 		assert.Equal(t, reads, live.policies-before.policies, what)

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Every status of a run that KubeFleet's documentation prints is one of ours. What it leaves out
@@ -107,8 +107,8 @@ func TestEveryPrintedStatusIsOurs(t *testing.T) {
 		"guide-stuck": func(t *testing.T) *driver {
 			d := begun(t, guide(t, "0"), "example-run")
 			d.stuck["member1"] = true
-			delta := background(d.hub, func() act.StageDelta {
-				return must(d.hub, d.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf(d.run, "staging", 0), Start: names("member1")})
+			delta := background(d.hub, func() wf.StageDelta {
+				return must(d.hub, d.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf(d.run, "staging", 0), Start: names("member1")})
 			})
 			d.untilItWaits()
 			d.clock.Step(5 * time.Minute)
@@ -287,15 +287,15 @@ func guide(t *testing.T, index string) *hub {
 // update advances a stage once, and requires that the clusters it starts are done.
 func (d *driver) update(stage string, index int, start, done []string) {
 	d.t.Helper()
-	delta := must(d.hub, d.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf(d.run, stage, index), Start: start, Done: done})
+	delta := must(d.hub, d.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf(d.run, stage, index), Start: start, Done: done})
 	require.Equal(d.t, start, append(delta.Done, delta.Recorded...))
 }
 
 // halfway starts clusters and returns while they are in flight.
 func (d *driver) halfway(stage string, index int, start, done []string) {
 	d.t.Helper()
-	background(d.hub, func() act.StageDelta {
-		delta, _ := call(d.hub, d.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf(d.run, stage, index), Start: start, Done: done})
+	background(d.hub, func() wf.StageDelta {
+		delta, _ := call(d.hub, d.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf(d.run, stage, index), Start: start, Done: done})
 		return delta
 	})
 	d.untilItWaits()
@@ -304,8 +304,8 @@ func (d *driver) halfway(stage string, index int, start, done []string) {
 // ended advances a stage whose run must end of it.
 func (d *driver) ended(stage string, index int, start []string, inFlight ...string) {
 	d.t.Helper()
-	in := act.StageAdvance{StageRequest: stageOf(d.run, stage, index), Start: start, InFlight: inFlight}
-	require.Equal(d.t, act.StageDelta{Ended: true}, must(d.hub, d.acts.AdvanceStage, in))
+	in := wf.StageAdvance{StageRequest: stageOf(d.run, stage, index), Start: start, InFlight: inFlight}
+	require.Equal(d.t, wf.StageDelta{Ended: true}, must(d.hub, d.acts.AdvanceStage, in))
 }
 
 // soaked runs a stage and waits its minute.
@@ -321,7 +321,7 @@ func (d *driver) soaked(stage string, index int) {
 func (d *driver) approved(stage string, index int) {
 	d.t.Helper()
 	d.gates(stage, index)
-	must(d.hub, d.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf(d.run, stage, index), Channel: act.ChannelSignal})
+	must(d.hub, d.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf(d.run, stage, index), Channel: wf.ChannelSignal})
 	require.True(d.t, d.gates(stage, index).Open)
 }
 

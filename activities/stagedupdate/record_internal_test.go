@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // The wait for the approval before a stage and the wait after it have the same
@@ -31,15 +31,15 @@ func TestTheWaitBeforeAStageIsNotTheWaitAfterIt(t *testing.T) {
 	progressing := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	require.NotNil(t, progressing)
 	assert.Equal(t, placementv1beta1.ReasonStageUpdatingStarted, progressing.Reason)
-	assert.Equal(t, act.PhaseUpdating, stageStateOf(run, 0).Phase, "a run that is started again updates the rest")
+	assert.Equal(t, wf.PhaseUpdating, stageStateOf(run, 0).Phase, "a run that is started again updates the rest")
 
 	at(time.Hour).ClustersSucceeded(stage, []string{"a"})
-	assert.Equal(t, act.PhaseUpdating, stageStateOf(run, 0).Phase)
+	assert.Equal(t, wf.PhaseUpdating, stageStateOf(run, 0).Phase)
 	at(time.Hour).ClustersSucceeded(stage, []string{"b"})
 	at(2 * time.Hour).WaitingAfter(stage)
 	progressing = meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	assert.Equal(t, begin.Add(2*time.Hour), progressing.LastTransitionTime.Time, "the soak counts from when the clusters were done")
-	assert.Equal(t, act.PhaseGates, stageStateOf(run, 0).Phase)
+	assert.Equal(t, wf.PhaseGates, stageStateOf(run, 0).Phase)
 }
 
 func TestAPlacementThatWasMadeAgainIsAnotherOne(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -14,7 +14,7 @@ import (
 // which of the clusters that the stage went on without have become available. It says whether the run is
 // still active.
 func (a *Activities) checkClusters(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts,
-	in act.GateRequest) (active bool, err error) {
+	in wf.GateRequest) (active bool, err error) {
 	if err := a.checkPlanStillValid(ctx, run, f); err != nil || in.Before {
 		return true, err
 	}

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const (
@@ -48,7 +48,7 @@ func refusing(t *testing.T, change func(*placementv1beta1.UpdateStrategySpec)) *
 	t.Helper()
 	h := withStrategy(t, change)
 	h.refuse("member3", answers(http.StatusForbidden, metav1.StatusReasonForbidden, denial))
-	assert.Equal(t, act.StageDelta{Done: names("member1"), Waiting: "member3"}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3", "member1"), nil, nil)))
+	assert.Equal(t, wf.StageDelta{Done: names("member1"), Waiting: "member3"}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3", "member1"), nil, nil)))
 	return h
 }
 
@@ -63,7 +63,7 @@ func TestAClusterThatCannotBeWrittenToKeepsNobodyWaiting(t *testing.T) {
 	delta := h.advancing(canaryAdvance(nil, names("member3"), names("member1")))
 	assert.Equal(t, wasUpdated, h.canaryCondition("member1", "Succeeded"), "others are recorded")
 	h.clock.Step(5 * time.Minute)
-	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta)
+	assert.Equal(t, wf.StageDelta{Waiting: "member3"}, <-delta)
 	assert.Equal(t, "Progressing=False UpdateRunStuck: Cluster member3 in stage canary has not finished updating: its binding cannot be written: "+denial+
 		". kubectl fleet skip example-run-2 member3 goes on without it. ("+strings.TrimPrefix(isStuck, "Progressing=False UpdateRunStuck: ")+")", progressingOf(h))
 	assert.Equal(t, "Warning example-run-2 UpdateRunStuck: Cluster member3 in stage canary has not finished updating for 5m0s: its binding cannot be written: "+denial, h.events[1])
@@ -99,7 +99,7 @@ func TestARefusedWriteIsTriedAgainLessAndLessOften(t *testing.T) {
 func TestARefusedClusterCountsAsFailedWhenItsTimeIsUp(t *testing.T) {
 	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
 	h.refuse("member3", answers(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, denial))
-	assert.Equal(t, act.StageDelta{Failed: names("member3"), NextAt: "1"}, h.late(names("member3"), nil))
+	assert.Equal(t, wf.StageDelta{Failed: names("member3"), NextAt: "1"}, h.late(names("member3"), nil))
 	assert.Equal(t, tooLate+": its binding cannot be written: "+denial, h.canaryCondition("member3", "Succeeded"))
 	// Its place is another's now: it is not written to any more, even if it could be.
 	h.refuse("member3", nil)
@@ -113,10 +113,10 @@ func TestARefusedClusterCountsAsFailedWhenItsTimeIsUp(t *testing.T) {
 func TestAStopDoesNotWaitForAClusterThatWasNeverWritten(t *testing.T) {
 	h := refusing(t, noChange)
 	h.wish(placementv1beta1.StateStop)
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), names("member1")))
 	})
-	assert.Equal(t, act.StageDelta{Stopping: true, NotStarted: names("member3")}, soon(h, delta))
+	assert.Equal(t, wf.StageDelta{Stopping: true, NotStarted: names("member3")}, soon(h, delta))
 	assert.Empty(t, h.canaryCondition("member3", "Started"))
 	assert.Zero(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].InFlight)
 	assert.True(t, must(h, h.acts.PauseRun, refOf("example-run-2")))
@@ -215,7 +215,7 @@ func TestALargeRunSaysItOfTheFirstFew(t *testing.T) {
 	for _, name := range clusters[:12] {
 		h.refuse(name, answers(403, metav1.StatusReasonForbidden, denial))
 	}
-	h.advancing(act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: clusters[:12]})
+	h.advancing(wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: clusters[:12]})
 	said := 0
 	for _, c := range h.run("example-run-2").Status.StagesStatus[0].Clusters {
 		if conditionOf(c.Conditions, "Started") == couldNotWrite+denial {

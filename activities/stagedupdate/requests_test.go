@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // A hub agent has named what run `web` waits for before its stage like what run `web-before` waits for after
@@ -23,13 +23,13 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 		t.Helper()
 		h := printedHub(t, strategy.DeepCopy(), runObject("web", "0"), "staging")
 		initialize(h, "web")
-		must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("web", "all", 0), Before: true})
-		must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("web", "all", 0), Before: true, Channel: act.ChannelSignal})
+		must(h, h.acts.CheckGates, wf.GateRequest{StageRequest: stageOf("web", "all", 0), Before: true})
+		must(h, h.acts.RecordApproval, wf.ApprovalRequest{StageRequest: stageOf("web", "all", 0), Before: true, Channel: wf.ChannelSignal})
 		return h
 	}
 	other := runObject("web-before", "0")
 	other.CreationTimestamp = metav1.NewTime(begin.Add(time.Second))
-	after := act.GateRequest{StageRequest: stageOf("web-before", "all", 0)}
+	after := wf.GateRequest{StageRequest: stageOf("web-before", "all", 0)}
 	request := func(h *hub) *placementv1beta1.ClusterApprovalRequest {
 		return get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "web-before-all")
 	}
@@ -43,7 +43,7 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 			assert.Equal(h.t, "web-before-after-all", r.Status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName, "a name of its own")
 			r.Status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName = "web-before-all" // as a hub agent has named it before
 		})
-		must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("web-before", "all", 0), Start: names("member1")})
+		must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("web-before", "all", 0), Start: names("member1")})
 	}
 	t.Run("while that one is on its way", func(t *testing.T) {
 		h := setUp(t)
@@ -69,7 +69,7 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 type wordy struct{ *hub }
 
 // Approver is who.
-func (w wordy) Approver(_ context.Context, _ act.ApprovalRequest) (string, bool, error) {
+func (w wordy) Approver(_ context.Context, _ wf.ApprovalRequest) (string, bool, error) {
 	return strings.Repeat("ä", 40000), false, nil
 }
 
@@ -79,7 +79,7 @@ func TestALongCommentIsCutShort(t *testing.T) {
 	h := updated(t)
 	h.acts.Identities = wordy{h}
 	h.gates("canary", 1)
-	in := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate, Comment: strings.Repeat("ü", 40000)}
+	in := wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelUpdate, Comment: strings.Repeat("ü", 40000)}
 	result := must(h, h.acts.RecordApproval, in)
 	assert.LessOrEqual(t, len(result.By), 253)
 	assert.True(t, h.gates("canary", 1).Open)

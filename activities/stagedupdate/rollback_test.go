@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -30,7 +29,7 @@ func rollback(h *hub) *placementv1beta1.ClusterStagedUpdateRun {
 func (d *driver) approvedIfAsked(stage string, index int) {
 	d.t.Helper()
 	if d.gates(stage, index).NeedsApproval() {
-		in := act.ApprovalRequest{StageRequest: stageOf(back, stage, index), Channel: act.ChannelUpdate}
+		in := wf.ApprovalRequest{StageRequest: stageOf(back, stage, index), Channel: wf.ChannelUpdate}
 		require.Empty(d.t, must(d.hub, d.acts.RecordApproval, in).Refused)
 	}
 	assert.True(d.t, d.gates(stage, index).Open, "there are no other tasks")
@@ -62,7 +61,7 @@ func failedHalfway(t *testing.T, action placementv1beta1.FailureBudgetAction) *h
 	d.soaked("staging", 0)
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	h.stuck["member1"] = true
-	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "canary", 1), Done: names("member3")})
+	must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf("example-run-2", "canary", 1), Done: names("member3")})
 	return h
 }
 
@@ -281,13 +280,13 @@ func TestARollbackGoesOnWithoutAClusterThatStaysAwayAndFails(t *testing.T) {
 	assert.True(t, h.late(names("member1"), nil).Ended)
 	made := rollback(h)
 	require.True(t, initialize(h, back).Initialized)
-	delta := background(h, func() act.StageDelta {
-		return must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member1")})
+	delta := background(h, func() wf.StageDelta {
+		return must(h, h.acts.AdvanceStage, wf.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member1")})
 	})
 	h.untilItWaits()
 	h.clock.Step(5 * time.Minute)
 	assert.Equal(t, names("member1"), (<-delta).Failed)
-	in := act.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member3"), Failed: names("member1")}
+	in := wf.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member3"), Failed: names("member1")}
 	assert.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, in).Recorded)
 	d := &driver{hub: h, run: back}
 	d.approvedIfAsked("canary", 0)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -43,7 +43,7 @@ func try[In, Out any](d *driver, f func(in In) (Out, error), in In) Out {
 func (d *driver) stage(name string, index int) {
 	d.t.Helper()
 	request := stageOf(d.run, name, index)
-	plan := try(d, func(in act.StageRequest) (act.StagePlan, error) { return call(d.hub, d.acts.LoadStage, in) }, request)
+	plan := try(d, func(in wf.StageRequest) (wf.StagePlan, error) { return call(d.hub, d.acts.LoadStage, in) }, request)
 	require.False(d.t, plan.Gone)
 	progress := make(rollout.Progress, len(plan.Clusters))
 	for phase, indexes := range map[rollout.ClusterPhase][]int{
@@ -67,12 +67,12 @@ func (d *driver) stage(name string, index int) {
 	var unrecorded []string
 	for next := plan.NextAt; !progress.Settled() || len(unrecorded) > 0; {
 		start := next.Of(plan.Clusters)
-		in := act.StageAdvance{
+		in := wf.StageAdvance{
 			StageRequest: request, Start: start, Done: unrecorded, InFlight: in(rollout.ClusterUpdating), Failed: in(rollout.ClusterFailed),
-			SkippedAt: act.PositionsOf(progress.In(rollout.ClusterSkipped)),
+			SkippedAt: wf.PositionsOf(progress.In(rollout.ClusterSkipped)),
 		}
 		mark(start, rollout.ClusterUpdating)
-		delta := try(d, func(in act.StageAdvance) (act.StageDelta, error) { return call(d.hub, d.acts.AdvanceStage, in) }, in)
+		delta := try(d, func(in wf.StageAdvance) (wf.StageDelta, error) { return call(d.hub, d.acts.AdvanceStage, in) }, in)
 		require.False(d.t, delta.Ended)
 		next = delta.NextAt
 		unrecorded = delta.Done
@@ -83,16 +83,16 @@ func (d *driver) stage(name string, index int) {
 	}
 }
 
-func (d *driver) gates(name string, index int) act.GateState {
+func (d *driver) gates(name string, index int) wf.GateState {
 	d.t.Helper()
-	return try(d, func(in act.GateRequest) (act.GateState, error) { return call(d.hub, d.acts.CheckGates, in) },
-		act.GateRequest{StageRequest: stageOf(d.run, name, index)})
+	return try(d, func(in wf.GateRequest) (wf.GateState, error) { return call(d.hub, d.acts.CheckGates, in) },
+		wf.GateRequest{StageRequest: stageOf(d.run, name, index)})
 }
 
 // whole drives the run of the documents from its start to its end.
 func (d *driver) whole() {
 	d.t.Helper()
-	state := try(d, func(string) (act.RunState, error) {
+	state := try(d, func(string) (wf.RunState, error) {
 		result, err := call(d.hub, d.acts.InitializeRun, refOf(d.run))
 		return result.State, err
 	}, "")
@@ -105,14 +105,14 @@ func (d *driver) whole() {
 	d.stage("canary", 1)
 	waiting = d.gates("canary", 1)
 	assert.Equal(d.t, waitsForApproval(d.run+"-canary"), waiting)
-	result := try(d, func(in act.ApprovalRequest) (act.ApprovalResult, error) {
+	result := try(d, func(in wf.ApprovalRequest) (wf.ApprovalResult, error) {
 		return call(d.hub, d.acts.RecordApproval, in)
 	},
-		act.ApprovalRequest{StageRequest: stageOf(d.run, "canary", 1), Channel: act.ChannelSignal, Comment: "lgtm"})
+		wf.ApprovalRequest{StageRequest: stageOf(d.run, "canary", 1), Channel: wf.ChannelSignal, Comment: "lgtm"})
 	assert.Equal(d.t, d.run+"-canary", result.Request)
 	assert.Equal(d.t, "ada", result.By)
 	assert.True(d.t, d.gates("canary", 1).Open)
-	assert.True(d.t, try(d, func(string) (act.DeletionResult, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, "").Done)
+	assert.True(d.t, try(d, func(string) (wf.DeletionResult, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, "").Done)
 }
 
 func TestARunLeavesTheBindingsAndEventsOfTheDocuments(t *testing.T) {
@@ -192,12 +192,12 @@ func unhindered(t *testing.T, further ...client.Object) *hub {
 // through drives a run without tasks from its start to its end.
 func (d *driver) through() {
 	d.t.Helper()
-	try(d, func(string) (act.InitializeResult, error) { return call(d.hub, d.acts.InitializeRun, refOf(d.run)) }, "")
+	try(d, func(string) (wf.InitializeResult, error) { return call(d.hub, d.acts.InitializeRun, refOf(d.run)) }, "")
 	for i, stage := range []string{"staging", "canary"} {
 		d.stage(stage, i)
 		assert.True(d.t, d.gates(stage, i).Open)
 	}
-	assert.True(d.t, try(d, func(string) (act.DeletionResult, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, "").Done)
+	assert.True(d.t, try(d, func(string) (wf.DeletionResult, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, "").Done)
 }
 
 // The status of a run is the most expensive thing it writes: a stage that nothing holds up ends
@@ -224,7 +224,7 @@ func TestAStageThatNothingHoldsUpEndsWithTheWriteOfItsLastCluster(t *testing.T) 
 func TestAStageDoesNotEndWithItsLastClusterWhereSomethingIsLeftToDo(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		before func(*placementv1beta1.ClusterStagedUpdateRun)
-		then   act.StageAdvance
+		then   wf.StageAdvance
 	}{
 		"a task comes after it": {
 			before: func(r *placementv1beta1.ClusterStagedUpdateRun) {
@@ -238,7 +238,7 @@ func TestAStageDoesNotEndWithItsLastClusterWhereSomethingIsLeftToDo(t *testing.T
 					Type: "Succeeded", Status: metav1.ConditionFalse, Reason: "ClusterUpdatingFailed", LastTransitionTime: metav1.NewTime(begin),
 				}}
 			},
-			then: act.StageAdvance{StageRequest: stageOf("example-run-2", "canary", 1), Start: names("member1"), Failed: names("member3")},
+			then: wf.StageAdvance{StageRequest: stageOf("example-run-2", "canary", 1), Start: names("member1"), Failed: names("member3")},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestARetryThatComesWithTheLastWriteOfAStageIsCarriedOut(t *testing.T) {
 	delta := must(h, h.acts.AdvanceStage, withoutFirst(canaryAdvance(names("member1"), nil, nil)))
 	assert.Equal(t, names("member3"), delta.Requeued)
 	delta = must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member1"), nil))
-	assert.Equal(t, act.StageDelta{Done: names("member1"), NextAt: "0"}, delta, "the next call records it, and starts the other")
+	assert.Equal(t, wf.StageDelta{Done: names("member1"), NextAt: "0"}, delta, "the next call records it, and starts the other")
 	must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, names("member1")))
 	stage := h.run("example-run-2").Status.StagesStatus[1]
 	assert.Empty(t, conditionOf(stage.Conditions, "Succeeded"))

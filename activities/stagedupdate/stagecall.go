@@ -4,16 +4,16 @@ import (
 	"slices"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // stageCall is one call of AdvanceStage.
 type stageCall struct {
 	acts     *Activities
-	in       act.StageAdvance
+	in       wf.StageAdvance
 	sub      *clusterwait.Subscription
 	observer *stageObserver
 	fence    *runFence
@@ -30,10 +30,10 @@ type stageCall struct {
 	// superseded says that the run has ended, or that its user wants something else of it: this call
 	// must not go on.
 	superseded bool
-	delta      act.StageDelta
+	delta      wf.StageDelta
 }
 
-func newStageCall(a *Activities, in act.StageAdvance, run placementv1beta1.UpdateRunObject, sub *clusterwait.Subscription) *stageCall {
+func newStageCall(a *Activities, in wf.StageAdvance, run placementv1beta1.UpdateRunObject, sub *clusterwait.Subscription) *stageCall {
 	fence := newRunFence(a, in.Run, run)
 	observer := &stageObserver{
 		acts: a, request: in.StageRequest, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: fence, run: run,

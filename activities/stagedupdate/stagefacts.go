@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -195,7 +194,7 @@ func concurrencyOf(config placementv1beta1.StageConfig) string {
 }
 
 // positionsIn are the positions of some clusters in their stage.
-func positionsIn(stage *placementv1beta1.StageUpdatingStatus, names []string) act.Positions {
+func positionsIn(stage *placementv1beta1.StageUpdatingStatus, names []string) wf.Positions {
 	wanted := sets.New(names...)
 	var positions []int
 	for i := range stage.Clusters {
@@ -203,5 +202,5 @@ func positionsIn(stage *placementv1beta1.StageUpdatingStatus, names []string) ac
 			positions = append(positions, i)
 		}
 	}
-	return act.PositionsOf(positions)
+	return wf.PositionsOf(positions)
 }

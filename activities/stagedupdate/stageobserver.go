@@ -8,18 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // stageObserver observes the clusters of a stage for one call of AdvanceStage.
 type stageObserver struct {
 	acts     *Activities
-	request  act.StageRequest
+	request  wf.StageRequest
 	bindings *clusterwait.BindingCache
 	fence    *runFence
 	// run is as it was last read or written, and placement as it was last read.

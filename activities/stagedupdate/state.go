@@ -3,15 +3,15 @@ package stagedupdate
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // stateOf reads a run's progress from its status: a workflow that was started again continues from it.
-func stateOf(run placementv1beta1.UpdateRunObject) act.RunState {
-	s := act.RunState{
+func stateOf(run placementv1beta1.UpdateRunObject) wf.RunState {
+	s := wf.RunState{
 		Found: true, UID: string(run.GetUID()), Deleting: !run.GetDeletionTimestamp().IsZero(),
 		Placement: run.GetUpdateRunSpec().PlacementName, Generation: run.GetGeneration(), DesiredState: string(run.GetUpdateRunSpec().State),
 		Initialized:   meta.IsStatusConditionTrue(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized),
@@ -29,9 +29,9 @@ func stateOf(run placementv1beta1.UpdateRunObject) act.RunState {
 	return s
 }
 
-func stageStateOf(run placementv1beta1.UpdateRunObject, i int) act.StageState {
+func stageStateOf(run placementv1beta1.UpdateRunObject, i int) wf.StageState {
 	stage := &run.GetUpdateRunStatus().StagesStatus[i]
-	out := act.StageState{Name: stage.StageName, Clusters: len(stage.Clusters), Phase: act.PhasePending}
+	out := wf.StageState{Name: stage.StageName, Clusters: len(stage.Clusters), Phase: wf.PhasePending}
 	out.Done = updaterun.CountIn(stage, updaterun.PhaseSucceeded)
 	out.InFlight = updaterun.CountIn(stage, updaterun.PhaseRunning)
 	out.Failed = updaterun.CountIn(stage, updaterun.PhaseFailed)
@@ -42,18 +42,18 @@ func stageStateOf(run placementv1beta1.UpdateRunObject, i int) act.StageState {
 	return out
 }
 
-func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState, config placementv1beta1.StageConfig, overBudget bool) string {
+func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s wf.StageState, config placementv1beta1.StageConfig, overBudget bool) string {
 	switch {
 	case updaterun.StageOver(stage):
-		return act.PhaseSucceeded
+		return wf.PhaseSucceeded
 	case updaterun.AfterTasksBegan(stage, config) != nil, stage.StartTime != nil && updaterun.StageUpdated(stage) && !overBudget:
-		return act.PhaseGates
+		return wf.PhaseGates
 	case stage.StartTime != nil && len(s.TasksBefore) == 0:
-		return act.PhaseUpdating
+		return wf.PhaseUpdating
 	case len(s.TasksBefore) > 0 && len(stage.Conditions) > 0:
-		return act.PhaseBeforeGate
+		return wf.PhaseBeforeGate
 	}
-	return act.PhasePending
+	return wf.PhasePending
 }
 
 // typesToDo are the types of the tasks on one side of a stage that are not done.

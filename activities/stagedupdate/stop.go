@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -41,7 +40,7 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 func stageInFlight(run placementv1beta1.UpdateRunObject) string {
 	state := stateOf(run)
 	for _, stage := range state.Stages {
-		if stage.InFlight > 0 && stage.Phase == act.PhaseUpdating {
+		if stage.InFlight > 0 && stage.Phase == wf.PhaseUpdating {
 			return stage.Name
 		}
 	}
@@ -61,7 +60,7 @@ type cancellation struct {
 
 // findCancellation reads from the history of the run's workflow, or of that of the stage that was cancelled, who asked.
 func findCancellation(
-	ctx context.Context, identities Identities, run placementv1beta1.UpdateRunObject, in act.StopRequest, execution string,
+	ctx context.Context, identities Identities, run placementv1beta1.UpdateRunObject, in wf.StopRequest, execution string,
 ) (cancellation, error) {
 	workflow := wf.RunExecution(in.Run).ID
 	for i := range run.GetUpdateRunStatus().StagesStatus {
@@ -79,7 +78,7 @@ func findCancellation(
 
 // StopRun turns a cancellation from Temporal into the spec.state Stop, unless the run is being deleted
 // or was not to run. The execution that calls has to have been asked to cancel: its history says so, and by whom.
-func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, error) {
+func (a *Activities) StopRun(ctx context.Context, in wf.StopRequest) (bool, error) {
 	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil || run == nil || run.GetUpdateRunSpec().State != "" && run.GetUpdateRunSpec().State != placementv1beta1.StateRun {
 		return false, err

@@ -11,8 +11,8 @@ import (
 	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // wish sets what the user wants of the run.
@@ -36,7 +36,7 @@ func TestAStopInAStageSaysSoUntilTheRunIsResumed(t *testing.T) {
 	h.stuck["member3"] = true
 	h.advancing(canaryAdvance(names("member3"), nil, nil))
 	h.wish(placementv1beta1.StateStop)
-	delta := background(h, func() act.StageDelta {
+	delta := background(h, func() wf.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil))
 	})
 	h.untilItWaits()
@@ -54,7 +54,7 @@ func TestAStopInAStageSaysSoUntilTheRunIsResumed(t *testing.T) {
 	assert.Equal(t, isStopped, progressingOf(h))
 	assert.Equal(t, "Progressing=False StageUpdatingStopped: All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed", h.stageSays(1))
 	assert.Empty(t, h.stageSays(0), "a stage that has not begun is not stopped")
-	assert.Equal(t, act.PhaseUpdating, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].Phase)
+	assert.Equal(t, wf.PhaseUpdating, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].Phase)
 
 	h.wish(placementv1beta1.StateRun)
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
@@ -78,7 +78,7 @@ func TestAStopAtAGateSaysSoUntilTheRunIsResumed(t *testing.T) {
 		must(h, h.acts.PauseRun, refOf("example-run-2"))
 		assert.Equal(t, stopped, h.stageSays(0))
 		assert.Equal(t, began, since(h), "since when it waits is kept")
-		assert.Equal(t, act.PhaseGates, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
+		assert.Equal(t, wf.PhaseGates, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
 		h.clock.Step(time.Second)
 		h.wish(placementv1beta1.StateRun)
 		h.gates("staging", 0)
@@ -89,13 +89,13 @@ func TestAStopAtAGateSaysSoUntilTheRunIsResumed(t *testing.T) {
 		h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
 			s.Stages[0].BeforeStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}
 		})
-		before := act.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
+		before := wf.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
 		must(h, h.acts.CheckGates, before)
 		waits := h.stageSays(0)
 		h.wish(placementv1beta1.StateStop)
 		must(h, h.acts.PauseRun, refOf("example-run-2"))
 		assert.Equal(t, stopped, h.stageSays(0))
-		assert.Equal(t, act.PhaseBeforeGate, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
+		assert.Equal(t, wf.PhaseBeforeGate, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
 		assert.Empty(t, h.stageSays(1), "a stage that has not begun is not stopped")
 		h.wish(placementv1beta1.StateRun)
 		assert.Equal(t, waitsForApproval("example-run-2-before-staging"), must(h, h.acts.CheckGates, before))
@@ -136,7 +136,7 @@ func TestAResumedRunLiftsTheObservedGenerationOfAllConditions(t *testing.T) {
 
 // What a cluster runs does not change while its run stands still: that time counts.
 func TestTheTimeThatARunStandsStillCountsAsSoaked(t *testing.T) {
-	soak := func(h *hub) act.GateState { return h.gates("staging", 0) }
+	soak := func(h *hub) wf.GateState { return h.gates("staging", 0) }
 	stop := func(h *hub, d time.Duration) {
 		h.wish(placementv1beta1.StateStop)
 		must(h, h.acts.PauseRun, refOf("example-run-2"))
@@ -203,7 +203,7 @@ func TestTheWaitBeforeAStageIsNoSoak(t *testing.T) {
 		h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
 			s.Stages[0].BeforeStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}
 		})
-		before := act.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
+		before := wf.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
 		request := must(h, h.acts.CheckGates, before).Waits[0].Subject
 		h.clock.Step(time.Hour)
 		editStatus(h, get(h, &placementv1beta1.ClusterApprovalRequest{}, "", request), func(r *placementv1beta1.ClusterApprovalRequest) {
@@ -212,7 +212,7 @@ func TestTheWaitBeforeAStageIsNoSoak(t *testing.T) {
 		assert.True(t, must(h, h.acts.CheckGates, before).Open)
 		return h
 	}
-	staging := act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")}
+	staging := wf.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")}
 	t.Run("when all clusters of the stage are skipped", func(t *testing.T) {
 		h := approved(t)
 		h.ask(action("member2", skip, 1))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const waitsSuspended = "Started=True ClusterUpdatingStarted: Cluster update waits: " + placementv1beta1.SuspensionText
@@ -35,7 +35,7 @@ func TestARunWaitsForASuspendedClusterAndDoesNotFailIt(t *testing.T) {
 	assert.Equal(t, names("Normal example-run-2 ClusterSuspended: Cluster member3 in stage canary waits: "+placementv1beta1.SuspensionText), h.events)
 
 	h.clock.Step(time.Hour)
-	assert.Equal(t, act.StageDelta{Waiting: "member3"}, <-delta, "it is waited for however long it takes")
+	assert.Equal(t, wf.StageDelta{Waiting: "member3"}, <-delta, "it is waited for however long it takes")
 	assert.Equal(t, isStarted, progressingOf(h))
 	assert.Equal(t, waitsSuspended, h.canaryCondition("member3", "Started"))
 

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 var errDenied = answers(http.StatusForbidden, metav1.StatusReasonForbidden, denial)
@@ -40,7 +40,7 @@ func TestARunWhoseApprovalRequestMayNotBeCreatedSaysSo(t *testing.T) {
 	h := initialized(t)
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3", "member1"), nil, nil))
 	h.refused["example-run-2-canary"] = errDenied
-	gate := act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}
+	gate := wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}
 	_, err := call(h, h.acts.CheckGates, gate)
 	require.ErrorContains(t, err, denial)
 	assert.Equal(t, "Progressing=False UpdateRunStuck: The updateRun is stuck, a write is refused, which is tried again: creating approval request example-run-2-canary: "+denial, progressingOf(h))
@@ -49,7 +49,7 @@ func TestARunWhoseApprovalRequestMayNotBeCreatedSaysSo(t *testing.T) {
 	assert.Equal(t, isStarted, progressingOf(h))
 
 	h.refused["example-run-2-canary"] = errDenied
-	approval := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: act.ChannelUpdate}
+	approval := wf.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Channel: wf.ChannelUpdate}
 	assert.True(t, must(h, h.acts.RecordApproval, approval).Ended, "its sender gets an answer")
 	assert.Contains(t, h.events, "Warning example-run-2 WriteRefused: The approval of stage canary by ada cannot be written: "+denial)
 }
@@ -57,7 +57,7 @@ func TestARunWhoseApprovalRequestMayNotBeCreatedSaysSo(t *testing.T) {
 func TestARunWhoseCancellationMayNotBeWrittenGoesOn(t *testing.T) {
 	h := initialized(t)
 	h.refused["example-run-2 spec"] = errDenied
-	assert.False(t, must(h, h.acts.StopRun, act.StopRequest{Run: refOf("example-run-2"), Workflow: "updaterun/example-run-2"}))
+	assert.False(t, must(h, h.acts.StopRun, wf.StopRequest{Run: refOf("example-run-2"), Workflow: "updaterun/example-run-2"}))
 	assert.Equal(t, names("Warning example-run-2 WriteRefused: grace cancelled workflow updaterun/example-run-2, but the run goes on: spec.state cannot be set to Stop: "+denial), h.events)
 }
 

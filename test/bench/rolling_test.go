@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -58,7 +57,7 @@ func TestRolling(t *testing.T) {
 // eventsPerBatch looks at the newest history of a placement.
 func (f *fleet) eventsPerBatch(t *testing.T, name string) {
 	t.Helper()
-	batches, events := f.activities(t.Context(), t, wf.PlacementID("", name), "", act.AdvancePlacement)
+	batches, events := f.activities(t.Context(), t, wf.PlacementID("", name), "", wf.AdvancePlacement)
 	perBatch := float64(events) / float64(max(batches, 1))
 	f.figures.add(t, "rolling update of 100 clusters: events per batch", fmt.Sprintf("<= %d", maxEventsPerBatch), quantity{perBatch, ""})
 	assert.LessOrEqual(t, perBatch, float64(maxEventsPerBatch))

@@ -98,8 +98,8 @@ func anyBelow(importPath string, prefixes []string) bool {
 }
 
 func TestABrokenRuleIsSeen(t *testing.T) {
-	r := rule{never: []string{"k8s.io/client-go", module + "/activities"}, but: []string{module + "/activities/contract"}}
-	deps := []string{"fmt", "k8s.io/client-go-not", "k8s.io/client-go/rest", module + "/activities/contract", module + "/activities/worksync"}
+	r := rule{never: []string{"k8s.io/client-go", module + "/activities"}, but: []string{module + "/activities/snapshot"}}
+	deps := []string{"fmt", "k8s.io/client-go-not", "k8s.io/client-go/rest", module + "/activities/snapshot", module + "/activities/worksync"}
 	assert.Equal(t, []string{"k8s.io/client-go/rest", module + "/activities/worksync"}, r.broken(deps))
 	assert.True(t, matches(module+"/apis/cluster", "apis/..."))
 	assert.True(t, matches(module, "..."))

@@ -28,20 +28,18 @@ func rules() map[string]rule {
 		},
 		"pure packages know no client and no Temporal": {
 			of: []string{
-				"workflows/rollout", "workflows/contract", "activities/contract", "activities/envelope", "activities/scheduler/...",
+				"workflows/rollout", "workflows/contract", "activities/envelope", "activities/scheduler/...",
 				"activities/analysis", "activities/calendar", "activities/clusterorder", "activities/document", "activities/override", "activities/snapshot", "activities/stagedupdate/planning", "activities/startgate", "activities/workmodel", "controllers/member/availability",
 			},
 			never: append([]string{temporal}, clients...),
 		},
-		"contracts need the standard library and each other": {
-			of:    []string{"workflows/contract", "activities/contract"},
+		"the contract needs the standard library": {
+			of:    []string{"workflows/contract"},
 			never: []string{"k8s.io", "sigs.k8s.io", "github.com", "golang.org", "google.golang.org", "gopkg.in", "go.yaml.in", temporal},
-			but:   []string{module + "/workflows/contract", module + "/activities/contract"},
 		},
 		"workflows know nothing of Kubernetes": {
 			of:    []string{"workflows/..."},
 			never: []string{"k8s.io", "sigs.k8s.io", module + "/apis", module + "/controllers", module + "/activities"},
-			but:   []string{module + "/activities/contract"},
 		},
 		"activities do not reach back into workflows and controllers": {
 			of:    []string{"activities/..."},

@@ -13,7 +13,6 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/worker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -34,18 +33,18 @@ func sendsApprovals(s *server, principals bool) {
 	execution, err := agent.ExecuteWorkflow(s.Context(), client.StartWorkflowOptions{ID: "updaterun/run", TaskQueue: wf.TaskQueue}, wf.UpdateRunWorkflow)
 	require.NoError(s, err)
 	identities := worker.Identities{Client: agent, Namespace: wf.DefaultNamespace}
-	request := act.ApprovalRequest{Workflow: execution.GetID(), Execution: execution.GetRunID()}
+	request := wf.ApprovalRequest{Workflow: execution.GetID(), Execution: execution.GetRunID()}
 
 	for user, sender := range map[string]client.Client{"hub-agent": agent, "eve": s.as("eve", "fleetflow:write")} {
 		request.Stage = user
 		require.NoError(s, sender.SignalWorkflow(s.Context(), execution.GetID(), "", wf.ApproveSignal, wf.Approval{Stage: user}))
 		require.NoError(s, update(s.Context(), sender, user))
-		request.Channel = act.ChannelSignal
+		request.Channel = wf.ChannelSignal
 		who, verified, err := identities.Approver(s.Context(), request)
 		require.NoError(s, err)
 		assert.Equal(s, principals, verified, "the signal of %s", user)
 		assert.Equal(s, map[bool]string{true: user, false: "ada"}[principals], who, "the signal of %s", user)
-		request.Channel = act.ChannelUpdate
+		request.Channel = wf.ChannelUpdate
 		request.Update = user
 		who, verified, err = identities.Approver(s.Context(), request)
 		require.NoError(s, err)
@@ -60,7 +59,7 @@ func sendsApprovals(s *server, principals bool) {
 			var denied *serviceerror.PermissionDenied
 			require.ErrorAs(s, err, &denied, "%s has no right to approve", name)
 		}
-		for _, channel := range []string{act.ChannelSignal, act.ChannelUpdate} {
+		for _, channel := range []string{wf.ChannelSignal, wf.ChannelUpdate} {
 			request.Stage = name
 			request.Channel = channel
 			request.Update = name

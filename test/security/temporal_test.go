@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -29,7 +28,7 @@ import (
 const heist = "heist"
 
 // canary is the stage that the run must not reach.
-var canary = act.StageRequest{Run: gatedRun, Stage: "canary", Index: 1}
+var canary = wf.StageRequest{Run: gatedRun, Stage: "canary", Index: 1}
 
 // gatedRun is the run that waits for an approval after its first stage.
 var gatedRun = wf.Ref{Kind: wf.KindClusterStagedUpdateRun, Name: gated}
@@ -39,7 +38,7 @@ func TestClientOfTemporal(t *testing.T) {
 		"a client of Temporal starts a later stage of a run": startsWorkflow(wf.StageWorkflow, "mine", canary,
 			"activity LoadStage is refused: it is for workflow updaterun/gated/stage/canary of type Stage, and mine of type Stage calls it"),
 		"a client of Temporal starts a stage with an index that there is none of": startsWorkflow(wf.StageWorkflow, "mine",
-			act.StageRequest{Run: gatedRun, Stage: "canary", Index: -1}, "activity LoadStage is refused"),
+			wf.StageRequest{Run: gatedRun, Stage: "canary", Index: -1}, "activity LoadStage is refused"),
 		"a client of Temporal starts a second workflow of a run": startsWorkflow(wf.UpdateRunWorkflow, "mine", gatedRun,
 			"activity LoadRun is refused: it is for workflow updaterun/gated of type UpdateRun, and mine of type UpdateRun calls it"),
 		"a client of Temporal starts a second workflow of a placement": startsWorkflow(wf.PlacementWorkflow, "mine",
@@ -47,20 +46,20 @@ func TestClientOfTemporal(t *testing.T) {
 		"a client of Temporal passes a run off as a placement": startsWorkflow(wf.PlacementWorkflow, "updaterun/mine",
 			wf.Ref{Kind: wf.KindClusterStagedUpdateRun, Name: gated}, "activity LoadPlacement is refused"),
 		"a client of Temporal starts a later stage under its own ID": laterStageIsRefused,
-		"a workflow of an attacker runs the deletion stage": schedules(act.AdvanceDeletion, wf.AdvanceTaskQueue, gatedRun,
+		"a workflow of an attacker runs the deletion stage": schedules(wf.AdvanceDeletion, wf.AdvanceTaskQueue, gatedRun,
 			"activity AdvanceDeletion is refused: it is for workflow updaterun/gated of type UpdateRun"),
-		"a workflow of an attacker advances a stage": schedules(act.AdvanceStage, wf.AdvanceTaskQueue,
-			act.StageAdvance{StageRequest: canary, Start: []string{"member-1"}}, "activity AdvanceStage is refused"),
-		"a workflow of an attacker claims that a cluster is done": schedules(act.AdvanceStage, wf.AdvanceTaskQueue,
-			act.StageAdvance{StageRequest: canary, Done: []string{"member-1"}}, "activity AdvanceStage is refused"),
-		"a workflow of an attacker records an approval of an earlier execution": schedules(act.RecordApproval, wf.TaskQueue,
-			act.ApprovalRequest{StageRequest: act.StageRequest{Run: gatedRun, Stage: "staging"}, Workflow: gatedRun.ID(), Execution: "00000000-0000-0000-0000-000000000000", Channel: act.ChannelSignal},
+		"a workflow of an attacker advances a stage": schedules(wf.AdvanceStage, wf.AdvanceTaskQueue,
+			wf.StageAdvance{StageRequest: canary, Start: []string{"member-1"}}, "activity AdvanceStage is refused"),
+		"a workflow of an attacker claims that a cluster is done": schedules(wf.AdvanceStage, wf.AdvanceTaskQueue,
+			wf.StageAdvance{StageRequest: canary, Done: []string{"member-1"}}, "activity AdvanceStage is refused"),
+		"a workflow of an attacker records an approval of an earlier execution": schedules(wf.RecordApproval, wf.TaskQueue,
+			wf.ApprovalRequest{StageRequest: wf.StageRequest{Run: gatedRun, Stage: "staging"}, Workflow: gatedRun.ID(), Execution: "00000000-0000-0000-0000-000000000000", Channel: wf.ChannelSignal},
 			"activity RecordApproval is refused: it is for workflow updaterun/gated of type UpdateRun"),
-		"a workflow of an attacker stops a run": schedules(act.StopRun, wf.TaskQueue,
-			act.StopRequest{Run: gatedRun, Workflow: gatedRun.ID()}, "activity StopRun is refused"),
-		"a workflow of an attacker advances a placement": schedules(act.AdvancePlacement, wf.AdvanceTaskQueue,
-			act.AdvanceRequest{Placement: wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: gated}}, "activity AdvancePlacement is refused"),
-		"a workflow of an attacker calls an activity without an object":        schedules(act.AdvanceDeletion, wf.AdvanceTaskQueue, struct{}{}, "is refused"),
+		"a workflow of an attacker stops a run": schedules(wf.StopRun, wf.TaskQueue,
+			wf.StopRequest{Run: gatedRun, Workflow: gatedRun.ID()}, "activity StopRun is refused"),
+		"a workflow of an attacker advances a placement": schedules(wf.AdvancePlacement, wf.AdvanceTaskQueue,
+			wf.AdvanceRequest{Placement: wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: gated}}, "activity AdvancePlacement is refused"),
+		"a workflow of an attacker calls an activity without an object":        schedules(wf.AdvanceDeletion, wf.AdvanceTaskQueue, struct{}{}, "is refused"),
 		"a client of Temporal approves by a signal, under the name of another": signalIsRefused,
 		"a client of Temporal approves by an update":                           updateIsRefused,
 		"a client of Temporal reads a Secret in a history":                     historiesHaveNoSecrets,
@@ -179,7 +178,7 @@ func laterStageIsRefused(s *spec) {
 	execution := s.start(temporalclient.StartWorkflowOptions{ID: wf.StageID(gatedRun.ID(), "canary"), TaskQueue: wf.TaskQueue}, wf.StageWorkflow, canary)
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	var result act.StageResult
+	var result wf.StageResult
 	require.NoError(s, execution.Get(ctx, &result))
 	assert.True(s, result.Ended)
 	s.awaitEvent("CallFromTemporalRefused", "Advancing stage canary is refused, whatever the workflow says: stage staging before it is not over")
@@ -267,9 +266,9 @@ func impostorIsRefused(s *spec) {
 	s.work(wf.UpdateRunWorkflow)
 	require.NoError(s, s.temporal.TerminateWorkflow(s.Context(), gatedRun.ID(), "", "mine now"))
 	execution := s.start(temporalclient.StartWorkflowOptions{ID: gatedRun.ID(), TaskQueue: heist}, wf.UpdateRunWorkflow, plan{Calls: []call{
-		{act.AdvanceDeletion, wf.AdvanceTaskQueue, gatedRun},
-		{act.CheckGates, wf.TaskQueue, act.GateRequest{StageRequest: act.StageRequest{Run: gatedRun, Stage: "staging"}}},
-		{act.RecordApproval, wf.TaskQueue, act.ApprovalRequest{StageRequest: act.StageRequest{Run: gatedRun, Stage: "staging"}, Channel: act.ChannelSignal}},
+		{wf.AdvanceDeletion, wf.AdvanceTaskQueue, gatedRun},
+		{wf.CheckGates, wf.TaskQueue, wf.GateRequest{StageRequest: wf.StageRequest{Run: gatedRun, Stage: "staging"}}},
+		{wf.RecordApproval, wf.TaskQueue, wf.ApprovalRequest{StageRequest: wf.StageRequest{Run: gatedRun, Stage: "staging"}, Channel: wf.ChannelSignal}},
 	}})
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
@@ -297,9 +296,9 @@ func oldSnapshotIsRefused(s *spec) {
 	s.work(wf.PlacementWorkflow)
 	execution := s.start(temporalclient.StartWorkflowOptions{
 		ID: ref.ID(), TaskQueue: heist, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING,
-	}, wf.PlacementWorkflow, plan{Calls: []call{{act.AdvancePlacement, wf.AdvanceTaskQueue, act.AdvanceRequest{
-		Placement: ref, Snapshot: placed + "-0-snapshot", Epoch: 1_000_000, Batch: []act.Change{{
-			Cluster: first.Spec.TargetCluster, Op: act.OpUpdate, Binding: first.Name, UID: string(first.UID), FromState: string(first.Spec.State),
+	}, wf.PlacementWorkflow, plan{Calls: []call{{wf.AdvancePlacement, wf.AdvanceTaskQueue, wf.AdvanceRequest{
+		Placement: ref, Snapshot: placed + "-0-snapshot", Epoch: 1_000_000, Batch: []wf.Change{{
+			Cluster: first.Spec.TargetCluster, Op: wf.OpUpdate, Binding: first.Name, UID: string(first.UID), FromState: string(first.Spec.State),
 		}},
 	}}}})
 	ctx, cancel := context.WithTimeout(s.Context(), patience)

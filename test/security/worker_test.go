@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -37,13 +36,13 @@ func falseGateIsRefused(s *spec) {
 	liar := worker.New(s.temporal, wf.TaskQueue, worker.Options{})
 	liar.RegisterWorkflowWithOptions(updaterunflow.Workflow, workflow.RegisterOptions{Name: wf.UpdateRunWorkflow})
 	liar.RegisterWorkflowWithOptions(updaterunflow.StageWorkflow, workflow.RegisterOptions{Name: wf.StageWorkflow})
-	liar.RegisterActivityWithOptions(func(context.Context, act.GateRequest) (act.GateState, error) {
+	liar.RegisterActivityWithOptions(func(context.Context, wf.GateRequest) (wf.GateState, error) {
 		select {
 		case opened <- struct{}{}:
 		default:
 		}
-		return act.GateState{Open: true}, nil
-	}, activity.RegisterOptions{Name: act.CheckGates})
+		return wf.GateState{Open: true}, nil
+	}, activity.RegisterOptions{Name: wf.CheckGates})
 	require.NoError(s, liar.Start())
 	require.NoError(s, s.temporal.SignalWorkflow(ctx, gatedRun.ID(), "", wf.PokeSignal, wf.Poke{Cause: wf.CauseApproval}))
 	select {
@@ -58,7 +57,7 @@ func falseGateIsRefused(s *spec) {
 	}, patience, probeEvery, "the workflow believes the false worker")
 	liar.Stop()
 	require.NoError(s, s.order(ctx, control.Start, controlplane.HubAgent))
-	var result act.StageResult
+	var result wf.StageResult
 	require.NoError(s, s.temporal.GetWorkflow(ctx, stage, later).Get(ctx, &result))
 	assert.True(s, result.Ended)
 	s.requireGated()

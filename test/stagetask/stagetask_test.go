@@ -29,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
 	acts "github.com/fleetflow/fleetflow/activities/stagedupdate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -107,9 +106,9 @@ func (f *fleet) startWorkflow() {
 	f.env.RegisterWorkflowWithOptions(stagedupdate.Workflow, workflow.RegisterOptions{Name: wf.UpdateRunWorkflow})
 	f.env.RegisterWorkflowWithOptions(stagedupdate.StageWorkflow, workflow.RegisterOptions{Name: wf.StageWorkflow})
 	for name, activityFunc := range map[string]any{
-		act.LoadRun: f.acts.LoadRun, act.InitializeRun: f.acts.InitializeRun, act.LoadStage: f.acts.LoadStage,
-		act.AdvanceStage: f.updateClusters, act.CheckGates: f.checkGates,
-		act.AdvanceDeletion: func(context.Context, wf.Ref) (act.DeletionResult, error) { return act.DeletionResult{Done: true}, nil },
+		wf.LoadRun: f.acts.LoadRun, wf.InitializeRun: f.acts.InitializeRun, wf.LoadStage: f.acts.LoadStage,
+		wf.AdvanceStage: f.updateClusters, wf.CheckGates: f.checkGates,
+		wf.AdvanceDeletion: func(context.Context, wf.Ref) (wf.DeletionResult, error) { return wf.DeletionResult{Done: true}, nil },
 	} {
 		f.env.RegisterActivityWithOptions(activityFunc, activity.RegisterOptions{Name: name})
 	}
@@ -122,15 +121,15 @@ func (f *fleet) startWorkflow() {
 }
 
 // updateClusters records that the clusters which were to start have been updated.
-func (f *fleet) updateClusters(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
+func (f *fleet) updateClusters(ctx context.Context, in wf.StageAdvance) (wf.StageDelta, error) {
 	run := f.run()
 	recorder := updaterun.Recorder{Run: run, Now: f.env.Now()}
 	recorder.ClustersStarted(recorder.Stage(in.Index), in.Start)
 	recorder.ClustersSucceeded(recorder.Stage(in.Index), in.Start)
-	return act.StageDelta{Recorded: in.Start}, f.Status().Update(ctx, run)
+	return wf.StageDelta{Recorded: in.Start}, f.Status().Update(ctx, run)
 }
 
-func (f *fleet) checkGates(ctx context.Context, in act.GateRequest) (act.GateState, error) {
+func (f *fleet) checkGates(ctx context.Context, in wf.GateRequest) (wf.GateState, error) {
 	f.clock.SetTime(f.env.Now())
 	return f.acts.CheckGates(ctx, in)
 }

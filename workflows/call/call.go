@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -32,7 +31,7 @@ func retryForever() *temporal.RetryPolicy {
 		InitialInterval:        200 * time.Millisecond,
 		BackoffCoefficient:     2,
 		MaximumInterval:        5 * time.Second,
-		NonRetryableErrorTypes: []string{act.ErrorUser},
+		NonRetryableErrorTypes: []string{wf.ErrorUser},
 	}
 }
 

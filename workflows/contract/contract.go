@@ -1,7 +1,9 @@
-// Package contract is what the controllers, the workflows and a person with
-// the Temporal CLI agree on: workflow types, IDs, task queues, signals, updates
-// and queries. It imports the standard library only, because what is recorded
-// in a history may not follow a change of the Kubernetes types.
+// Package contract is what the controllers, the workflows, the activities and a person with the Temporal CLI agree on: workflow types,
+// IDs, task queues, signals, updates and queries; names, requests and results of activities. It imports the standard library only,
+// because what is recorded in a history may not follow a change of the Kubernetes types.
+//
+// Payloads are references and small deltas: never a manifest (histories are plain text and limited to 2 MiB a payload) and never an
+// error text (those are written to the object concerned). Fields are added, never renamed: histories outlive releases.
 package contract
 
 import (
@@ -31,6 +33,9 @@ const TaskTimeout = 5 * time.Second
 
 // StuckAfter is how long a cluster may take before its rollout is called stuck, unless a strategy says otherwise.
 const StuckAfter = 5 * time.Minute
+
+// ErrorUser is the type of the application error for what only a person can mend. It is not retried.
+const ErrorUser = "UserError"
 
 // Workflow types as they appear in the Temporal UI.
 const (

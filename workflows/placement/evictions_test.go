@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -18,12 +17,12 @@ func (h *hub) refusing() *int {
 	h.env.RegisterActivityWithOptions(func(context.Context, wf.Ref) (bool, error) {
 		refused++
 		return true, nil
-	}, activity.RegisterOptions{Name: act.RefuseEvictions})
+	}, activity.RegisterOptions{Name: wf.RefuseEvictions})
 	return &refused
 }
 
 func TestEvictionsFromAPlacementThatIsGoneAreRefused(t *testing.T) {
-	for sentence, state := range map[string]act.PlacementState{
+	for sentence, state := range map[string]wf.PlacementState{
 		"it does not exist":   {Evictions: true},
 		"it is being deleted": {Found: true, UID: "uid-1", Deleting: true, Evictions: true},
 	} {
@@ -42,8 +41,8 @@ func TestEvictionsUnderExternalAreDecidedBatchByBatch(t *testing.T) {
 	h := newHub(t)
 	h.state.External = true
 	h.state.Evictions = true
-	batch := []act.Change{{Cluster: "a", Op: act.OpConclude, Eviction: "off-a", EvictionUID: "e"}}
-	h.results = []act.AdvanceResult{{Next: batch, Epoch: 7}, {Settled: true}}
+	batch := []wf.Change{{Cluster: "a", Op: wf.OpConclude, Eviction: "off-a", EvictionUID: "e"}}
+	h.results = []wf.AdvanceResult{{Next: batch, Epoch: 7}, {Settled: true}}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	require.Len(t, h.requests, 2)
@@ -57,8 +56,8 @@ func TestEvictionsUnderExternalAreDecidedBatchByBatch(t *testing.T) {
 
 func TestTheEpochOfABatchGoesWithIt(t *testing.T) {
 	h := newHub(t)
-	batch := []act.Change{{Cluster: "a", Op: act.OpUpdate}}
-	h.results = []act.AdvanceResult{{Next: batch, Epoch: 3}, {Settled: true}}
+	batch := []wf.Change{{Cluster: "a", Op: wf.OpUpdate}}
+	h.results = []wf.AdvanceResult{{Next: batch, Epoch: 3}, {Settled: true}}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	require.Len(t, h.requests, 2)

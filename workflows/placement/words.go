@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -13,7 +12,7 @@ import (
 const named = 3
 
 // describeRollout say what is being rolled out, and to how many clusters if that is known.
-func (p *placement) describeRollout(selected act.SelectResult) string {
+func (p *placement) describeRollout(selected wf.SelectResult) string {
 	if p.scheduled.PolicySnapshot == "" {
 		return fmt.Sprintf("Snapshot **%s**, the clusters stay those that were selected before.", selected.Snapshot)
 	}
@@ -22,7 +21,7 @@ func (p *placement) describeRollout(selected act.SelectResult) string {
 }
 
 // describeProgress says how far a rollout is, and if it is stuck, on what.
-func describeProgress(result act.AdvanceResult, progress, now time.Time) string {
+func describeProgress(result wf.AdvanceResult, progress, now time.Time) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n\n| changing next | in flight | waiting for the limits |\n|---|---|---|\n| %d | %d | %d |",
 		len(result.Next), len(result.InFlight), result.Blocked)
@@ -53,7 +52,7 @@ func describeProgress(result act.AdvanceResult, progress, now time.Time) string 
 }
 
 // describeClosed says which clusters wait because they are closed; nothing if none do.
-func describeClosed(result act.AdvanceResult) string {
+func describeClosed(result wf.AdvanceResult) string {
 	if result.Closed == 0 {
 		return ""
 	}
@@ -70,7 +69,7 @@ var markup = strings.NewReplacer("\r", " ", "\n", " ", "|", `\|`, `\`, `\\`, "["
 	"://", `:\//`, "www.", `www\.`, "@", `\@`)
 
 // summarizeRequest says what an activity is asked to do, to which clusters and why.
-func summarizeRequest(r act.AdvanceRequest) string {
+func summarizeRequest(r wf.AdvanceRequest) string {
 	if r.EvictionsOnly {
 		return fmt.Sprintf("decide %d evictions", len(r.Batch))
 	}
@@ -79,11 +78,11 @@ func summarizeRequest(r act.AdvanceRequest) string {
 	}
 	var parts []string
 	for _, op := range []struct{ op, words string }{
-		{act.OpUpdate, "update"}, {act.OpAdd, "first write to"}, {act.OpAddStable, "first write of the older snapshot to"},
-		{act.OpRemove, "remove from"},
-		{act.OpPrepareUpdate, "prepare the update of"}, {act.OpPrepareRemove, "prepare the removal from"},
-		{act.OpGiveUpChange, "give up the change of"},
-		{act.OpEvict, "evict from"}, {act.OpConclude, "refuse to evict from"},
+		{wf.OpUpdate, "update"}, {wf.OpAdd, "first write to"}, {wf.OpAddStable, "first write of the older snapshot to"},
+		{wf.OpRemove, "remove from"},
+		{wf.OpPrepareUpdate, "prepare the update of"}, {wf.OpPrepareRemove, "prepare the removal from"},
+		{wf.OpGiveUpChange, "give up the change of"},
+		{wf.OpEvict, "evict from"}, {wf.OpConclude, "refuse to evict from"},
 	} {
 		var clusters []string
 		for _, change := range r.Batch {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func TestTheReasonOfAHoldIsNoMarkdown(t *testing.T) {
@@ -16,6 +16,6 @@ func TestTheReasonOfAHoldIsNoMarkdown(t *testing.T) {
 		"see www.a.example &lt;":        `see www\.a.example \&lt;`,
 		"storm (ticket 12)":             "storm (ticket 12)",
 	} {
-		assert.Equal(t, "\n\n**Held**: "+want+".", describeClosed(act.AdvanceResult{Closed: 1, ClosedBy: reason}))
+		assert.Equal(t, "\n\n**Held**: "+want+".", describeClosed(wf.AdvanceResult{Closed: 1, ClosedBy: reason}))
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -39,7 +38,7 @@ type placement struct {
 	// of the replicas of a workload, how they are divided over these.
 	reload, again, schedule bool
 	// scheduled is the outcome of the last time.
-	scheduled act.ScheduleResult
+	scheduled wf.ScheduleResult
 	external  bool
 	gone      bool
 	// demand is what the workloads asked for whose replicas were divided last.
@@ -122,7 +121,7 @@ func (p *placement) convergeOnce(ctx workflow.Context) error {
 // decideEvictions decides the evictions of a placement that is not rolled out here. Those of the
 // others are part of the rollout.
 func (p *placement) decideEvictions(ctx workflow.Context) error {
-	request := act.AdvanceRequest{Placement: p.ref, EvictionsOnly: true}
+	request := wf.AdvanceRequest{Placement: p.ref, EvictionsOnly: true}
 	for {
 		result, err := p.advanceBatch(ctx, request)
 		if err != nil {
@@ -151,7 +150,7 @@ func (p *placement) decideEvictions(ctx workflow.Context) error {
 // loadPlacement reads the placement live and adopts a successor of the same name.
 func (p *placement) loadPlacement(ctx workflow.Context) error {
 	p.reload = false
-	state, err := call.Short[act.PlacementState](ctx, act.LoadPlacement, "read the placement", p.ref)
+	state, err := call.Short[wf.PlacementState](ctx, wf.LoadPlacement, "read the placement", p.ref)
 	if err != nil {
 		return err
 	}
@@ -159,7 +158,7 @@ func (p *placement) loadPlacement(ctx workflow.Context) error {
 	if !state.Found || state.Deleting {
 		p.gone = true
 		if p.evictions {
-			_, err = call.Short[bool](ctx, act.RefuseEvictions, "refuse evictions", p.ref)
+			_, err = call.Short[bool](ctx, wf.RefuseEvictions, "refuse evictions", p.ref)
 		}
 		return err
 	}
@@ -174,9 +173,9 @@ func (p *placement) loadPlacement(ctx workflow.Context) error {
 
 // selectAndSchedule selects, and schedules if need be; it returns the snapshot to roll out, with
 // the overrides that concern it. Its name is empty when there is none.
-func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, error) {
-	var nothing act.SelectResult
-	selected, err := call.Long[act.SelectResult](ctx, act.SelectResources, "select resources", p.ref)
+func (p *placement) selectAndSchedule(ctx workflow.Context) (wf.SelectResult, error) {
+	var nothing wf.SelectResult
+	selected, err := call.Long[wf.SelectResult](ctx, wf.SelectResources, "select resources", p.ref)
 	if err != nil {
 		return nothing, err
 	}
@@ -197,7 +196,7 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 	}
 	if p.schedule {
 		p.schedule = false
-		p.scheduled, err = call.Long[act.ScheduleResult](ctx, act.ScheduleClusters, "schedule clusters", p.ref)
+		p.scheduled, err = call.Long[wf.ScheduleResult](ctx, wf.ScheduleClusters, "schedule clusters", p.ref)
 		if err != nil {
 			return nothing, err
 		}
@@ -221,9 +220,9 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 
 // rollOut advances batch by batch. Each batch is in history, as the input of the
 // activity, before anything of it is written.
-func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) error {
+func (p *placement) rollOut(ctx workflow.Context, selected wf.SelectResult) error {
 	progress := workflow.Now(ctx)
-	request := act.AdvanceRequest{
+	request := wf.AdvanceRequest{
 		Placement: p.ref, Snapshot: selected.Snapshot, Overrides: selected.Overrides, WakeAt: progress.Add(wf.StuckAfter),
 	}
 	for {
@@ -269,7 +268,7 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 
 // waitForOpening has the execution stay until time opens a cluster that is closed. Without such a time it ends: the end of what
 // closes clusters starts it again.
-func (p *placement) waitForOpening(ctx workflow.Context, result act.AdvanceResult) {
+func (p *placement) waitForOpening(ctx workflow.Context, result wf.AdvanceResult) {
 	if !result.OpensAt.IsZero() && workflow.GetVersion(ctx, "wait-for-opening", workflow.DefaultVersion, 1) == 1 {
 		p.opens = result.OpensAt
 	}
@@ -288,9 +287,9 @@ func lookAgain(progress, now time.Time) time.Time {
 // advanceBatch runs one batch. Changes that arrive meanwhile are selected and
 // scheduled at once; the activity notices what they alter by itself and
 // returns.
-func (p *placement) advanceBatch(ctx workflow.Context, request act.AdvanceRequest) (act.AdvanceResult, error) {
-	future := call.Wait(ctx, act.AdvancePlacement, summarizeRequest(request), request)
-	var result act.AdvanceResult
+func (p *placement) advanceBatch(ctx workflow.Context, request wf.AdvanceRequest) (wf.AdvanceResult, error) {
+	future := call.Wait(ctx, wf.AdvancePlacement, summarizeRequest(request), request)
+	var result wf.AdvanceResult
 	for {
 		done := false
 		timerCtx, cancel := workflow.WithCancel(ctx)
@@ -334,8 +333,8 @@ func (p *placement) scaleReplicas(ctx workflow.Context) error {
 		return nil
 	}
 	p.scale = false
-	result, err := call.Short[act.ScaleResult](ctx, act.ScaleReplicas, "scale replicas",
-		act.ScaleRequest{Placement: p.ref, Snapshot: p.latest})
+	result, err := call.Short[wf.ScaleResult](ctx, wf.ScaleReplicas, "scale replicas",
+		wf.ScaleRequest{Placement: p.ref, Snapshot: p.latest})
 	if result.Gone {
 		p.reload = true
 		p.again = true

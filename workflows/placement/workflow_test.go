@@ -20,7 +20,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/placement"
 )
@@ -35,12 +34,12 @@ type hub struct {
 	env *testsuite.TestWorkflowEnvironment
 
 	mu       sync.Mutex
-	state    act.PlacementState
-	selected act.SelectResult
-	schedule act.ScheduleResult
+	state    wf.PlacementState
+	selected wf.SelectResult
+	schedule wf.ScheduleResult
 	// results of Advance, one after the other; settled when there are none left.
-	results  []act.AdvanceResult
-	requests []act.AdvanceRequest
+	results  []wf.AdvanceResult
+	requests []wf.AdvanceRequest
 	calls    []string
 	// during is run inside an activity of this name, once.
 	during map[string]func()
@@ -52,16 +51,16 @@ func newHub(t *testing.T) *hub {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	h := &hub{
 		t: t, env: suite.NewTestWorkflowEnvironment(), during: map[string]func(){},
-		state:    act.PlacementState{Found: true, UID: "uid-1"},
-		selected: act.SelectResult{Snapshot: "crp-0-snapshot"},
-		schedule: act.ScheduleResult{PolicySnapshot: "crp-0", Selected: 3},
+		state:    wf.PlacementState{Found: true, UID: "uid-1"},
+		selected: wf.SelectResult{Snapshot: "crp-0-snapshot"},
+		schedule: wf.ScheduleResult{PolicySnapshot: "crp-0", Selected: 3},
 	}
 	h.env.SetStartTime(begin)
 	h.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the machine may be busy
 	h.env.RegisterWorkflowWithOptions(placement.Workflow, workflow.RegisterOptions{Name: wf.PlacementWorkflow})
 	for name, f := range map[string]any{
-		act.LoadPlacement: h.load, act.SelectResources: h.selectResources,
-		act.ScheduleClusters: h.scheduleClusters, act.ScaleReplicas: h.scale, act.AdvancePlacement: h.advance,
+		wf.LoadPlacement: h.load, wf.SelectResources: h.selectResources,
+		wf.ScheduleClusters: h.scheduleClusters, wf.ScaleReplicas: h.scale, wf.AdvancePlacement: h.advance,
 	} {
 		h.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
@@ -70,7 +69,7 @@ func newHub(t *testing.T) *hub {
 
 // waiting lets every Advance take a while.
 func (h *hub) waiting(d time.Duration) {
-	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(d)
+	h.env.OnActivity(wf.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(d)
 }
 
 func (h *hub) at(d time.Duration, do func()) { h.env.RegisterDelayedCallback(do, d) }
@@ -93,52 +92,52 @@ func (h *hub) note(name string) {
 	}
 }
 
-func (h *hub) load(context.Context, wf.Ref) (act.PlacementState, error) {
+func (h *hub) load(context.Context, wf.Ref) (wf.PlacementState, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.note("Load")
 	return h.state, nil
 }
 
-func (h *hub) selectResources(_ context.Context, r wf.Ref) (act.SelectResult, error) {
+func (h *hub) selectResources(_ context.Context, r wf.Ref) (wf.SelectResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.note("Select")
 	if r.UID != h.state.UID {
-		return act.SelectResult{Gone: true}, nil
+		return wf.SelectResult{Gone: true}, nil
 	}
 	return h.selected, nil
 }
 
-func (h *hub) scheduleClusters(context.Context, wf.Ref) (act.ScheduleResult, error) {
+func (h *hub) scheduleClusters(context.Context, wf.Ref) (wf.ScheduleResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.note("Schedule")
 	return h.schedule, nil
 }
 
-func (h *hub) scale(_ context.Context, in act.ScaleRequest) (act.ScaleResult, error) {
+func (h *hub) scale(_ context.Context, in wf.ScaleRequest) (wf.ScaleResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.note("Scale at " + in.Snapshot)
-	return act.ScaleResult{}, nil
+	return wf.ScaleResult{}, nil
 }
 
-func (h *hub) advance(_ context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
+func (h *hub) advance(_ context.Context, in wf.AdvanceRequest) (wf.AdvanceResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.note("Advance")
 	h.requests = append(h.requests, in)
 	if len(h.results) == 0 {
-		return act.AdvanceResult{Settled: true}, nil
+		return wf.AdvanceResult{Settled: true}, nil
 	}
 	next := h.results[0]
 	h.results = h.results[1:]
 	return next, nil
 }
 
-func change(cluster string) act.Change {
-	return act.Change{Cluster: cluster, Op: act.OpUpdate, Binding: "crp-" + cluster, UID: "b-" + cluster, FromState: "Bound", FromRevision: "1"}
+func change(cluster string) wf.Change {
+	return wf.Change{Cluster: cluster, Op: wf.OpUpdate, Binding: "crp-" + cluster, UID: "b-" + cluster, FromState: "Bound", FromRevision: "1"}
 }
 
 // once is one convergence that rolls out.
@@ -154,18 +153,18 @@ func TestAConvergenceEndsAfterItHasLingered(t *testing.T) {
 
 func TestEachBatchIsRecordedBeforeItIsWritten(t *testing.T) {
 	h := newHub(t)
-	h.results = []act.AdvanceResult{
-		{Next: []act.Change{change("a")}, Blocked: 2},
-		{Next: []act.Change{change("b")}, InFlight: []string{}, Done: []string{"a"}, Blocked: 1},
-		{Next: []act.Change{change("c")}, InFlight: []string{"b"}},
+	h.results = []wf.AdvanceResult{
+		{Next: []wf.Change{change("a")}, Blocked: 2},
+		{Next: []wf.Change{change("b")}, InFlight: []string{}, Done: []string{"a"}, Blocked: 1},
+		{Next: []wf.Change{change("c")}, InFlight: []string{"b"}},
 	}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	require.Len(t, h.requests, 4)
 	assert.Empty(t, h.requests[0].Batch, "the first call only plans")
-	assert.Equal(t, []act.Change{change("a")}, h.requests[1].Batch)
-	assert.Equal(t, []act.Change{change("b")}, h.requests[2].Batch)
-	assert.Equal(t, []act.Change{change("c")}, h.requests[3].Batch)
+	assert.Equal(t, []wf.Change{change("a")}, h.requests[1].Batch)
+	assert.Equal(t, []wf.Change{change("b")}, h.requests[2].Batch)
+	assert.Equal(t, []wf.Change{change("c")}, h.requests[3].Batch)
 	assert.Equal(t, []string{"b"}, h.requests[3].InFlight)
 	for _, request := range h.requests {
 		assert.Equal(t, ref, request.Placement)
@@ -311,7 +310,7 @@ func TestReplicasAreScaledWhileARolloutWaits(t *testing.T) {
 
 func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {
 	h := newHub(t)
-	h.results = []act.AdvanceResult{{Next: []act.Change{change("a")}}, {Changed: true, Reschedule: true}}
+	h.results = []wf.AdvanceResult{{Next: []wf.Change{change("a")}}, {Changed: true, Reschedule: true}}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Advance", "Load", "Select", "Schedule", "Advance"}, h.calls)
@@ -320,13 +319,13 @@ func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {
 
 // patient lets every Advance wait until it is told to wake.
 func (h *hub) patient() {
-	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(wf.StuckAfter)
+	h.env.OnActivity(wf.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(wf.StuckAfter)
 }
 
 func TestABlockedRolloutEndsAfterTenMinutes(t *testing.T) {
 	h := newHub(t)
 	for range 100 {
-		h.results = append(h.results, act.AdvanceResult{Blocked: 2, InFlight: []string{"a"}})
+		h.results = append(h.results, wf.AdvanceResult{Blocked: 2, InFlight: []string{"a"}})
 	}
 	h.patient()
 	h.run()
@@ -341,7 +340,7 @@ func TestWhatOnlyTimeWillChangeIsWaitedFor(t *testing.T) {
 	h := newHub(t)
 	ready := begin.Add(time.Hour)
 	for range 12 { // of five minutes
-		h.results = append(h.results, act.AdvanceResult{Blocked: 1, InFlight: []string{"a"}, WakeAt: ready})
+		h.results = append(h.results, wf.AdvanceResult{Blocked: 1, InFlight: []string{"a"}, WakeAt: ready})
 	}
 	h.patient()
 	h.run()
@@ -356,9 +355,9 @@ func TestWhatOnlyTimeWillChangeIsWaitedFor(t *testing.T) {
 func TestAStuckRolloutSaysOnWhatSinceWhen(t *testing.T) {
 	h := newHub(t)
 	for range 3 {
-		h.results = append(h.results, act.AdvanceResult{
+		h.results = append(h.results, wf.AdvanceResult{
 			Blocked: 2, InFlight: []string{"a"}, Held: "of 3 none may go",
-			Waiting: []act.Waiting{{Cluster: "a", Since: begin, Step: "Available", Reason: "NotAllWorkAreAvailable", Object: "Deployment web/front"}},
+			Waiting: []wf.Waiting{{Cluster: "a", Since: begin, Step: "Available", Reason: "NotAllWorkAreAvailable", Object: "Deployment web/front"}},
 		})
 	}
 	h.patient()
@@ -377,7 +376,7 @@ func TestProgressPutsTheEndOfABlockedRolloutOff(t *testing.T) {
 	h := newHub(t)
 	h.waiting(6 * time.Minute)
 	wake := begin.Add(15 * time.Minute)
-	h.results = []act.AdvanceResult{
+	h.results = []wf.AdvanceResult{
 		{Blocked: 2, InFlight: []string{"a"}},
 		{Blocked: 2, Done: []string{"a"}, InFlight: []string{"b"}, WakeAt: wake},
 		{Blocked: 1, InFlight: []string{"b"}},
@@ -494,14 +493,14 @@ func TestExternalEndsAfterScheduling(t *testing.T) {
 
 func TestInvalidSelectorsStillSchedule(t *testing.T) {
 	h := newHub(t)
-	h.selected = act.SelectResult{Invalid: true}
+	h.selected = wf.SelectResult{Invalid: true}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, []string{"Load", "Select", "Schedule"}, h.calls)
 }
 
 func TestAPlacementThatIsGoneIsLeftAlone(t *testing.T) {
-	for sentence, state := range map[string]act.PlacementState{
+	for sentence, state := range map[string]wf.PlacementState{
 		"it does not exist":     {},
 		"it is being deleted":   {Found: true, UID: "uid-1", Deleting: true},
 		"a successor goes, too": {Found: true, UID: "uid-2", Deleting: true},
@@ -519,8 +518,8 @@ func TestAPlacementThatIsGoneIsLeftAlone(t *testing.T) {
 
 func TestAPlacementThatGoesDuringItsRolloutEndsTheWorkflow(t *testing.T) {
 	h := newHub(t)
-	h.results = []act.AdvanceResult{{Gone: true}}
-	h.during["Advance"] = func() { h.state = act.PlacementState{} }
+	h.results = []wf.AdvanceResult{{Gone: true}}
+	h.during["Advance"] = func() { h.state = wf.PlacementState{} }
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Load"}, h.calls)
@@ -548,7 +547,7 @@ func TestALongHistoryContinuesAsNew(t *testing.T) {
 		"in the middle of a rollout of many batches": {func(h *hub) {
 			h.waiting(2 * time.Second)
 			for i := range 100 {
-				h.results = append(h.results, act.AdvanceResult{Next: []act.Change{change(fmt.Sprint(i))}})
+				h.results = append(h.results, wf.AdvanceResult{Next: []wf.Change{change(fmt.Sprint(i))}})
 			}
 			h.env.SetContinueAsNewSuggested(true)
 		}},

@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -23,7 +22,7 @@ type approval struct {
 	malformed bool
 
 	done   bool
-	result act.ApprovalResult
+	result wf.ApprovalResult
 	err    error
 }
 
@@ -65,7 +64,7 @@ func (b *approvalInbox) validateUpdate(_ workflow.Context, a wf.Approval) error 
 		return nil
 	}
 	if _, sentence := b.refusalOf(a); sentence != "" {
-		return temporal.NewApplicationError(sentence, act.ErrorUser)
+		return temporal.NewApplicationError(sentence, wf.ErrorUser)
 	}
 	return nil
 }
@@ -73,7 +72,7 @@ func (b *approvalInbox) validateUpdate(_ workflow.Context, a wf.Approval) error 
 // handleUpdate queues an approval for the main coroutine and waits until it is
 // written to the approval request.
 func (b *approvalInbox) handleUpdate(ctx workflow.Context, a wf.Approval) (string, error) {
-	item := &approval{Approval: a, channel: act.ChannelUpdate, update: workflow.GetCurrentUpdateInfo(ctx).ID}
+	item := &approval{Approval: a, channel: wf.ChannelUpdate, update: workflow.GetCurrentUpdateInfo(ctx).ID}
 	b.queued = append(b.queued, item)
 	b.arrived.SendAsync(true)
 	if err := workflow.Await(ctx, func() bool { return item.done }); err != nil {
@@ -101,7 +100,7 @@ func (b *approvalInbox) drainSignals() {
 	var raw converter.RawValue
 	for b.signals.ReceiveAsync(&raw) {
 		b.received++
-		item := &approval{channel: act.ChannelSignal}
+		item := &approval{channel: wf.ChannelSignal}
 		if err := converter.GetDefaultDataConverter().FromPayload(raw.Payload(), &item.Approval); err != nil {
 			item.malformed = true
 		}
@@ -117,18 +116,18 @@ func (b *approvalInbox) refusalOf(a wf.Approval) (reason, sentence string) {
 	const form = `send {"stage":"<stage>","comment":"<why>"}`
 	switch {
 	case a.Stage == "":
-		return act.SignalMalformed, "the approval names no stage: " + form
+		return wf.SignalMalformed, "the approval names no stage: " + form
 	case len(stages) == 0:
-		return act.SignalNotWaiting, fmt.Sprintf("run %s has no stages: it is not initialized", run)
+		return wf.SignalNotWaiting, fmt.Sprintf("run %s has no stages: it is not initialized", run)
 	case !slices.Contains(stages, a.Stage):
-		return act.SignalUnknownStage, fmt.Sprintf("run %s has no stage %q; its stages are %s", run, a.Stage, strings.Join(stages, ", "))
+		return wf.SignalUnknownStage, fmt.Sprintf("run %s has no stage %q; its stages are %s", run, a.Stage, strings.Join(stages, ", "))
 	case waiting == "":
-		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: no stage is", a.Stage, run)
+		return wf.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: no stage is", a.Stage, run)
 	case waiting != a.Stage:
-		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: stage %s waits for %s",
+		return wf.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: stage %s waits for %s",
 			a.Stage, run, waiting, b.run.gate.describeWaits())
 	case !b.run.gate.state.NeedsApproval():
-		return act.SignalNoApproval, fmt.Sprintf("stage %s of run %s needs no approval, or has it already", a.Stage, run)
+		return wf.SignalNoApproval, fmt.Sprintf("stage %s of run %s needs no approval, or has it already", a.Stage, run)
 	}
 	return "", ""
 }
@@ -153,30 +152,30 @@ func (b *approvalInbox) answerQueued(ctx workflow.Context) error {
 func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
 	reason, sentence := b.refusalOf(item.Approval)
 	if item.malformed {
-		reason = act.SignalMalformed
+		reason = wf.SignalMalformed
 	}
 	if reason != "" {
-		return b.refuse(ctx, item, sentence, act.SignalReport{Reason: reason, Waiting: b.run.gate.stageName()})
+		return b.refuse(ctx, item, sentence, wf.SignalReport{Reason: reason, Waiting: b.run.gate.stageName()})
 	}
 	info := workflow.GetInfo(ctx).WorkflowExecution
 	gate := b.run.gate
-	request := act.ApprovalRequest{
-		StageRequest: act.StageRequest{Run: b.run.ref, Stage: item.Stage, Index: gate.stage},
+	request := wf.ApprovalRequest{
+		StageRequest: wf.StageRequest{Run: b.run.ref, Stage: item.Stage, Index: gate.stage},
 		Before:       gate.before, Channel: item.channel, Comment: item.Comment,
 		Workflow: info.ID, Execution: info.RunID, Update: item.update,
 	}
-	result, err := call.Short[act.ApprovalResult](ctx, act.RecordApproval, "write down the approval of "+item.Stage, request)
+	result, err := call.Short[wf.ApprovalResult](ctx, wf.RecordApproval, "write down the approval of "+item.Stage, request)
 	if err != nil {
 		return err
 	}
 	if result.Ended {
 		b.run.reload = true
 		return b.refuse(ctx, item, fmt.Sprintf("the approval of stage %s was not written: run %s has ended, or its approval request was deleted; "+
-			"look at the run and send the approval again", item.Stage, b.run.ref.Key()), act.SignalReport{Reason: act.SignalNotWaiting})
+			"look at the run and send the approval again", item.Stage, b.run.ref.Key()), wf.SignalReport{Reason: wf.SignalNotWaiting})
 	}
 	if result.Refused != "" { // the activity has said so in an event
-		if item.channel == act.ChannelUpdate {
-			item.err = temporal.NewApplicationError(result.Refused, act.ErrorUser)
+		if item.channel == wf.ChannelUpdate {
+			item.err = temporal.NewApplicationError(result.Refused, wf.ErrorUser)
 		}
 		return nil
 	}
@@ -187,18 +186,18 @@ func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
 
 // refuse tells the sender of an approval why it did nothing: in the answer to an update, and by an
 // event for a signal, which has no answer.
-func (b *approvalInbox) refuse(ctx workflow.Context, item *approval, sentence string, report act.SignalReport) error {
-	if item.channel == act.ChannelUpdate {
-		item.err = temporal.NewApplicationError(sentence, act.ErrorUser)
+func (b *approvalInbox) refuse(ctx workflow.Context, item *approval, sentence string, report wf.SignalReport) error {
+	if item.channel == wf.ChannelUpdate {
+		item.err = temporal.NewApplicationError(sentence, wf.ErrorUser)
 		return nil
 	}
 	report.Run = b.run.ref
 	report.Stage = item.Stage
-	_, err := call.Short[bool](ctx, act.ReportSignal, "report an approve signal that does nothing", report)
+	_, err := call.Short[bool](ctx, wf.ReportSignal, "report an approve signal that does nothing", report)
 	return err
 }
 
-func stageNames(s act.RunState) []string {
+func stageNames(s wf.RunState) []string {
 	names := make([]string, len(s.Stages))
 	for i, st := range s.Stages {
 		names[i] = st.Name

@@ -15,7 +15,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -38,8 +37,8 @@ func TestACancellationBecomesTheWishToStop(t *testing.T) {
 			assert.Equal(t, 1, h.stops)
 			assert.Equal(t, 1, h.pauses)
 			assert.True(t, temporal.IsCanceledError(h.env.GetWorkflowError()), "got %v", h.env.GetWorkflowError())
-			assert.Equal(t, act.PauseRun, h.calls[len(h.calls)-1])
-			assert.Equal(t, test.advances, h.count(act.AdvanceStage), "calls %v", h.calls)
+			assert.Equal(t, wf.PauseRun, h.calls[len(h.calls)-1])
+			assert.Equal(t, test.advances, h.count(wf.AdvanceStage), "calls %v", h.calls)
 			assert.Equal(t, clusters("a"), slices.Compact(st.done))
 		})
 	}
@@ -48,7 +47,7 @@ func TestACancellationBecomesTheWishToStop(t *testing.T) {
 func TestARunThatIsResumedWhileItsCancelledExecutionEndsGoesOnInAnother(t *testing.T) {
 	h := newHub(t, canary())
 	h.at(10*time.Second, func() {
-		h.change(func() { h.before[act.PauseRun] = func() { h.wish = "Run"; h.poke(wf.CauseSpec) } })
+		h.change(func() { h.before[wf.PauseRun] = func() { h.wish = "Run"; h.poke(wf.CauseSpec) } })
 		h.env.CancelWorkflow()
 	})
 	h.run()
@@ -70,12 +69,12 @@ func TestARunWhoseStageIsEndedFromOutsideGoesOn(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			h := newHub(t, &stage{name: "one", clusters: clusters("a")})
 			first := true
-			h.env.OnWorkflow(wf.StageWorkflow, mock.Anything, mock.Anything).Return(func(workflow.Context, act.StageRequest) (act.StageResult, error) {
+			h.env.OnWorkflow(wf.StageWorkflow, mock.Anything, mock.Anything).Return(func(workflow.Context, wf.StageRequest) (wf.StageResult, error) {
 				if first {
 					first = false
-					return act.StageResult{}, test.end
+					return wf.StageResult{}, test.end
 				}
-				return act.StageResult{}, nil
+				return wf.StageResult{}, nil
 			})
 			h.run()
 			require.NoError(t, h.env.GetWorkflowError())
@@ -93,18 +92,18 @@ func TestALongHistoryContinuesAsNew(t *testing.T) {
 		var again *workflow.ContinueAsNewError
 		require.True(t, errors.As(h.env.GetWorkflowError(), &again), "got %v", h.env.GetWorkflowError())
 		assert.Equal(t, wf.UpdateRunWorkflow, again.WorkflowType.Name)
-		assert.Zero(t, h.count(act.AdvanceDeletion))
+		assert.Zero(t, h.count(wf.AdvanceDeletion))
 	})
 	t.Run("a stage between two batches, of which the next begins with the object", func(t *testing.T) {
 		h := newHub(t, &stage{name: "one", clusters: clusters("a", "b")})
 		h.initialized = true
 		h.slow(2 * time.Second)
 		h.env.SetContinueAsNewSuggested(true)
-		h.env.ExecuteWorkflow(wf.StageWorkflow, act.StageRequest{Run: runRef, Stage: "one"})
+		h.env.ExecuteWorkflow(wf.StageWorkflow, wf.StageRequest{Run: runRef, Stage: "one"})
 		var again *workflow.ContinueAsNewError
 		require.True(t, errors.As(h.env.GetWorkflowError(), &again), "got %v", h.env.GetWorkflowError())
 		assert.Equal(t, wf.StageWorkflow, again.WorkflowType.Name)
-		assert.Equal(t, 1, h.count(act.AdvanceStage))
+		assert.Equal(t, 1, h.count(wf.AdvanceStage))
 	})
 	t.Run("before it has the 4,096 events of which the server would say so", func(t *testing.T) {
 		for events, goesOn := range map[int]bool{3800: true, 3801: false} {
@@ -112,7 +111,7 @@ func TestALongHistoryContinuesAsNew(t *testing.T) {
 			h.initialized = true
 			h.slow(2 * time.Second)
 			h.env.SetCurrentHistoryLength(events)
-			h.env.ExecuteWorkflow(wf.StageWorkflow, act.StageRequest{Run: runRef, Stage: "one"})
+			h.env.ExecuteWorkflow(wf.StageWorkflow, wf.StageRequest{Run: runRef, Stage: "one"})
 			assert.Equal(t, goesOn, h.env.GetWorkflowError() == nil, "with %d events", events)
 		}
 	})
@@ -133,12 +132,12 @@ func TestTheHistoryOfALargeStageStaysSmall(t *testing.T) {
 	st := &stage{name: "all", clusters: many, max: 2500}
 	h := newHub(t, st)
 	h.initialized = true
-	plan := act.StagePlan{Clusters: many, MaxConcurrency: 2500, NextAt: "0-2499"}
-	h.env.OnActivity(act.LoadStage, mock.Anything, mock.Anything).Return(plan, nil)
+	plan := wf.StagePlan{Clusters: many, MaxConcurrency: 2500, NextAt: "0-2499"}
+	h.env.OnActivity(wf.LoadStage, mock.Anything, mock.Anything).Return(plan, nil)
 	sizes := []int{}
 	started := 0
 	done := 0
-	h.env.OnActivity(act.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in act.StageAdvance) (act.StageDelta, error) {
+	h.env.OnActivity(wf.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in wf.StageAdvance) (wf.StageDelta, error) {
 		data, err := json.Marshal(in)
 		require.NoError(t, err)
 		sizes = append(sizes, len(data))
@@ -152,9 +151,9 @@ func TestTheHistoryOfALargeStageStaysSmall(t *testing.T) {
 		for i := started; i < min(started+len(finished), len(many)); i++ {
 			next = append(next, i)
 		}
-		return act.StageDelta{Done: finished, NextAt: act.PositionsOf(next)}, nil
+		return wf.StageDelta{Done: finished, NextAt: wf.PositionsOf(next)}, nil
 	})
-	h.env.ExecuteWorkflow(wf.StageWorkflow, act.StageRequest{Run: runRef, Stage: "all"})
+	h.env.ExecuteWorkflow(wf.StageWorkflow, wf.StageRequest{Run: runRef, Stage: "all"})
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, 5000, done)
 	assert.Len(t, sizes, 101)

@@ -7,8 +7,8 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // gate is the tasks before or after a stage that a run waits for. What types of
@@ -17,7 +17,7 @@ type gate struct {
 	stage  int
 	name   string
 	before bool
-	state  act.GateState
+	state  wf.GateState
 }
 
 // stageName is the stage that the run waits before or after; empty without a gate.
@@ -62,9 +62,9 @@ func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 	m := &measuring{}
 	defer func() { m.stop(); r.gate = nil }()
 	for {
-		request := act.GateRequest{StageRequest: act.StageRequest{Run: r.ref, Stage: st.Name, Index: stage}, Before: before}
+		request := wf.GateRequest{StageRequest: wf.StageRequest{Run: r.ref, Stage: st.Name, Index: stage}, Before: before}
 		r.checking = st.Name
-		state, err := call.Short[act.GateState](ctx, act.CheckGates, "check the gates of "+st.Name, request)
+		state, err := call.Short[wf.GateState](ctx, wf.CheckGates, "check the gates of "+st.Name, request)
 		r.checking = ""
 		if err != nil {
 			return err
@@ -74,9 +74,9 @@ func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 			return nil
 		}
 		if state.Open {
-			st.Phase = act.PhaseSucceeded
+			st.Phase = wf.PhaseSucceeded
 			if before {
-				st.Phase = act.PhaseUpdating
+				st.Phase = wf.PhaseUpdating
 			}
 			return nil
 		}
@@ -94,7 +94,7 @@ func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 
 // waitUntilOpen waits while clusters must not be started and nothing is in flight: no activity runs, and the history does not
 // grow. A poke that has come since the activity was asked may have reported the end of what closes them.
-func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []act.TaskWait, watched bool, pokesBefore int) error {
+func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []wf.TaskWait, watched bool, pokesBefore int) error {
 	defer func() {
 		r.gate = nil
 		r.reload = true
@@ -106,10 +106,10 @@ func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []act.TaskWait
 	if stage < len(r.state.Stages) {
 		name = r.state.Stages[stage].Name
 	}
-	r.gate = &gate{stage: stage, name: name, state: act.GateState{Waits: waits}}
+	r.gate = &gate{stage: stage, name: name, state: wf.GateState{Waits: waits}}
 	r.publishProgress(ctx, stepTasksBefore, stage)
 	w := &watch{
-		request: act.StageRequest{Run: r.ref, Stage: name, Index: stage}, watched: watched,
+		request: wf.StageRequest{Run: r.ref, Stage: name, Index: stage}, watched: watched,
 		exhausted: func() bool { return call.Exhausted(ctx, r.signalsReceived()) },
 	}
 	defer w.end()

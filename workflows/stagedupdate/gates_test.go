@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -31,9 +30,9 @@ func TestAnApproveUpdateIsAnsweredAtOnce(t *testing.T) {
 	assert.WithinDuration(t, begin.Add(time.Hour), got.at, 0, "the answer must not wait for anything else")
 	assert.WithinDuration(t, begin.Add(time.Hour), h.env.Now(), 0, "nor must the run")
 	require.Len(t, h.approvals, 1)
-	assert.Equal(t, act.ApprovalRequest{
-		StageRequest: act.StageRequest{Run: runRef, Stage: "canary", Index: 0},
-		Channel:      act.ChannelUpdate, Comment: "lgtm", Update: "u1",
+	assert.Equal(t, wf.ApprovalRequest{
+		StageRequest: wf.StageRequest{Run: runRef, Stage: "canary", Index: 0},
+		Channel:      wf.ChannelUpdate, Comment: "lgtm", Update: "u1",
 		Workflow: "default-test-workflow-id", Execution: "default-test-run-id",
 	}, h.approvals[0])
 }
@@ -45,11 +44,11 @@ func TestAnApprovalOpensTheGateThroughEachDoor(t *testing.T) {
 	}{
 		"by signal": {
 			send:     func(h *hub) { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "canary", Comment: "lgtm"}) },
-			channels: []string{act.ChannelSignal},
+			channels: []string{wf.ChannelSignal},
 		},
 		"by update": {
 			send:     func(h *hub) { h.approveUpdate("u1", wf.Approval{Stage: "canary"}) },
-			channels: []string{act.ChannelUpdate},
+			channels: []string{wf.ChannelUpdate},
 		},
 		"by kubectl, which pokes": {
 			send: func(h *hub) {
@@ -62,7 +61,7 @@ func TestAnApprovalOpensTheGateThroughEachDoor(t *testing.T) {
 				h.env.SignalWorkflowSkippingWorkflowTask(wf.ApproveSignal, wf.Approval{Stage: "canary"})
 				h.approveUpdate("u1", wf.Approval{Stage: "canary"})
 			},
-			channels: []string{act.ChannelUpdate},
+			channels: []string{wf.ChannelUpdate},
 		},
 	} {
 		for when, after := range map[string]time.Duration{"before the wait is over": 10 * time.Second, "after it": 2 * time.Minute} {
@@ -97,7 +96,7 @@ func TestATimerIsExactAndCancelledByAnApproval(t *testing.T) {
 	assert.Equal(t, []time.Duration{time.Minute, 45 * time.Second}, timers, "the second timer waits the remainder")
 	assert.Equal(t, 1, cancelled)
 	assert.Equal(t, 1, fired)
-	assert.Equal(t, 3, h.count(act.CheckGates), "once for each thing that happened")
+	assert.Equal(t, 3, h.count(wf.CheckGates), "once for each thing that happened")
 }
 
 func TestAPokeMakesTheGatesBeCheckedAndKeepsTheWait(t *testing.T) {
@@ -106,7 +105,7 @@ func TestAPokeMakesTheGatesBeCheckedAndKeepsTheWait(t *testing.T) {
 	h.at(40*time.Second, func() { h.poke(wf.CauseAudit) })
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.Equal(t, 4, h.count(act.CheckGates))
+	assert.Equal(t, 4, h.count(wf.CheckGates))
 	assert.WithinDuration(t, begin.Add(time.Minute), h.env.Now(), 0)
 }
 
@@ -117,7 +116,7 @@ func TestAClockThatLagsDoesNotLoopHot(t *testing.T) {
 	h.at(time.Second, func() { h.change(func() { h.lag = 5 * time.Second }) })
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.LessOrEqual(t, h.count(act.CheckGates), 7)
+	assert.LessOrEqual(t, h.count(wf.CheckGates), 7)
 	assert.WithinDuration(t, begin.Add(65*time.Second), h.env.Now(), 0)
 }
 
@@ -164,7 +163,7 @@ func TestAnUpdateThatCannotBeAcceptedIsRejectedWithASentence(t *testing.T) {
 			h := newHub(t, test.stages...)
 			h.slow(time.Second)
 			if test.initializing {
-				h.env.OnActivity(act.InitializeRun, mock.Anything, mock.Anything).Return(h.initializeRun).After(time.Second)
+				h.env.OnActivity(wf.InitializeRun, mock.Anything, mock.Anything).Return(h.initializeRun).After(time.Second)
 			}
 			var got *answer
 			if test.twice {
@@ -186,35 +185,35 @@ func TestASignalThatDoesNothingIsReported(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		payload any
 		after   time.Duration
-		want    act.SignalReport
+		want    wf.SignalReport
 	}{
 		"a bare word": {
 			payload: "canary", after: 10 * time.Second,
-			want: act.SignalReport{Run: runRef, Reason: act.SignalMalformed, Waiting: "canary"},
+			want: wf.SignalReport{Run: runRef, Reason: wf.SignalMalformed, Waiting: "canary"},
 		},
 		"a stage that is a number": {
 			payload: map[string]int{"stage": 5}, after: 10 * time.Second,
-			want: act.SignalReport{Run: runRef, Reason: act.SignalMalformed, Waiting: "canary"},
+			want: wf.SignalReport{Run: runRef, Reason: wf.SignalMalformed, Waiting: "canary"},
 		},
 		"no input at all": {
 			payload: nil, after: 10 * time.Second,
-			want: act.SignalReport{Run: runRef, Reason: act.SignalMalformed, Waiting: "canary"},
+			want: wf.SignalReport{Run: runRef, Reason: wf.SignalMalformed, Waiting: "canary"},
 		},
 		"no stage": {
 			payload: wf.Approval{Comment: "lgtm"}, after: 10 * time.Second,
-			want: act.SignalReport{Run: runRef, Reason: act.SignalMalformed, Waiting: "canary"},
+			want: wf.SignalReport{Run: runRef, Reason: wf.SignalMalformed, Waiting: "canary"},
 		},
 		"an unknown stage": {
 			payload: wf.Approval{Stage: "prod"}, after: 10 * time.Second,
-			want: act.SignalReport{Run: runRef, Reason: act.SignalUnknownStage, Stage: "prod", Waiting: "canary"},
+			want: wf.SignalReport{Run: runRef, Reason: wf.SignalUnknownStage, Stage: "prod", Waiting: "canary"},
 		},
 		"a stage that has passed": {
 			payload: wf.Approval{Stage: "staging"}, after: 10 * time.Second,
-			want: act.SignalReport{Run: runRef, Reason: act.SignalNotWaiting, Stage: "staging", Waiting: "canary"},
+			want: wf.SignalReport{Run: runRef, Reason: wf.SignalNotWaiting, Stage: "staging", Waiting: "canary"},
 		},
 		"a stage that is still updating": {
 			payload: wf.Approval{Stage: "canary"}, after: 1500 * time.Millisecond,
-			want: act.SignalReport{Run: runRef, Reason: act.SignalNotWaiting, Stage: "canary"},
+			want: wf.SignalReport{Run: runRef, Reason: wf.SignalNotWaiting, Stage: "canary"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -224,7 +223,7 @@ func TestASignalThatDoesNothingIsReported(t *testing.T) {
 			h.at(time.Hour, func() { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "canary"}) })
 			h.run()
 			require.NoError(t, h.env.GetWorkflowError())
-			assert.Equal(t, []act.SignalReport{test.want}, h.reports)
+			assert.Equal(t, []wf.SignalReport{test.want}, h.reports)
 			assert.Len(t, h.approvals, 1, "only the later, good one counts")
 		})
 	}
@@ -253,7 +252,7 @@ func TestAnApprovalThatCouldNotBeWrittenIsNotCalledASuccess(t *testing.T) {
 }
 
 func TestAnApprovalSentBeforeTheRunIsReadIsKept(t *testing.T) {
-	h := newHub(t, &stage{name: "canary", clusters: clusters("a"), started: clusters("a"), done: clusters("a"), phase: act.PhaseGates, after: &approvalTask{opened: true}})
+	h := newHub(t, &stage{name: "canary", clusters: clusters("a"), started: clusters("a"), done: clusters("a"), phase: wf.PhaseGates, after: &approvalTask{opened: true}})
 	h.initialized = true
 	var got *answer
 	h.at(0, func() { got = h.approveUpdate("u1", wf.Approval{Stage: "canary"}) })
@@ -278,7 +277,7 @@ func TestAnApprovalGivenBeforeIsSaidToBe(t *testing.T) {
 func TestAGateBeforeAStageWaitsForItsOwnApproval(t *testing.T) {
 	h := newHub(t, &stage{name: "prod", clusters: clusters("a"), before: &approvalTask{}, after: &approvalTask{}})
 	h.at(time.Minute, func() {
-		assert.Zero(t, h.count(act.AdvanceStage), "nothing starts before the gate is open")
+		assert.Zero(t, h.count(wf.AdvanceStage), "nothing starts before the gate is open")
 		h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "prod"})
 	})
 	h.at(2*time.Minute, func() { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "prod"}) })
@@ -315,7 +314,7 @@ func TestAFloodAtAGateContinuesAsNewAndKeepsTheApproval(t *testing.T) {
 // The object says that the stage waits a moment before the workflow knows it.
 func TestAnUpdateWhileTheGateIsLookedAtIsKept(t *testing.T) {
 	h := newHub(t, &stage{name: "canary", clusters: clusters("a"), after: &approvalTask{}})
-	h.env.OnActivity(act.CheckGates, mock.Anything, mock.Anything).Return(h.checkGates).After(10 * time.Second)
+	h.env.OnActivity(wf.CheckGates, mock.Anything, mock.Anything).Return(h.checkGates).After(10 * time.Second)
 	var got *answer
 	h.at(5*time.Second, func() { got = h.approveUpdate("u1", wf.Approval{Stage: "canary"}) })
 	h.run()

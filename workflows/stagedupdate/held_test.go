@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -15,7 +14,7 @@ func TestARunThatStandsStillWaitsWithoutAnActivity(t *testing.T) {
 	h := newHub(t, &stage{name: "all", clusters: clusters("a", "b")})
 	h.heldBy = "incident"
 	calls := 0
-	h.at(59*time.Hour, func() { calls = h.count(act.AdvanceStage) })
+	h.at(59*time.Hour, func() { calls = h.count(wf.AdvanceStage) })
 	h.at(60*time.Hour, func() {
 		h.change(func() { h.heldBy = "" })
 		h.poke(wf.CauseApproval)
@@ -42,9 +41,9 @@ func TestARunGoesOnWhenWhatHoldsItExpires(t *testing.T) {
 func TestAPokeDuringTheLastCallIsNotLost(t *testing.T) {
 	h := newHub(t, &stage{name: "all", clusters: clusters("a")})
 	h.heldBy = "incident"
-	h.before[act.AdvanceStage] = func() {
+	h.before[wf.AdvanceStage] = func() {
 		h.poke(wf.CauseApproval) // the hold ends while the call goes on, which it has read of before
-		h.before[act.AdvanceStage] = func() { h.heldBy = "" }
+		h.before[wf.AdvanceStage] = func() { h.heldBy = "" }
 	}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
@@ -54,14 +53,14 @@ func TestAPokeDuringTheLastCallIsNotLost(t *testing.T) {
 
 func TestTheDeletionStageWaitsForARelease(t *testing.T) {
 	h := newHub(t, &stage{name: "all", clusters: clusters("a")})
-	h.before[act.AdvanceDeletion] = func() { h.heldBy = "incident" }
+	h.before[wf.AdvanceDeletion] = func() { h.heldBy = "incident" }
 	h.at(time.Hour, func() {
 		h.change(func() { h.heldBy = "" })
 		h.poke(wf.CauseGates)
 	})
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.Equal(t, 2, h.count(act.AdvanceDeletion))
+	assert.Equal(t, 2, h.count(wf.AdvanceDeletion))
 	assert.True(t, h.succeeded)
 }
 
@@ -74,6 +73,6 @@ func TestAHeldRunCanBeStopped(t *testing.T) {
 	})
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.Equal(t, 1, h.count(act.PauseRun))
-	assert.Equal(t, 1, h.count(act.AdvanceStage))
+	assert.Equal(t, 1, h.count(wf.PauseRun))
+	assert.Equal(t, 1, h.count(wf.AdvanceStage))
 }

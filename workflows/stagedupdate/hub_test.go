@@ -20,7 +20,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 	"github.com/fleetflow/fleetflow/workflows/stagedupdate"
@@ -46,8 +45,8 @@ type hub struct {
 	stages                          []*stage
 	deletionRounds                  int
 	pauses, stops                   int
-	reports                         []act.SignalReport
-	approvals                       []act.ApprovalRequest
+	reports                         []wf.SignalReport
+	approvals                       []wf.ApprovalRequest
 	approvalGone, approvedElsewhere bool
 	// refuse is why the next approval is not taken.
 	refuse string
@@ -102,10 +101,10 @@ func (h *hub) attach(at time.Time) {
 	h.env.RegisterWorkflowWithOptions(stagedupdate.Workflow, workflow.RegisterOptions{Name: wf.UpdateRunWorkflow})
 	h.env.RegisterWorkflowWithOptions(stagedupdate.StageWorkflow, workflow.RegisterOptions{Name: wf.StageWorkflow})
 	for name, f := range map[string]any{
-		act.LoadRun: h.loadRun, act.InitializeRun: h.initializeRun, act.LoadStage: h.loadStage,
-		act.AdvanceStage: h.advanceStage, act.CheckGates: h.checkGates, act.RecordApproval: h.recordApproval,
-		act.ReportSignal: h.reportSignal, act.PauseRun: h.pauseRun, act.AdvanceDeletion: h.advanceDeletion, act.StopRun: h.stopRun,
-		act.MeasureAnalysis: func(context.Context, act.MeasureRequest) (act.MeasureResult, error) { return act.MeasureResult{}, nil },
+		wf.LoadRun: h.loadRun, wf.InitializeRun: h.initializeRun, wf.LoadStage: h.loadStage,
+		wf.AdvanceStage: h.advanceStage, wf.CheckGates: h.checkGates, wf.RecordApproval: h.recordApproval,
+		wf.ReportSignal: h.reportSignal, wf.PauseRun: h.pauseRun, wf.AdvanceDeletion: h.advanceDeletion, wf.StopRun: h.stopRun,
+		wf.MeasureAnalysis: func(context.Context, wf.MeasureRequest) (wf.MeasureResult, error) { return wf.MeasureResult{}, nil },
 	} {
 		h.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
@@ -126,7 +125,7 @@ func clusters(names ...string) []string { return names }
 
 // slow lets every call of AdvanceStage take a while.
 func (h *hub) slow(d time.Duration) {
-	h.env.OnActivity(act.AdvanceStage, mock.Anything, mock.Anything).Return(h.advanceStage).After(d)
+	h.env.OnActivity(wf.AdvanceStage, mock.Anything, mock.Anything).Return(h.advanceStage).After(d)
 }
 
 // at does something d after the start.
@@ -192,18 +191,18 @@ func (h *hub) approveUpdate(id string, a wf.Approval) *answer {
 	return out
 }
 
-func (h *hub) loadRun(_ context.Context, _ wf.Ref) (act.RunState, error) {
+func (h *hub) loadRun(_ context.Context, _ wf.Ref) (wf.RunState, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.LoadRun, "")
+	h.note(wf.LoadRun, "")
 	return h.state(), nil
 }
 
-func (h *hub) state() act.RunState {
+func (h *hub) state() wf.RunState {
 	if h.missing {
-		return act.RunState{}
+		return wf.RunState{}
 	}
-	s := act.RunState{
+	s := wf.RunState{
 		Found: true, UID: h.uid, Deleting: h.deleting, Placement: "crp", DesiredState: h.wish, Initialized: h.initialized,
 		Terminal: h.failed || h.succeeded, Succeeded: h.succeeded, SnapshotIndex: "1",
 	}
@@ -211,7 +210,7 @@ func (h *hub) state() act.RunState {
 		return s
 	}
 	for _, st := range h.stages {
-		s.Stages = append(s.Stages, act.StageState{
+		s.Stages = append(s.Stages, wf.StageState{
 			Name: st.name, Phase: st.phaseNow(), Clusters: len(st.clusters), Done: len(st.done), InFlight: len(st.started) - len(st.done),
 			TasksBefore: st.tasksBefore(),
 		})
@@ -232,20 +231,20 @@ func (st *stage) phaseNow() string {
 	case st.phase != "":
 		return st.phase
 	case len(st.started) > 0:
-		return act.PhaseUpdating
+		return wf.PhaseUpdating
 	case st.before != nil && st.before.opened && !st.before.approved:
-		return act.PhaseBeforeGate
+		return wf.PhaseBeforeGate
 	}
-	return act.PhasePending
+	return wf.PhasePending
 }
 
-func (h *hub) initializeRun(_ context.Context, ref wf.Ref) (act.InitializeResult, error) {
+func (h *hub) initializeRun(_ context.Context, ref wf.Ref) (wf.InitializeResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.InitializeRun, "%s", ref.UID)
+	h.note(wf.InitializeRun, "%s", ref.UID)
 	h.initialized = !h.refuseInitialization
 	h.failed = h.refuseInitialization
-	return act.InitializeResult{State: h.state()}, nil
+	return wf.InitializeResult{State: h.state()}, nil
 }
 
 // over says that the run of a request has ended or is another one.
@@ -262,15 +261,15 @@ func (h *hub) stage(name string) *stage {
 	return nil
 }
 
-func (h *hub) loadStage(_ context.Context, in act.StageRequest) (act.StagePlan, error) {
+func (h *hub) loadStage(_ context.Context, in wf.StageRequest) (wf.StagePlan, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.LoadStage, "%s", in.Stage)
+	h.note(wf.LoadStage, "%s", in.Stage)
 	if h.over(in.Run) {
-		return act.StagePlan{Gone: true}, nil
+		return wf.StagePlan{Gone: true}, nil
 	}
 	st := h.stage(in.Stage)
-	plan := act.StagePlan{Clusters: st.clusters, MaxConcurrency: max(1, st.max), Watched: st.watched}
+	plan := wf.StagePlan{Clusters: st.clusters, MaxConcurrency: max(1, st.max), Watched: st.watched}
 	for i, name := range st.clusters {
 		switch {
 		case slices.Contains(st.done, name):
@@ -284,7 +283,7 @@ func (h *hub) loadStage(_ context.Context, in act.StageRequest) (act.StagePlan, 
 }
 
 // proposal are the clusters to start next; done are those that nobody has recorded yet.
-func (st *stage) proposal(done []string) act.Positions {
+func (st *stage) proposal(done []string) wf.Positions {
 	progress := make(rollout.Progress, len(st.clusters))
 	for i, name := range st.clusters {
 		switch {
@@ -294,23 +293,23 @@ func (st *stage) proposal(done []string) act.Positions {
 			progress[i] = rollout.ClusterUpdating
 		}
 	}
-	return act.PositionsOf(progress.Next(max(1, st.max)))
+	return wf.PositionsOf(progress.Next(max(1, st.max)))
 }
 
 // advanceStage starts what it is told to and then finishes the first cluster
 // in flight.
-func (h *hub) advanceStage(_ context.Context, in act.StageAdvance) (act.StageDelta, error) {
+func (h *hub) advanceStage(_ context.Context, in wf.StageAdvance) (wf.StageDelta, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.AdvanceStage, "%s start=%v inflight=%v done=%v", in.Stage, in.Start, in.InFlight, in.Done)
+	h.note(wf.AdvanceStage, "%s start=%v inflight=%v done=%v", in.Stage, in.Start, in.InFlight, in.Done)
 	if h.over(in.Run) {
-		return act.StageDelta{Ended: true}, nil
+		return wf.StageDelta{Ended: true}, nil
 	}
 	st := h.stage(in.Stage)
 	if h.heldBy != "" && len(in.InFlight) == 0 {
-		return act.StageDelta{NotStarted: in.Start, Held: []act.TaskWait{{Type: "RolloutHold", Title: "hold " + h.heldBy, Phase: "Held", Until: h.heldUntil, CheckAt: h.heldUntil}}}, nil
+		return wf.StageDelta{NotStarted: in.Start, Held: []wf.TaskWait{{Type: "RolloutHold", Title: "hold " + h.heldBy, Phase: "Held", Until: h.heldUntil, CheckAt: h.heldUntil}}}, nil
 	}
-	delta := act.StageDelta{Stopping: h.wish == "Stop"}
+	delta := wf.StageDelta{Stopping: h.wish == "Stop"}
 	if delta.Stopping {
 		delta.NotStarted, in.Start = in.Start, nil
 	}
@@ -345,43 +344,43 @@ func (h *hub) advanceStage(_ context.Context, in act.StageAdvance) (act.StageDel
 	return delta, nil
 }
 
-func (h *hub) checkGates(_ context.Context, in act.GateRequest) (act.GateState, error) {
+func (h *hub) checkGates(_ context.Context, in wf.GateRequest) (wf.GateState, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	side := "after"
 	if in.Before {
 		side = "before"
 	}
-	h.note(act.CheckGates, "%s %s", side, in.Stage)
+	h.note(wf.CheckGates, "%s %s", side, in.Stage)
 	if h.over(in.Run) {
-		return act.GateState{Ended: true}, nil
+		return wf.GateState{Ended: true}, nil
 	}
 	if h.wish == "Stop" {
-		return act.GateState{Stopping: true}, nil
+		return wf.GateState{Stopping: true}, nil
 	}
 	st := h.stage(in.Stage)
 	task := st.after
 	if in.Before {
 		task = st.before
 	} else {
-		st.phase = act.PhaseGates
+		st.phase = wf.PhaseGates
 	}
-	var state act.GateState
+	var state wf.GateState
 	if len(st.clusters) > 0 {
 		state = h.tasks(st, task, in)
 	}
 	state.Open = len(state.Waits) == 0
 	if state.Open && !in.Before {
-		st.phase = act.PhaseSucceeded
+		st.phase = wf.PhaseSucceeded
 	}
 	return state, nil
 }
 
-func (h *hub) tasks(st *stage, task *approvalTask, in act.GateRequest) (state act.GateState) {
+func (h *hub) tasks(st *stage, task *approvalTask, in wf.GateRequest) (state wf.GateState) {
 	if task != nil {
 		task.opened = true
 		if !task.approved {
-			state.Waits = append(state.Waits, act.TaskWait{
+			state.Waits = append(state.Waits, wf.TaskWait{
 				Type: "Approval", Title: "approval", Subject: in.Run.Name + "-" + in.Stage, Phase: "WaitingApproval", Approvable: true,
 			})
 		}
@@ -393,24 +392,24 @@ func (h *hub) tasks(st *stage, task *approvalTask, in act.GateRequest) (state ac
 		st.waitsSince = h.now()
 	}
 	if until := st.waitsSince.Add(st.wait); h.now().Before(until) {
-		state.Waits = append(state.Waits, act.TaskWait{Type: "TimedWait", Title: "soak", Phase: "Soaking", Until: until, CheckAt: until})
+		state.Waits = append(state.Waits, wf.TaskWait{Type: "TimedWait", Title: "soak", Phase: "Soaking", Until: until, CheckAt: until})
 	}
 	return state
 }
 
 func (h *hub) now() time.Time { return h.env.Now().Add(-h.lag) }
 
-func (h *hub) recordApproval(_ context.Context, in act.ApprovalRequest) (act.ApprovalResult, error) {
+func (h *hub) recordApproval(_ context.Context, in wf.ApprovalRequest) (wf.ApprovalResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.RecordApproval, "%s by %s", in.Stage, in.Channel)
+	h.note(wf.RecordApproval, "%s by %s", in.Stage, in.Channel)
 	if h.over(in.Run) || h.approvalGone {
-		return act.ApprovalResult{Ended: true}, nil
+		return wf.ApprovalResult{Ended: true}, nil
 	}
 	if h.refuse != "" {
 		refused := h.refuse
 		h.refuse = ""
-		return act.ApprovalResult{Refused: refused}, nil
+		return wf.ApprovalResult{Refused: refused}, nil
 	}
 	h.approvals = append(h.approvals, in)
 	st := h.stage(in.Stage)
@@ -419,13 +418,13 @@ func (h *hub) recordApproval(_ context.Context, in act.ApprovalRequest) (act.App
 		task = st.before
 	}
 	task.approved = true
-	return act.ApprovalResult{Request: in.Run.Name + "-" + in.Stage, By: "ada", Already: h.approvedElsewhere}, nil
+	return wf.ApprovalResult{Request: in.Run.Name + "-" + in.Stage, By: "ada", Already: h.approvedElsewhere}, nil
 }
 
-func (h *hub) reportSignal(_ context.Context, in act.SignalReport) (bool, error) {
+func (h *hub) reportSignal(_ context.Context, in wf.SignalReport) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.ReportSignal, "%s %s", in.Reason, in.Stage)
+	h.note(wf.ReportSignal, "%s %s", in.Reason, in.Stage)
 	h.reports = append(h.reports, in)
 	return true, nil
 }
@@ -433,36 +432,36 @@ func (h *hub) reportSignal(_ context.Context, in act.SignalReport) (bool, error)
 func (h *hub) pauseRun(context.Context, wf.Ref) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.PauseRun, "")
+	h.note(wf.PauseRun, "")
 	h.pauses++
 	return true, nil
 }
 
-func (h *hub) stopRun(context.Context, act.StopRequest) (bool, error) {
+func (h *hub) stopRun(context.Context, wf.StopRequest) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.StopRun, "")
+	h.note(wf.StopRun, "")
 	h.stops++
 	h.wish = "Stop"
 	return true, nil
 }
 
-func (h *hub) advanceDeletion(_ context.Context, ref wf.Ref) (act.DeletionResult, error) {
+func (h *hub) advanceDeletion(_ context.Context, ref wf.Ref) (wf.DeletionResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(act.AdvanceDeletion, "")
+	h.note(wf.AdvanceDeletion, "")
 	if h.over(ref) {
-		return act.DeletionResult{}, nil
+		return wf.DeletionResult{}, nil
 	}
 	if h.heldBy != "" {
-		return act.DeletionResult{Held: []act.TaskWait{{Type: "RolloutHold", Title: "hold " + h.heldBy, Phase: "Held"}}}, nil
+		return wf.DeletionResult{Held: []wf.TaskWait{{Type: "RolloutHold", Title: "hold " + h.heldBy, Phase: "Held"}}}, nil
 	}
 	if h.deletionRounds > 0 {
 		h.deletionRounds--
-		return act.DeletionResult{}, nil
+		return wf.DeletionResult{}, nil
 	}
 	h.succeeded = true
-	return act.DeletionResult{Done: true}, nil
+	return wf.DeletionResult{Done: true}, nil
 }
 
 // sentenceOf is the text of an application error, without what the SDK adds.

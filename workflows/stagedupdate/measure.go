@@ -3,8 +3,8 @@ package stagedupdate
 import (
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // measuring is what is measured while a run waits at a gate.
@@ -17,7 +17,7 @@ type measuring struct {
 }
 
 // follow begins to measure what the gates ask for, unless that is being done, and ends what they no longer ask for.
-func (m *measuring) follow(ctx workflow.Context, request *act.MeasureRequest, r *run) {
+func (m *measuring) follow(ctx workflow.Context, request *wf.MeasureRequest, r *run) {
 	if request == nil {
 		m.stop()
 		return
@@ -49,10 +49,10 @@ func (m *measuring) stop() {
 
 // measureOn measures until the gates are to be checked, or the history has become long. It needs no timer and no check of the
 // gates between two calls: what is due soon, the activity waits for.
-func measureOn(ctx workflow.Context, request act.MeasureRequest, exhausted func() bool) error {
+func measureOn(ctx workflow.Context, request wf.MeasureRequest, exhausted func() bool) error {
 	for {
-		var result act.MeasureResult
-		if err := call.Measure(ctx, act.MeasureAnalysis, "measure the analysis of "+request.Stage, request).Get(ctx, &result); err != nil {
+		var result wf.MeasureResult
+		if err := call.Measure(ctx, wf.MeasureAnalysis, "measure the analysis of "+request.Stage, request).Get(ctx, &result); err != nil {
 			return err
 		}
 		if !result.Again || exhausted() {
@@ -64,7 +64,7 @@ func measureOn(ctx workflow.Context, request act.MeasureRequest, exhausted func(
 // watch is what is measured while the clusters of a stage are updated, or the stage stands still in the middle of that. What
 // follows from it, the activity does to the run itself, as a user would.
 type watch struct {
-	request act.StageRequest
+	request wf.StageRequest
 	// watched says that the stage has a task for that, begun that it is being done.
 	watched, begun bool
 	// exhausted says that the history has become long.
@@ -98,9 +98,9 @@ func (w *watch) end() {
 
 // follow checks the task and measures what it asks for, by turns.
 func (w *watch) follow(ctx workflow.Context) error {
-	request := act.GateRequest{StageRequest: w.request, During: true}
+	request := wf.GateRequest{StageRequest: w.request, During: true}
 	for {
-		state, err := call.Short[act.GateState](ctx, act.CheckGates, "check the analysis during "+w.request.Stage, request)
+		state, err := call.Short[wf.GateState](ctx, wf.CheckGates, "check the analysis during "+w.request.Stage, request)
 		if err != nil || state.Ended || state.Stopping || state.Open {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -18,25 +17,25 @@ func measuresFor(t *testing.T, calls int) (h *hub, measured *int) {
 	t.Helper()
 	h = newHub(t, &stage{name: "canary", clusters: clusters("a")})
 	measured = new(int)
-	request := &act.MeasureRequest{Run: runRef, Analysis: "example-run-canary-after", Stage: "canary"}
-	h.env.OnActivity(act.CheckGates, mock.Anything, mock.Anything).Return(func(_ context.Context, in act.GateRequest) (act.GateState, error) {
+	request := &wf.MeasureRequest{Run: runRef, Analysis: "example-run-canary-after", Stage: "canary"}
+	h.env.OnActivity(wf.CheckGates, mock.Anything, mock.Anything).Return(func(_ context.Context, in wf.GateRequest) (wf.GateState, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.note(act.CheckGates, "%s", in.Stage)
+		h.note(wf.CheckGates, "%s", in.Stage)
 		st := h.stage(in.Stage)
-		st.phase = act.PhaseGates
+		st.phase = wf.PhaseGates
 		switch {
 		case h.wish == "Stop":
-			return act.GateState{Stopping: true}, nil
+			return wf.GateState{Stopping: true}, nil
 		case *measured >= calls:
-			st.phase = act.PhaseSucceeded
-			return act.GateState{Open: true}, nil
+			st.phase = wf.PhaseSucceeded
+			return wf.GateState{Open: true}, nil
 		}
-		return act.GateState{Measure: request, Waits: []act.TaskWait{{Type: "Analysis", Title: "analysis", Subject: request.Analysis, Phase: "Analyzing"}}}, nil
+		return wf.GateState{Measure: request, Waits: []wf.TaskWait{{Type: "Analysis", Title: "analysis", Subject: request.Analysis, Phase: "Analyzing"}}}, nil
 	})
-	h.env.OnActivity(act.MeasureAnalysis, mock.Anything, *request).After(9 * time.Minute).Return(func(context.Context, act.MeasureRequest) (act.MeasureResult, error) {
+	h.env.OnActivity(wf.MeasureAnalysis, mock.Anything, *request).After(9 * time.Minute).Return(func(context.Context, wf.MeasureRequest) (wf.MeasureResult, error) {
 		*measured++
-		return act.MeasureResult{Again: *measured < calls, Phase: "Running", Measured: *measured}, nil
+		return wf.MeasureResult{Again: *measured < calls, Phase: "Running", Measured: *measured}, nil
 	})
 	return h, measured
 }
@@ -46,7 +45,7 @@ func TestAStageIsMeasuredUntilTheGatesAreToBeChecked(t *testing.T) {
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, 4, *measured)
-	assert.Equal(t, 2, h.count(act.CheckGates), "at the beginning and at the end")
+	assert.Equal(t, 2, h.count(wf.CheckGates), "at the beginning and at the end")
 	assert.WithinDuration(t, begin.Add(36*time.Minute), h.env.Now(), time.Second)
 	assert.Contains(t, h.phases, "Analyzing canary")
 }
@@ -58,7 +57,7 @@ func TestAPokeWhileAStageIsMeasuredMeasuresNothingTwice(t *testing.T) {
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, 2, *measured)
-	assert.Equal(t, 4, h.count(act.CheckGates))
+	assert.Equal(t, 4, h.count(wf.CheckGates))
 	assert.WithinDuration(t, begin.Add(18*time.Minute), h.env.Now(), time.Second)
 }
 
@@ -77,15 +76,15 @@ func TestARunThatStopsIsNotMeasuredOn(t *testing.T) {
 
 // watches has an analysis go on during the stage canary, whose clusters take an hour each; bad says what the check of it finds
 // after so many calls.
-func watches(t *testing.T, st *stage, bad int, found func(h *hub) act.GateState) (h *hub, measured *int) {
+func watches(t *testing.T, st *stage, bad int, found func(h *hub) wf.GateState) (h *hub, measured *int) {
 	t.Helper()
 	st.name = "canary"
 	st.watched = true
 	h = newHub(t, st)
 	h.slow(time.Hour)
 	measured = new(int)
-	request := &act.MeasureRequest{Run: runRef, Analysis: "example-run-canary-during", Stage: "canary"}
-	h.env.OnActivity(act.CheckGates, mock.Anything, mock.Anything).Return(func(ctx context.Context, in act.GateRequest) (act.GateState, error) {
+	request := &wf.MeasureRequest{Run: runRef, Analysis: "example-run-canary-during", Stage: "canary"}
+	h.env.OnActivity(wf.CheckGates, mock.Anything, mock.Anything).Return(func(ctx context.Context, in wf.GateRequest) (wf.GateState, error) {
 		if !in.During {
 			return h.checkGates(ctx, in)
 		}
@@ -93,11 +92,11 @@ func watches(t *testing.T, st *stage, bad int, found func(h *hub) act.GateState)
 		if *measured >= bad {
 			return found(h), nil
 		}
-		return act.GateState{Measure: request}, nil
+		return wf.GateState{Measure: request}, nil
 	})
-	h.env.OnActivity(act.MeasureAnalysis, mock.Anything, *request).After(9 * time.Minute).Return(func(context.Context, act.MeasureRequest) (act.MeasureResult, error) {
+	h.env.OnActivity(wf.MeasureAnalysis, mock.Anything, *request).After(9 * time.Minute).Return(func(context.Context, wf.MeasureRequest) (wf.MeasureResult, error) {
 		*measured++
-		return act.MeasureResult{Again: *measured < bad, Phase: "Running", Measured: *measured}, nil
+		return wf.MeasureResult{Again: *measured < bad, Phase: "Running", Measured: *measured}, nil
 	})
 	return h, measured
 }
@@ -112,9 +111,9 @@ func TestAStageIsWatchedWhileItsClustersAreUpdated(t *testing.T) {
 }
 
 func TestAWatchedStageThatTurnsBadStartsNoFurtherCluster(t *testing.T) {
-	h, measured := watches(t, &stage{clusters: clusters("a", "b", "c")}, 8, func(h *hub) act.GateState {
+	h, measured := watches(t, &stage{clusters: clusters("a", "b", "c")}, 8, func(h *hub) wf.GateState {
 		h.change(func() { h.wish = "Stop" })
-		return act.GateState{Stopping: true}
+		return wf.GateState{Stopping: true}
 	})
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())

@@ -5,7 +5,6 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -14,34 +13,34 @@ import (
 // StageWorkflow brings the clusters of one stage to the run's snapshot. Which clusters go next, an
 // activity proposes; the workflow records it as the input of the next activity, before anything is written
 // to them.
-func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageResult, error) {
-	plan, err := call.Short[act.StagePlan](ctx, act.LoadStage, "read the plan of "+request.Stage, request)
+func StageWorkflow(ctx workflow.Context, request wf.StageRequest) (wf.StageResult, error) {
+	plan, err := call.Short[wf.StagePlan](ctx, wf.LoadStage, "read the plan of "+request.Stage, request)
 	if err != nil {
-		return act.StageResult{}, err
+		return wf.StageResult{}, err
 	}
 	if plan.Gone {
-		return act.StageResult{Ended: true}, nil
+		return wf.StageResult{Ended: true}, nil
 	}
 	p := newStageProgress(request, plan)
 	w := &watch{request: request, watched: plan.Watched, exhausted: func() bool { return call.Exhausted(ctx, 0) }}
 	for !p.isFinished() {
 		if err := p.advance(ctx, w); err != nil {
-			return act.StageResult{}, err
+			return wf.StageResult{}, err
 		}
 		if p.ended {
-			return act.StageResult{Ended: true}, nil
+			return wf.StageResult{Ended: true}, nil
 		}
 		if p.stopping && p.countInFlight() == 0 {
-			return act.StageResult{Stopped: true}, nil
+			return wf.StageResult{Stopped: true}, nil
 		}
 		if len(p.held) > 0 && p.standsStill() {
-			return act.StageResult{Held: p.held, Watched: w.begun}, nil
+			return wf.StageResult{Held: p.held, Watched: w.begun}, nil
 		}
 		if call.Exhausted(ctx, 0) {
-			return act.StageResult{}, workflow.NewContinueAsNewError(ctx, wf.StageWorkflow, request)
+			return wf.StageResult{}, workflow.NewContinueAsNewError(ctx, wf.StageWorkflow, request)
 		}
 	}
-	return act.StageResult{Without: len(p.clusters) - p.countDone()}, nil
+	return wf.StageResult{Without: len(p.clusters) - p.countDone()}, nil
 }
 
 // maxNamed is how many clusters in flight are named in each request, for people who read the
@@ -50,14 +49,14 @@ const maxNamed = 100
 
 // stageProgress is how far a stage is, as the workflow was told.
 type stageProgress struct {
-	request  act.StageRequest
+	request  wf.StageRequest
 	clusters []string
 	position map[string]int
 	phases   rollout.Progress
 	// maxConcurrency is for display: what is proposed keeps to it.
 	maxConcurrency int
 	// next are the clusters that are proposed for the next request.
-	next act.Positions
+	next wf.Positions
 	// overBudget says that more clusters had failed than may when the stage was read: it cannot pass
 	// before the next request has dealt with that.
 	overBudget bool
@@ -66,10 +65,10 @@ type stageProgress struct {
 	waiting         string
 	stopping, ended bool
 	// held is what the stage waits for if clusters must not be started now.
-	held []act.TaskWait
+	held []wf.TaskWait
 }
 
-func newStageProgress(request act.StageRequest, plan act.StagePlan) *stageProgress {
+func newStageProgress(request wf.StageRequest, plan wf.StagePlan) *stageProgress {
 	p := &stageProgress{
 		request: request, clusters: plan.Clusters, maxConcurrency: plan.MaxConcurrency, next: plan.NextAt, overBudget: plan.OverBudget,
 		position: make(map[string]int, len(plan.Clusters)),
@@ -121,8 +120,8 @@ func (p *stageProgress) advance(ctx workflow.Context, w *watch) error {
 		w.begin(ctx)
 	}
 	workflow.SetCurrentDetails(ctx, p.table())
-	var delta act.StageDelta
-	if err := call.Wait(ctx, act.AdvanceStage, p.summary(), request).Get(ctx, &delta); err != nil {
+	var delta wf.StageDelta
+	if err := call.Wait(ctx, wf.AdvanceStage, p.summary(), request).Get(ctx, &delta); err != nil {
 		return err
 	}
 	p.learn(delta)
@@ -130,24 +129,24 @@ func (p *stageProgress) advance(ctx workflow.Context, w *watch) error {
 }
 
 // nextRequest names the clusters in flight and those that are to be started beside them.
-func (p *stageProgress) nextRequest() act.StageAdvance {
+func (p *stageProgress) nextRequest() wf.StageAdvance {
 	start := p.next.Of(p.clusters)
 	p.setPhaseOf(start, rollout.ClusterWaiting) // whatever they were
-	request := act.StageAdvance{
+	request := wf.StageAdvance{
 		StageRequest: p.request, Start: start, Done: p.unrecorded,
-		Failed: p.namesIn(rollout.ClusterFailed), SkippedAt: act.PositionsOf(p.phases.In(rollout.ClusterSkipped)),
+		Failed: p.namesIn(rollout.ClusterFailed), SkippedAt: wf.PositionsOf(p.phases.In(rollout.ClusterSkipped)),
 	}
 	if inFlight := p.phases.In(rollout.ClusterUpdating); len(inFlight) <= maxNamed {
 		request.InFlight = p.namesIn(rollout.ClusterUpdating)
 	} else {
-		request.InFlightAt = act.PositionsOf(inFlight)
+		request.InFlightAt = wf.PositionsOf(inFlight)
 	}
 	p.setPhaseOf(start, rollout.ClusterUpdating)
 	return request
 }
 
 // learn takes in what an activity has reported.
-func (p *stageProgress) learn(delta act.StageDelta) {
+func (p *stageProgress) learn(delta wf.StageDelta) {
 	p.next = delta.NextAt
 	p.unrecorded = delta.Done
 	p.setPhaseOf(delta.NotStarted, rollout.ClusterWaiting)

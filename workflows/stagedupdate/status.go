@@ -7,7 +7,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -19,21 +18,21 @@ const (
 	PhaseStopping         = "Stopping"
 	PhasePaused           = "Paused"
 	PhaseFailed           = "Failed"
-	PhaseRunSucceeded     = act.PhaseSucceeded
+	PhaseRunSucceeded     = wf.PhaseSucceeded
 	PhaseAbandoned        = "Abandoned"
-	PhaseRunUpdating      = act.PhaseUpdating
-	phaseBetweenTwoChecks = act.PhaseGates
+	PhaseRunUpdating      = wf.PhaseUpdating
+	phaseBetweenTwoChecks = wf.PhaseGates
 )
 
 // Status is the answer to the status query.
 type Status struct {
-	Run       string           `json:"run"`
-	Placement string           `json:"placement,omitempty"`
-	Snapshot  string           `json:"resourceSnapshotIndex,omitempty"`
-	Phase     string           `json:"phase"`
-	Stage     string           `json:"stage,omitempty"`
-	WaitsFor  string           `json:"waitsFor,omitempty"`
-	Stages    []act.StageState `json:"stages,omitempty"`
+	Run       string          `json:"run"`
+	Placement string          `json:"placement,omitempty"`
+	Snapshot  string          `json:"resourceSnapshotIndex,omitempty"`
+	Phase     string          `json:"phase"`
+	Stage     string          `json:"stage,omitempty"`
+	WaitsFor  string          `json:"waitsFor,omitempty"`
+	Stages    []wf.StageState `json:"stages,omitempty"`
 }
 
 func (r *run) status() (Status, error) {
@@ -125,7 +124,7 @@ func (r *run) progressTable() string {
 	}
 	lines = append(lines, "| stage | clusters | done | phase |", "|---|---|---|---|")
 	for _, st := range r.state.Stages {
-		if st.Phase == act.PhaseUpdating {
+		if st.Phase == wf.PhaseUpdating {
 			lines = append(lines, fmt.Sprintf("| %s | %d | live in `%s` | %s |", st.Name, st.Clusters, wf.StageID(r.id, st.Name), st.Phase))
 			continue
 		}

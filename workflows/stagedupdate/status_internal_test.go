@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func TestATimeIsSaidAsShortAsItCanBe(t *testing.T) {
@@ -22,8 +22,8 @@ func TestATimeIsSaidAsShortAsItCanBe(t *testing.T) {
 }
 
 func TestARunThatIsToStopWaitsForWhatItHasBegun(t *testing.T) {
-	s := act.RunState{Found: true, Initialized: true, DesiredState: "Stop", Stages: []act.StageState{
-		{Name: "one", Phase: act.PhaseSucceeded, Clusters: 1, Done: 1}, {Name: "two", Phase: act.PhaseUpdating, Clusters: 2, InFlight: 1},
+	s := wf.RunState{Found: true, Initialized: true, DesiredState: "Stop", Stages: []wf.StageState{
+		{Name: "one", Phase: wf.PhaseSucceeded, Clusters: 1, Done: 1}, {Name: "two", Phase: wf.PhaseUpdating, Clusters: 2, InFlight: 1},
 	}}
 	for sentence, test := range map[string]struct {
 		change func()

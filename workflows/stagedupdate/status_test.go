@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	sdkpb "go.temporal.io/api/sdk/v1"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/stagedupdate"
 )
@@ -61,7 +60,7 @@ func TestWhileAStageUpdatesTheDetailsSayWhereToLook(t *testing.T) {
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Contains(t, details, "| staging | 1 | 1 | Succeeded |\n| canary | 2 | live in `default-test-workflow-id/stage/canary` | Updating |\n")
-	assert.Equal(t, act.PhaseUpdating, status.Stages[1].Phase)
+	assert.Equal(t, wf.PhaseUpdating, status.Stages[1].Phase)
 }
 
 func TestSearchAttributesFollowThePhase(t *testing.T) {

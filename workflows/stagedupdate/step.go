@@ -1,7 +1,7 @@
 package stagedupdate
 
 import (
-	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // step is what a run does next.
@@ -20,7 +20,7 @@ const (
 // chooseStep decides the next step of a run from its recorded state; stage is the
 // index of the stage concerned. It is pure, so that the order of a run can be
 // read, and tested, in one place.
-func chooseStep(s act.RunState) (what step, stage int) {
+func chooseStep(s wf.RunState) (what step, stage int) {
 	if !s.Found || s.Deleting || s.Terminal {
 		return stepEnd, 0
 	}
@@ -32,12 +32,12 @@ func chooseStep(s act.RunState) (what step, stage int) {
 	}
 	for i, st := range s.Stages {
 		switch {
-		case st.Phase == act.PhaseSucceeded:
+		case st.Phase == wf.PhaseSucceeded:
 			continue
-		case st.Phase == act.PhaseGates, st.Clusters == 0:
+		case st.Phase == wf.PhaseGates, st.Clusters == 0:
 			// A stage without clusters is skipped, tasks and all.
 			return stepTasksAfter, i
-		case st.Phase != act.PhaseUpdating && len(st.TasksBefore) > 0:
+		case st.Phase != wf.PhaseUpdating && len(st.TasksBefore) > 0:
 			return stepTasksBefore, i
 		}
 		return stepUpdate, i
@@ -47,9 +47,9 @@ func chooseStep(s act.RunState) (what step, stage int) {
 
 // chooseStepBeforePause lets clusters in flight finish before a run pauses: an
 // execution that was lost while the run was stopping left some.
-func chooseStepBeforePause(s act.RunState) (what step, stage int) {
+func chooseStepBeforePause(s wf.RunState) (what step, stage int) {
 	for i, st := range s.Stages {
-		if st.InFlight > 0 && st.Phase == act.PhaseUpdating {
+		if st.InFlight > 0 && st.Phase == wf.PhaseUpdating {
 			return stepUpdate, i
 		}
 	}
@@ -63,4 +63,4 @@ func chooseStepBeforePause(s act.RunState) (what step, stage int) {
 const stateRun = "Run"
 
 // wantsStop says that the user wants the run to stop, or not to start yet.
-func wantsStop(s act.RunState) bool { return s.DesiredState != "" && s.DesiredState != stateRun }
+func wantsStop(s wf.RunState) bool { return s.DesiredState != "" && s.DesiredState != stateRun }

@@ -9,21 +9,20 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/stagedupdate"
 )
 
 // script lets AdvanceStage say one thing after the other, and returns what it was asked.
-func script(h *hub, deltas ...act.StageDelta) *[]string {
+func script(h *hub, deltas ...wf.StageDelta) *[]string {
 	asked := &[]string{}
-	h.env.OnActivity(act.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in act.StageAdvance) (act.StageDelta, error) {
+	h.env.OnActivity(wf.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in wf.StageAdvance) (wf.StageDelta, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		*asked = append(*asked, fmt.Sprintf("start=%v inflight=%v done=%v failed=%v", in.Start, in.InFlight, in.Done, in.Failed))
 		if len(*asked) > len(deltas) {
 			h.failed = true
-			return act.StageDelta{Ended: true}, nil
+			return wf.StageDelta{Ended: true}, nil
 		}
 		return deltas[len(*asked)-1], nil
 	})
@@ -33,12 +32,12 @@ func script(h *hub, deltas ...act.StageDelta) *[]string {
 func TestAStageGoesOnWithoutClustersThatFailOrAreSkipped(t *testing.T) {
 	h := newHub(t, &stage{name: "all", clusters: clusters("a", "b", "c", "d"), max: 2})
 	asked := script(h,
-		act.StageDelta{Failed: clusters("a"), NextAt: "2"},
-		act.StageDelta{Skipped: clusters("b"), NextAt: "3"},
-		act.StageDelta{Requeued: clusters("b")},
-		act.StageDelta{Done: clusters("c"), Recorded: clusters("a"), NextAt: "1"},
-		act.StageDelta{Failed: clusters("d")},
-		act.StageDelta{Recorded: clusters("b")},
+		wf.StageDelta{Failed: clusters("a"), NextAt: "2"},
+		wf.StageDelta{Skipped: clusters("b"), NextAt: "3"},
+		wf.StageDelta{Requeued: clusters("b")},
+		wf.StageDelta{Done: clusters("c"), Recorded: clusters("a"), NextAt: "1"},
+		wf.StageDelta{Failed: clusters("d")},
+		wf.StageDelta{Recorded: clusters("b")},
 	)
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
@@ -61,10 +60,10 @@ func TestAStageGoesOnWithoutClustersThatFailOrAreSkipped(t *testing.T) {
 func TestAStageThatIsOverItsBudgetIsLookedAt(t *testing.T) {
 	h := newHub(t, &stage{name: "all", clusters: clusters("a", "b")})
 	h.initialized = true
-	h.env.OnActivity(act.LoadStage, mock.Anything, mock.Anything).Return(act.StagePlan{
+	h.env.OnActivity(wf.LoadStage, mock.Anything, mock.Anything).Return(wf.StagePlan{
 		Clusters: clusters("a", "b"), MaxConcurrency: 1, Done: []int{0}, Failed: []int{1}, OverBudget: true,
 	}, nil)
-	asked := script(h, act.StageDelta{Skipped: clusters("b")})
+	asked := script(h, wf.StageDelta{Skipped: clusters("b")})
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, []string{"start=[] inflight=[] done=[] failed=[b]"}, *asked, "though no cluster waits or is in flight")
@@ -74,11 +73,11 @@ func TestAStageThatIsOverItsBudgetIsLookedAt(t *testing.T) {
 func TestAStageOfSkippedClustersIsDone(t *testing.T) {
 	h := newHub(t, &stage{name: "all", clusters: clusters("a", "b")})
 	h.initialized = true
-	h.env.OnActivity(act.LoadStage, mock.Anything, mock.Anything).Return(act.StagePlan{
+	h.env.OnActivity(wf.LoadStage, mock.Anything, mock.Anything).Return(wf.StagePlan{
 		Clusters: clusters("a", "b"), MaxConcurrency: 1, Skipped: []int{0, 1},
 	}, nil)
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.Zero(t, h.count(act.AdvanceStage))
+	assert.Zero(t, h.count(wf.AdvanceStage))
 	assert.True(t, h.succeeded)
 }

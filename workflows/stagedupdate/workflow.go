@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -41,7 +40,7 @@ type run struct {
 	ref wf.Ref
 	// id is that of the workflow.
 	id    string
-	state act.RunState
+	state wf.RunState
 	// reload asks to read the run, loaded says that it was read once.
 	reload, loaded bool
 
@@ -102,7 +101,7 @@ func (r *run) takeStep(ctx workflow.Context, what step, stage int) error {
 	case stepInitialize:
 		return r.initializeRun(ctx)
 	case stepPause:
-		_, err := call.Short[bool](ctx, act.PauseRun, "pause the run", r.ref)
+		_, err := call.Short[bool](ctx, wf.PauseRun, "pause the run", r.ref)
 		return err
 	case stepTasksBefore:
 		return r.waitForTasks(ctx, stage, true)
@@ -120,7 +119,7 @@ func (r *run) takeStep(ctx workflow.Context, what step, stage int) error {
 func (r *run) loadState(ctx workflow.Context) error {
 	r.drainPokes() // what they ask for is what we do now
 	r.reload = false
-	state, err := call.Short[act.RunState](ctx, act.LoadRun, "read the run", r.ref)
+	state, err := call.Short[wf.RunState](ctx, wf.LoadRun, "read the run", r.ref)
 	if err != nil {
 		return err
 	}
@@ -137,7 +136,7 @@ func (r *run) loadState(ctx workflow.Context) error {
 }
 
 func (r *run) initializeRun(ctx workflow.Context) error {
-	result, err := call.Long[act.InitializeResult](ctx, act.InitializeRun, "freeze snapshot, strategy and clusters", r.ref)
+	result, err := call.Long[wf.InitializeResult](ctx, wf.InitializeRun, "freeze snapshot, strategy and clusters", r.ref)
 	if err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func (r *run) initializeRun(ctx workflow.Context) error {
 // updateStage brings the clusters of a stage to the run's snapshot, in a child workflow.
 func (r *run) updateStage(ctx workflow.Context, stage int) error {
 	st := &r.state.Stages[stage]
-	st.Phase = act.PhaseUpdating
+	st.Phase = wf.PhaseUpdating
 	r.publishProgress(ctx, stepUpdate, stage)
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowTaskTimeout:   wf.TaskTimeout,
@@ -157,11 +156,11 @@ func (r *run) updateStage(ctx workflow.Context, stage int) error {
 		StaticSummary:         fmt.Sprintf("stage %s of %s: %d clusters", st.Name, r.ref.Key(), st.Clusters),
 	})
 	pokesBefore := r.pokesReceived
-	future := workflow.ExecuteChildWorkflow(child, wf.StageWorkflow, act.StageRequest{Run: r.ref, Stage: st.Name, Index: stage})
+	future := workflow.ExecuteChildWorkflow(child, wf.StageWorkflow, wf.StageRequest{Run: r.ref, Stage: st.Name, Index: stage})
 	if err := r.awaitFuture(ctx, future); err != nil {
 		return err
 	}
-	var result act.StageResult
+	var result wf.StageResult
 	err := future.Get(ctx, &result)
 	if err != nil && ctx.Err() == nil {
 		return r.recoverStage(ctx, st.Name, err)
@@ -176,7 +175,7 @@ func (r *run) updateStage(ctx workflow.Context, stage int) error {
 		r.reload = true
 		return nil
 	}
-	st.Phase = act.PhaseGates
+	st.Phase = wf.PhaseGates
 	st.Done = st.Clusters - result.Without
 	return nil
 }
@@ -202,11 +201,11 @@ func (r *run) recoverStage(ctx workflow.Context, stage string, cause error) erro
 // clearRemoved runs the deletion stage, which also concludes the run.
 func (r *run) clearRemoved(ctx workflow.Context) error {
 	pokesBefore := r.pokesReceived
-	future := call.Wait(ctx, act.AdvanceDeletion, "remove what is no longer placed", r.ref)
+	future := call.Wait(ctx, wf.AdvanceDeletion, "remove what is no longer placed", r.ref)
 	if err := r.awaitFuture(ctx, future); err != nil {
 		return err
 	}
-	var result act.DeletionResult
+	var result wf.DeletionResult
 	err := future.Get(ctx, &result)
 	if err == nil && len(result.Held) > 0 {
 		return waitUntilOpen(ctx, r, len(r.state.Stages), result.Held, false, pokesBefore)
@@ -294,7 +293,7 @@ func (r *run) finishCancelled(ctx workflow.Context, cause error) error {
 
 // requestStop sets the desired state of the run to Stop, for the user who has cancelled an execution.
 func (r *run) requestStop(ctx workflow.Context, id, execution string) error {
-	request := act.StopRequest{Run: r.ref, Workflow: id, Execution: execution}
-	_, err := call.Short[bool](ctx, act.StopRun, "stop the run as asked for from Temporal", request)
+	request := wf.StopRequest{Run: r.ref, Workflow: id, Execution: execution}
+	_, err := call.Short[bool](ctx, wf.StopRun, "stop the run as asked for from Temporal", request)
 	return err
 }

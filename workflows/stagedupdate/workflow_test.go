@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -55,7 +54,7 @@ func TestAWindowOfTwo(t *testing.T) {
 	require.NoError(t, h.env.GetWorkflowError())
 	var advances []string
 	for _, call := range h.calls {
-		if len(call) > 12 && call[:12] == act.AdvanceStage {
+		if len(call) > 12 && call[:12] == wf.AdvanceStage {
 			advances = append(advances, call[13:])
 		}
 	}
@@ -86,7 +85,7 @@ func TestADeletionStageIsAwaited(t *testing.T) {
 	h.deletionRounds = 2
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.Equal(t, 3, h.count(act.AdvanceDeletion))
+	assert.Equal(t, 3, h.count(wf.AdvanceDeletion))
 	assert.True(t, h.succeeded)
 }
 
@@ -115,7 +114,7 @@ func TestARunThatHasNothingToDoEndsAtOnce(t *testing.T) {
 			require.NoError(t, h.env.GetWorkflowError())
 			assert.WithinDuration(t, begin, h.env.Now(), 0)
 			assert.LessOrEqual(t, len(h.calls), 2, "calls %v", h.calls)
-			assert.Zero(t, h.count(act.InitializeRun)+h.count(act.LoadStage)+h.count(act.CheckGates))
+			assert.Zero(t, h.count(wf.InitializeRun)+h.count(wf.LoadStage)+h.count(wf.CheckGates))
 		})
 	}
 }
@@ -158,7 +157,7 @@ func TestARunContinuesFromWhatItsObjectSays(t *testing.T) {
 			want:   []string{"LoadRun", "LoadStage one", "CheckGates after one", "AdvanceDeletion"},
 		},
 		"in the middle of a timed wait, of which only the rest is waited": {
-			stages: []*stage{{name: "one", clusters: clusters("a"), started: clusters("a"), done: clusters("a"), phase: act.PhaseGates, wait: time.Minute, waitsSince: since}},
+			stages: []*stage{{name: "one", clusters: clusters("a"), started: clusters("a"), done: clusters("a"), phase: wf.PhaseGates, wait: time.Minute, waitsSince: since}},
 			want:   []string{"LoadRun", "CheckGates after one", "CheckGates after one", "AdvanceDeletion"},
 			after:  20 * time.Second,
 		},
@@ -169,14 +168,14 @@ func TestARunContinuesFromWhatItsObjectSays(t *testing.T) {
 		},
 		"between two stages": {
 			stages: []*stage{
-				{name: "one", clusters: clusters("a"), phase: act.PhaseSucceeded},
+				{name: "one", clusters: clusters("a"), phase: wf.PhaseSucceeded},
 				{name: "two", clusters: clusters("b")},
 			},
 			want: []string{"LoadRun", "LoadStage two", "AdvanceStage two start=[b] inflight=[] done=[]",
 				"CheckGates after two", "AdvanceDeletion"},
 		},
 		"in the deletion stage": {
-			stages: []*stage{{name: "one", clusters: clusters("a"), phase: act.PhaseSucceeded}},
+			stages: []*stage{{name: "one", clusters: clusters("a"), phase: wf.PhaseSucceeded}},
 			want:   []string{"LoadRun", "AdvanceDeletion"},
 		},
 	} {
@@ -231,7 +230,7 @@ func TestAStopAtAGatePausesAndResumeInTheSameMomentIsNotLost(t *testing.T) {
 	h.at(10*time.Second, func() {
 		h.change(func() {
 			h.wish = "Stop"
-			h.before[act.PauseRun] = func() { // resumed while the pause is written
+			h.before[wf.PauseRun] = func() { // resumed while the pause is written
 				h.wish = "Run"
 				h.env.SignalWorkflow(wf.PokeSignal, wf.Poke{UID: h.uid, Cause: wf.CauseSpec})
 			}
@@ -273,8 +272,8 @@ func TestARunThatIsDeletedIsLeftAlone(t *testing.T) {
 			})
 			h.run()
 			require.NoError(t, h.env.GetWorkflowError())
-			assert.Zero(t, h.count(act.AdvanceDeletion)+h.count(act.RecordApproval))
-			assert.Equal(t, act.LoadRun, h.calls[len(h.calls)-1])
+			assert.Zero(t, h.count(wf.AdvanceDeletion)+h.count(wf.RecordApproval))
+			assert.Equal(t, wf.LoadRun, h.calls[len(h.calls)-1])
 		})
 	}
 }
@@ -285,8 +284,8 @@ func TestARunThatFailsInAStageEnds(t *testing.T) {
 	h.at(500*time.Millisecond, func() { h.change(func() { h.failed = true }) })
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError(), "the failure stands in the run, not in the workflow")
-	assert.Equal(t, 1, h.count(act.AdvanceStage))
-	assert.Zero(t, h.count(act.CheckGates))
+	assert.Equal(t, 1, h.count(wf.AdvanceStage))
+	assert.Zero(t, h.count(wf.CheckGates))
 }
 
 func TestASuccessorOfTheSameNameIsTakenOver(t *testing.T) {
@@ -308,12 +307,12 @@ func TestASuccessorOfTheSameNameIsTakenOver(t *testing.T) {
 func TestAnActivityThatFailsIsTriedAgainForever(t *testing.T) {
 	h := newHub(t, &stage{name: "one", clusters: clusters("a")})
 	failures := 5
-	h.env.OnActivity(act.InitializeRun, mock.Anything, mock.Anything).Return(func(context.Context, wf.Ref) (act.InitializeResult, error) {
+	h.env.OnActivity(wf.InitializeRun, mock.Anything, mock.Anything).Return(func(context.Context, wf.Ref) (wf.InitializeResult, error) {
 		if failures--; failures >= 0 {
-			return act.InitializeResult{}, errors.New("the API server is away")
+			return wf.InitializeResult{}, errors.New("the API server is away")
 		}
 		h.change(func() { h.initialized = true })
-		return act.InitializeResult{State: h.state()}, nil
+		return wf.InitializeResult{State: h.state()}, nil
 	})
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())

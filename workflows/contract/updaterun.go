@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
-
-	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Activities of the update run and stage workflows.
@@ -80,7 +78,7 @@ type InitializeResult struct {
 
 // StageRequest names one stage of a run.
 type StageRequest struct {
-	Run   wf.Ref `json:"run"`
+	Run   Ref    `json:"run"`
 	Stage string `json:"stage"`
 	Index int    `json:"index"`
 }
@@ -215,7 +213,7 @@ type GateState struct {
 
 // MeasureRequest asks to take the measurements of an analysis that are due.
 type MeasureRequest struct {
-	Run wf.Ref `json:"run"`
+	Run Ref `json:"run"`
 	// Analysis is the name of the ClusterStageAnalysisRun, or of the StageAnalysisRun in the namespace of the run, Stage that of the stage.
 	Analysis string `json:"analysis"`
 	Stage    string `json:"stage"`
@@ -310,7 +308,7 @@ const (
 // SignalReport tells the user, by an event on the run, that a signal did
 // nothing and why.
 type SignalReport struct {
-	Run     wf.Ref `json:"run"`
+	Run     Ref    `json:"run"`
 	Reason  string `json:"reason"`
 	Stage   string `json:"stage,omitempty"`
 	Waiting string `json:"waiting,omitempty"`
@@ -318,7 +316,7 @@ type SignalReport struct {
 
 // StopRequest turns a cancellation from Temporal into spec.state Stop.
 type StopRequest struct {
-	Run       wf.Ref `json:"run"`
+	Run       Ref    `json:"run"`
 	Workflow  string `json:"workflow"`
 	Execution string `json:"execution"`
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func TestADeletionResultIsReadAsHistoriesHaveIt(t *testing.T) {
-	for text, result := range map[string]act.DeletionResult{
+	for text, result := range map[string]wf.DeletionResult{
 		"true":  {Done: true},
 		"false": {},
-		`{"held":[{"type":"RolloutHold","title":"hold incident","phase":"Held"}]}`: {Held: []act.TaskWait{{Type: "RolloutHold", Title: "hold incident", Phase: "Held"}}},
+		`{"held":[{"type":"RolloutHold","title":"hold incident","phase":"Held"}]}`: {Held: []wf.TaskWait{{Type: "RolloutHold", Title: "hold incident", Phase: "Held"}}},
 	} {
 		written, err := json.Marshal(result)
 		require.NoError(t, err)
 		assert.JSONEq(t, text, string(written))
-		var read act.DeletionResult
+		var read wf.DeletionResult
 		require.NoError(t, json.Unmarshal([]byte(text), &read))
 		assert.Equal(t, result, read)
 	}

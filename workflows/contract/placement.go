@@ -1,10 +1,6 @@
 package contract
 
-import (
-	"time"
-
-	wf "github.com/fleetflow/fleetflow/workflows/contract"
-)
+import "time"
 
 // Activities of the placement workflow.
 const (
@@ -78,7 +74,7 @@ type ScheduleResult struct {
 
 // ScaleRequest brings divided replicas into force.
 type ScaleRequest struct {
-	Placement wf.Ref `json:"placement"`
+	Placement Ref `json:"placement"`
 	// Snapshot is the latest master snapshot; empty if there is none.
 	Snapshot string `json:"snapshot,omitempty"`
 }
@@ -136,7 +132,7 @@ type Change struct {
 // AdvanceRequest makes the recorded Batch true, then waits for something to
 // decide on.
 type AdvanceRequest struct {
-	Placement wf.Ref `json:"placement"`
+	Placement Ref `json:"placement"`
 	// Snapshot is the master snapshot the batch brings clusters to.
 	Snapshot string `json:"snapshot"`
 	// Overrides are those that were picked with the snapshot.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func TestPositionsAreWrittenAsRangesAndReadBack(t *testing.T) {
@@ -14,20 +14,20 @@ func TestPositionsAreWrittenAsRangesAndReadBack(t *testing.T) {
 	for i := range list {
 		list[i] = fmt.Sprint(i)
 	}
-	for want, positions := range map[act.Positions][]int{
+	for want, positions := range map[wf.Positions][]int{
 		"":             nil,
 		"0":            {0},
 		"3,5":          {3, 5},
 		"0-19":         {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19},
 		"0-1,4,7-9,19": {0, 1, 4, 7, 8, 9, 19},
 	} {
-		assert.Equal(t, want, act.PositionsOf(positions))
+		assert.Equal(t, want, wf.PositionsOf(positions))
 		var names []string
 		for _, i := range positions {
 			names = append(names, list[i])
 		}
 		assert.Equal(t, names, want.Of(list), want)
 	}
-	assert.Equal(t, []string{"18", "19"}, act.Positions("18-30,40").Of(list), "what is not there has no name")
-	assert.Empty(t, act.Positions("x,-,7-2").Of(list))
+	assert.Equal(t, []string{"18", "19"}, wf.Positions("18-30,40").Of(list), "what is not there has no name")
+	assert.Empty(t, wf.Positions("x,-,7-2").Of(list))
 }
