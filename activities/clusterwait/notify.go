@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -173,7 +173,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},
 		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budgetChanged},
 		{&clusterv1beta1.MemberCluster{}, n.memberChanged},
-		{gateread.Namespace(""), n.namespaceChanged},
+		{hubread.NamespaceMetadata(""), n.namespaceChanged},
 	}
 	for _, scope := range placementv1beta1.Scopes() {
 		resources := &metav1.PartialObjectMetadata{}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -57,7 +57,7 @@ func (a *Activities) MeasureAnalysis(ctx context.Context, in wf.MeasureRequest) 
 	if err != nil || !found {
 		return wf.MeasureResult{}, err
 	}
-	run, err := liveread.Existing(ctx, a.Live, fleetflowv1alpha1.NewStageAnalysisRun(in.Run.Namespace, in.Analysis), "analysis")
+	run, err := hubread.Existing(ctx, a.Live, fleetflowv1alpha1.NewStageAnalysisRun(in.Run.Namespace, in.Analysis), "analysis")
 	if err != nil || run == nil || string(run.GetStageAnalysisRunSpec().RunRef.UID) != in.Run.UID {
 		return wf.MeasureResult{}, err
 	}
@@ -89,7 +89,7 @@ func (s subject) of(position string) []string {
 
 // readSubject reads what is measured; found is false if the run is over or gone.
 func (a *Activities) readSubject(ctx context.Context, from client.Reader, in wf.MeasureRequest) (s subject, found bool, err error) {
-	run, err := liveread.Existing(ctx, from, placementv1beta1.Scope{Namespace: in.Run.Namespace}.NewUpdateRun(in.Run.Name), "run")
+	run, err := hubread.Existing(ctx, from, placementv1beta1.Scope{Namespace: in.Run.Namespace}.NewUpdateRun(in.Run.Name), "run")
 	if err != nil || run == nil || string(run.GetUID()) != in.Run.UID || !run.GetDeletionTimestamp().IsZero() ||
 		placementv1beta1.IsRunOver(run) {
 		return subject{}, false, err

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/selection"
-	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -142,7 +142,7 @@ func (h *hub) interceptor() interceptor.Funcs {
 func (h *hub) activities() *placement.Activities {
 	return placement.NewActivities(h, h, &selection.Selector{
 		Client: h, Live: h, Dynamic: h.dynamic, Clock: h.clock,
-		Kinds: &servedkinds.Cache{Discovery: h.served, Live: h, Clock: h.clock, ClusterScopedInConfigMaps: true},
+		Kinds: &hubread.ServedKinds{Discovery: h.served, Live: h, Clock: h.clock, ClusterScopedInConfigMaps: true},
 	}, h.clock)
 }
 

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/selection"
-	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -188,7 +188,7 @@ func TestKindsAreDiscoveredWhenDefinitionsChange(t *testing.T) {
 		{Name: "widgets", Kind: "Widget", Namespaced: true, Verbs: metav1.Verbs{"create", "get", "list", "watch"}},
 	}}
 	h := newHub(t)
-	kinds := &servedkinds.Cache{Discovery: h.served, Live: h, Clock: h.clock}
+	kinds := &hubread.ServedKinds{Discovery: h.served, Live: h, Clock: h.clock}
 	ask := func(asked, contents int, why string) {
 		t.Helper()
 		catalog, err := kinds.Catalog(t.Context(), "")

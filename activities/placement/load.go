@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -17,7 +17,7 @@ import (
 // The uid is that of the placement there is now, which the workflow compares.
 func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (wf.PlacementState, error) {
 	scope := placementv1beta1.Scope{Namespace: ref.Namespace}
-	placement, err := liveread.Placement(ctx, a.Live, scope, ref.Name)
+	placement, err := hubread.Placement(ctx, a.Live, scope, ref.Name)
 	if err != nil {
 		return wf.PlacementState{}, err
 	}
@@ -58,7 +58,7 @@ func hasPreparedForEviction(ctx context.Context, cached client.Reader, placement
 // SelectResources makes the latest snapshot of a placement hold what it selects, as
 // soon as the pace allows it.
 func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (wf.SelectResult, error) {
-	placement, err := liveread.CurrentPlacement(ctx, a.Live, ref)
+	placement, err := hubread.CurrentPlacement(ctx, a.Live, ref)
 	if err != nil {
 		return wf.SelectResult{}, err
 	}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/throttle"
@@ -34,7 +34,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.Sched
 	// The time is taken before anything is read, so that a slow read makes no cluster look
 	// as if it had stopped to send heartbeats.
 	now := a.Clock.Now()
-	placement, err := liveread.CurrentPlacement(ctx, a.Live, ref)
+	placement, err := hubread.CurrentPlacement(ctx, a.Live, ref)
 	if err != nil {
 		return wf.ScheduleResult{}, err
 	}
@@ -200,7 +200,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	}
 	bindings := placementv1beta1.ScopeOf(placement).NewBindingList()
 	err = a.Live.List(ctx, bindings, client.InNamespace(placement.GetNamespace()),
-		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}, liveread.SinceRevision(revision))
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}, hubread.SinceRevision(revision))
 	if err != nil {
 		return decided{}, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
 	}
@@ -242,7 +242,7 @@ func (a *Activities) readCandidates(ctx context.Context, policy *placementv1beta
 	revision string) ([]clusterv1beta1.MemberCluster, error) {
 	if policy == nil || policy.PlacementType != placementv1beta1.PickFixedPlacementType {
 		clusters := &clusterv1beta1.MemberClusterList{}
-		if err := a.Live.List(ctx, clusters, liveread.SinceRevision(revision)); err != nil {
+		if err := a.Live.List(ctx, clusters, hubread.SinceRevision(revision)); err != nil {
 			return nil, fmt.Errorf("listing member clusters: %w", err)
 		}
 		return clusters.Items, nil

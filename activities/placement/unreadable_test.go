@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/servedkinds"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -57,7 +57,7 @@ func TestAGroupThatWasReadBeforeIsStillKnown(t *testing.T) {
 	h := newHub(t)
 	basic := h.served.lists
 	h.served.lists = append(basic[:1:1], gadgets)
-	kinds := &servedkinds.Cache{Discovery: h.served, Live: h, Clock: h.clock}
+	kinds := &hubread.ServedKinds{Discovery: h.served, Live: h, Clock: h.clock}
 	gadget := schema.GroupVersionKind{Group: brokenGroup, Version: "v1", Kind: "Gadget"}
 	ask := func(asked int, known, incomplete bool, why string) {
 		t.Helper()

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -30,5 +30,5 @@ type Activities struct {
 	// ClusterWrites bounds the clusters that this process writes to at the same time.
 	ClusterWrites throttle.Limit
 	// Exemptions says which exemptions count.
-	Exemptions gateread.ExemptionRule
+	Exemptions hubread.ExemptionRule
 }

@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -37,7 +36,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest)
 	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name),
 		clusterwait.GatesKey)
 	defer sub.Close()
-	placement, err := liveread.CurrentPlacement(ctx, a.Live, in.Placement)
+	placement, err := hubread.CurrentPlacement(ctx, a.Live, in.Placement)
 	if err != nil {
 		return wf.AdvanceResult{}, err
 	}
@@ -51,7 +50,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in wf.AdvanceRequest)
 		acts: a, in: in, placement: placement, claim: claimOn(placement), flight: newFlightLog(),
 		goal:     goal{snapshot: in.Snapshot, strategy: placement.GetPlacementSpec().Strategy},
 		bindings: clusterwait.NewBindingCache(a.Client, a.Live),
-		gates:    &gateread.Keeper{Cached: a.Client, Live: a.Live, Clock: a.Clock, Rule: a.Exemptions},
+		gates:    &hubread.BrakeKeeper{Cached: a.Client, Live: a.Live, Clock: a.Clock, Rule: a.Exemptions},
 	}
 	c := &advanceCall{callState: state, sub: sub, observer: observer{state, sub}, writer: batchWriter{state}}
 	if in.EvictionsOnly {
@@ -253,7 +252,7 @@ func (c *advanceCall) clusterChanged(ctx context.Context, facts *rolloutFacts, c
 // replan reports whether the placement or its latest snapshot has changed since the call
 // began and, if not, whether the current facts make the plan conclusive.
 func (c *advanceCall) replan(ctx context.Context) (outdated, conclusive bool, err error) {
-	placement, err := liveread.CurrentPlacement(ctx, c.acts.Live, c.in.Placement)
+	placement, err := hubread.CurrentPlacement(ctx, c.acts.Live, c.in.Placement)
 	if err != nil {
 		return false, false, err
 	}

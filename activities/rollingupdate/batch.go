@@ -16,7 +16,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/fence"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/preservedstate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -302,7 +302,7 @@ func (w batchWriter) findStable(ctx context.Context, name string) (string, error
 	if !slices.ContainsFunc(w.in.Batch, given) {
 		return "", nil
 	}
-	master, err := liveread.Existing(ctx, w.acts.Live, placementv1beta1.ScopeOf(w.placement).NewResourceSnapshot(name), "resource snapshot")
+	master, err := hubread.Existing(ctx, w.acts.Live, placementv1beta1.ScopeOf(w.placement).NewResourceSnapshot(name), "resource snapshot")
 	if err != nil || master == nil || placementv1beta1.IsDeleting(master) {
 		return "", err
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -52,7 +52,7 @@ func readEvictionPolicy(ctx context.Context, live client.Reader,
 		}
 	}
 	budget := &placementv1beta1.ClusterResourcePlacementDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: placement.GetName()}}
-	budget, err := liveread.Existing(ctx, live, budget, "the disruption budget of placement")
+	budget, err := hubread.Existing(ctx, live, budget, "the disruption budget of placement")
 	if err != nil || budget == nil {
 		return out, err
 	}
@@ -90,7 +90,7 @@ func reportsOnly(s *placementv1beta1.ApplyStrategy) bool {
 // another writer was faster: then the eviction is decided again.
 func (a *Activities) writeOutcome(ctx context.Context, name, uid string,
 	verdict rollout.Verdict) (*placementv1beta1.ClusterResourcePlacementEviction, error) {
-	e, err := liveread.Existing(ctx, a.Live, &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	e, err := hubread.Existing(ctx, a.Live, &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		"eviction")
 	if err != nil || e == nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (a *Activities) emitOutcome(e *placementv1beta1.ClusterResourcePlacementEvi
 // One that was about to be executed is: with the placement, its resources go.
 func (a *Activities) RefuseEvictions(ctx context.Context, ref wf.Ref) (bool, error) {
 	scope := placementv1beta1.Scope{Namespace: ref.Namespace}
-	placement, err := liveread.Placement(ctx, a.Live, scope, ref.Name)
+	placement, err := hubread.Placement(ctx, a.Live, scope, ref.Name)
 	if err != nil || placement != nil && placement.GetDeletionTimestamp().IsZero() {
 		return false, err
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -24,7 +24,7 @@ import (
 // ScaleReplicas brings the replicas that are decided for the clusters of a placement into force, as far as the pods that are ready
 // allow it now. It changes no version, and waits for nothing: reports of further pods wake the workflow again.
 func (a *Activities) ScaleReplicas(ctx context.Context, in wf.ScaleRequest) (wf.ScaleResult, error) {
-	placement, err := liveread.CurrentPlacement(ctx, a.Live, in.Placement)
+	placement, err := hubread.CurrentPlacement(ctx, a.Live, in.Placement)
 	if err != nil {
 		return wf.ScaleResult{}, err
 	}

@@ -4,8 +4,7 @@ import (
 	"context"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/gateread"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -22,7 +21,7 @@ type callState struct {
 	flight   *flightLog
 	bindings *clusterwait.BindingCache
 	// gates knows what closes clusters.
-	gates *gateread.Keeper
+	gates *hubread.BrakeKeeper
 }
 
 // readGates reads, live, what closes clusters.
@@ -38,7 +37,7 @@ func (s *callState) lifecycleHooks() *placementv1beta1.ClusterLifecycle {
 // readBinding reads a binding live, nil if it is gone. A change that was refused must not
 // be proposed again from a cache that lags behind.
 func (s *callState) readBinding(ctx context.Context, name string) (placementv1beta1.BindingObject, error) {
-	binding, err := liveread.Existing(ctx, s.acts.Live, placementv1beta1.ScopeOf(s.placement).NewBinding(name), "binding")
+	binding, err := hubread.Existing(ctx, s.acts.Live, placementv1beta1.ScopeOf(s.placement).NewBinding(name), "binding")
 	if binding != nil {
 		s.bindings.Record(binding)
 	}

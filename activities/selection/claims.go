@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 )
 
@@ -35,7 +35,7 @@ func leaveOutClaims(ctx context.Context, reader dynamic.Interface, catalog *snap
 			if !catalog.Serves(resource.GroupResource()) {
 				continue
 			}
-			sets, err := reader.Resource(resource).Namespace(namespace).List(ctx, liveread.NotOlderThan(revision))
+			sets, err := reader.Resource(resource).Namespace(namespace).List(ctx, hubread.NotOlderThan(revision))
 			if err != nil {
 				return fmt.Errorf("listing the %s of namespace %s, whose claims are not placed: %w", resource.GroupResource(), namespace, err)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -37,7 +37,7 @@ func ReadReferences(ctx context.Context, live client.Reader, placement placement
 	scope := placementv1beta1.ScopeOf(placement)
 	name := placement.GetName()
 	bindings := scope.NewBindingList()
-	err := live.List(ctx, bindings, liveread.SinceRevision(revision),
+	err := live.List(ctx, bindings, hubread.SinceRevision(revision),
 		client.InNamespace(scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name})
 	if err != nil {
 		return r, fmt.Errorf("listing bindings of placement %s: %w", name, err)
@@ -48,7 +48,7 @@ func ReadReferences(ctx context.Context, live client.Reader, placement placement
 		r.Policies[binding.GetBindingSpec().SchedulingPolicySnapshotName] = true
 	}
 	runs := scope.NewUpdateRunList()
-	if err := live.List(ctx, runs, liveread.SinceRevision(revision), client.InNamespace(scope.Namespace)); err != nil {
+	if err := live.List(ctx, runs, hubread.SinceRevision(revision), client.InNamespace(scope.Namespace)); err != nil {
 		return r, fmt.Errorf("listing update runs: %w", err)
 	}
 	for _, run := range runs.Objects() {

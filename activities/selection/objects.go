@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -250,7 +250,7 @@ func (q *objectQuery) getObject(ctx context.Context, resources dynamic.ResourceI
 func (q *objectQuery) listObjects(ctx context.Context, resources dynamic.ResourceInterface, counted *reading) error {
 	options := metav1.ListOptions{}
 	if q.rule.Kind.Native {
-		options = liveread.NotOlderThan(q.revision)
+		options = hubread.NotOlderThan(q.revision)
 	}
 	options.LabelSelector = q.rule.Labels.String()
 	options.Limit = pageSize

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -47,7 +47,7 @@ func (s *Selector) selectWithRetries(ctx context.Context, placement placementv1b
 		if !errors.Is(err, errOvertaken) || try == maxSelectTries {
 			return result, err
 		}
-		if placement, err = liveread.CurrentPlacement(ctx, s.Live, ref); err != nil {
+		if placement, err = hubread.CurrentPlacement(ctx, s.Live, ref); err != nil {
 			return wf.SelectResult{}, err
 		}
 		if placement == nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
-	"github.com/fleetflow/fleetflow/activities/servedkinds"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -35,7 +35,7 @@ type Selector struct {
 	// Dynamic reads the selected objects.
 	Dynamic dynamic.Interface
 	// Kinds knows what the hub serves.
-	Kinds *servedkinds.Cache
+	Kinds *hubread.ServedKinds
 	// Pace says how soon a snapshot may follow another one.
 	Pace Pace
 	// Ceiling is how much a placement may select.
@@ -52,7 +52,7 @@ type Selector struct {
 
 // NewSelector returns a selector. The configuration is the hub's, the pace an option of the hub's
 // operator.
-func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds *servedkinds.Cache, clk clock.PassiveClock,
+func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds *hubread.ServedKinds, clk clock.PassiveClock,
 	pace Pace, ceiling Ceiling) (*Selector, error) {
 	withoutWarnings := rest.CopyConfig(config)
 	withoutWarnings.WarningHandlerWithContext = rest.NoWarnings{} // users chose the versions, not we

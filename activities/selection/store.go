@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -220,7 +220,7 @@ func (w snapshotWriter) adoptAll(ctx context.Context, inherited []*metav1.Partia
 		return nil
 	}
 	name := w.placement.GetName()
-	now, err := liveread.Placement(ctx, w.live, placementv1beta1.ScopeOf(w.placement), name)
+	now, err := hubread.Placement(ctx, w.live, placementv1beta1.ScopeOf(w.placement), name)
 	if err != nil {
 		return err
 	}

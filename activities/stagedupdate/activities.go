@@ -13,7 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -74,7 +74,7 @@ type Activities struct {
 	// Reach is what metrics may reach on the hub.
 	Reach analysis.Reach
 	// Exemptions says which exemptions count.
-	Exemptions gateread.ExemptionRule
+	Exemptions hubread.ExemptionRule
 
 	refusals refusalLog
 	gaps     observationGaps

@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
-	"github.com/fleetflow/fleetflow/activities/gateread"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -78,7 +77,7 @@ func (a analyst) ensure(
 ) (run fleetflowv1alpha1.StageAnalysisRunObject, refused string, err error) {
 	name := task.Status.AnalysisRunName
 	namespace := a.run.GetNamespace()
-	found, err := liveread.Existing(ctx, a.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(namespace, name), "analysis")
+	found, err := hubread.Existing(ctx, a.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(namespace, name), "analysis")
 	if meta.IsNoMatchError(errors.Unwrap(err)) {
 		return nil, notServed(fleetflowv1alpha1.StageAnalysisRunKind(namespace).Kind), nil
 	}
@@ -162,7 +161,7 @@ func (a analyst) resolve(ctx context.Context, task stagetask.Task,
 func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Template, refused string, err error) {
 	t.Sources = map[string]*fleetflowv1alpha1.MetricSource{}
 	t.Reach = a.acts.Reach
-	t.Object, err = liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(name)}, "StageAnalysis")
+	t.Object, err = hubread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.StageAnalysis{ObjectMeta: named(name)}, "StageAnalysis")
 	if meta.IsNoMatchError(errors.Unwrap(err)) {
 		return t, notServed("StageAnalysis"), nil
 	}
@@ -197,7 +196,7 @@ func (a analyst) readTemplate(ctx context.Context, name string) (t analysis.Temp
 
 // readSource reads a source of metrics, nil if there is none, and says why the run has nothing of it.
 func (a analyst) readSource(ctx context.Context, name string) (found *fleetflowv1alpha1.MetricSource, refused string, err error) {
-	found, err = liveread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.MetricSource{ObjectMeta: named(name)}, "MetricSource")
+	found, err = hubread.Existing(ctx, a.acts.Live, &fleetflowv1alpha1.MetricSource{ObjectMeta: named(name)}, "MetricSource")
 	if err != nil || found == nil {
 		return nil, "", err
 	}
@@ -228,7 +227,7 @@ func (h taskHub) Analysis(ctx context.Context, check stagetask.Check,
 
 // Waive implements stagetask.Hub. That the analysis is waived is written into the analysis before the run goes by it.
 func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, error) {
-	exemptions, err := gateread.Exemptions(ctx, h.acts.Live, h.acts.Exemptions, startgate.SubjectOfRun(h.run, nil, check.Stage.StageName))
+	exemptions, err := hubread.Exemptions(ctx, h.acts.Live, h.acts.Exemptions, startgate.SubjectOfRun(h.run, nil, check.Stage.StageName))
 	if err != nil {
 		return "", err
 	}
@@ -237,7 +236,7 @@ func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, erro
 		return "", nil
 	}
 	waiver := exemption.Record()
-	analysed, err := liveread.Existing(ctx, h.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(h.run.GetNamespace(),
+	analysed, err := hubread.Existing(ctx, h.acts.Live, fleetflowv1alpha1.NewStageAnalysisRun(h.run.GetNamespace(),
 		check.Status.AnalysisRunName), "analysis")
 	if err != nil || analysed == nil || fleetflowv1alpha1.PhaseOfAttempt(analysed) == fleetflowv1alpha1.AnalysisWaived {
 		return waiver, err

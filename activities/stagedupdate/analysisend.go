@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -47,7 +47,7 @@ func openAnalyses(run placementv1beta1.UpdateRunObject) []string {
 // stopAnalysis stops one analysis that has not ended. An activity that still measures it has read an earlier version of it: its
 // write is a conflict, and is given up.
 func (s runStore) stopAnalysis(ctx context.Context, of placementv1beta1.UpdateRunObject, name, why string) error {
-	run, err := liveread.Existing(ctx, s.live, fleetflowv1alpha1.NewStageAnalysisRun(of.GetNamespace(), name), "analysis")
+	run, err := hubread.Existing(ctx, s.live, fleetflowv1alpha1.NewStageAnalysisRun(of.GetNamespace(), name), "analysis")
 	if err != nil || run == nil || run.GetStageAnalysisRunSpec().RunRef.UID != of.GetUID() || fleetflowv1alpha1.PhaseOfAttempt(run).IsOver() {
 		return err
 	}

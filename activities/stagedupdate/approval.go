@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -130,7 +130,7 @@ func (a *Activities) openRequest(
 ) (placementv1beta1.ApprovalRequestObject, error) {
 	scope := placementv1beta1.ScopeOf(run)
 	name := stagetask.ApprovalRequestName(run, in.Stage, sideOf(in.Before))
-	request, err := liveread.Existing(ctx, a.Live, scope.NewApprovalRequest(name), "approval request")
+	request, err := hubread.Existing(ctx, a.Live, scope.NewApprovalRequest(name), "approval request")
 	if err != nil || request == nil || request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()) {
 		return nil, err
 	}

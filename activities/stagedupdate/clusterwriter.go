@@ -11,7 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
@@ -29,7 +29,7 @@ type clusterWriter struct {
 	stage     wf.StageRequest
 	bindings  *clusterwait.BindingCache
 	fence     *runFence
-	keeper    *gateread.Keeper
+	keeper    *hubread.BrakeKeeper
 }
 
 // writeResult is what became of the attempt to write to a cluster.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -25,8 +25,8 @@ const (
 	eventRunReleased = "RolloutReleased"
 )
 
-func newKeeper(a *Activities) *gateread.Keeper {
-	return &gateread.Keeper{Cached: a.Client, Live: a.Live, Clock: a.Clock, Rule: a.Exemptions}
+func newKeeper(a *Activities) *hubread.BrakeKeeper {
+	return &hubread.BrakeKeeper{Cached: a.Client, Live: a.Live, Clock: a.Clock, Rule: a.Exemptions}
 }
 
 // stageGate knows which clusters of a stage are closed, for one call of AdvanceStage.
@@ -120,7 +120,7 @@ func (g *stageGate) saysOtherwise(plan rollout.StagePlan) bool {
 // deletionGate knows which clusters must not be cleared now, for one call of AdvanceDeletion.
 type deletionGate struct {
 	call   *deletionCall
-	keeper *gateread.Keeper
+	keeper *hubread.BrakeKeeper
 	closed map[string]startgate.Closure
 	// closing says that a cluster was closed after the call had begun.
 	closing atomic.Bool

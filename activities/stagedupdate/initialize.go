@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -190,7 +190,7 @@ func checkScheduled(f *facts) error {
 }
 
 func (p *planner) readStrategy(ctx context.Context, name string, f *facts) (err error) {
-	f.strategy, err = liveread.Existing(ctx, p.acts.Live, p.scope.NewUpdateStrategy(name), "strategy")
+	f.strategy, err = hubread.Existing(ctx, p.acts.Live, p.scope.NewUpdateStrategy(name), "strategy")
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/throttle"
@@ -31,7 +31,7 @@ func (p *planner) readPlacementFactsFrom(ctx context.Context, from client.Reader
 	f := &facts{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		f.placement, err = liveread.Placement(gctx, from, p.scope, name)
+		f.placement, err = hubread.Placement(gctx, from, p.scope, name)
 		return err
 	})
 	g.Go(func() (err error) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -300,7 +300,7 @@ func (p *planner) checkBegun(ctx context.Context, run placementv1beta1.UpdateRun
 	if !isUnproved(run) {
 		return nil
 	}
-	of, err := liveread.Existing(ctx, p.acts.Live, p.scope.NewUpdateRun(run.GetUpdateRunSpec().RollbackOf), "run")
+	of, err := hubread.Existing(ctx, p.acts.Live, p.scope.NewUpdateRun(run.GetUpdateRunSpec().RollbackOf), "run")
 	if err != nil {
 		return err
 	}

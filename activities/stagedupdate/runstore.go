@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -30,7 +30,7 @@ type runStore struct {
 
 // readRun reads a run live; nil when there is none with this uid any more.
 func (s runStore) readRun(ctx context.Context, ref wf.Ref) (placementv1beta1.UpdateRunObject, error) {
-	run, err := liveread.Existing(ctx, s.live, scopeOf(ref).NewUpdateRun(ref.Name), "run")
+	run, err := hubread.Existing(ctx, s.live, scopeOf(ref).NewUpdateRun(ref.Name), "run")
 	if err != nil || run == nil || ref.UID != "" && string(run.GetUID()) != ref.UID {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s runStore) readBinding(ctx context.Context, placement placementv1beta1.Pl
 	if err != nil {
 		return nil, err
 	}
-	return liveread.Existing(ctx, s.live, placementv1beta1.ScopeOf(placement).NewBinding(key.Name), "binding")
+	return hubread.Existing(ctx, s.live, placementv1beta1.ScopeOf(placement).NewBinding(key.Name), "binding")
 }
 
 // recordStatus records progress in the status of a run, and says whether the run is still active. What

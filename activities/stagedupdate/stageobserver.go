@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -28,7 +28,7 @@ type stageObserver struct {
 	// seen is what was last observed of clusters.
 	seen map[string]observation
 	// keeper reads what closes clusters.
-	keeper *gateread.Keeper
+	keeper *hubread.BrakeKeeper
 }
 
 // observation is what was last seen of a cluster.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -122,5 +122,5 @@ func readLiveBinding(ctx context.Context, live client.Reader, scope placementv1b
 	if name == "" {
 		return nil, nil // no binding is an answer, not a failure
 	}
-	return liveread.Existing(ctx, live, scope.NewBinding(name), "binding")
+	return hubread.Existing(ctx, live, scope.NewBinding(name), "binding")
 }

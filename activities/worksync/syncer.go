@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -327,7 +327,7 @@ func generationOf(work *placementv1beta1.Work) int64 {
 }
 
 func (s *Syncer) readLiveWork(ctx context.Context, want *placementv1beta1.Work) (*placementv1beta1.Work, error) {
-	return liveread.Existing(ctx, s.live, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace,
+	return hubread.Existing(ctx, s.live, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace,
 		Name: want.Name}}, "work")
 }
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -232,8 +232,8 @@ func splitList(text string) []string {
 }
 
 // exemptions says which RolloutExemptions count.
-func (o *options) exemptions() gateread.ExemptionRule {
-	return gateread.ExemptionRule{Unverified: !o.verifiedExemptions}
+func (o *options) exemptions() hubread.ExemptionRule {
+	return hubread.ExemptionRule{Unverified: !o.verifiedExemptions}
 }
 
 // namespaceOfProfiles is where members have ClusterProfiles; empty if they have none.

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/measure"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/selection"
-	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/worksync"
@@ -42,7 +42,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	temporal.Priority = waker.Priorities{Cached: mgr.GetClient()}.KeyOf
 	checks := []agent.Check{hubAPI, agent.CachesAreFilled("caches", mgr.GetCache()), {Name: "temporal", Run: temporal.Check}}
 	// Controllers and activities share one, and what it remembers of snapshots.
-	kinds, err := servedkinds.NewCache(mgr.GetConfig(), mgr.GetAPIReader(), o.clock, o.filter)
+	kinds, err := hubread.NewServedKinds(mgr.GetConfig(), mgr.GetAPIReader(), o.clock, o.filter)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func addSafetyCatch(mgr ctrl.Manager, o *options) (*safetycatch.Catch, error) {
 
 // parts are what controllers and activities share.
 type parts struct {
-	kinds   *servedkinds.Cache
+	kinds   *hubread.ServedKinds
 	syncer  *worksync.Syncer
 	catch   *safetycatch.Catch
 	sources *metricsource.Sources

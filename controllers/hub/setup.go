@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/worksync"
@@ -68,7 +68,7 @@ type Options struct {
 	// Reach is what metrics may reach on the hub.
 	Reach analysis.Reach
 	// Exemptions says which exemptions count.
-	Exemptions gateread.ExemptionRule
+	Exemptions hubread.ExemptionRule
 	// Clock is that of the hub's API server: by it windows open, holds and exemptions expire, and everything waits.
 	Clock clock.WithTicker
 	// Registry takes the metrics of the hub's objects; there are none without it.

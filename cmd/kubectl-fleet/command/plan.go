@@ -16,7 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -160,7 +160,7 @@ func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts pl
 	for _, stage := range made.Stages {
 		subject.Stage = stage.Name
 		subject.Windows = stage.Windows
-		gate, err := gateread.Read(ctx, c, c, gateread.ExemptionRule{}, subject)
+		gate, err := hubread.Brakes(ctx, c, c, hubread.ExemptionRule{}, subject)
 		if apierrors.IsForbidden(err) {
 			made.Notes = append(made.Notes, "when it may begin is not known: you may not read rollout holds, windows and the namespace, the role hub-agent-viewer may")
 			return nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/explain"
@@ -116,8 +116,8 @@ func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err 
 	if facts.Holds, facts.Windows, facts.Exemptions, err = reader.Gates(ctx); err != nil {
 		return err
 	}
-	if gateread.SelectsNamespaces(facts.Holds, facts.Windows) {
-		facts.NamespaceLabels, err = gateread.NamespaceLabels(ctx, c, facts.Placement.Namespace)
+	if hubread.SelectsNamespaces(facts.Holds, facts.Windows) {
+		facts.NamespaceLabels, err = hubread.NamespaceLabels(ctx, c, facts.Placement.Namespace)
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}

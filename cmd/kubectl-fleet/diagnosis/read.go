@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
@@ -76,7 +76,7 @@ func Read(ctx context.Context, c client.Client, discover func() ([]*metav1.APIGr
 		{"the lease of KubeFleet's hub agent", func() (err error) {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: kubefleet.HubAgentLease.Namespace,
 				Name: kubefleet.HubAgentLease.Name}}
-			f.KubeFleetLease, err = liveread.Existing(ctx, c, lease, "the lease of "+kubefleet.HubAgentLease.Agent+",")
+			f.KubeFleetLease, err = hubread.Existing(ctx, c, lease, "the lease of "+kubefleet.HubAgentLease.Agent+",")
 			return err
 		}},
 		{"Deployments of hub agents", func() error {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -34,7 +34,7 @@ func namespaceSources(name string) []Source {
 
 // namespacesNamed are the Namespace of a name, or all without one, and no more of them than the metadata.
 func namespacesNamed(name string) Source {
-	source := Source{"namespaces", gateread.Namespace(""), func() client.ObjectList {
+	source := Source{"namespaces", hubread.NamespaceMetadata(""), func() client.ObjectList {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 		return list

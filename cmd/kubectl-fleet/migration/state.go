@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -118,7 +118,7 @@ func (r reader) list(ctx context.Context, into client.ObjectList, options ...cli
 
 func (r reader) readLease(ctx context.Context, of kubefleet.Lease) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
-	return liveread.Existing(ctx, r, lease, "the lease of "+of.Agent+",")
+	return hubread.Existing(ctx, r, lease, "the lease of "+of.Agent+",")
 }
 
 // readWebhooks finds the webhook configurations that KubeFleet's hub agent registers.
@@ -150,7 +150,7 @@ func (r reader) findByName(ctx context.Context, kind string, names []string) (fo
 	for _, name := range names {
 		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		object.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-		object, err := liveread.Existing(ctx, r, object, kind)
+		object, err := hubread.Existing(ctx, r, object, kind)
 		if err != nil && !hub.Unserved(err) {
 			return nil, err
 		}

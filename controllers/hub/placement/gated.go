@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -31,7 +31,7 @@ type Gates struct {
 	Served bool
 	Clock  clock.PassiveClock
 	// Exemptions says which exemptions count.
-	Exemptions gateread.ExemptionRule
+	Exemptions hubread.ExemptionRule
 }
 
 // readGate reads what closes clusters.
@@ -39,7 +39,7 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 	if !gates.Served {
 		return nil
 	}
-	f.gate, err = gateread.Read(ctx, cached, cached, gates.Exemptions, startgate.SubjectOf(f.Placement))
+	f.gate, err = hubread.Brakes(ctx, cached, cached, gates.Exemptions, startgate.SubjectOf(f.Placement))
 	f.opens = f.gate.NextChange(gates.Clock.Now())
 	return err
 }
@@ -47,7 +47,7 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 // closedFor says whether a cluster is closed for a kind of start, and why.
 func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates, cluster string,
 	start startgate.Start) (startgate.Closure, bool, error) {
-	of, gated, err := gateread.Labels(ctx, cached, cluster)
+	of, gated, err := hubread.ClusterLabels(ctx, cached, cluster)
 	if err != nil || !gated {
 		return startgate.Closure{}, false, err
 	}

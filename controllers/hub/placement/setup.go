@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	for _, other := range placementv1beta1.Scopes() {
 		controllers.Watches(other.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRivals), builder.WithPredicates(onRivalChanged()))
 	}
-	if r.Gates.Served, err = gateread.Served(mgr.GetRESTMapper()); err != nil {
+	if r.Gates.Served, err = hubread.BrakesServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
 	if r.Gates.Served {
@@ -59,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		controllers.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestOfNamespace),
 			builder.WithPredicates(onLabelsChanged()))
 	}
-	if exempt, err := gateread.ExemptionsServed(mgr.GetRESTMapper()); err != nil {
+	if exempt, err := hubread.ExemptionsServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	} else if exempt {
 		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt),

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/fleetflow/fleetflow/activities/servedkinds"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
@@ -27,7 +27,7 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, clk clock.WithTicker,
 	if err != nil {
 		return fmt.Errorf("creating the client that watches the content of selected resources: %w", err)
 	}
-	kinds, err := servedkinds.NewCache(config, mgr.GetAPIReader(), clk, filter)
+	kinds, err := hubread.NewServedKinds(config, mgr.GetAPIReader(), clk, filter)
 	if err != nil {
 		return err
 	}

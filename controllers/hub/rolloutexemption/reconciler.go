@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
@@ -32,11 +32,11 @@ type Reconciler struct {
 	client client.Client
 	events events.EventRecorder
 	clock  clock.PassiveClock
-	rule   gateread.ExemptionRule
+	rule   hubread.ExemptionRule
 }
 
 // NewReconciler makes a Reconciler that reads from the cache of a client.
-func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, rule gateread.ExemptionRule) *Reconciler {
+func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, rule hubread.ExemptionRule) *Reconciler {
 	return &Reconciler{client: c, events: recorder, clock: clk, rule: rule}
 }
 
@@ -100,7 +100,7 @@ func (r *Reconciler) tell(exemption *fleetflowv1alpha1.RolloutExemption, target 
 
 // SetupWithManager registers the reconciler, if the hub serves RolloutExemptions.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	served, err := gateread.ExemptionsServed(mgr.GetRESTMapper())
+	served, err := hubread.ExemptionsServed(mgr.GetRESTMapper())
 	if err != nil || !served {
 		return err
 	}

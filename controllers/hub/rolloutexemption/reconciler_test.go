@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub"
@@ -29,7 +29,7 @@ type looker struct {
 	*testing.T
 	client.Client
 	clk  *clocktesting.FakePassiveClock
-	rule gateread.ExemptionRule
+	rule hubread.ExemptionRule
 }
 
 func newLooker(t *testing.T, change func(*fleetflowv1alpha1.RolloutExemption)) *looker {
@@ -47,7 +47,7 @@ func newLooker(t *testing.T, change func(*fleetflowv1alpha1.RolloutExemption)) *
 		change(exemption)
 	}
 	c := fixture.NewClientBuilder(hub.Scheme()).WithStatusSubresource(exemption).WithObjects(exemption).Build()
-	return &looker{t, c, clocktesting.NewFakePassiveClock(noon), gateread.ExemptionRule{}}
+	return &looker{t, c, clocktesting.NewFakePassiveClock(noon), hubread.ExemptionRule{}}
 }
 
 // look returns the condition Effective, what was told, and after how long to look again.

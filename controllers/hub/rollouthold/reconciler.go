@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -41,11 +41,11 @@ type Reconciler struct {
 	events events.EventRecorder
 	clock  clock.PassiveClock
 	// exempt says which exemptions count.
-	exempt gateread.ExemptionRule
+	exempt hubread.ExemptionRule
 }
 
 // NewReconciler makes a Reconciler that reads from the cache of a client.
-func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, exempt gateread.ExemptionRule) *Reconciler {
+func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, exempt hubread.ExemptionRule) *Reconciler {
 	return &Reconciler{client: c, events: recorder, clock: clk, exempt: exempt}
 }
 
@@ -169,7 +169,7 @@ func (r *Reconciler) readExceptions(ctx context.Context, seen *fleet) error {
 
 // SetupWithManager registers the reconciler, if the hub serves RolloutHolds.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	served, err := gateread.Served(mgr.GetRESTMapper())
+	served, err := hubread.BrakesServed(mgr.GetRESTMapper())
 	if err != nil || !served {
 		return err
 	}

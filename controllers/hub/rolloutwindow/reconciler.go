@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/startgate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -116,7 +116,7 @@ func (r *Reconciler) tell(window *fleetflowv1alpha1.RolloutWindow, before, now f
 
 // SetupWithManager registers the reconciler, if the hub serves RolloutWindows.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	served, err := gateread.Served(mgr.GetRESTMapper())
+	served, err := hubread.BrakesServed(mgr.GetRESTMapper())
 	if err != nil || !served {
 		return err
 	}

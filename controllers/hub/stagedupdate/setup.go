@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -39,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 			builder.WithPredicates(onSpecOrDeletionOnly())).
 		Watches(scope.NewPolicySnapshot(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPolicy), builder.WithPredicates(onNewDecision())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
-	served, err := gateread.Served(mgr.GetRESTMapper())
+	served, err := hubread.BrakesServed(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 				builder.WithPredicates(onHoldEnding())).
 			WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onOtherLabels()))
 	}
-	exempt, err := gateread.ExemptionsServed(mgr.GetRESTMapper())
+	exempt, err := hubread.ExemptionsServed(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,4 @@
-// Package liveread reads from the API server, past every cache, what more than one
-// activity must know as it is now.
-package liveread
+package hubread
 
 import (
 	"context"

@@ -1,8 +1,4 @@
-// Package servedkinds keeps the catalog of the kinds of objects that the hub serves. It
-// reads the CustomResourceDefinitions live each time, and repeats the slow discovery only
-// when they have changed or the catalog is old. Selections and the watcher of selected
-// resources share it.
-package servedkinds
+package hubread
 
 import (
 	"context"
@@ -20,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
-	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
@@ -42,10 +37,10 @@ type Discovery interface {
 	ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
-// Cache keeps the catalog of what the hub serves. Discovery is slow, so it is
+// ServedKinds keeps the catalog of what the hub serves. Discovery is slow, so it is
 // repeated only when the CustomResourceDefinitions have changed, which is read
-// live each time: a kind that was just installed is never overlooked.
-type Cache struct {
+// live each time: a kind that was just installed is never overlooked. Selections and the watcher of selected resources share it.
+type ServedKinds struct {
 	// Discovery reads the catalog.
 	Discovery Discovery
 	// Live reads the CustomResourceDefinitions.
@@ -67,25 +62,25 @@ type Cache struct {
 	served map[string]*metav1.APIResourceList
 }
 
-// NewCache returns a cache that reads the catalog of the hub that the configuration is of.
-func NewCache(config *rest.Config, live client.Reader, clk clock.PassiveClock, filter snapshot.Filter) (*Cache, error) {
+// NewServedKinds returns a cache that reads the catalog of the hub that the configuration is of.
+func NewServedKinds(config *rest.Config, live client.Reader, clk clock.PassiveClock, filter snapshot.Filter) (*ServedKinds, error) {
 	withoutWarnings := rest.CopyConfig(config)
 	withoutWarnings.WarningHandlerWithContext = rest.NoWarnings{} // users chose the versions, not we
 	catalog, err := discovery.NewDiscoveryClientForConfig(withoutWarnings)
 	if err != nil {
 		return nil, fmt.Errorf("creating the discovery client: %w", err)
 	}
-	return &Cache{Discovery: catalog, Live: live, Clock: clk, Filter: filter}, nil
+	return &ServedKinds{Discovery: catalog, Live: live, Clock: clk, Filter: filter}, nil
 }
 
 // Catalog returns what the hub serves, as of a revision of its store or later; an
 // empty revision stands for now.
-func (c *Cache) Catalog(ctx context.Context, revision string) (*snapshot.Catalog, error) {
+func (c *ServedKinds) Catalog(ctx context.Context, revision string) (*snapshot.Catalog, error) {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(schema.GroupVersionKind{
 		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList",
 	})
-	if err := c.Live.List(ctx, definitions, liveread.SinceRevision(revision)); err != nil {
+	if err := c.Live.List(ctx, definitions, SinceRevision(revision)); err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
 	version := versionOf(definitions)
@@ -114,12 +109,12 @@ func (c *Cache) Catalog(ctx context.Context, revision string) (*snapshot.Catalog
 
 // listHeld lists the kinds whose propagation is disabled, by name. A hub whose CustomResourceDefinitions are older than the
 // agent has none.
-func (c *Cache) listHeld(ctx context.Context, definitions *metav1.PartialObjectMetadataList, revision string) ([]string, error) {
+func (c *ServedKinds) listHeld(ctx context.Context, definitions *metav1.PartialObjectMetadataList, revision string) ([]string, error) {
 	if !slices.ContainsFunc(definitions.Items, func(d metav1.PartialObjectMetadata) bool { return d.Name == fleetflowv1alpha1.PropagatedTypes.String() }) {
 		return nil, nil
 	}
 	types := &fleetflowv1alpha1.PropagatedTypeList{}
-	if err := c.Live.List(ctx, types, liveread.SinceRevision(revision)); err != nil {
+	if err := c.Live.List(ctx, types, SinceRevision(revision)); err != nil {
 		return nil, fmt.Errorf("listing PropagatedTypes: %w", err)
 	}
 	var held []string
@@ -133,7 +128,7 @@ func (c *Cache) listHeld(ctx context.Context, definitions *metav1.PartialObjectM
 }
 
 // EnvelopeRules are what envelopes may hold, as far as the hub knows now.
-func (c *Cache) EnvelopeRules(ctx context.Context) (envelope.Rules, error) {
+func (c *ServedKinds) EnvelopeRules(ctx context.Context) (envelope.Rules, error) {
 	catalog, err := c.Catalog(ctx, "")
 	if err != nil {
 		return envelope.Rules{}, err
@@ -153,7 +148,7 @@ func maxAgeOf(catalog *snapshot.Catalog) time.Duration {
 
 // Lagging reports whether the hub did not serve all CustomResourceDefinitions yet when the
 // last catalog was read: it must be read again.
-func (c *Cache) Lagging() bool {
+func (c *ServedKinds) Lagging() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.catalog != nil && c.version == ""
@@ -169,7 +164,7 @@ func versionOf(definitions *metav1.PartialObjectMetadataList) string {
 }
 
 // lacksDefinition reports whether a definition is not served yet though it should be soon.
-func (c *Cache) lacksDefinition(definitions *metav1.PartialObjectMetadataList, catalog *snapshot.Catalog) bool {
+func (c *ServedKinds) lacksDefinition(definitions *metav1.PartialObjectMetadataList, catalog *snapshot.Catalog) bool {
 	for i := range definitions.Items {
 		definition := &definitions.Items[i]
 		resource, group, _ := strings.Cut(definition.Name, ".")
@@ -185,7 +180,7 @@ func (c *Cache) lacksDefinition(definitions *metav1.PartialObjectMetadataList, c
 // discoverCatalog reads the catalog. An API group that cannot be read would look as if its
 // objects had been deleted: its last known kinds are kept, and if none are known, the
 // catalog says so. Groups of which nothing is ever placed may be missing.
-func (c *Cache) discoverCatalog(ctx context.Context, definitions *metav1.PartialObjectMetadataList) (*snapshot.Catalog, error) {
+func (c *ServedKinds) discoverCatalog(ctx context.Context, definitions *metav1.PartialObjectMetadataList) (*snapshot.Catalog, error) {
 	groups, lists, err := c.Discovery.ServerGroupsAndResourcesWithContext(ctx)
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partial {

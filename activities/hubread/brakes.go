@@ -1,5 +1,4 @@
-// Package gateread reads what closes clusters for the pure package startgate.
-package gateread
+package hubread
 
 import (
 	"context"
@@ -22,12 +21,12 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Read lists the holds and the windows of the hub and makes the gate of a subject of them. A hub that does not serve a kind
+// Brakes lists the holds and the windows of the hub and makes the gate of a subject of them. A hub that does not serve a kind
 // yet has none of it. Windows come from the cache: that one has changed is known a moment later.
 //
 // An activity that is about to write to clusters lists holds and exemptions past every cache: a hold that was stored before the
 // list then stops the write, while a cache may not have it yet.
-func Read(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of startgate.Subject) (*startgate.Gate, error) {
+func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of startgate.Subject) (*startgate.Gate, error) {
 	var holds fleetflowv1alpha1.RolloutHoldList
 	if err := listServed(ctx, holding, &holds); err != nil {
 		return nil, fmt.Errorf("listing the rollout holds: %w", err)
@@ -62,15 +61,15 @@ func NamespaceLabels(ctx context.Context, reader client.Reader, name string) (ma
 	if name == "" {
 		return nil, nil
 	}
-	namespace := Namespace(name)
+	namespace := NamespaceMetadata(name)
 	if err := reader.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
 	}
 	return namespace.Labels, nil
 }
 
-// Namespace is a Namespace of which no more than the metadata is read, as the cache has it.
-func Namespace(name string) *metav1.PartialObjectMetadata {
+// NamespaceMetadata is a Namespace of which no more than the metadata is read, as the cache has it.
+func NamespaceMetadata(name string) *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return namespace
@@ -100,8 +99,8 @@ func listServed(ctx context.Context, reader client.Reader, list client.ObjectLis
 	return err
 }
 
-// Served says whether the hub serves the kinds that close clusters: its CustomResourceDefinitions may be older than the agent.
-func Served(mapper meta.RESTMapper) (bool, error) {
+// BrakesServed says whether the hub serves the kinds that close clusters: its CustomResourceDefinitions may be older than the agent.
+func BrakesServed(mapper meta.RESTMapper) (bool, error) {
 	return serves(mapper, "RolloutHold", "RolloutWindow")
 }
 
@@ -123,9 +122,9 @@ func serves(mapper meta.RESTMapper, kinds ...string) (bool, error) {
 	return true, nil
 }
 
-// Labels reads the labels of a cluster from the cache. Of one that leaves the fleet, or has left it, what it has is taken
+// ClusterLabels reads the labels of a cluster from the cache. Of one that leaves the fleet, or has left it, what it has is taken
 // away whatever is closed: it is not gated.
-func Labels(ctx context.Context, cached client.Reader, cluster string) (of startgate.Cluster, gated bool, err error) {
+func ClusterLabels(ctx context.Context, cached client.Reader, cluster string) (of startgate.Cluster, gated bool, err error) {
 	member := &clusterv1beta1.MemberCluster{}
 	err = cached.Get(ctx, types.NamespacedName{Name: cluster}, member)
 	if client.IgnoreNotFound(err) != nil {
@@ -137,8 +136,8 @@ func Labels(ctx context.Context, cached client.Reader, cluster string) (of start
 // freshFor is for how long a batch relies on what was listed before it: one that takes longer to write lists again.
 const freshFor = 500 * time.Millisecond
 
-// Keeper keeps the gate for one call of an activity that starts clusters.
-type Keeper struct {
+// BrakeKeeper keeps the gate for one call of an activity that starts clusters.
+type BrakeKeeper struct {
 	// Cached has the labels of clusters; Live is past every cache.
 	Cached, Live client.Reader
 	Clock        clock.PassiveClock
@@ -152,7 +151,7 @@ type Keeper struct {
 }
 
 // Read reads what closes clusters for a subject. It comes before a batch is decided, and after every wait.
-func (k *Keeper) Read(ctx context.Context, of startgate.Subject) error {
+func (k *BrakeKeeper) Read(ctx context.Context, of startgate.Subject) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.subject = of
@@ -160,28 +159,28 @@ func (k *Keeper) Read(ctx context.Context, of startgate.Subject) error {
 }
 
 // Refresh is Read, unless that was a moment ago.
-func (k *Keeper) Refresh(ctx context.Context, of startgate.Subject) error {
+func (k *BrakeKeeper) Refresh(ctx context.Context, of startgate.Subject) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.subject = of
 	return k.refresh(ctx)
 }
 
-func (k *Keeper) readGate(ctx context.Context) (err error) {
+func (k *BrakeKeeper) readGate(ctx context.Context) (err error) {
 	k.read = k.Clock.Now()
-	k.gate, err = Read(ctx, k.Live, k.Cached, k.Rule, k.subject)
+	k.gate, err = Brakes(ctx, k.Live, k.Cached, k.Rule, k.subject)
 	return err
 }
 
 // Closed says, from what was read last, whether a cluster is closed for a kind of start, and why.
-func (k *Keeper) Closed(ctx context.Context, cluster string, start startgate.Start) (startgate.Closure, bool, error) {
+func (k *BrakeKeeper) Closed(ctx context.Context, cluster string, start startgate.Start) (startgate.Closure, bool, error) {
 	k.mu.Lock()
 	gate := k.gate
 	k.mu.Unlock()
 	if gate == nil {
 		return startgate.Closure{}, false, nil
 	}
-	of, gated, err := Labels(ctx, k.Cached, cluster)
+	of, gated, err := ClusterLabels(ctx, k.Cached, cluster)
 	if err != nil || !gated {
 		return startgate.Closure{}, false, err
 	}
@@ -190,7 +189,7 @@ func (k *Keeper) Closed(ctx context.Context, cluster string, start startgate.Sta
 }
 
 // ForbidsWrite says right before a write whether the cluster is closed for it. What was read too long ago is read again.
-func (k *Keeper) ForbidsWrite(ctx context.Context, cluster string, start startgate.Start) (bool, error) {
+func (k *BrakeKeeper) ForbidsWrite(ctx context.Context, cluster string, start startgate.Start) (bool, error) {
 	k.mu.Lock()
 	err := k.refresh(ctx)
 	k.mu.Unlock()
@@ -201,7 +200,7 @@ func (k *Keeper) ForbidsWrite(ctx context.Context, cluster string, start startga
 	return closed, err
 }
 
-func (k *Keeper) refresh(ctx context.Context) error {
+func (k *BrakeKeeper) refresh(ctx context.Context) error {
 	if k.Clock.Since(k.read) < freshFor {
 		return nil
 	}
@@ -209,14 +208,14 @@ func (k *Keeper) refresh(ctx context.Context) error {
 }
 
 // IsOpen says that nothing was read that closes any cluster.
-func (k *Keeper) IsOpen() bool {
+func (k *BrakeKeeper) IsOpen() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.gate == nil
 }
 
 // NextChange is when time alone may open or close a cluster; zero if it never does.
-func (k *Keeper) NextChange() time.Time {
+func (k *BrakeKeeper) NextChange() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.gate.NextChange(k.Clock.Now())

@@ -1,0 +1,3 @@
+// Package hubread reads what more than one activity needs of the hub, most of it past every cache: objects as they are now, the kinds
+// that the hub serves, and what keeps clusters from being started. Pure packages decide on what it returns.
+package hubread
