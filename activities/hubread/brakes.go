@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -26,7 +26,7 @@ import (
 //
 // An activity that is about to write to clusters lists holds and exemptions past every cache: a hold that was stored before the
 // list then stops the write, while a cache may not have it yet.
-func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of startgate.Subject) (*startgate.Gate, error) {
+func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRule, of brake.Subject) (*brake.Chain, error) {
 	var holds fleetflowv1alpha1.RolloutHoldList
 	if err := listServed(ctx, holding, &holds); err != nil {
 		return nil, fmt.Errorf("listing the rollout holds: %w", err)
@@ -47,7 +47,7 @@ func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRu
 			return nil, err
 		}
 	}
-	return startgate.New(startgate.Holds(holds.Items, of), startgate.Windows(windows.Items, of)), nil
+	return brake.NewChain(brake.Holds(holds.Items, of), brake.Windows(windows.Items, of)), nil
 }
 
 // SelectsNamespaces says whether a hold or window asks for the labels of Namespaces.
@@ -82,12 +82,12 @@ type ExemptionRule struct {
 }
 
 // Exemptions lists the exemptions of a subject that may count.
-func Exemptions(ctx context.Context, reader client.Reader, rule ExemptionRule, of startgate.Subject) (startgate.Exemptions, error) {
+func Exemptions(ctx context.Context, reader client.Reader, rule ExemptionRule, of brake.Subject) (brake.Exemptions, error) {
 	var all fleetflowv1alpha1.RolloutExemptionList
 	if err := listServed(ctx, reader, &all); err != nil {
 		return nil, fmt.Errorf("listing the rollout exemptions: %w", err)
 	}
-	return startgate.ExemptionsOf(all.Items, of, !rule.Unverified), nil
+	return brake.ExemptionsOf(all.Items, of, !rule.Unverified), nil
 }
 
 // listServed lists objects of a kind that the hub may not serve.
@@ -124,13 +124,13 @@ func serves(mapper meta.RESTMapper, kinds ...string) (bool, error) {
 
 // ClusterLabels reads the labels of a cluster from the cache. Of one that leaves the fleet, or has left it, what it has is taken
 // away whatever is closed: it is not gated.
-func ClusterLabels(ctx context.Context, cached client.Reader, cluster string) (of startgate.Cluster, gated bool, err error) {
+func ClusterLabels(ctx context.Context, cached client.Reader, cluster string) (of brake.Cluster, gated bool, err error) {
 	member := &clusterv1beta1.MemberCluster{}
 	err = cached.Get(ctx, types.NamespacedName{Name: cluster}, member)
 	if client.IgnoreNotFound(err) != nil {
 		return of, false, fmt.Errorf("reading member cluster %s: %w", cluster, err)
 	}
-	return startgate.Cluster{Name: cluster, Labels: member.Labels}, err == nil && !placementv1beta1.IsDeleting(member), nil
+	return brake.Cluster{Name: cluster, Labels: member.Labels}, err == nil && !placementv1beta1.IsDeleting(member), nil
 }
 
 // freshFor is for how long a batch relies on what was listed before it: one that takes longer to write lists again.
@@ -145,13 +145,13 @@ type BrakeKeeper struct {
 	Rule ExemptionRule
 
 	mu      sync.Mutex
-	subject startgate.Subject
-	gate    *startgate.Gate
+	subject brake.Subject
+	gate    *brake.Chain
 	read    time.Time
 }
 
 // Read reads what closes clusters for a subject. It comes before a batch is decided, and after every wait.
-func (k *BrakeKeeper) Read(ctx context.Context, of startgate.Subject) error {
+func (k *BrakeKeeper) Read(ctx context.Context, of brake.Subject) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.subject = of
@@ -159,7 +159,7 @@ func (k *BrakeKeeper) Read(ctx context.Context, of startgate.Subject) error {
 }
 
 // Refresh is Read, unless that was a moment ago.
-func (k *BrakeKeeper) Refresh(ctx context.Context, of startgate.Subject) error {
+func (k *BrakeKeeper) Refresh(ctx context.Context, of brake.Subject) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.subject = of
@@ -173,23 +173,23 @@ func (k *BrakeKeeper) readGate(ctx context.Context) (err error) {
 }
 
 // Closed says, from what was read last, whether a cluster is closed for a kind of start, and why.
-func (k *BrakeKeeper) Closed(ctx context.Context, cluster string, start startgate.Start) (startgate.Closure, bool, error) {
+func (k *BrakeKeeper) Closed(ctx context.Context, cluster string, start brake.Start) (brake.Closure, bool, error) {
 	k.mu.Lock()
 	gate := k.gate
 	k.mu.Unlock()
 	if gate == nil {
-		return startgate.Closure{}, false, nil
+		return brake.Closure{}, false, nil
 	}
 	of, gated, err := ClusterLabels(ctx, k.Cached, cluster)
 	if err != nil || !gated {
-		return startgate.Closure{}, false, err
+		return brake.Closure{}, false, err
 	}
 	closure, closed := gate.Closed(of, start, k.Clock.Now())
 	return closure, closed, nil
 }
 
 // ForbidsWrite says right before a write whether the cluster is closed for it. What was read too long ago is read again.
-func (k *BrakeKeeper) ForbidsWrite(ctx context.Context, cluster string, start startgate.Start) (bool, error) {
+func (k *BrakeKeeper) ForbidsWrite(ctx context.Context, cluster string, start brake.Start) (bool, error) {
 	k.mu.Lock()
 	err := k.refresh(ctx)
 	k.mu.Unlock()

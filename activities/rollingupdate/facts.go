@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -31,7 +31,7 @@ type rolloutFacts struct {
 	older  map[string]int
 	stable string
 	// closures say what closes a cluster for a step.
-	closures map[rollout.Step]startgate.Closure
+	closures map[rollout.Step]brake.Closure
 }
 
 func newRolloutFacts() *rolloutFacts {

@@ -5,7 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -17,11 +17,11 @@ func (o observer) observeClosed(ctx context.Context, f *rolloutFacts) error {
 	if o.gates.IsOpen() {
 		return nil
 	}
-	f.closures = map[rollout.Step]startgate.Closure{}
+	f.closures = map[rollout.Step]brake.Closure{}
 	for i := range f.Clusters {
 		c := &f.Clusters[i]
 		for _, kind := range []struct {
-			start startgate.Start
+			start brake.Start
 			op    rollout.Op
 			into  *bool
 		}{
@@ -44,7 +44,7 @@ func (o observer) observeClosed(ctx context.Context, f *rolloutFacts) error {
 }
 
 // startOf is which kind of start a change is; empty if it is none.
-func startOf(change wf.Change) startgate.Start {
+func startOf(change wf.Change) brake.Start {
 	switch change.Op {
 	case wf.OpUpdate, wf.OpPrepareUpdate:
 		return fleetflowv1alpha1.StartUpdates
@@ -86,7 +86,7 @@ func (w batchWriter) isOutdated(ctx context.Context) (bool, error) {
 
 // reportClosed tells the workflow how many clusters wait because they are closed, for what, and when time opens the first.
 func (c *advanceCall) reportClosed(out *wf.AdvanceResult, facts *rolloutFacts, plan rollout.Plan) {
-	var tally startgate.Tally
+	var tally brake.Tally
 	for _, step := range plan.Closed {
 		tally.Add(facts.closures[step])
 	}

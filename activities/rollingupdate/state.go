@@ -3,9 +3,9 @@ package rollingupdate
 import (
 	"context"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -26,7 +26,7 @@ type callState struct {
 
 // readGates reads, live, what closes clusters.
 func (s *callState) readGates(ctx context.Context) error {
-	return s.gates.Read(ctx, startgate.SubjectOf(s.placement))
+	return s.gates.Read(ctx, brake.SubjectOf(s.placement))
 }
 
 // lifecycleHooks has the hooks of the placement; nil if there are none.

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -227,7 +227,7 @@ func (h taskHub) Analysis(ctx context.Context, check stagetask.Check,
 
 // Waive implements stagetask.Hub. That the analysis is waived is written into the analysis before the run goes by it.
 func (h taskHub) Waive(ctx context.Context, check stagetask.Check) (string, error) {
-	exemptions, err := hubread.Exemptions(ctx, h.acts.Live, h.acts.Exemptions, startgate.SubjectOfRun(h.run, nil, check.Stage.StageName))
+	exemptions, err := hubread.Exemptions(ctx, h.acts.Live, h.acts.Exemptions, brake.SubjectOfRun(h.run, nil, check.Stage.StageName))
 	if err != nil {
 		return "", err
 	}

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -115,7 +115,7 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		if may, err := w.fence.mayWrite(ctx); err != nil || !may {
 			return nil, writeResult{superseded: true}, err
 		}
-		if closed, err := w.keeper.ForbidsWrite(ctx, cluster, startgate.StartInRun(binding)); err != nil || closed {
+		if closed, err := w.keeper.ForbidsWrite(ctx, cluster, brake.StartInRun(binding)); err != nil || closed {
 			return nil, writeResult{owner: rollout.OwnerNone}, err // the next plan takes it back
 		}
 		if wait, err := w.prepareUpdate(ctx, binding, &target); wait != nil || err != nil && !errors.Is(err, bindingwrite.ErrFenced) {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -483,7 +483,7 @@ func (d *deletionCall) readChanges(ctx context.Context) (changed bool, err error
 	if err := d.checkPlan(ctx); err != nil {
 		return false, err
 	}
-	if err := d.gate.keeper.Read(ctx, startgate.SubjectOfRun(d.run, d.placement, "")); err != nil {
+	if err := d.gate.keeper.Read(ctx, brake.SubjectOfRun(d.run, d.placement, "")); err != nil {
 		return false, err
 	}
 	moved, err := d.gate.gatesMoved(ctx)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -33,7 +33,7 @@ func newKeeper(a *Activities) *hubread.BrakeKeeper {
 type stageGate struct {
 	observer *stageObserver
 	// closed are those that were closed when they were looked at last, and are not done.
-	closed map[string]startgate.Closure
+	closed map[string]brake.Closure
 	// waiting are those of them that the last plan has found to wait for their turn, plans is how many there were.
 	waiting []string
 	plans   int
@@ -47,12 +47,12 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 		read = o.keeper.Refresh
 	}
 	g.closed = nil
-	subject := startgate.SubjectOfRun(o.run, o.placement, o.request.Stage)
+	subject := brake.SubjectOfRun(o.run, o.placement, o.request.Stage)
 	subject.Windows = updaterun.StageConfig(o.run, o.request.Index).Windows
 	if err := read(ctx, subject); err != nil || o.keeper.IsOpen() {
 		return err
 	}
-	g.closed = map[string]startgate.Closure{}
+	g.closed = map[string]brake.Closure{}
 	stage := &o.run.GetUpdateRunStatus().StagesStatus[o.request.Index]
 	for i := range stage.Clusters {
 		name := stage.Clusters[i].ClusterName
@@ -63,7 +63,7 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 		if err != nil {
 			return err
 		}
-		closure, closed, err := o.keeper.Closed(ctx, name, startgate.StartInRun(binding))
+		closure, closed, err := o.keeper.Closed(ctx, name, brake.StartInRun(binding))
 		if err != nil {
 			return err
 		}
@@ -90,8 +90,8 @@ func (g *stageGate) follow(plan rollout.StagePlan) bool {
 }
 
 // tally counts closed clusters of the stage, and says how many of them wait for what.
-func (g *stageGate) tally(closed []string) (counted *startgate.Tally, text string) {
-	counted = &startgate.Tally{}
+func (g *stageGate) tally(closed []string) (counted *brake.Tally, text string) {
+	counted = &brake.Tally{}
 	for _, name := range closed {
 		counted.Add(g.closed[name])
 	}
@@ -121,7 +121,7 @@ func (g *stageGate) saysOtherwise(plan rollout.StagePlan) bool {
 type deletionGate struct {
 	call   *deletionCall
 	keeper *hubread.BrakeKeeper
-	closed map[string]startgate.Closure
+	closed map[string]brake.Closure
 	// closing says that a cluster was closed after the call had begun.
 	closing atomic.Bool
 }
@@ -129,7 +129,7 @@ type deletionGate struct {
 // leaveClosed returns the clusters that the stage clears now: those that are being cleared, and those that wait for that and
 // are not closed.
 func (d *deletionGate) leaveClosed(ctx context.Context, begun, waiting []string) ([]string, error) {
-	if err := d.keeper.Read(ctx, startgate.SubjectOfRun(d.call.run, d.call.placement, "")); err != nil {
+	if err := d.keeper.Read(ctx, brake.SubjectOfRun(d.call.run, d.call.placement, "")); err != nil {
 		return nil, err
 	}
 	all := slices.Concat(begun, waiting)
@@ -149,8 +149,8 @@ func (d *deletionGate) leaveClosed(ctx context.Context, begun, waiting []string)
 }
 
 // findClosed finds those of some clusters that must not be cleared now, although there is something to clear.
-func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[string]startgate.Closure, error) {
-	found := map[string]startgate.Closure{}
+func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[string]brake.Closure, error) {
+	found := map[string]brake.Closure{}
 	for _, name := range clusters {
 		closure, closed, err := d.keeper.Closed(ctx, name, fleetflowv1alpha1.StartRemovals)
 		if err != nil {
@@ -178,8 +178,8 @@ func (d *deletionGate) gatesMoved(ctx context.Context) (bool, error) {
 	return err == nil && !maps.Equal(now, d.closed), err
 }
 
-func (d *deletionGate) tally() *startgate.Tally {
-	var tally startgate.Tally
+func (d *deletionGate) tally() *brake.Tally {
+	var tally brake.Tally
 	for _, closure := range d.closed {
 		tally.Add(closure)
 	}
@@ -232,7 +232,7 @@ const phaseHeld = "Held"
 const maxWaits = 5
 
 // waitsFor is what a workflow waits for while clusters are closed: the first that time alone opens is waited for by a timer.
-func waitsFor(tally *startgate.Tally) []wf.TaskWait {
+func waitsFor(tally *brake.Tally) []wf.TaskWait {
 	var waits []wf.TaskWait
 	closures := tally.Closures()
 	for _, closure := range closures[:min(len(closures), maxWaits)] {

@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -255,7 +255,7 @@ func parseIndex(index string) error {
 func checkNamedWindows(stages []placementv1beta1.StageConfig, windows map[string]*fleetflowv1alpha1.RolloutWindow) error {
 	for _, stage := range stages {
 		for _, name := range stage.Windows {
-			if why := startgate.WhyNotNamed(windows[name]); why != "" {
+			if why := brake.WhyNotNamed(windows[name]); why != "" {
 				return refuse("stage `%s` names rolloutWindow `%s` in windows: %s", stage.Name, name, why)
 			}
 		}

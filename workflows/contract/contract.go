@@ -34,7 +34,7 @@ const TaskTimeout = 5 * time.Second
 // StuckAfter is how long a cluster may take before its rollout is called stuck, unless a strategy says otherwise.
 const StuckAfter = 5 * time.Minute
 
-// ErrorUser is the type of the application error for what only a person can mend. It is not retried.
+// ErrorUser is the type of an application error that only a person can correct. It is not retried.
 const ErrorUser = "UserError"
 
 // Workflow types as they appear in the Temporal UI.

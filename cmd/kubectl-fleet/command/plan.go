@@ -16,9 +16,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -143,7 +143,7 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 
 // addOpenings adds when the waves may begin, if holds or windows keep them from it.
 func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts plan.Facts, made *plan.Plan) error {
-	subject := startgate.SubjectOf(facts.Placement.Object)
+	subject := brake.SubjectOf(facts.Placement.Object)
 	subject.Placement = ""
 	subject.Run = facts.Run
 	subject.Rollback = facts.RollbackOf != ""
@@ -156,7 +156,7 @@ func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts pl
 			subject.Rollback = placementv1beta1.RestoresWhatSucceeded(facts.Runs[i].Object)
 		}
 	}
-	gates := map[string]*startgate.Gate{}
+	gates := map[string]*brake.Chain{}
 	for _, stage := range made.Stages {
 		subject.Stage = stage.Name
 		subject.Windows = stage.Windows
@@ -174,7 +174,7 @@ func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts pl
 	for i := range facts.Members {
 		labels[facts.Members[i].Name] = facts.Members[i].Labels
 	}
-	made.AddOpenings(func(stage plan.Stage) *startgate.Gate { return gates[stage.Name] }, labels, o.factory.Clock.Now())
+	made.AddOpenings(func(stage plan.Stage) *brake.Chain { return gates[stage.Name] }, labels, o.factory.Clock.Now())
 	if facts.Frozen != nil {
 		return nil // it is initialized
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -77,7 +77,7 @@ func newWindowsShow(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.C
 			if err != nil {
 				return err
 			}
-			at := slices.IndexFunc(windows, func(w startgate.Window) bool { return w.Name == args[0] })
+			at := slices.IndexFunc(windows, func(w brake.Window) bool { return w.Name == args[0] })
 			if at < 0 {
 				return fmt.Errorf("there is no rollout window %q; kubectl fleet windows lists them all", args[0])
 			}
@@ -124,7 +124,7 @@ func (o *windowsOptions) addTimes(cmd *cobra.Command) {
 }
 
 // read reads the windows of the hub.
-func (o *windowsOptions) read(ctx context.Context) ([]startgate.Window, error) {
+func (o *windowsOptions) read(ctx context.Context) ([]brake.Window, error) {
 	c, err := o.factory.Client()
 	if err != nil {
 		return nil, err
@@ -137,13 +137,13 @@ func (o *windowsOptions) read(ctx context.Context) ([]startgate.Window, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the rollout windows: %w", err)
 	}
-	windows := startgate.CompileWindows(list.Items)
-	slices.SortFunc(windows, func(a, b startgate.Window) int { return strings.Compare(a.Name, b.Name) })
+	windows := brake.CompileWindows(list.Items)
+	slices.SortFunc(windows, func(a, b brake.Window) int { return strings.Compare(a.Name, b.Name) })
 	return windows, nil
 }
 
 // load reads the windows of manifests.
-func (o *windowsOptions) load() ([]startgate.Window, error) {
+func (o *windowsOptions) load() ([]brake.Window, error) {
 	if len(o.files) == 0 {
 		return nil, cli.Usagef("kubectl fleet windows test needs manifests: --filename names files or folders, - is the standard input")
 	}
@@ -151,9 +151,9 @@ func (o *windowsOptions) load() ([]startgate.Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	var windows []startgate.Window
+	var windows []brake.Window
 	for _, window := range objects {
-		windows = append(windows, startgate.CompileWindow(window))
+		windows = append(windows, brake.CompileWindow(window))
 	}
 	return windows, nil
 }
@@ -196,7 +196,7 @@ func (o *windowsOptions) list(ctx context.Context) error {
 }
 
 // show prints the next openings of windows.
-func (o *windowsOptions) show(windows []startgate.Window) error {
+func (o *windowsOptions) show(windows []brake.Window) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func (o *windowsOptions) shownIn() (*time.Location, error) {
 }
 
 // matches says what each window is about.
-func (o *windowsOptions) matches(ctx context.Context, windows []startgate.Window) ([]string, error) {
+func (o *windowsOptions) matches(ctx context.Context, windows []brake.Window) ([]string, error) {
 	reader, err := newReader(o.factory)
 	if err != nil {
 		return nil, err
@@ -316,7 +316,7 @@ func (o *windowsOptions) matches(ctx context.Context, windows []startgate.Window
 		return nil, err
 	}
 	namespaces := map[string]map[string]string{}
-	if slices.ContainsFunc(windows, func(w startgate.Window) bool { return w.Spec.NamespaceSelector != nil }) {
+	if slices.ContainsFunc(windows, func(w brake.Window) bool { return w.Spec.NamespaceSelector != nil }) {
 		if namespaces, err = reader.NamespaceLabels(ctx); err != nil {
 			return nil, err
 		}
@@ -328,7 +328,7 @@ func (o *windowsOptions) matches(ctx context.Context, windows []startgate.Window
 	return texts, nil
 }
 
-func matchesOf(w *startgate.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement,
+func matchesOf(w *brake.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement,
 	namespaces map[string]map[string]string) string {
 	switch w.Spec.Scope {
 	case fleetflowv1alpha1.WindowStage:
@@ -374,7 +374,7 @@ type openingView struct {
 	Closes    *time.Time `json:"closes,omitempty"`
 }
 
-func viewOf(w *startgate.Window, now time.Time, in *time.Location) windowView {
+func viewOf(w *brake.Window, now time.Time, in *time.Location) windowView {
 	v := windowView{
 		Name: w.Name, Type: string(w.Spec.Type), Scope: string(w.Spec.Scope), TimeZone: w.Spec.TimeZone, Message: w.Spec.Message, State: "closed",
 	}
@@ -390,7 +390,7 @@ func viewOf(w *startgate.Window, now time.Time, in *time.Location) windowView {
 	return v
 }
 
-func (v *windowView) addOpenings(w *startgate.Window, now time.Time, in *time.Location, next int) {
+func (v *windowView) addOpenings(w *brake.Window, now time.Time, in *time.Location, next int) {
 	if w.Calendar == nil {
 		return
 	}

@@ -9,10 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -249,8 +249,8 @@ func (a *Answer) noteGates(facts Facts) {
 	if at < 0 {
 		return
 	}
-	cluster := startgate.Cluster{Name: a.Cluster, Labels: facts.Members[at].Labels}
-	subject := startgate.SubjectOf(facts.Placement.Object)
+	cluster := brake.Cluster{Name: a.Cluster, Labels: facts.Members[at].Labels}
+	subject := brake.SubjectOf(facts.Placement.Object)
 	subject.NamespaceLabels = facts.NamespaceLabels
 	start := fleetflowv1alpha1.StartFirstPlacements
 	word := "what is placed on it for the first time"
@@ -260,14 +260,14 @@ func (a *Answer) noteGates(facts Facts) {
 			word = "a change of what it has"
 		}
 	}
-	closed := func(of startgate.Subject) (startgate.Closure, bool) {
-		return startgate.New(startgate.Holds(facts.Holds, of), startgate.Windows(facts.Windows, of)).Closed(cluster, start, facts.Now)
+	closed := func(of brake.Subject) (brake.Closure, bool) {
+		return brake.NewChain(brake.Holds(facts.Holds, of), brake.Windows(facts.Windows, of)).Closed(cluster, start, facts.Now)
 	}
 	closure, is := closed(subject)
 	if !is {
 		return
 	}
-	subject.Exemptions = startgate.ExemptionsOf(facts.Exemptions, subject, false)
+	subject.Exemptions = brake.ExemptionsOf(facts.Exemptions, subject, false)
 	if facts.Placement.External() {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s does not begin now, unless a run is exempt: it waits for %s", word, closure.Text()))
 		return

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -25,7 +25,7 @@ const maxBoundaries = 1000
 
 // AddOpenings works out when the waves of each stage may begin, as holds, windows and exemptions are now. Each wave begins when the
 // one before it has: how long updates take is not known. So the end that follows is the earliest. It is pure.
-func (p *Plan) AddOpenings(gateOf func(stage Stage) *startgate.Gate, labels map[string]map[string]string, now time.Time) {
+func (p *Plan) AddOpenings(gateOf func(stage Stage) *brake.Chain, labels map[string]map[string]string, now time.Time) {
 	at := now
 	waited := false
 	for i := range p.Stages {
@@ -44,7 +44,7 @@ func (p *Plan) AddOpenings(gateOf func(stage Stage) *startgate.Gate, labels map[
 
 // addOpenings works out when the waves of a stage may begin that comes at an instant, and returns when the last of them has. With
 // opens false, time alone never opens one of them.
-func (s *Stage) addOpenings(gate *startgate.Gate, labels map[string]map[string]string, at time.Time) (last time.Time, opens bool) {
+func (s *Stage) addOpenings(gate *brake.Chain, labels map[string]map[string]string, at time.Time) (last time.Time, opens bool) {
 	last = at
 	opens = true
 	for n, wave := range s.Waves {
@@ -78,7 +78,7 @@ func (p *Plan) CheckWindows(windows []fleetflowv1alpha1.RolloutWindow) {
 			if i := slices.IndexFunc(windows, func(w fleetflowv1alpha1.RolloutWindow) bool { return w.Name == name }); i >= 0 {
 				window = &windows[i]
 			}
-			if why := startgate.WhyNotNamed(window); why != "" {
+			if why := brake.WhyNotNamed(window); why != "" {
 				p.problem("stage %s names rollout window %s in windows: %s", stage.Name, name, why)
 			}
 		}
@@ -87,13 +87,13 @@ func (p *Plan) CheckWindows(windows []fleetflowv1alpha1.RolloutWindow) {
 
 // waveOpens is when the cluster of a wave opens that opens last, and for what it waits until then; a wave that is open waits for
 // nothing.
-func waveOpens(gate *startgate.Gate, wave []Cluster, labels map[string]map[string]string, at time.Time) (last Opening, waits bool) {
+func waveOpens(gate *brake.Chain, wave []Cluster, labels map[string]map[string]string, at time.Time) (last Opening, waits bool) {
 	for _, cluster := range wave {
 		start := fleetflowv1alpha1.StartUpdates
 		if cluster.From == "" {
 			start = fleetflowv1alpha1.StartFirstPlacements
 		}
-		opens, closure, closed := clusterOpens(gate, startgate.Cluster{Name: cluster.Name, Labels: labels[cluster.Name]}, start, at)
+		opens, closure, closed := clusterOpens(gate, brake.Cluster{Name: cluster.Name, Labels: labels[cluster.Name]}, start, at)
 		if !closed {
 			continue
 		}
@@ -111,8 +111,8 @@ func waveOpens(gate *startgate.Gate, wave []Cluster, labels map[string]map[strin
 
 // clusterOpens is when a cluster that is closed at an instant is open, zero if time alone never opens it, and what closes it last
 // until then.
-func clusterOpens(gate *startgate.Gate, cluster startgate.Cluster, start startgate.Start,
-	at time.Time) (opens time.Time, last startgate.Closure, closed bool) {
+func clusterOpens(gate *brake.Chain, cluster brake.Cluster, start brake.Start,
+	at time.Time) (opens time.Time, last brake.Closure, closed bool) {
 	for range maxBoundaries {
 		closure, is := gate.Closed(cluster, start, at)
 		if !is {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -31,10 +31,10 @@ func TestAPlanTellsWhenItsWavesOpen(t *testing.T) {
 			{Name: "rest", Waves: [][]Cluster{{{Name: "e", From: "1"}}}},
 		}}
 	}
-	gates := func(holds ...fleetflowv1alpha1.RolloutHold) func(Stage) *startgate.Gate {
-		return func(stage Stage) *startgate.Gate {
-			of := startgate.Subject{Run: "web-17", Stage: stage.Name, Windows: stage.Windows}
-			return startgate.New(startgate.Holds(holds, of), startgate.Windows([]fleetflowv1alpha1.RolloutWindow{nights()}, of))
+	gates := func(holds ...fleetflowv1alpha1.RolloutHold) func(Stage) *brake.Chain {
+		return func(stage Stage) *brake.Chain {
+			of := brake.Subject{Run: "web-17", Stage: stage.Name, Windows: stage.Windows}
+			return brake.NewChain(brake.Holds(holds, of), brake.Windows([]fleetflowv1alpha1.RolloutWindow{nights()}, of))
 		}
 	}
 	p := made()
@@ -68,8 +68,8 @@ func TestAPlanOfAStrategyThatSkipsHeldClustersWaitsForTheLastOfThem(t *testing.T
 		Message: "r", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}, ExpirationTime: &expires,
 	}}
 	p := Plan{Stages: []Stage{{Name: "all", SkipsHeld: true, Windows: []string{"nights"}, Waves: [][]Cluster{{{Name: "a"}}, {{Name: "b"}}, {{Name: "c"}}}}}}
-	p.AddOpenings(func(Stage) *startgate.Gate {
-		return startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{storm}, startgate.Subject{}))
+	p.AddOpenings(func(Stage) *brake.Chain {
+		return brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{storm}, brake.Subject{}))
 	}, map[string]map[string]string{"a": {"region": "west"}, "c": {"region": "west"}}, now)
 	require.Len(t, p.Stages[0].Openings, 2, "b goes before a")
 	assert.Equal(t, []int{1, 3}, []int{p.Stages[0].Openings[0].Wave, p.Stages[0].Openings[1].Wave})

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -55,11 +55,11 @@ func (g Gates) Sort() {
 }
 
 // runSubjects are the stages of a run that may still start clusters, as gates know them.
-func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subject {
+func (f Facts) runSubjects(run hub.Run, view updaterun.State) []brake.Subject {
 	if view.Phase.Over() {
 		return nil
 	}
-	of := startgate.Subject{
+	of := brake.Subject{
 		Namespace: run.Namespace, Run: run.Name, UID: run.Object.GetUID(), Created: run.Object.GetCreationTimestamp(),
 		Rollback: placementv1beta1.RestoresWhatSucceeded(run.Object),
 	}
@@ -67,9 +67,9 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 		of.PlacementLabels = fleetflowv1alpha1.GateLabels(f.Placement.Object)
 	}
 	if len(view.Stages) == 0 {
-		return []startgate.Subject{of} // it is not planned yet
+		return []brake.Subject{of} // it is not planned yet
 	}
-	var subjects []startgate.Subject
+	var subjects []brake.Subject
 	for i, stage := range view.Stages {
 		if stage.Passed() || stage.Total == 0 {
 			continue
@@ -88,7 +88,7 @@ func (f Facts) runSubjects(run hub.Run, view updaterun.State) []startgate.Subjec
 
 // Nodes report the holds and windows that are about some subjects, those first that keep clusters from starting, and of the
 // exemptions of the subjects that have not ended.
-func (g Gates) Nodes(subjects []startgate.Subject) []tree.Node {
+func (g Gates) Nodes(subjects []brake.Subject) []tree.Node {
 	if len(subjects) == 0 {
 		return nil
 	}
@@ -98,13 +98,13 @@ func (g Gates) Nodes(subjects []startgate.Subject) []tree.Node {
 	var nodes []tree.Node
 	for i := range g.Holds {
 		hold := &g.Holds[i]
-		if hold.IsInForce(g.Now) && slices.ContainsFunc(subjects, func(s startgate.Subject) bool { return startgate.HoldConcerns(hold, s) }) {
+		if hold.IsInForce(g.Now) && slices.ContainsFunc(subjects, func(s brake.Subject) bool { return brake.HoldConcerns(hold, s) }) {
 			nodes = append(nodes, g.holdNode(hold))
 		}
 	}
 	nodes = append(nodes, g.windowsOf(subjects)...)
 	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(rank(a), rank(b)) })
-	for _, exemption := range startgate.ExemptionsOf(g.Exemptions, subjects[0], false) {
+	for _, exemption := range brake.ExemptionsOf(g.Exemptions, subjects[0], false) {
 		if g.Now.Before(exemption.Spec.ExpirationTime.Time) {
 			nodes = append(nodes, g.exemptionNode(&exemption))
 		}
@@ -135,9 +135,9 @@ func (g Gates) holdNode(hold *fleetflowv1alpha1.RolloutHold) tree.Node {
 }
 
 // windowsOf are the windows that are about some subjects, except for freezes that are far ahead.
-func (g Gates) windowsOf(subjects []startgate.Subject) []tree.Node {
+func (g Gates) windowsOf(subjects []brake.Subject) []tree.Node {
 	var nodes []tree.Node
-	for _, window := range startgate.CompileWindows(g.Windows) {
+	for _, window := range brake.CompileWindows(g.Windows) {
 		var stages []string
 		for _, subject := range subjects {
 			if window.Concerns(subject) {
@@ -154,7 +154,7 @@ func (g Gates) windowsOf(subjects []startgate.Subject) []tree.Node {
 const day, week = 24 * time.Hour, 7 * 24 * time.Hour
 
 // changesWithin says that a window opens or closes within some time.
-func (g Gates) changesWithin(w *startgate.Window, most time.Duration) bool {
+func (g Gates) changesWithin(w *brake.Window, most time.Duration) bool {
 	if w.Calendar == nil {
 		return false
 	}
@@ -166,7 +166,7 @@ func (g Gates) changesWithin(w *startgate.Window, most time.Duration) bool {
 // open or close within a day.
 func (g Gates) WindowsOfTheDay() []tree.Node {
 	var nodes []tree.Node
-	for _, window := range startgate.CompileWindows(g.Windows) {
+	for _, window := range brake.CompileWindows(g.Windows) {
 		frozen := window.Spec.Type == fleetflowv1alpha1.WindowDeny && window.IsOpen(g.Now)
 		if frozen || window.Fault != nil || g.changesWithin(&window, day) {
 			nodes = append(nodes, g.windowNode(&window, window.Spec.Stages))
@@ -176,7 +176,7 @@ func (g Gates) WindowsOfTheDay() []tree.Node {
 }
 
 // windowNode reports a window; stages are those that it concerns, if its scope is Stage.
-func (g Gates) windowNode(w *startgate.Window, stages []string) tree.Node {
+func (g Gates) windowNode(w *brake.Window, stages []string) tree.Node {
 	node := tree.Node{Kind: KindWindow, Name: "window " + w.Name}
 	deny := w.Spec.Type == fleetflowv1alpha1.WindowDeny
 	open := w.IsOpen(g.Now)

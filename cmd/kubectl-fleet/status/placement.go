@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -35,7 +35,7 @@ func Placement(p hub.Placement, facts Facts, options Options) tree.Node {
 	}
 	root.Children = append(root.Children, stepsOf(p)...)
 	if !p.External() {
-		root.Children = append(root.Children, facts.Gates.Nodes([]startgate.Subject{startgate.SubjectOf(p.Object)})...)
+		root.Children = append(root.Children, facts.Gates.Nodes([]brake.Subject{brake.SubjectOf(p.Object)})...)
 	}
 	clusters, count := clustersOf(p, facts, options)
 	if count.Total > 0 {

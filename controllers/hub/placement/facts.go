@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -78,11 +78,11 @@ type Facts struct {
 	// Eviction is the uid of the youngest eviction that waits for an outcome, of those that can be decided now.
 	Eviction string
 	// Closed are the bindings of clusters that are closed for what would begin on them, by name.
-	Closed map[string]startgate.Closure
+	Closed map[string]brake.Closure
 	// EvictionsClosed are why evictions wait whose clusters are closed for them.
-	EvictionsClosed []startgate.Closure
+	EvictionsClosed []brake.Closure
 	// gate is what closes clusters, nil if nothing does; opens is when time alone may change what it says.
-	gate  *startgate.Gate
+	gate  *brake.Chain
 	opens time.Time
 }
 

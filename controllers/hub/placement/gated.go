@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -39,17 +39,17 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 	if !gates.Served {
 		return nil
 	}
-	f.gate, err = hubread.Brakes(ctx, cached, cached, gates.Exemptions, startgate.SubjectOf(f.Placement))
+	f.gate, err = hubread.Brakes(ctx, cached, cached, gates.Exemptions, brake.SubjectOf(f.Placement))
 	f.opens = f.gate.NextChange(gates.Clock.Now())
 	return err
 }
 
 // closedFor says whether a cluster is closed for a kind of start, and why.
 func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates, cluster string,
-	start startgate.Start) (startgate.Closure, bool, error) {
+	start brake.Start) (brake.Closure, bool, error) {
 	of, gated, err := hubread.ClusterLabels(ctx, cached, cluster)
 	if err != nil || !gated {
-		return startgate.Closure{}, false, err
+		return brake.Closure{}, false, err
 	}
 	closure, closed := f.gate.Closed(of, start, gates.Clock.Now())
 	return closure, closed, nil
@@ -61,7 +61,7 @@ func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gate
 	if f.gate == nil || placementv1beta1.IsExternal(f.Placement) || f.Latest.Name == "" {
 		return nil
 	}
-	f.Closed = map[string]startgate.Closure{}
+	f.Closed = map[string]brake.Closure{}
 	kept := f.heldBack()
 	for _, binding := range f.Bindings {
 		if placementv1beta1.IsDeleting(binding) || kept[binding.GetName()] != "" || upToDate(f, binding, f.Latest.Name) {
@@ -107,7 +107,7 @@ func (f *Facts) keepsEviction(ctx context.Context, cached client.Reader, gates G
 
 // heldText says which clusters wait because they are closed, and the reason of the condition that does; empty if none waits.
 func (f *Facts) heldText() (reason, text string) {
-	var tally startgate.Tally
+	var tally brake.Tally
 	for _, closure := range f.Closed {
 		tally.Add(closure)
 	}

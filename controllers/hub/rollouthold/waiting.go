@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -22,23 +22,23 @@ var gateReasons = []string{fleetflowv1alpha1.ReasonHoldInForce, fleetflowv1alpha
 // alone in it. What other holds and windows close does not count for it.
 type asked struct {
 	fleet *fleet
-	gate  *startgate.Gate
+	gate  *brake.Chain
 	now   time.Time
 }
 
-func (f *fleet) ask(hold *fleetflowv1alpha1.RolloutHold, of startgate.Subject, now time.Time) asked {
+func (f *fleet) ask(hold *fleetflowv1alpha1.RolloutHold, of brake.Subject, now time.Time) asked {
 	of.NamespaceLabels = f.namespaces[of.Namespace]
-	of.Exemptions = startgate.ExemptionsOf(f.exemptions, of, f.onlyVerified)
-	return asked{fleet: f, gate: startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{*hold}, of)), now: now}
+	of.Exemptions = brake.ExemptionsOf(f.exemptions, of, f.onlyVerified)
+	return asked{fleet: f, gate: brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{*hold}, of)), now: now}
 }
 
 // closes says whether the hold closes a cluster for a kind of start. One that has left the fleet is not gated.
-func (a asked) closes(cluster string, start startgate.Start) bool {
+func (a asked) closes(cluster string, start brake.Start) bool {
 	labels, gated := a.fleet.labels[cluster]
 	if !gated {
 		return false
 	}
-	_, closed := a.gate.Closed(startgate.Cluster{Name: cluster, Labels: labels}, start, a.now)
+	_, closed := a.gate.Closed(brake.Cluster{Name: cluster, Labels: labels}, start, a.now)
 	return closed
 }
 
@@ -48,7 +48,7 @@ func (f *fleet) holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, placement pl
 	if !meta.IsStatusConditionTrue(placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld) {
 		return false
 	}
-	by := f.ask(hold, startgate.SubjectOf(placement), now)
+	by := f.ask(hold, brake.SubjectOf(placement), now)
 	bindings := f.bindings[client.ObjectKeyFromObject(placement)]
 	waits := f.startsOf(placement)
 	if slices.ContainsFunc(bindings, func(b placementv1beta1.BindingObject) bool {
@@ -70,9 +70,9 @@ func (f *fleet) holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, placement pl
 
 // startsOf makes what says which kind of start waits on the cluster of a binding; none if nothing does. The status of a placement
 // has those that wait first; of those that it has no room for, the snapshot tells.
-func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placementv1beta1.BindingObject) startgate.Start {
+func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placementv1beta1.BindingObject) brake.Start {
 	if placementv1beta1.IsExternal(placement) {
-		return func(placementv1beta1.BindingObject) startgate.Start { return "" } // its runs tell
+		return func(placementv1beta1.BindingObject) brake.Start { return "" } // its runs tell
 	}
 	status := placement.GetPlacementStatus()
 	closed := make(map[string]bool, len(status.PlacementStatuses))
@@ -84,7 +84,7 @@ func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placem
 	if index, err := strconv.Atoi(status.ObservedResourceIndex); err == nil {
 		latest = placementv1beta1.ResourceSnapshotName(placement.GetName(), index, 0)
 	}
-	return func(binding placementv1beta1.BindingObject) startgate.Start {
+	return func(binding placementv1beta1.BindingObject) brake.Start {
 		spec := binding.GetBindingSpec()
 		unscheduled := spec.State == placementv1beta1.BindingStateUnscheduled
 		if placementv1beta1.IsDeleting(binding) || unscheduled && placementv1beta1.IsSuperseded(binding) {
@@ -115,15 +115,15 @@ func (f *fleet) holdsRun(hold *fleetflowv1alpha1.RolloutHold, run placementv1bet
 		if updaterun.StageOver(stage) {
 			continue
 		}
-		by := f.ask(hold, startgate.SubjectOfRun(run, placement, stage.StageName), now)
+		by := f.ask(hold, brake.SubjectOfRun(run, placement, stage.StageName), now)
 		return slices.ContainsFunc(updaterun.NamesIn(stage, updaterun.PhasePending), func(cluster string) bool {
-			return by.closes(cluster, startgate.StartInRun(f.bindingOn(placement, cluster)))
+			return by.closes(cluster, brake.StartInRun(f.bindingOn(placement, cluster)))
 		})
 	}
 	if status.DeletionStageStatus == nil {
 		return false
 	}
-	by := f.ask(hold, startgate.SubjectOfRun(run, placement, ""), now)
+	by := f.ask(hold, brake.SubjectOfRun(run, placement, ""), now)
 	return slices.ContainsFunc(updaterun.NamesIn(status.DeletionStageStatus, updaterun.PhasePending), func(cluster string) bool {
 		return by.closes(cluster, fleetflowv1alpha1.StartRemovals)
 	})

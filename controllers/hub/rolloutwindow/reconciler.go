@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/startgate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -49,8 +49,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.List(ctx, &windows); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the rollout windows: %w", err)
 	}
-	compiled := startgate.CompileWindows(windows.Items)
-	at := slices.IndexFunc(compiled, func(w startgate.Window) bool { return w.Name == request.Name })
+	compiled := brake.CompileWindows(windows.Items)
+	at := slices.IndexFunc(compiled, func(w brake.Window) bool { return w.Name == request.Name })
 	if at < 0 {
 		return ctrl.Result{}, nil
 	}

@@ -6,8 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/calendar"
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -16,7 +15,7 @@ import (
 const soon = 32 * 24 * time.Hour
 
 // describeWindow says whether an opening of a window takes place, when that changes, and when to look again; zero if never. It is pure.
-func describeWindow(w startgate.Window, members []map[string]string, now metav1.Time) (fleetflowv1alpha1.RolloutWindowStatus, time.Time) {
+func describeWindow(w brake.Window, members []map[string]string, now metav1.Time) (fleetflowv1alpha1.RolloutWindowStatus, time.Time) {
 	status := fleetflowv1alpha1.RolloutWindowStatus{Active: w.IsOpen(now.Time), Starts: fleetflowv1alpha1.StartsAllowed}
 	if status.Active == (w.Spec.Type == fleetflowv1alpha1.WindowDeny) {
 		status.Starts = fleetflowv1alpha1.StartsHeld
@@ -43,7 +42,7 @@ func describeWindow(w startgate.Window, members []map[string]string, now metav1.
 }
 
 // describeFault says whether a window is followed.
-func describeFault(w startgate.Window) metav1.Condition {
+func describeFault(w brake.Window) metav1.Condition {
 	accepted := metav1.Condition{
 		Type: fleetflowv1alpha1.ConditionTypeAccepted, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonAccepted,
 		Message: "Every entry of the window can be followed", ObservedGeneration: w.Generation,
@@ -58,7 +57,7 @@ func describeFault(w startgate.Window) metav1.Condition {
 
 // describeReach says whether a window opens soon, given its next opening, which is zero if there is none. A Deny that opens once a year
 // is as it should be. It returns when to look again although nothing opens or closes then; zero if never.
-func describeReach(w startgate.Window, active bool, next, now time.Time) (reachable metav1.Condition, again time.Time) {
+func describeReach(w brake.Window, active bool, next, now time.Time) (reachable metav1.Condition, again time.Time) {
 	reachable = metav1.Condition{
 		Type: fleetflowv1alpha1.ConditionTypeReachable, Status: metav1.ConditionTrue, Reason: fleetflowv1alpha1.ReasonOpensSoon,
 		Message: "The window is open, or opens in the next 32 days", ObservedGeneration: w.Generation,
@@ -87,7 +86,7 @@ func describeReach(w startgate.Window, active bool, next, now time.Time) (reacha
 
 // describeOpenings fills in when a window opens and closes next. It returns the next opening and when the window changes, either zero
 // if never.
-func describeOpenings(status *fleetflowv1alpha1.RolloutWindowStatus, c *calendar.Calendar, now time.Time) (next, changes time.Time) {
+func describeOpenings(status *fleetflowv1alpha1.RolloutWindowStatus, c *brake.Calendar, now time.Time) (next, changes time.Time) {
 	opening, _ := c.Next(now)
 	next = opening.Start
 	changes = opening.Start

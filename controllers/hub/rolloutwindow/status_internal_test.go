@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -58,7 +58,7 @@ func TestWhatIsSaidOfAWindow(t *testing.T) {
 			require.NoError(t, yaml.UnmarshalStrict([]byte(test.spec), &window.Spec))
 			now, err := time.Parse(time.RFC3339, test.at)
 			require.NoError(t, err)
-			status, again := describeWindow(startgate.CompileWindow(window), members, metav1.NewTime(now))
+			status, again := describeWindow(brake.CompileWindow(window), members, metav1.NewTime(now))
 			assert.Equal(t, test.open, status.Active)
 			assert.Equal(t, test.starts, status.Starts)
 			assert.Equal(t, test.changes, text(status.NextTransitionTime))
@@ -80,7 +80,7 @@ func TestWhatIsSaidOfAWindow(t *testing.T) {
 			}
 			assert.Equal(t, test.again, text(instant(again)))
 			window.Status = status
-			same, _ := describeWindow(startgate.CompileWindow(window), members, metav1.NewTime(now.Add(time.Second)))
+			same, _ := describeWindow(brake.CompileWindow(window), members, metav1.NewTime(now.Add(time.Second)))
 			assert.Equal(t, status, same, "a second later nothing is to be written")
 		})
 	}

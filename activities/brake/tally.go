@@ -1,4 +1,4 @@
-package startgate
+package brake
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package startgate_test
+package brake_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -37,9 +37,9 @@ func TestWhatWindowsClose(t *testing.T) {
 	const outside, closed = fleetflowv1alpha1.ReasonOutsideAllowedWindow, fleetflowv1alpha1.ReasonWindowClosed
 	for sentence, test := range map[string]struct {
 		windows []string
-		of      startgate.Subject
-		start   startgate.Start
-		cluster *startgate.Cluster
+		of      brake.Subject
+		start   brake.Start
+		cluster *brake.Cluster
 		at      string
 		// by is the window that closes the cluster, until when it does; empty if the cluster is open.
 		by, reason, until string
@@ -53,31 +53,31 @@ func TestWhatWindowsClose(t *testing.T) {
 		"of one scope the one that opens first":         {windows: []string{westNights, lunch}, at: "2026-11-24T11:00:00Z", by: "w1", reason: outside, until: "2026-11-24T12:00:00Z"},
 		"windows of other clusters":                     {windows: []string{westNights}, cluster: &east, at: "2026-11-24T12:00:00Z"},
 		"a Deny closes whatever allows":                 {windows: []string{workdays, freeze}, at: "2026-12-22T12:00:00Z", by: "w1", reason: closed, until: "2027-01-05T00:00:00Z"},
-		"a stage that names it": {windows: []string{`{type: Deny, scope: Stage, ` + always + `}`}, of: startgate.Subject{Stage: "prod", Windows: []string{"w0"}},
+		"a stage that names it": {windows: []string{`{type: Deny, scope: Stage, ` + always + `}`}, of: brake.Subject{Stage: "prod", Windows: []string{"w0"}},
 			at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
-		"a stage that names another": {windows: []string{`{type: Deny, scope: Stage, ` + always + `}`}, of: startgate.Subject{Stage: "prod", Windows: []string{"w1"}}, at: "2026-12-22T12:00:00Z"},
+		"a stage that names another": {windows: []string{`{type: Deny, scope: Stage, ` + always + `}`}, of: brake.Subject{Stage: "prod", Windows: []string{"w1"}}, at: "2026-12-22T12:00:00Z"},
 		"a Deny that is not open":    {windows: []string{freeze}, at: "2026-11-24T12:00:00Z"},
 		"evictions, as all other starts": {windows: []string{freeze}, start: fleetflowv1alpha1.StartEvictions, at: "2026-12-22T12:00:00Z",
 			by: "w0", reason: closed, until: "2027-01-05T00:00:00Z"},
 		"evictions alone": {windows: []string{`{type: Deny, scope: Fleet, starts: [Evictions], ` + always + `}`},
 			start: fleetflowv1alpha1.StartEvictions, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
 		"other starts than those it names": {windows: []string{`{type: Deny, scope: Fleet, starts: [Evictions], ` + always + `}`}, at: "2026-12-22T12:00:00Z"},
-		"rollbacks wait": {windows: []string{freeze}, of: startgate.Subject{Rollback: true}, at: "2026-12-22T12:00:00Z",
+		"rollbacks wait": {windows: []string{freeze}, of: brake.Subject{Rollback: true}, at: "2026-12-22T12:00:00Z",
 			by: "w0", reason: closed, until: "2027-01-05T00:00:00Z"},
 		"rollbacks go, if a window says so": {windows: []string{`{type: Deny, scope: Fleet, rollbacks: Exempt, ` + always + `}`},
-			of: startgate.Subject{Rollback: true}, at: "2026-12-22T12:00:00Z"},
+			of: brake.Subject{Rollback: true}, at: "2026-12-22T12:00:00Z"},
 		"a stage by its name": {windows: []string{`{type: Deny, scope: Stage, stages: [prod], ` + always + `}`},
-			of: startgate.Subject{Stage: "prod"}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
+			of: brake.Subject{Stage: "prod"}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
 		"another stage": {windows: []string{`{type: Deny, scope: Stage, stages: [prod], ` + always + `}`},
-			of: startgate.Subject{Stage: "canary"}, at: "2026-12-22T12:00:00Z"},
+			of: brake.Subject{Stage: "canary"}, at: "2026-12-22T12:00:00Z"},
 		"a stage of other placements": {windows: []string{`{type: Deny, scope: Stage, stages: [prod], placementSelector: {matchLabels: {team: b}}, ` + always + `}`},
-			of: startgate.Subject{Stage: "prod", PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z"},
+			of: brake.Subject{Stage: "prod", PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z"},
 		"a placement by its labels": {windows: []string{`{type: Deny, scope: Placement, placementSelector: {matchLabels: {team: a}}, ` + always + `}`},
-			of: startgate.Subject{PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
+			of: brake.Subject{PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
 		"a placement by the labels of its Namespace": {windows: []string{`{type: Deny, scope: Placement, namespaceSelector: {matchLabels: {team: a}}, ` + always + `}`},
-			of: startgate.Subject{NamespaceLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
+			of: brake.Subject{NamespaceLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z", by: "w0", reason: closed},
 		"not by labels of its own that the Namespace does not have": {windows: []string{`{type: Deny, scope: Placement, namespaceSelector: {matchLabels: {team: a}}, ` + always + `}`},
-			of: startgate.Subject{PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z"},
+			of: brake.Subject{PlacementLabels: map[string]string{"team": "a"}}, at: "2026-12-22T12:00:00Z"},
 		"starts end before the opening": {windows: []string{`{type: Allow, scope: Fleet, lastStartBefore: 30m, weekly: [{days: [Tue], start: "10:00", end: "12:00"}]}`},
 			at: "2026-11-24T11:30:00Z", by: "w0", reason: outside, until: "2026-12-01T10:00:00Z"},
 		"an Allow that can not be followed is closed": {windows: []string{`{type: Allow, scope: Fleet, timeZone: Europe/Nowhere, ` + always + `}`},
@@ -104,7 +104,7 @@ func TestWhatWindowsClose(t *testing.T) {
 			}
 			now, err := time.Parse(time.RFC3339, test.at)
 			require.NoError(t, err)
-			closure, is := startgate.New(startgate.Windows(windows, test.of)).Closed(cluster, start, now)
+			closure, is := brake.NewChain(brake.Windows(windows, test.of)).Closed(cluster, start, now)
 			assert.Equal(t, test.by != "", is)
 			assert.Equal(t, test.by, closure.Name)
 			assert.Equal(t, test.reason, closure.Reason)
@@ -118,7 +118,7 @@ func TestWhatWindowsClose(t *testing.T) {
 }
 
 func TestWindowsChangeAtTheirBounds(t *testing.T) {
-	source := startgate.Windows([]fleetflowv1alpha1.RolloutWindow{windowOf(t, "freeze", freeze), windowOf(t, "nights", westNights)}, startgate.Subject{})
+	source := brake.Windows([]fleetflowv1alpha1.RolloutWindow{windowOf(t, "freeze", freeze), windowOf(t, "nights", westNights)}, brake.Subject{})
 	for now, want := range map[string]string{
 		"2026-11-24T12:00:00Z": "2026-11-24T22:00:00Z", "2026-11-24T22:00:00Z": "2026-11-25T06:00:00Z",
 		"2026-12-17T23:00:00Z": "2026-12-18T00:00:00Z", "2027-01-04T23:00:00Z": "2027-01-05T00:00:00Z",
@@ -127,7 +127,7 @@ func TestWindowsChangeAtTheirBounds(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, source.NextChange(at).UTC().Format(time.RFC3339), now)
 	}
-	assert.Nil(t, startgate.Windows(nil, startgate.Subject{}))
+	assert.Nil(t, brake.Windows(nil, brake.Subject{}))
 }
 
 func TestWindowsBeyondTheLimitAreNotFollowed(t *testing.T) {
@@ -137,7 +137,7 @@ func TestWindowsBeyondTheLimitAreNotFollowed(t *testing.T) {
 		w.CreationTimestamp = metav1.Unix(int64(1000-i), 0)
 		windows = append(windows, w)
 	}
-	compiled := startgate.CompileWindows(windows)
+	compiled := brake.CompileWindows(windows)
 	last := compiled[len(compiled)-1]
 	assert.Equal(t, "w000", last.Name, "the newest")
 	if assert.NotNil(t, last.Fault) {
@@ -150,10 +150,10 @@ func TestWhatIsToldOfAWindow(t *testing.T) {
 	now, err := time.Parse(time.RFC3339, "2026-11-22T12:00:00Z")
 	require.NoError(t, err)
 	told := func(spec string) string {
-		closure, closed := startgate.New(startgate.Windows([]fleetflowv1alpha1.RolloutWindow{windowOf(t, "eu-nights", spec)}, startgate.Subject{})).
+		closure, closed := brake.NewChain(brake.Windows([]fleetflowv1alpha1.RolloutWindow{windowOf(t, "eu-nights", spec)}, brake.Subject{})).
 			Closed(west, fleetflowv1alpha1.StartUpdates, now)
 		require.True(t, closed)
-		var tally startgate.Tally
+		var tally brake.Tally
 		tally.Add(closure)
 		tally.Add(closure)
 		return tally.Text(12, "stage prod")
@@ -171,11 +171,11 @@ func BenchmarkWindows(b *testing.B) {
 		windows = append(windows, windowOf(b, fmt.Sprintf("w%03d", i), fmt.Sprintf(`{type: Allow, scope: Cluster, clusterSelector: {matchLabels: {region: r%d}},
   timeZone: Europe/Berlin, lastStartBefore: 30m, weekly: [{days: [Mon, Tue, Wed, Thu], start: "22:00", end: "06:00"}], except: ["2026-12-24"]}`, i%20)))
 	}
-	var clusters []startgate.Cluster
+	var clusters []brake.Cluster
 	for i := range 1000 {
-		clusters = append(clusters, startgate.Cluster{Name: fmt.Sprintf("c%d", i), Labels: map[string]string{"region": fmt.Sprintf("r%d", i%20), "zone": "a"}})
+		clusters = append(clusters, brake.Cluster{Name: fmt.Sprintf("c%d", i), Labels: map[string]string{"region": fmt.Sprintf("r%d", i%20), "zone": "a"}})
 	}
-	source := startgate.Windows(windows, startgate.Subject{})
+	source := brake.Windows(windows, brake.Subject{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		now := noon.Add(time.Duration(i) * 12 * time.Hour) // other states each time
@@ -209,10 +209,10 @@ func TestAWindowFromWhichARunIsExempt(t *testing.T) {
 		"without a name, all of them":                    {from(""), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			of := startgate.Subject{Run: "web-17"}
+			of := brake.Subject{Run: "web-17"}
 			e := exemption("e", func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.ExemptFrom = test.from })
-			of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{e}, of, true)
-			gate := startgate.New(startgate.Windows(windows, of))
+			of.Exemptions = brake.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{e}, of, true)
+			gate := brake.NewChain(brake.Windows(windows, of))
 			closure, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon)
 			assert.Equal(t, test.by, closure.Name)
 			assert.Equal(t, test.by != "", closed)
@@ -225,17 +225,17 @@ func TestAWindowFromWhichARunIsExempt(t *testing.T) {
 
 // B7.6: a rollback goes during a Deny that exempts rollbacks, waits during a hold, and goes with an exemption that names the hold.
 func TestARollbackDuringADenyAndDuringAHold(t *testing.T) {
-	of := startgate.Subject{Run: "web-17", Rollback: true}
+	of := brake.Subject{Run: "web-17", Rollback: true}
 	december := []fleetflowv1alpha1.RolloutWindow{windowOf(t, "freeze", `{type: Deny, scope: Fleet, rollbacks: Exempt, dates: [{start: "2026-11-01T00:00", end: "2026-12-31T00:00"}]}`)}
 	holds := []fleetflowv1alpha1.RolloutHold{hold("h", nil)}
-	waitsFor := func(of startgate.Subject, holds []fleetflowv1alpha1.RolloutHold) string {
-		closure, _ := startgate.New(startgate.Holds(holds, of), startgate.Windows(december, of)).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
+	waitsFor := func(of brake.Subject, holds []fleetflowv1alpha1.RolloutHold) string {
+		closure, _ := brake.NewChain(brake.Holds(holds, of), brake.Windows(december, of)).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
 		return closure.Name
 	}
-	assert.Equal(t, "freeze", waitsFor(startgate.Subject{Run: "web-17"}, nil), "what is no rollback waits")
+	assert.Equal(t, "freeze", waitsFor(brake.Subject{Run: "web-17"}, nil), "what is no rollback waits")
 	assert.Empty(t, waitsFor(of, nil))
 	assert.Equal(t, "h", waitsFor(of, holds))
-	of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", nil)}, of, true)
+	of.Exemptions = brake.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", nil)}, of, true)
 	assert.Empty(t, waitsFor(of, holds))
 	assert.Contains(t, of.Exemptions.From(fleetflowv1alpha1.ExemptFromHold, "h").Record(), "jane exempts run/web-17 from hold/h until 2026-11-22T13:00:00Z: CVE")
 }
@@ -243,12 +243,12 @@ func TestARollbackDuringADenyAndDuringAHold(t *testing.T) {
 // B7.7: a process that starts in mid-window finds it open, and one that starts before it the same instant to wait for.
 func TestAProcessThatStartsLaterKnowsTheSame(t *testing.T) {
 	windows := []fleetflowv1alpha1.RolloutWindow{windowOf(t, "nights", `{type: Allow, scope: Fleet, weekly: [{days: [Sun], start: "11:00", end: "18:00"}]}`)}
-	early := startgate.New(startgate.Windows(windows, startgate.Subject{}))
+	early := brake.NewChain(brake.Windows(windows, brake.Subject{}))
 	first, closed := early.Closed(west, fleetflowv1alpha1.StartUpdates, noon.Add(-3*time.Hour))
 	assert.True(t, closed)
-	again, closed := startgate.New(startgate.Windows(windows, startgate.Subject{})).Closed(west, fleetflowv1alpha1.StartUpdates, noon.Add(-2*time.Hour))
+	again, closed := brake.NewChain(brake.Windows(windows, brake.Subject{})).Closed(west, fleetflowv1alpha1.StartUpdates, noon.Add(-2*time.Hour))
 	assert.True(t, closed)
 	assert.True(t, first.Until.Equal(again.Until), "%s and %s", first.Until, again.Until)
-	_, closed = startgate.New(startgate.Windows(windows, startgate.Subject{})).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
+	_, closed = brake.NewChain(brake.Windows(windows, brake.Subject{})).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
 	assert.False(t, closed, "it is open, though nothing has seen it open")
 }

@@ -1,4 +1,4 @@
-package startgate
+package brake
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/fleetflow/fleetflow/activities/calendar"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
@@ -22,8 +21,8 @@ const kindWindow = "RolloutWindow"
 type Window struct {
 	*fleetflowv1alpha1.RolloutWindow
 	// Calendar has its openings; nil if the window can not be followed, and then Fault says why.
-	Calendar *calendar.Calendar
-	Fault    *calendar.Fault
+	Calendar *Calendar
+	Fault    *CalendarFault
 
 	clusters, placements, namespaces labels.Selector
 }
@@ -42,7 +41,7 @@ func CompileWindows(all []fleetflowv1alpha1.RolloutWindow) []Window {
 	for i := range windows {
 		windows[i].compile()
 		if i >= fleetflowv1alpha1.MaxRolloutWindows {
-			windows[i].Calendar, windows[i].Fault = nil, &calendar.Fault{Reason: fleetflowv1alpha1.ReasonTooManyWindows,
+			windows[i].Calendar, windows[i].Fault = nil, &CalendarFault{Reason: fleetflowv1alpha1.ReasonTooManyWindows,
 				Message: fmt.Sprintf("there are %d windows, and the oldest %d are followed: delete some", len(windows),
 					fleetflowv1alpha1.MaxRolloutWindows)}
 		}
@@ -58,7 +57,7 @@ func CompileWindow(window *fleetflowv1alpha1.RolloutWindow) Window {
 }
 
 func (w *Window) compile() {
-	w.Calendar, w.Fault = calendar.Compile(&w.Spec)
+	w.Calendar, w.Fault = CompileCalendar(&w.Spec)
 	w.clusters = w.selector("clusterSelector", w.Spec.ClusterSelector)
 	w.placements = w.selector("placementSelector", w.Spec.PlacementSelector)
 	w.namespaces = w.selector("namespaceSelector", w.Spec.NamespaceSelector)
@@ -73,7 +72,7 @@ func (w *Window) selector(name string, of *metav1.LabelSelector) labels.Selector
 	selector, err := metav1.LabelSelectorAsSelector(of)
 	if err != nil {
 		w.Calendar = nil
-		w.Fault = &calendar.Fault{Reason: fleetflowv1alpha1.ReasonInvalidSelector, Message: fmt.Sprintf("%s: %v", name, err)}
+		w.Fault = &CalendarFault{Reason: fleetflowv1alpha1.ReasonInvalidSelector, Message: fmt.Sprintf("%s: %v", name, err)}
 		return labels.Everything()
 	}
 	return selector

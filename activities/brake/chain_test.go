@@ -1,4 +1,4 @@
-package startgate_test
+package brake_test
 
 import (
 	"testing"
@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/brake"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 var (
 	noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	west = startgate.Cluster{Name: "w1", Labels: map[string]string{"region": "west"}}
-	east = startgate.Cluster{Name: "e1", Labels: map[string]string{"region": "east"}}
+	west = brake.Cluster{Name: "w1", Labels: map[string]string{"region": "west"}}
+	east = brake.Cluster{Name: "e1", Labels: map[string]string{"region": "east"}}
 )
 
 // hold is one with a spec that a test changes.
@@ -60,12 +60,12 @@ func TestAPlacementIsSelectedByItsOwnNameAndNamespace(t *testing.T) {
 		"not one of a namespace by having none":  {none, team, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			of := startgate.SubjectOf(test.of)
+			of := brake.SubjectOf(test.of)
 			held := hold("h", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.PlacementSelector = test.selector })
-			assert.Equal(t, test.covered, startgate.HoldConcerns(&held, of))
+			assert.Equal(t, test.covered, brake.HoldConcerns(&held, of))
 			window := windowOf(t, "w", `{type: Deny, scope: Placement, `+always+`}`)
 			window.Spec.PlacementSelector = test.selector
-			assert.Equal(t, test.covered, startgate.Windows([]fleetflowv1alpha1.RolloutWindow{window}, of) != nil)
+			assert.Equal(t, test.covered, brake.Windows([]fleetflowv1alpha1.RolloutWindow{window}, of) != nil)
 		})
 	}
 	assert.Equal(t, "other", team.Labels["fleetflow.io/placement-name"], "the placement itself stays as it is")
@@ -74,9 +74,9 @@ func TestAPlacementIsSelectedByItsOwnNameAndNamespace(t *testing.T) {
 func TestWhatAHoldCovers(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		change  func(*fleetflowv1alpha1.RolloutHoldSpec)
-		of      startgate.Subject
-		cluster startgate.Cluster
-		open    []startgate.Start
+		of      brake.Subject
+		cluster brake.Cluster
+		open    []brake.Start
 	}{
 		"without selectors it covers every cluster and every placement": {cluster: west},
 		"empty selectors are as none": {
@@ -95,7 +95,7 @@ func TestWhatAHoldCovers(t *testing.T) {
 		},
 		"a placement that matches is covered": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.PlacementSelector = matching("team", "web") },
-			of:     startgate.Subject{PlacementLabels: map[string]string{"team": "web"}}, cluster: east,
+			of:     brake.Subject{PlacementLabels: map[string]string{"team": "web"}}, cluster: east,
 		},
 		"another is not": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.PlacementSelector = matching("team", "web") }, cluster: east,
@@ -106,15 +106,15 @@ func TestWhatAHoldCovers(t *testing.T) {
 				s.ClusterSelector = matching("region", "west")
 				s.PlacementSelector = matching("team", "web")
 			},
-			of: startgate.Subject{PlacementLabels: map[string]string{"team": "web"}}, cluster: east, open: fleetflowv1alpha1.AllStarts(),
+			of: brake.Subject{PlacementLabels: map[string]string{"team": "web"}}, cluster: east, open: fleetflowv1alpha1.AllStarts(),
 		},
 		"a placement in a Namespace that matches is covered, whatever its own labels say": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.NamespaceSelector = matching("team", "web") },
-			of:     startgate.Subject{PlacementLabels: map[string]string{"team": "other"}, NamespaceLabels: map[string]string{"team": "web"}}, cluster: east,
+			of:     brake.Subject{PlacementLabels: map[string]string{"team": "other"}, NamespaceLabels: map[string]string{"team": "web"}}, cluster: east,
 		},
 		"one in another Namespace is not": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.NamespaceSelector = matching("team", "web") },
-			of:     startgate.Subject{PlacementLabels: map[string]string{"team": "web"}, NamespaceLabels: map[string]string{"team": "other"}}, cluster: east,
+			of:     brake.Subject{PlacementLabels: map[string]string{"team": "web"}, NamespaceLabels: map[string]string{"team": "other"}}, cluster: east,
 			open: fleetflowv1alpha1.AllStarts(),
 		},
 		"one in no Namespace counts as in one without labels": {
@@ -133,12 +133,12 @@ func TestWhatAHoldCovers(t *testing.T) {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
 				s.Starts = []fleetflowv1alpha1.Start{fleetflowv1alpha1.StartUpdates, fleetflowv1alpha1.StartEvictions}
 			},
-			cluster: west, open: []startgate.Start{fleetflowv1alpha1.StartFirstPlacements, fleetflowv1alpha1.StartRemovals},
+			cluster: west, open: []brake.Start{fleetflowv1alpha1.StartFirstPlacements, fleetflowv1alpha1.StartRemovals},
 		},
-		"a rollback waits": {of: startgate.Subject{Rollback: true}, cluster: west},
+		"a rollback waits": {of: brake.Subject{Rollback: true}, cluster: west},
 		"unless rollbacks are exempt": {
 			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.Rollbacks = fleetflowv1alpha1.RollbacksExempt },
-			of:     startgate.Subject{Rollback: true}, cluster: west, open: fleetflowv1alpha1.AllStarts(),
+			of:     brake.Subject{Rollback: true}, cluster: west, open: fleetflowv1alpha1.AllStarts(),
 		},
 		"what is no rollback waits all the same": {
 			change:  func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.Rollbacks = fleetflowv1alpha1.RollbacksExempt },
@@ -152,8 +152,8 @@ func TestWhatAHoldCovers(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", test.change)}, test.of))
-			var open []startgate.Start
+			gate := brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", test.change)}, test.of))
+			var open []brake.Start
 			for _, start := range fleetflowv1alpha1.AllStarts() {
 				closure, closed := gate.Closed(test.cluster, start, noon)
 				if !closed {
@@ -171,19 +171,19 @@ func TestWhatAHoldCovers(t *testing.T) {
 func TestAHoldThatIsBeingDeletedHoldsNothing(t *testing.T) {
 	gone := hold("h", nil)
 	gone.DeletionTimestamp = at(noon)
-	assert.Nil(t, startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{gone}, startgate.Subject{})))
-	_, closed := (*startgate.Gate)(nil).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
+	assert.Nil(t, brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{gone}, brake.Subject{})))
+	_, closed := (*brake.Chain)(nil).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
 	assert.False(t, closed, "no gate is open")
-	assert.True(t, (*startgate.Gate)(nil).NextChange(noon).IsZero())
+	assert.True(t, (*brake.Chain)(nil).NextChange(noon).IsZero())
 }
 
 func TestOfSeveralHoldsTheOneThatLastsIsNamed(t *testing.T) {
 	short := hold("short", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpirationTime = at(noon.Add(time.Hour)) })
 	long := hold("long", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpirationTime = at(noon.Add(3 * time.Hour)) })
 	endless := hold("endless", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ClusterSelector = matching("region", "east") })
-	gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{short, long, endless}, startgate.Subject{}))
+	gate := brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{short, long, endless}, brake.Subject{}))
 	for _, test := range []struct {
-		cluster startgate.Cluster
+		cluster brake.Cluster
 		now     time.Time
 		by      string
 		until   time.Time
@@ -203,12 +203,12 @@ func TestOfSeveralHoldsTheOneThatLastsIsNamed(t *testing.T) {
 }
 
 func TestATallyTellsWhatWaitsForWhat(t *testing.T) {
-	var tally startgate.Tally
+	var tally brake.Tally
 	assert.Empty(t, tally.Text(3, "stage prod"))
 	assert.Empty(t, tally.Reason())
-	one := startgate.Closure{Kind: "RolloutHold", Name: "incident", Reason: "HoldInForce", Why: "payments down"}
-	other := startgate.Closure{Kind: "RolloutHold", Name: "east", Reason: "HoldInForce", Why: "storm", Until: noon}
-	for _, closure := range []startgate.Closure{one, other, one} {
+	one := brake.Closure{Kind: "RolloutHold", Name: "incident", Reason: "HoldInForce", Why: "payments down"}
+	other := brake.Closure{Kind: "RolloutHold", Name: "east", Reason: "HoldInForce", Why: "storm", Until: noon}
+	for _, closure := range []brake.Closure{one, other, one} {
 		tally.Add(closure)
 	}
 	assert.Equal(t, 3, tally.Count())
@@ -234,10 +234,10 @@ func exemption(name string, change func(*fleetflowv1alpha1.RolloutExemption)) fl
 }
 
 func TestWhatAnExemptionLetsGo(t *testing.T) {
-	run := startgate.Subject{Placement: "", Run: "web-17"}
+	run := brake.Subject{Placement: "", Run: "web-17"}
 	for sentence, test := range map[string]struct {
 		change     func(*fleetflowv1alpha1.RolloutExemption)
-		of         startgate.Subject
+		of         brake.Subject
 		now        time.Time
 		unverified bool
 		open       bool
@@ -245,30 +245,30 @@ func TestWhatAnExemptionLetsGo(t *testing.T) {
 		"its run goes":                         {of: run, open: true},
 		"until it ends":                        {of: run, now: noon.Add(time.Hour - time.Second), open: true},
 		"and not from then on":                 {of: run, now: noon.Add(time.Hour)},
-		"another run waits":                    {of: startgate.Subject{Run: "web-18"}},
-		"the run of that name of a team waits": {of: startgate.Subject{Namespace: "team-a", Run: "web-17"}},
+		"another run waits":                    {of: brake.Subject{Run: "web-18"}},
+		"the run of that name of a team waits": {of: brake.Subject{Namespace: "team-a", Run: "web-17"}},
 		"unless it is meant": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
 			e.Spec.TargetRef = fleetflowv1alpha1.ExemptRun("team-a", "web-17")
 		},
-			of: startgate.Subject{Namespace: "team-a", Run: "web-17"}, open: true},
-		"a rolling update of that name waits": {of: startgate.Subject{Placement: "web-17"}},
+			of: brake.Subject{Namespace: "team-a", Run: "web-17"}, open: true},
+		"a rolling update of that name waits": {of: brake.Subject{Placement: "web-17"}},
 		"a placement goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
 			e.Spec.TargetRef = fleetflowv1alpha1.ExemptPlacement("", "web")
 		},
-			of: startgate.Subject{Placement: "web"}, open: true},
+			of: brake.Subject{Placement: "web"}, open: true},
 		"its runs do not go with it": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
 			e.Spec.TargetRef = fleetflowv1alpha1.ExemptPlacement("", "web")
 		}, of: run},
-		"a run that got its name after the exemption waits": {of: startgate.Subject{Run: "web-17", Created: *at(noon.Add(time.Second))}},
-		"one that was there before goes":                    {of: startgate.Subject{Run: "web-17", Created: *at(noon.Add(-time.Hour))}, open: true},
+		"a run that got its name after the exemption waits": {of: brake.Subject{Run: "web-17", Created: *at(noon.Add(time.Second))}},
+		"one that was there before goes":                    {of: brake.Subject{Run: "web-17", Created: *at(noon.Add(-time.Hour))}, open: true},
 		"the run with its UID goes": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.TargetRef.UID = "mine" },
-			of: startgate.Subject{Run: "web-17", UID: "mine", Created: *at(noon.Add(time.Second))}, open: true},
+			of: brake.Subject{Run: "web-17", UID: "mine", Created: *at(noon.Add(time.Second))}, open: true},
 		"the run of its name with another UID waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.TargetRef.UID = "mine" },
-			of: startgate.Subject{Run: "web-17", UID: "another", Created: *at(noon.Add(-time.Hour))}},
+			of: brake.Subject{Run: "web-17", UID: "another", Created: *at(noon.Add(-time.Hour))}},
 		"a placement that got its name after the exemption waits": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
 			e.Spec.TargetRef = fleetflowv1alpha1.ExemptPlacement("", "web")
 		},
-			of: startgate.Subject{Placement: "web", Created: *at(noon.Add(time.Second))}},
+			of: brake.Subject{Placement: "web", Created: *at(noon.Add(time.Second))}},
 		"it is not from another hold": {change: func(e *fleetflowv1alpha1.RolloutExemption) { e.Spec.ExemptFrom[0].Name = "other" }, of: run},
 		"nor is one from all windows": {change: func(e *fleetflowv1alpha1.RolloutExemption) {
 			e.Spec.ExemptFrom[0] = fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow}
@@ -286,8 +286,8 @@ func TestWhatAnExemptionLetsGo(t *testing.T) {
 			if now.IsZero() {
 				now = noon
 			}
-			of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", test.change)}, of, !test.unverified)
-			gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", nil)}, of))
+			of.Exemptions = brake.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", test.change)}, of, !test.unverified)
+			gate := brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", nil)}, of))
 			_, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, now)
 			assert.Equal(t, test.open, !closed)
 		})
@@ -295,9 +295,9 @@ func TestWhatAnExemptionLetsGo(t *testing.T) {
 }
 
 func TestTwoHoldsAndOneExemption(t *testing.T) {
-	of := startgate.Subject{Run: "web-17"}
-	of.Exemptions = startgate.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", nil)}, of, true)
-	gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", nil), hold("other", nil)}, of))
+	of := brake.Subject{Run: "web-17"}
+	of.Exemptions = brake.ExemptionsOf([]fleetflowv1alpha1.RolloutExemption{exemption("e", nil)}, of, true)
+	gate := brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", nil), hold("other", nil)}, of))
 	closure, closed := gate.Closed(west, fleetflowv1alpha1.StartUpdates, noon)
 	assert.True(t, closed, "an exemption is from single holds")
 	assert.Equal(t, "other", closure.Name)

@@ -1,4 +1,4 @@
-package calendar
+package brake
 
 import (
 	"fmt"
@@ -246,7 +246,7 @@ func TestTheCalendarIsWhatAClockOnTheWallShows(t *testing.T) {
 	edges := 0
 	for seed := range uint64(windows) {
 		spec := randomSpec(rand.New(rand.NewPCG(seed, 22)))
-		c, fault := Compile(spec)
+		c, fault := CompileCalendar(spec)
 		if fault != nil {
 			require.Equal(t, fleetflowv1alpha1.ReasonNeverOpens, fault.Reason, "%d: %+v", seed, spec)
 			continue

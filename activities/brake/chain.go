@@ -1,7 +1,4 @@
-// Package startgate decides whether a change may begin on a cluster: whether something closes the cluster for updates,
-// first placements, removals or evictions. It is pure: what is stored and the time come in, an answer goes out. Rolling
-// updates, update runs and evictions all ask here, so that what a hold covers is decided in one place.
-package startgate
+package brake
 
 import (
 	"time"
@@ -16,7 +13,7 @@ import (
 // Start is a kind of change that begins on a cluster.
 type Start = fleetflowv1alpha1.Start
 
-// Subject is what a gate is made for: a placement, or a stage of an update run of it.
+// Subject is what a chain is made for: a placement, or a stage of an update run of it.
 type Subject struct {
 	// Namespace and Placement say which placement it is; Run is the update run, and empty for rolling updates and evictions.
 	Namespace, Placement, Run string
@@ -59,7 +56,7 @@ func SubjectOfRun(run placementv1beta1.UpdateRunObject, placement placementv1bet
 
 // StartInRun is which kind of start it is to give a cluster the resources of a run.
 func StartInRun(binding placementv1beta1.BindingObject) Start {
-	if binding == nil || binding.GetBindingSpec().ResourceSnapshotName == "" {
+	if bindinc == nil || binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return fleetflowv1alpha1.StartFirstPlacements
 	}
 	return fleetflowv1alpha1.StartUpdates
@@ -91,30 +88,30 @@ type Source interface {
 	NextChange(now time.Time) time.Time
 }
 
-// Gate asks its sources in their order. A nil Gate is open.
-type Gate struct{ sources []Source }
+// Chain asks its sources in their order. A nil Chain is open.
+type Chain struct{ sources []Source }
 
-// New makes a gate of the sources that are there; nil if there are none.
-func New(sources ...Source) *Gate {
-	var g Gate
+// NewChain makes a chain of the sources that are there; nil if there are none.
+func NewChain(sources ...Source) *Chain {
+	var c Chain
 	for _, source := range sources {
 		if source != nil {
-			g.sources = append(g.sources, source)
+			c.sources = append(c.sources, source)
 		}
 	}
-	if len(g.sources) == 0 {
+	if len(c.sources) == 0 {
 		return nil
 	}
-	return &g
+	return &c
 }
 
 // Closed says whether a cluster is closed for a kind of start at an instant, and why. Of several reasons it says the one of
 // the first source that has one.
-func (g *Gate) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
-	if g == nil {
+func (c *Chain) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
+	if c == nil {
 		return Closure{}, false
 	}
-	for _, source := range g.sources {
+	for _, source := range c.sources {
 		if closure, closed := source.Closed(cluster, start, now); closed {
 			return closure, true
 		}
@@ -123,11 +120,11 @@ func (g *Gate) Closed(cluster Cluster, start Start, now time.Time) (Closure, boo
 }
 
 // NextChange is when time alone may change an answer of Closed; zero if it never does.
-func (g *Gate) NextChange(now time.Time) (next time.Time) {
-	if g == nil {
+func (c *Chain) NextChange(now time.Time) (next time.Time) {
+	if c == nil {
 		return next
 	}
-	for _, source := range g.sources {
+	for _, source := range c.sources {
 		next = earlierOf(next, source.NextChange(now))
 	}
 	return next

@@ -1,4 +1,4 @@
-package calendar
+package brake
 
 import (
 	"fmt"
@@ -12,14 +12,14 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
-// Fault is why a window can not be followed: a reason of the condition Valid, and a sentence.
-type Fault struct{ Reason, Message string }
+// CalendarFault is why a window can not be followed: a reason of the condition Valid, and a sentence.
+type CalendarFault struct{ Reason, Message string }
 
-// Compile reads the entries of a window. It returns a fault instead if one of them can not be followed.
-func Compile(spec *fleetflowv1alpha1.RolloutWindowSpec) (*Calendar, *Fault) {
+// CompileCalendar reads the entries of a window. It returns a fault instead if one of them can not be followed.
+func CompileCalendar(spec *fleetflowv1alpha1.RolloutWindowSpec) (*Calendar, *CalendarFault) {
 	clock, is := loadZone(spec.TimeZone)
 	if !is {
-		return nil, &Fault{fleetflowv1alpha1.ReasonUnknownTimeZone,
+		return nil, &CalendarFault{fleetflowv1alpha1.ReasonUnknownTimeZone,
 			fmt.Sprintf("timeZone %q is not in the data base of time zones: name one such as Europe/Berlin, or UTC", spec.TimeZone)}
 	}
 	c := &Calendar{zone: clock, deny: spec.Type == fleetflowv1alpha1.WindowDeny}
@@ -27,10 +27,10 @@ func Compile(spec *fleetflowv1alpha1.RolloutWindowSpec) (*Calendar, *Fault) {
 		c.lastStart = int64(spec.LastStartBefore.Duration / time.Second)
 	}
 	if err := c.read(spec); err != nil {
-		return nil, &Fault{fleetflowv1alpha1.ReasonInvalidEntry, err.Error()}
+		return nil, &CalendarFault{fleetflowv1alpha1.ReasonInvalidEntry, err.Error()}
 	}
 	if why := c.neverOpens(spec); why != "" {
-		return nil, &Fault{fleetflowv1alpha1.ReasonNeverOpens, why}
+		return nil, &CalendarFault{fleetflowv1alpha1.ReasonNeverOpens, why}
 	}
 	return c, nil
 }

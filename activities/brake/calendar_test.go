@@ -1,4 +1,4 @@
-package calendar
+package brake
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func specOf(t testing.TB, text string) *fleetflowv1alpha1.RolloutWindowSpec {
 
 func compiled(t testing.TB, text string) *Calendar {
 	t.Helper()
-	c, fault := Compile(specOf(t, text))
+	c, fault := CompileCalendar(specOf(t, text))
 	require.Nil(t, fault)
 	return c
 }
@@ -191,7 +191,7 @@ func TestFaults(t *testing.T) {
 		`{timeZone: UTC, dates: [{start: "2026-12-26T00:00", end: "2026-12-25T00:00"}]}`:                          invalid,
 		`{timeZone: UTC, dates: [{start: "2026-12-24T00:00", end: "2026-12-25T00:00"}], except: ["24 December"]}`: invalid,
 	} {
-		c, fault := Compile(specOf(t, spec))
+		c, fault := CompileCalendar(specOf(t, spec))
 		if assert.NotNil(t, fault, spec) {
 			assert.Nil(t, c, spec)
 			assert.True(t, strings.HasPrefix(fault.Reason+": "+fault.Message, want), "%s\n%s: %s", spec, fault.Reason, fault.Message)
