@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/fleetflow/fleetflow/activities/heartbeat"
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/workflows/call"
 )
 
@@ -39,7 +39,7 @@ type guardedActivity struct {
 
 // ExecuteActivity sends heartbeats while the activity runs, and replaces the text of its error.
 func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	ctx = heartbeat.WithProgress(ctx)
+	ctx = attempt.WithProgress(ctx)
 	done := make(chan struct{})
 	defer close(done)
 	go sendHeartbeats(ctx, done)
@@ -59,7 +59,7 @@ func sendHeartbeats(ctx context.Context, done <-chan struct{}) {
 	for {
 		select {
 		case <-tick.C:
-			heartbeat.Repeat(ctx)
+			attempt.Repeat(ctx)
 		case <-done:
 			return
 		}

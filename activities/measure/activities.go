@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
-	"github.com/fleetflow/fleetflow/activities/heartbeat"
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -149,7 +149,7 @@ func (m *measuring) measure(ctx context.Context) (wf.MeasureResult, error) {
 		if leaves {
 			return m.result(phase, wait < waitsFor), nil
 		}
-		heartbeat.Report(ctx, m.result(phase, true))
+		attempt.Report(ctx, m.result(phase, true))
 		if err := m.sleep(ctx, wait); err != nil {
 			m.writeAtTheEnd(ctx)
 			return wf.MeasureResult{}, err

@@ -4,9 +4,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/selection"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 )
 
 // Activities are the activities of the placement workflow.
@@ -20,7 +20,7 @@ type Activities struct {
 	// Clock stamps conditions.
 	Clock clock.Clock
 	// FleetReads bounds the copies of the fleet that this process holds at the same time.
-	FleetReads throttle.Limit
+	FleetReads attempt.Limit
 	// Catch holds removals that nothing explains; with nil none is held.
 	Catch *safetycatch.Catch
 }

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -161,9 +161,9 @@ func TestALargeSelectionWaitsForItsSlotAndASmallOneDoesNot(t *testing.T) {
 		h.add(configMap(fmt.Sprintf("c%d", i), large(fmt.Sprint(i), "1")))
 	}
 	a := h.activities()
-	a.Selector.Slots = throttle.NewLimit(1)
-	a.Selector.LargeSlots = throttle.NewLimit(1)
-	release, err := throttle.Acquire(t.Context(), a.Selector.LargeSlots)
+	a.Selector.Slots = attempt.NewLimit(1)
+	a.Selector.LargeSlots = attempt.NewLimit(1)
+	release, err := attempt.Acquire(t.Context(), a.Selector.LargeSlots)
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
@@ -171,7 +171,7 @@ func TestALargeSelectionWaitsForItsSlotAndASmallOneDoesNot(t *testing.T) {
 		done <- err
 	}()
 	require.Eventually(t, func() bool { return len(h.dynamic.Actions()) > 0 }, 10*time.Second, time.Millisecond)
-	small, err := throttle.Acquire(t.Context(), a.Selector.Slots)
+	small, err := attempt.Acquire(t.Context(), a.Selector.Slots)
 	require.NoError(t, err, "one that waits for a large slot has no small one")
 	small()
 	assert.Empty(t, h.names())

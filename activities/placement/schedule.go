@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/selection"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -185,7 +185,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	if err != nil {
 		return decided{}, err
 	}
-	release, err := throttle.Acquire(ctx, a.FleetReads)
+	release, err := attempt.Acquire(ctx, a.FleetReads)
 	if err != nil {
 		return decided{}, err
 	}

@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -28,7 +28,7 @@ type Activities struct {
 	// Events records the outcomes of evictions; nil records none.
 	Events events.EventRecorder
 	// ClusterWrites bounds the clusters that this process writes to at the same time.
-	ClusterWrites throttle.Limit
+	ClusterWrites attempt.Limit
 	// Exemptions says which exemptions count.
 	Exemptions hubread.ExemptionRule
 }

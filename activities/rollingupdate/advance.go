@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -214,7 +214,7 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 			return outdated || conclusive, err
 		},
 		Stop: activity.GetWorkerStopChannel(ctx), HeartbeatEvery: call.HeartbeatEvery,
-		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: c.flight.countInFlight(), Blocked: plan.Blocked}) },
+		Heartbeat: func() { attempt.Report(ctx, progress{InFlight: c.flight.countInFlight(), Blocked: plan.Blocked}) },
 	}
 	_, err = w.Await(ctx)
 	return changed, err

@@ -14,11 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/preservedstate"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -119,7 +119,7 @@ func (w batchWriter) writeEvictions(ctx context.Context, facts *rolloutFacts, pl
 	}
 	var left atomic.Int64
 	var g errgroup.Group
-	g.SetLimit(throttle.MaxClusterWrites)
+	g.SetLimit(attempt.MaxClusterWrites)
 	for _, change := range unbudgeted {
 		g.Go(func() error {
 			over, err := w.writeEviction(ctx, change, steps[change.Eviction])
@@ -187,13 +187,13 @@ func (w batchWriter) writeClusters(ctx context.Context, facts *rolloutFacts, pla
 		return err
 	}
 	var g errgroup.Group
-	g.SetLimit(throttle.MaxClusterWrites)
+	g.SetLimit(attempt.MaxClusterWrites)
 	for _, change := range w.in.Batch {
 		if isEviction(change) {
 			continue
 		}
 		g.Go(func() error {
-			release, err := throttle.Acquire(ctx, w.acts.ClusterWrites)
+			release, err := attempt.Acquire(ctx, w.acts.ClusterWrites)
 			if err != nil {
 				return err
 			}

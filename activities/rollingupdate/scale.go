@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -87,7 +87,7 @@ func (a *Activities) assignEach(ctx context.Context, changes []workmodel.Assignm
 			continue
 		}
 		group.Go(func() error {
-			release, err := throttle.Acquire(ctx, a.ClusterWrites)
+			release, err := attempt.Acquire(ctx, a.ClusterWrites)
 			if err != nil {
 				return err
 			}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -85,7 +85,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	if counted.large {
 		slots = s.LargeSlots
 	}
-	release, err := throttle.Acquire(ctx, slots)
+	release, err := attempt.Acquire(ctx, slots)
 	if err != nil {
 		return wf.SelectResult{}, fmt.Errorf("selecting the resources of placement %s: %w", placement.GetName(), err)
 	}

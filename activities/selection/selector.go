@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -42,7 +42,7 @@ type Selector struct {
 	Ceiling Ceiling
 	// Slots bound the selections that this process makes at the same time, LargeSlots those
 	// that read much.
-	Slots, LargeSlots throttle.Limit
+	Slots, LargeSlots attempt.Limit
 	Clock             clock.PassiveClock
 
 	large largePlacements
@@ -63,7 +63,7 @@ func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds
 	}
 	return &Selector{
 		Client: c, Live: live, Dynamic: reader, Kinds: kinds, Pace: pace, Ceiling: ceiling, Clock: clk,
-		Slots: throttle.NewLimit(throttle.MaxSelections), LargeSlots: throttle.NewLimit(throttle.MaxLargeSelections),
+		Slots: attempt.NewLimit(attempt.MaxSelections), LargeSlots: attempt.NewLimit(attempt.MaxLargeSelections),
 		large: largePlacements{lru.New(keptLarge)}, objects: lru.New(keptRivals),
 	}, nil
 }

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -66,7 +66,7 @@ type Activities struct {
 	Vocabulary placementv1beta1.Vocabulary
 	// ClusterWrites bounds the clusters that this process writes to at the same time,
 	// FleetReads the copies of the fleet that it holds.
-	ClusterWrites, FleetReads throttle.Limit
+	ClusterWrites, FleetReads attempt.Limit
 	// Outages knows when the API server could not be reached; nil if that is not observed.
 	Outages *APIServerOutages
 	// Sources says which metric sources can be used; nil if that is not looked at before they are.

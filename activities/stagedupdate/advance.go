@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/heartbeat"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
@@ -202,7 +201,7 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 	for i, write := range []struct {
 		clusters []string
 		atOnce   int
-	}{{fresh, throttle.MaxClusterWrites}, {retried, maxRetries}} {
+	}{{fresh, attempt.MaxClusterWrites}, {retried, maxRetries}} {
 		group.Go(func() (err error) {
 			results[i], err = writer.writeClusters(ctx, write.clusters, write.atOnce)
 			return err
@@ -247,7 +246,7 @@ func (c *stageCall) wait(ctx context.Context, plan rollout.StagePlan, until time
 		Debounce: c.acts.pace.debounceOf(c.run), MaxDebounce: c.acts.pace.maxDebounceOf(c.run),
 		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: wake, HeartbeatEvery: call.HeartbeatEvery,
 		Heartbeat: func() {
-			heartbeat.Report(ctx, progress{Done: len(c.in.Done), InFlight: len(pending), Oldest: c.delta.Waiting})
+			attempt.Report(ctx, progress{Done: len(c.in.Done), InFlight: len(pending), Oldest: c.delta.Waiting})
 		},
 	}
 	result, err := w.Await(ctx)

@@ -9,12 +9,12 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -73,7 +73,7 @@ func (w *clusterWriter) writeClusters(ctx context.Context, clusters []string, at
 // writeCluster points a cluster's binding to the run's snapshot, if the run may have it, and writes its
 // Works.
 func (w *clusterWriter) writeCluster(ctx context.Context, cluster string) (writeResult, error) {
-	release, err := throttle.Acquire(ctx, w.acts.ClusterWrites)
+	release, err := attempt.Acquire(ctx, w.acts.ClusterWrites)
 	if err != nil {
 		return writeResult{}, err
 	}

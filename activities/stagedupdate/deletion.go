@@ -14,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
-	"github.com/fleetflow/fleetflow/activities/heartbeat"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -148,7 +147,7 @@ func (d *deletionCall) clearClusters(ctx context.Context, clusters []string) (cl
 		Clock: d.acts.Clock, Subscription: d.sub, Pending: pending, IsDone: d.isCleared, PlanChanged: d.readChanges,
 		Debounce: d.acts.pace.debounceOf(d.run), MaxDebounce: d.acts.pace.maxDebounceOf(d.run),
 		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.lookAt(pending), HeartbeatEvery: call.HeartbeatEvery,
-		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: len(pending)}) },
+		Heartbeat: func() { attempt.Report(ctx, progress{InFlight: len(pending)}) },
 	}
 	result, err := w.Await(ctx)
 	if err != nil {
@@ -278,7 +277,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 	}
 	d.acts.runs().tellHeld(d.run, before)
 	var group errgroup.Group
-	group.SetLimit(throttle.MaxClusterWrites)
+	group.SetLimit(attempt.MaxClusterWrites)
 	var superseded atomic.Bool
 	for _, name := range clusters {
 		r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), name)

@@ -11,7 +11,7 @@ import (
 	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/throttle"
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -55,8 +55,8 @@ func TestAnAttemptThatWasLeftOverWritesNothingOnceItsRunHasEnded(t *testing.T) {
 	t.Run("although its cache hears nothing any more", func(t *testing.T) {
 		h := initialized(t)
 		h.acts.Client = &deaf{h, h.run("example-run-2")}
-		h.acts.ClusterWrites = throttle.NewLimit(1)
-		occupied, err := throttle.Acquire(t.Context(), h.acts.ClusterWrites)
+		h.acts.ClusterWrites = attempt.NewLimit(1)
+		occupied, err := attempt.Acquire(t.Context(), h.acts.ClusterWrites)
 		require.NoError(t, err)
 		h.onGet[member3] = func() { h.clock.Step(5 * time.Second) }
 		delta := background(h, func() wf.StageDelta {

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -75,7 +75,7 @@ func (p *planner) readBindings(ctx context.Context, f *facts) error {
 
 // readMemberClusters reads the names and labels of the clusters of the fleet.
 func (p *planner) readMemberClusters(ctx context.Context, f *facts) error {
-	release, err := throttle.Acquire(ctx, p.acts.FleetReads)
+	release, err := attempt.Acquire(ctx, p.acts.FleetReads)
 	if err != nil {
 		return err
 	}

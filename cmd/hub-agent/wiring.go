@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/fleetflow/fleetflow/activities/attempt"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/measure"
@@ -23,7 +24,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/agent"
@@ -185,8 +185,8 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}
 	notifier := clusterwait.NewNotifier()
-	writes := throttle.NewLimit(throttle.MaxClusterWrites)
-	fleetReads := throttle.NewLimit(throttle.MaxFleetReads)
+	writes := attempt.NewLimit(attempt.MaxClusterWrites)
+	fleetReads := attempt.NewLimit(attempt.MaxFleetReads)
 	placements := placement.NewActivities(cached, live, selector, clk)
 	placements.FleetReads = fleetReads
 	placements.Catch = shared.catch

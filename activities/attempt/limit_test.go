@@ -1,4 +1,4 @@
-package throttle_test
+package attempt_test
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fleetflow/fleetflow/activities/throttle"
+	"github.com/fleetflow/fleetflow/activities/attempt"
 )
 
 func TestNoMoreWorkIsUnderWayThanTheLimitAllows(t *testing.T) {
 	const bound, clusters = 3, 50
-	limit := throttle.NewLimit(bound)
+	limit := attempt.NewLimit(bound)
 	var now, most atomic.Int64
 	var g sync.WaitGroup
 	for range clusters {
 		g.Go(func() {
-			release, err := throttle.Acquire(t.Context(), limit)
+			release, err := attempt.Acquire(t.Context(), limit)
 			if !assert.NoError(t, err) {
 				return
 			}
@@ -37,28 +37,28 @@ func TestNoMoreWorkIsUnderWayThanTheLimitAllows(t *testing.T) {
 	for range bound {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := throttle.Acquire(ctx, limit)
+		_, err := attempt.Acquire(ctx, limit)
 		require.NoError(t, err, "all are released")
 	}
 }
 
 func TestWaitingForALimitEndsWithTheContext(t *testing.T) {
-	limit := throttle.NewLimit(1)
-	release, err := throttle.Acquire(t.Context(), limit)
+	limit := attempt.NewLimit(1)
+	release, err := attempt.Acquire(t.Context(), limit)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("the worker stops")
 	cancel(stopped)
-	_, err = throttle.Acquire(ctx, limit)
+	_, err = attempt.Acquire(ctx, limit)
 	require.ErrorIs(t, err, stopped)
 	release()
-	_, err = throttle.Acquire(t.Context(), limit)
+	_, err = attempt.Acquire(t.Context(), limit)
 	require.NoError(t, err)
 }
 
 func TestWithoutALimitNoWorkWaits(t *testing.T) {
-	for range 2 * throttle.MaxClusterWrites {
-		_, err := throttle.Acquire(t.Context(), nil)
+	for range 2 * attempt.MaxClusterWrites {
+		_, err := attempt.Acquire(t.Context(), nil)
 		require.NoError(t, err)
 	}
 }

@@ -1,6 +1,4 @@
-// Package throttle bounds how much of one kind of work a process has under way,
-// over all activities that it runs at the same time.
-package throttle
+package attempt
 
 import (
 	"cmp"

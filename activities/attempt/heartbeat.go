@@ -1,6 +1,4 @@
-// Package heartbeat sends the heartbeats of activities: an activity reports its
-// progress when it has some, and the worker repeats the last report in between.
-package heartbeat
+package attempt
 
 import (
 	"context"
