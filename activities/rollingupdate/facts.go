@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
-	"github.com/fleetflow/fleetflow/activities/clusterorder"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -140,7 +140,7 @@ func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Clu
 	}
 	config := placementv1beta1.RollingUpdateOf(placement)
 	limits.Paused = config.Paused
-	limits.MaxInFlight = clusterorder.MaxInFlight(config.Order)
+	limits.MaxInFlight = planning.MaxInFlightPerValue(config.Order)
 	if config.Partition == nil {
 		return limits, nil
 	}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
-	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -95,7 +95,7 @@ func (o observer) orderClusters(ctx context.Context, f *rolloutFacts) error {
 	for i := range list.Items {
 		labels[list.Items[i].Name] = list.Items[i].Labels
 	}
-	order := clusterorder.Compile(given)
+	order := planning.CompileOrder(given)
 	members := make([]rollout.Member, len(f.Clusters))
 	for i, c := range f.Clusters {
 		members[i] = rollout.Member{Name: c.Name, Labels: labels[c.Name]}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"

@@ -18,7 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"

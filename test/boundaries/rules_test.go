@@ -29,7 +29,7 @@ func rules() map[string]rule {
 		"pure packages know no client and no Temporal": {
 			of: []string{
 				"workflows/rollout", "workflows/contract", "activities/envelope", "activities/scheduler/...",
-				"activities/analysis", "activities/brake", "activities/clusterorder", "activities/document", "activities/override", "activities/snapshot", "activities/stagedupdate/planning", "activities/workmodel", "controllers/member/availability",
+				"activities/analysis", "activities/brake", "activities/document", "activities/override", "activities/snapshot", "activities/planning", "activities/workmodel", "controllers/member/availability",
 			},
 			never: append([]string{temporal}, clients...),
 		},

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
-	"github.com/fleetflow/fleetflow/activities/clusterorder"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -317,5 +317,5 @@ func placeInOrder(facts Facts, cluster string) (place, of int) {
 			picked = append(picked, rollout.Member{Name: name, Labels: labels[name]})
 		}
 	}
-	return slices.Index(clusterorder.Compile(order).Sort(picked), cluster) + 1, len(picked)
+	return slices.Index(planning.CompileOrder(order).Sort(picked), cluster) + 1, len(picked)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
-	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"

@@ -1,4 +1,4 @@
-package clusterorder_test
+package planning_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/clusterorder"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -19,7 +19,7 @@ func term(key, value string) placementv1beta1.ClusterLabelTerm {
 	return placementv1beta1.ClusterLabelTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
 }
 
-func TestCompile(t *testing.T) {
+func TestCompileOrder(t *testing.T) {
 	unreadable := placementv1beta1.ClusterLabelTerm{LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}},
 	}}
@@ -67,13 +67,13 @@ func TestCompile(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			assert.Equal(t, test.want, clusterorder.Compile(test.given).Sort(clusters))
+			assert.Equal(t, test.want, planning.CompileOrder(test.given).Sort(clusters))
 		})
 	}
 }
 
-func TestMaxInFlight(t *testing.T) {
-	assert.Zero(t, clusterorder.MaxInFlight(nil))
-	assert.Zero(t, clusterorder.MaxInFlight(&placementv1beta1.ClusterOrder{Scatter: []placementv1beta1.ClusterScatter{{Key: "env"}}}))
-	assert.Equal(t, 2, clusterorder.MaxInFlight(&placementv1beta1.ClusterOrder{Scatter: []placementv1beta1.ClusterScatter{{Key: "env", MaxInFlight: new(int32(2))}}}))
+func TestMaxInFlightPerValue(t *testing.T) {
+	assert.Zero(t, planning.MaxInFlightPerValue(nil))
+	assert.Zero(t, planning.MaxInFlightPerValue(&placementv1beta1.ClusterOrder{Scatter: []placementv1beta1.ClusterScatter{{Key: "env"}}}))
+	assert.Equal(t, 2, planning.MaxInFlightPerValue(&placementv1beta1.ClusterOrder{Scatter: []placementv1beta1.ClusterScatter{{Key: "env", MaxInFlight: new(int32(2))}}}))
 }

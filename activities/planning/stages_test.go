@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
+	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )

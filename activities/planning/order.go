@@ -1,4 +1,4 @@
-package clusterorder
+package planning
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// Compile reads an order; without one, clusters go by name.
-func Compile(given *placementv1beta1.ClusterOrder) rollout.Order {
+// CompileOrder reads an order; without one, clusters go by name.
+func CompileOrder(given *placementv1beta1.ClusterOrder) rollout.Order {
 	var order rollout.Order
 	if given == nil {
 		return order
@@ -20,7 +20,7 @@ func Compile(given *placementv1beta1.ClusterOrder) rollout.Order {
 		return order
 	}
 	for _, w := range given.Priority.Weights {
-		order.Weights = append(order.Weights, rollout.Weight{Weight: int(w.Weight), Match: matcherOf(w.ClusterSelector.ClusterSelectorTerms)})
+		order.Weights = append(order.Weights, rollout.Weight{Weight: int(w.Weight), Match: matchesTerms(w.ClusterSelector.ClusterSelectorTerms)})
 	}
 	for _, label := range given.Priority.Labels {
 		order.Labels = append(order.Labels, rollout.OrderLabel{Key: label.Key, Ascending: label.Order == placementv1beta1.Ascending})
@@ -28,18 +28,18 @@ func Compile(given *placementv1beta1.ClusterOrder) rollout.Order {
 	return order
 }
 
-// MaxInFlight is how many clusters with one value of the label that an order scatters by may be
+// MaxInFlightPerValue is how many clusters with one value of the label that an order scatters by may be
 // updated at the same time; 0 if it does not say.
-func MaxInFlight(given *placementv1beta1.ClusterOrder) int {
+func MaxInFlightPerValue(given *placementv1beta1.ClusterOrder) int {
 	if given == nil || len(given.Scatter) == 0 || given.Scatter[0].MaxInFlight == nil {
 		return 0
 	}
 	return int(*given.Scatter[0].MaxInFlight)
 }
 
-// matcherOf matches the clusters that one of the terms matches; without terms, all. A term whose selector is invalid matches
+// matchesTerms matches the clusters that one of the terms matches; without terms, all. A term whose selector is invalid matches
 // none.
-func matcherOf(terms []placementv1beta1.ClusterLabelTerm) func(rollout.Member) bool {
+func matchesTerms(terms []placementv1beta1.ClusterLabelTerm) func(rollout.Member) bool {
 	var matchers []func(string, map[string]string) bool
 	for _, term := range terms {
 		if matches, err := term.Matcher(); err == nil {

@@ -1,5 +1,3 @@
-// Package planning assigns the clusters of a placement to the stages of an update run. It is pure. A run freezes what it
-// returns, and kubectl fleet plan previews the same.
 package planning
 
 import (
@@ -9,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -71,7 +68,7 @@ func AssignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []str
 			stages[i].SortingLabelKey = *config.SortingLabelKey
 		}
 		if config.Order != nil {
-			stages[i].Order = new(clusterorder.Compile(config.Order))
+			stages[i].Order = new(CompileOrder(config.Order))
 		}
 	}
 	var members []rollout.Member
