@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/selection"
 )
 
@@ -22,7 +22,7 @@ type Activities struct {
 	// FleetReads bounds the copies of the fleet that this process holds at the same time.
 	FleetReads attempt.Limit
 	// Catch holds removals that nothing explains; with nil none is held.
-	Catch *safetycatch.Catch
+	Catch *bind.SafetyCatch
 }
 
 // NewActivities returns the activities of the placement workflow.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/placement"
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -18,7 +18,7 @@ import (
 func (h *hub) restarted() *placement.Activities {
 	h.t.Helper()
 	a := h.activities()
-	a.Catch = &safetycatch.Catch{Cached: h}
+	a.Catch = &bind.SafetyCatch{Cached: h}
 	require.NoError(h.t, a.Catch.Start(h.t.Context()))
 	return a
 }

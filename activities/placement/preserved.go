@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/preservedstate"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -22,7 +22,7 @@ func takeState(ctx context.Context, live client.Reader, placement placementv1bet
 	}
 	state := placementv1beta1.PreservedState{}
 	for _, left := range leavingOf(placement, existing, decision) {
-		taken, err := preservedstate.Take(ctx, live, left)
+		taken, err := bind.TakeState(ctx, live, left)
 		if err != nil {
 			return "", err
 		}
@@ -33,8 +33,8 @@ func takeState(ctx context.Context, live client.Reader, placement placementv1bet
 
 // leavingOf are the bindings whose state goes along: first those that have not been given anything, of which only what is on its way does.
 func leavingOf(placement placementv1beta1.PlacementObject, existing []placementv1beta1.BindingObject,
-	decision scheduler.Decision) []preservedstate.Leaving {
-	var passing, leaving []preservedstate.Leaving
+	decision scheduler.Decision) []bind.LeavingBinding {
+	var passing, leaving []bind.LeavingBinding
 	for _, binding := range existing {
 		name := binding.GetName()
 		if !slices.Contains(decision.Unschedule, name) {
@@ -43,9 +43,9 @@ func leavingOf(placement placementv1beta1.PlacementObject, existing []placementv
 		rules := rulesFor(placement, decision, name)
 		switch given := binding.GetBindingSpec().ResourceSnapshotName != ""; {
 		case !given:
-			passing = append(passing, preservedstate.Leaving{Binding: binding})
+			passing = append(passing, bind.LeavingBinding{Binding: binding})
 		case len(rules) > 0:
-			leaving = append(leaving, preservedstate.Leaving{Binding: binding, Rules: rules})
+			leaving = append(leaving, bind.LeavingBinding{Binding: binding, Rules: rules})
 		}
 	}
 	return append(passing, leaving...)

@@ -15,10 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/preservedstate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -79,8 +78,8 @@ func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
 	if err != nil || binding == nil || !w.claim.isPending(binding) {
 		return err
 	}
-	touched, err := bindingwrite.Touch(ctx, w.acts.Client, binding, placementv1beta1.RolloutEpochAnnotation, w.claim.epochText())
-	if errors.Is(err, bindingwrite.ErrFenced) {
+	touched, err := bind.Touch(ctx, w.acts.Client, binding, placementv1beta1.RolloutEpochAnnotation, w.claim.epochText())
+	if errors.Is(err, bind.ErrFenced) {
 		return nil
 	}
 	if err != nil {
@@ -154,8 +153,8 @@ func (w batchWriter) writeEviction(ctx context.Context, change wf.Change, step r
 	if held, err := w.isHeld(ctx, change, binding); err != nil || held {
 		return false, err
 	}
-	err = bindingwrite.Remove(ctx, w.acts.Client, binding)
-	if errors.Is(err, bindingwrite.ErrFenced) {
+	err = bind.Remove(ctx, w.acts.Client, binding)
+	if errors.Is(err, bind.ErrFenced) {
 		return false, nil
 	}
 	if err != nil {
@@ -227,11 +226,11 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 	case wf.OpPrepareUpdate, wf.OpPrepareRemove, wf.OpGiveUpChange:
 		return w.enterState(ctx, change, binding, epoch)
 	default:
-		maps.Copy(epoch, bindingwrite.RemovedResources(binding, w.placement))
-		binding, err = bindingwrite.Bind(ctx, w.acts.Client, binding, w.newTarget(change, binding, epoch))
+		maps.Copy(epoch, bind.RemovedResources(binding, w.placement))
+		binding, err = bind.PointTo(ctx, w.acts.Client, binding, w.newTarget(change, binding, epoch))
 	}
 	switch {
-	case errors.Is(err, bindingwrite.ErrFenced):
+	case errors.Is(err, bind.ErrFenced):
 		return nil
 	case err != nil:
 		return err
@@ -244,15 +243,15 @@ func (w batchWriter) writeCluster(ctx context.Context, change wf.Change) error {
 
 // removeBinding deletes a binding, once what its member has reported is handed over to what replaces it.
 func (w batchWriter) removeBinding(ctx context.Context, binding placementv1beta1.BindingObject) error {
-	if err := preservedstate.HandOver(ctx, w.acts.Client, w.acts.Live, w.placement, binding); err != nil {
+	if err := bind.HandOverState(ctx, w.acts.Client, w.acts.Live, w.placement, binding); err != nil {
 		return err
 	}
-	return bindingwrite.Remove(ctx, w.acts.Client, binding)
+	return bind.Remove(ctx, w.acts.Client, binding)
 }
 
 // newTarget is what a change makes of a binding, with further annotations.
 func (w batchWriter) newTarget(change wf.Change, binding placementv1beta1.BindingObject,
-	annotations map[string]string) bindingwrite.Target {
+	annotations map[string]string) bind.Target {
 	to := w.goalOf(change).targetOf(change.Cluster)
 	maps.Copy(annotations, to.Annotations)
 	to.Annotations = annotations
@@ -269,7 +268,7 @@ func (w batchWriter) isHeld(ctx context.Context, change wf.Change, binding place
 	}
 	switch change.Op {
 	case wf.OpRemove, wf.OpEvict:
-		wait, err := bindingwrite.HoldsRemoval(ctx, w.acts.Client, w.lifecycleHooks(), binding, w.acts.Clock.Now())
+		wait, err := bind.HoldsRemoval(ctx, w.acts.Client, w.lifecycleHooks(), binding, w.acts.Clock.Now())
 		return wait != nil, err
 	case wf.OpUpdate:
 		return w.lifecycleHooks().HoldsUpdate(binding, w.acts.Clock.Now()) != nil, nil
@@ -284,8 +283,8 @@ func (w batchWriter) enterState(ctx context.Context, change wf.Change, binding p
 		wf.OpPrepareUpdate: placementv1beta1.LifecyclePreparingUpdate, wf.OpPrepareRemove: placementv1beta1.LifecyclePreparingRemove,
 		wf.OpGiveUpChange: w.lifecycleHooks().StateWhenGivenUp(binding),
 	}[change.Op]
-	entered, err := bindingwrite.EnterState(ctx, w.acts.Client, binding, state, w.acts.Clock.Now(), annotations)
-	if errors.Is(err, bindingwrite.ErrFenced) {
+	entered, err := bind.EnterState(ctx, w.acts.Client, binding, state, w.acts.Clock.Now(), annotations)
+	if errors.Is(err, bind.ErrFenced) {
 		return nil
 	}
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -70,9 +70,9 @@ func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings
 }
 
 // targetOf is what the binding of a cluster should say.
-func (g *goal) targetOf(cluster string) bindingwrite.Target {
+func (g *goal) targetOf(cluster string) bind.Target {
 	overrides := g.overrides[cluster]
-	t := bindingwrite.Target{
+	t := bind.Target{
 		Annotations:                      overridesource.Annotations(overrides.inputs),
 		Snapshot:                         g.snapshot,
 		ClusterResourceOverrideSnapshots: overrides.ClusterResourceOverrideSnapshots,

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -252,7 +252,7 @@ func (o observer) observeHooks(ctx context.Context, c *rollout.Cluster, b placem
 	if lifecycle == nil || !c.Placed {
 		return nil
 	}
-	removal, err := bindingwrite.HoldsRemoval(ctx, o.acts.Client, lifecycle, b, now)
+	removal, err := bind.HoldsRemoval(ctx, o.acts.Client, lifecycle, b, now)
 	if err != nil {
 		return err
 	}

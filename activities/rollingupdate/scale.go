@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -92,8 +92,8 @@ func (a *Activities) assignEach(ctx context.Context, changes []workmodel.Assignm
 				return err
 			}
 			defer release()
-			assigned, err := bindingwrite.Assign(ctx, a.Client, change.Binding, change.Assignments)
-			if errors.Is(err, bindingwrite.ErrFenced) {
+			assigned, err := bind.Assign(ctx, a.Client, change.Binding, change.Assignments)
+			if errors.Is(err, bind.ErrFenced) {
 				return nil // it is decided about anew, from the binding as it is now
 			}
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -48,7 +48,7 @@ func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 		before = append(before, snapshot.EntriesOf(id, former.manifests[id])...)
 	}
 	var problem error
-	loss := safetycatch.HoldLoss(before, former.still(selected), heldLoss(placement, latest), func(namespace string) bool {
+	loss := bind.HoldLoss(before, former.still(selected), heldLoss(placement, latest), func(namespace string) bool {
 		ended, err := c.isNamespaceEnded(ctx, namespace)
 		if err != nil {
 			problem = err

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -103,8 +103,8 @@ func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
 }
 
 // targetOf is what a cluster's binding should say during and after the run.
-func targetOf(run placementv1beta1.UpdateRunObject, stage int, cluster string, from placementv1beta1.BindingObject) bindingwrite.Target {
-	to := bindingwrite.Target{
+func targetOf(run placementv1beta1.UpdateRunObject, stage int, cluster string, from placementv1beta1.BindingObject) bind.Target {
+	to := bind.Target{
 		Snapshot:      snapshotFor(run, cluster),
 		ApplyStrategy: run.GetUpdateRunStatus().AppliedStrategy,
 		Annotations: map[string]string{

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
@@ -108,7 +108,7 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 			break // the binding has not changed, so it was not the fence that failed
 		}
 		target := targetOf(w.run, w.stage.Index, cluster, binding)
-		maps.Copy(target.Annotations, bindingwrite.RemovedResources(binding, w.placement))
+		maps.Copy(target.Annotations, bind.RemovedResources(binding, w.placement))
 		if err := w.addOverrideInputs(ctx, &target, cluster); err != nil {
 			return nil, writeResult{}, err
 		}
@@ -118,11 +118,11 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		if closed, err := w.keeper.ForbidsWrite(ctx, cluster, brake.StartInRun(binding)); err != nil || closed {
 			return nil, writeResult{owner: rollout.OwnerNone}, err // the next plan takes it back
 		}
-		if wait, err := w.prepareUpdate(ctx, binding, &target); wait != nil || err != nil && !errors.Is(err, bindingwrite.ErrFenced) {
+		if wait, err := w.prepareUpdate(ctx, binding, &target); wait != nil || err != nil && !errors.Is(err, bind.ErrFenced) {
 			return nil, writeResult{owner: rollout.OwnerNone, wait: wait}, err
 		}
-		bound, err := bindingwrite.Bind(ctx, w.acts.Client, binding, target)
-		if !errors.Is(err, bindingwrite.ErrFenced) {
+		bound, err := bind.PointTo(ctx, w.acts.Client, binding, target)
+		if !errors.Is(err, bind.ErrFenced) {
 			return w.judgeWrite(cluster, bound, err)
 		}
 		fenced = err
@@ -134,7 +134,7 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 // prepareUpdate says what a lifecycle hook has a cluster wait for before its resources change, and notes on the binding
 // that the cluster goes out of service for that. If nothing holds it, the target says where the cluster stands from then on.
 func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1beta1.BindingObject,
-	target *bindingwrite.Target) (*placementv1beta1.HookWait, error) {
+	target *bind.Target) (*placementv1beta1.HookWait, error) {
 	lifecycle := placementv1beta1.LifecycleOf(w.placement)
 	now := w.acts.Clock.Now()
 	if lifecycle == nil {
@@ -153,7 +153,7 @@ func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1be
 	case state == placementv1beta1.LifecyclePreparingUpdate:
 		return wait, nil
 	}
-	entered, err := bindingwrite.EnterState(ctx, w.acts.Client, binding, placementv1beta1.LifecyclePreparingUpdate, now, nil)
+	entered, err := bind.EnterState(ctx, w.acts.Client, binding, placementv1beta1.LifecyclePreparingUpdate, now, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +178,8 @@ func (w *clusterWriter) giveUpUpdates(ctx context.Context, clusters []string) er
 			continue
 		}
 		next := placementv1beta1.LifecycleOf(w.placement).StateWhenGivenUp(binding)
-		_, err = bindingwrite.EnterState(ctx, w.acts.Client, binding, next, w.acts.Clock.Now(), nil)
-		if err != nil && !errors.Is(err, bindingwrite.ErrFenced) {
+		_, err = bind.EnterState(ctx, w.acts.Client, binding, next, w.acts.Clock.Now(), nil)
+		if err != nil && !errors.Is(err, bind.ErrFenced) {
 			return err
 		}
 	}
@@ -242,7 +242,7 @@ func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b placementv1bet
 
 // addOverrideInputs notes in a target what its overrides are applied from. Overrides that are gone are
 // reported when they are applied.
-func (w *clusterWriter) addOverrideInputs(ctx context.Context, to *bindingwrite.Target, cluster string) error {
+func (w *clusterWriter) addOverrideInputs(ctx context.Context, to *bind.Target, cluster string) error {
 	inputs, err := overridesource.Inputs(ctx, w.acts.Client, w.acts.Live,
 		overridesource.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
 	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {

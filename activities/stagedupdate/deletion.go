@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/brake"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -320,7 +320,7 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 	if held, err := d.prepareRemoval(ctx, cluster, binding); err != nil || held {
 		return true, err
 	}
-	err = bindingwrite.Remove(ctx, d.acts.Client, binding)
+	err = bind.Remove(ctx, d.acts.Client, binding)
 	if why, refused := writeRefusal(err); refused {
 		d.acts.refusals.recordRefusal(d.run.GetUID(), cluster, why, d.acts.Clock.Now())
 		return true, nil
@@ -336,13 +336,13 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 func (d *deletionCall) prepareRemoval(ctx context.Context, cluster string, binding placementv1beta1.BindingObject) (held bool, err error) {
 	lifecycle := placementv1beta1.LifecycleOf(d.placement)
 	now := d.acts.Clock.Now()
-	wait, err := bindingwrite.HoldsRemoval(ctx, d.acts.Client, lifecycle, binding, now)
+	wait, err := bind.HoldsRemoval(ctx, d.acts.Client, lifecycle, binding, now)
 	if err != nil || wait == nil {
 		d.waits.Delete(cluster)
 		return false, err
 	}
 	if state, _ := placementv1beta1.LifecycleStateOf(binding); state != placementv1beta1.LifecyclePreparingRemove {
-		binding, err = bindingwrite.EnterState(ctx, d.acts.Client, binding, placementv1beta1.LifecyclePreparingRemove, now, nil)
+		binding, err = bind.EnterState(ctx, d.acts.Client, binding, placementv1beta1.LifecyclePreparingRemove, now, nil)
 		if err != nil {
 			return true, err
 		}

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fleetflow/fleetflow/activities/attempt"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/measure"
 	"github.com/fleetflow/fleetflow/activities/metricsource"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/worksync"
@@ -134,11 +134,11 @@ func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*tempo
 }
 
 // addSafetyCatch adds what holds removals that nothing explains; nil if they are not to be held.
-func addSafetyCatch(mgr ctrl.Manager, o *options) (*safetycatch.Catch, error) {
+func addSafetyCatch(mgr ctrl.Manager, o *options) (*bind.SafetyCatch, error) {
 	if !o.holdRemovals {
 		return nil, nil
 	}
-	catch := &safetycatch.Catch{Cached: mgr.GetClient()}
+	catch := &bind.SafetyCatch{Cached: mgr.GetClient()}
 	return catch, mgr.Add(catch)
 }
 
@@ -146,7 +146,7 @@ func addSafetyCatch(mgr ctrl.Manager, o *options) (*safetycatch.Catch, error) {
 type parts struct {
 	kinds   *hubread.ServedKinds
 	syncer  *worksync.Syncer
-	catch   *safetycatch.Catch
+	catch   *bind.SafetyCatch
 	sources *metricsource.Sources
 }
 

@@ -15,8 +15,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -60,7 +60,7 @@ type Options struct {
 	// Works is the writer of Works, which the workers of this process share.
 	Works *worksync.Syncer
 	// Catch holds removals of bindings that nothing explains; with nil none is held.
-	Catch *safetycatch.Catch
+	Catch *bind.SafetyCatch
 	// Sources says which metric sources can be used.
 	Sources stageanalysis.SourceChecker
 	// Jobs deletes Jobs of analyses; with nil none are.

@@ -1,6 +1,6 @@
 // Package plan works out what a staged update run would do: its stages, the clusters of each in their order and in waves,
 // its tasks, what would keep it from starting, and what changes on each cluster. It is pure, and asks the same pure
-// functions as the hub: for stages activities/stagedupdate/planning, for what a cluster gets activities/override and
+// functions as the hub: for stages activities/planning, for what a cluster gets activities/override and
 // activities/workmodel.
 package plan
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -30,11 +30,11 @@ func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.
 	if next := lifecycle.NextState(binding, available); next != at {
 		// The write triggers the next reconciliation, which reports the new state.
 		if next == "" {
-			err = bindingwrite.LeaveState(ctx, r.client, binding)
+			err = bind.LeaveState(ctx, r.client, binding)
 		} else {
-			_, err = bindingwrite.EnterState(ctx, r.client, binding, next, now.Time, nil)
+			_, err = bind.EnterState(ctx, r.client, binding, next, now.Time, nil)
 		}
-		if err != nil && !errors.Is(err, bindingwrite.ErrFenced) {
+		if err != nil && !errors.Is(err, bind.ErrFenced) {
 			return 0, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -72,7 +72,7 @@ func TestABindingOfALostFleetStaysUntilItIsRemovedByHand(t *testing.T) {
 		objects = append(objects, fixture.Binding(fmt.Sprintf("lost-%d", i), 1))
 	}
 	b := newBench(t, objects...)
-	b.Catch = &safetycatch.Catch{Cached: b.hub}
+	b.Catch = &bind.SafetyCatch{Cached: b.hub}
 	b.reconcile(t)
 	assert.True(t, placementv1beta1.IsLiveBinding(b.binding(t)))
 	assert.Contains(t, <-b.events.Events, "Warning RemovalHeld")

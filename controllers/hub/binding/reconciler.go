@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -52,7 +52,7 @@ type Options struct {
 	// Events takes events about clusters that a deletion did not wait for; with nil there are none.
 	Events events.EventRecorder
 	// Catch holds bindings whose cluster or placement was gone when the agent started, if there are many; with nil none is held.
-	Catch *safetycatch.Catch
+	Catch *bind.SafetyCatch
 }
 
 // Reconciler keeps the status of bindings current and their Works in place.
@@ -251,7 +251,7 @@ func (r *Reconciler) isHeldWithNamespace(ctx context.Context, binding placementv
 	if err != nil || placement == nil {
 		return false, err
 	}
-	return safetycatch.HoldsWithNamespace(ctx, r.live, placement)
+	return bind.HoldsWithNamespace(ctx, r.live, placement)
 }
 
 // reportRemoval writes what the Works of a binding that is being deleted say of objects that are still there.

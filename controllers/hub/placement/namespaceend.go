@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/fence"
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
@@ -25,7 +25,7 @@ import (
 // a user accepts. Its finalizer keeps the namespace, too. That stands on the placement then, for its status and for the user who
 // accepts.
 func (r *Reconciler) holdWithNamespace(ctx context.Context, placement placementv1beta1.PlacementObject) (bool, error) {
-	if held, err := safetycatch.HoldsWithNamespace(ctx, r.live, placement); err != nil || !held {
+	if held, err := bind.HoldsWithNamespace(ctx, r.live, placement); err != nil || !held {
 		return false, err
 	}
 	scope := placementv1beta1.ScopeOf(placement)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -47,7 +47,7 @@ func (r *Reconciler) putBackPrepared(ctx context.Context, run placementv1beta1.U
 		if state != placementv1beta1.LifecyclePreparingUpdate || !slices.Contains(running, binding.GetBindingSpec().TargetCluster) {
 			continue
 		}
-		if _, err := bindingwrite.EnterState(ctx, r.client, binding, lifecycle.StateWhenGivenUp(binding), r.clock.Now(), nil); err != nil {
+		if _, err := bind.EnterState(ctx, r.client, binding, lifecycle.StateWhenGivenUp(binding), r.clock.Now(), nil); err != nil {
 			return fmt.Errorf("putting cluster %s back into service: %w", binding.GetBindingSpec().TargetCluster, err)
 		}
 	}

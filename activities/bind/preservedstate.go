@@ -1,6 +1,4 @@
-// Package preservedstate takes what members report of the status of objects along when a placement leaves a cluster for another: from
-// the Works of the binding that is left to the binding that replaces it.
-package preservedstate
+package bind
 
 import (
 	"context"
@@ -9,22 +7,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Leaving is a binding whose place another takes.
-type Leaving struct {
+// LeavingBinding is a binding whose place another takes.
+type LeavingBinding struct {
 	Binding placementv1beta1.BindingObject
 	// Rules say what of the status goes along; without them, only what has not arrived yet does.
 	Rules []placementv1beta1.StatePreservationRule
 }
 
-// Take is the state that what replaces a binding gets: what its member reports by the rules and, where that is nothing, what the
+// TakeState is the state that what replaces a binding gets: what its member reports by the rules and, where that is nothing, what the
 // binding itself has been given.
-func Take(ctx context.Context, live client.Reader, left Leaving) (placementv1beta1.PreservedState, error) {
+func TakeState(ctx context.Context, live client.Reader, left LeavingBinding) (placementv1beta1.PreservedState, error) {
 	given := placementv1beta1.PreservedStateOf(left.Binding)
 	reported, err := reportedOf(ctx, live, left)
 	if err != nil || len(given)+len(reported) == 0 {
@@ -34,7 +31,7 @@ func Take(ctx context.Context, live client.Reader, left Leaving) (placementv1bet
 }
 
 // reportedOf is what the member of a binding reports. It is read live: the cache has neither manifests nor values.
-func reportedOf(ctx context.Context, live client.Reader, left Leaving) (placementv1beta1.PreservedState, error) {
+func reportedOf(ctx context.Context, live client.Reader, left LeavingBinding) (placementv1beta1.PreservedState, error) {
 	state := placementv1beta1.PreservedState{}
 	if len(left.Rules) == 0 || left.Binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return state, nil
@@ -53,10 +50,10 @@ func reportedOf(ctx context.Context, live client.Reader, left Leaving) (placemen
 	return state, nil
 }
 
-// HandOver brings what replaces a binding that its placement leaves up to date, before everything is removed from the cluster: since
+// HandOverState brings what replaces a binding that its placement leaves up to date, before everything is removed from the cluster: since
 // it was picked, the old copy may have reported something else, such as where it was told to save its state. Once the replacement has
 // been written, it stays as it is. ErrFenced says that this has happened just now.
-func HandOver(ctx context.Context, c client.Client, live client.Reader, placement placementv1beta1.PlacementObject,
+func HandOverState(ctx context.Context, c client.Client, live client.Reader, placement placementv1beta1.PlacementObject,
 	left placementv1beta1.BindingObject) error {
 	if _, leaves := placementv1beta1.LeftSince(left); !leaves {
 		return nil
@@ -69,7 +66,7 @@ func HandOver(ctx context.Context, c client.Client, live client.Reader, placemen
 	if err != nil || replacement == nil {
 		return err
 	}
-	reported, err := reportedOf(ctx, live, Leaving{Binding: left, Rules: rules})
+	reported, err := reportedOf(ctx, live, LeavingBinding{Binding: left, Rules: rules})
 	if err != nil {
 		return err
 	}
@@ -86,7 +83,7 @@ func HandOver(ctx context.Context, c client.Client, live client.Reader, placemen
 	}
 	err = c.Patch(ctx, replacement, patch)
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return fmt.Errorf("handing state over to binding %s: %w: %w", replacement.GetName(), bindingwrite.ErrFenced, err)
+		return fmt.Errorf("handing state over to binding %s: %w: %w", replacement.GetName(), ErrFenced, err)
 	}
 	if err != nil {
 		return fmt.Errorf("handing state over to binding %s: %w", replacement.GetName(), err)

@@ -1,4 +1,4 @@
-package bindingwrite
+package bind
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package bindingwrite_test
+package bind_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -21,7 +21,7 @@ func read(t *testing.T, c client.Client, name string) *placementv1beta1.ClusterR
 	return b
 }
 
-var target = bindingwrite.Target{
+var target = bind.Target{
 	Snapshot:                         "crp-1-snapshot",
 	ResourceOverrideSnapshots:        []placementv1beta1.NamespacedName{{Namespace: "app", Name: "ro-1"}},
 	ClusterResourceOverrideSnapshots: []string{"cro-1"},
@@ -49,7 +49,7 @@ func TestBindPointsABindingToTheTarget(t *testing.T) {
 			prepare(b)
 			c := fixture.APIServer(t, b)
 			from := read(t, c, "crp-a")
-			got, err := bindingwrite.Bind(t.Context(), c, from, target)
+			got, err := bind.PointTo(t.Context(), c, from, target)
 			require.NoError(t, err)
 			stored := read(t, c, "crp-a")
 			assert.Equal(t, stored.ResourceVersion, got.ResourceVersion, "the caller knows what was written")
@@ -62,7 +62,7 @@ func TestBindPointsABindingToTheTarget(t *testing.T) {
 			assert.Equal(t, "c", stored.Annotations["a~b"])
 			assert.Equal(t, b.Annotations["kept"], stored.Annotations["kept"])
 
-			_, err = bindingwrite.Bind(t.Context(), c, stored, bindingwrite.Target{Snapshot: "crp-2-snapshot"})
+			_, err = bind.PointTo(t.Context(), c, stored, bind.Target{Snapshot: "crp-2-snapshot"})
 			require.NoError(t, err)
 			stored = read(t, c, "crp-a")
 			assert.Nil(t, stored.Spec.ApplyStrategy)
@@ -86,14 +86,14 @@ func TestBindIsFencedByWhatTheDecisionRestedOn(t *testing.T) {
 			now := from.DeepCopy()
 			change(now)
 			require.NoError(t, c.Update(t.Context(), now))
-			_, err := bindingwrite.Bind(t.Context(), c, from, target)
-			require.ErrorIs(t, err, bindingwrite.ErrFenced)
+			_, err := bind.PointTo(t.Context(), c, from, target)
+			require.ErrorIs(t, err, bind.ErrFenced)
 			assert.Equal(t, now.ResourceVersion, read(t, c, "crp-a").ResourceVersion, "nothing is written")
 		})
 	}
 	t.Run("a binding that is gone", func(t *testing.T) {
-		_, err := bindingwrite.Bind(t.Context(), fixture.APIServer(t), fixture.Binding("a", 1), target)
-		require.ErrorIs(t, err, bindingwrite.ErrFenced)
+		_, err := bind.PointTo(t.Context(), fixture.APIServer(t), fixture.Binding("a", 1), target)
+		require.ErrorIs(t, err, bind.ErrFenced)
 	})
 }
 
@@ -107,7 +107,7 @@ func TestBindIsNotFencedByTheStatusNorByOthersAnnotations(t *testing.T) {
 	require.NoError(t, c.Update(t.Context(), now))
 	now.Status.Conditions = []metav1.Condition{{Type: "Available", Status: metav1.ConditionTrue, Reason: "r", LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}}
 	require.NoError(t, c.Status().Update(t.Context(), now))
-	_, err := bindingwrite.Bind(t.Context(), c, from, target)
+	_, err := bind.PointTo(t.Context(), c, from, target)
 	require.NoError(t, err)
 	stored := read(t, c, "crp-a")
 	assert.Equal(t, "2", stored.Annotations["second"], "what somebody else has annotated meanwhile stays")
@@ -121,12 +121,12 @@ func TestRemoveDeletesOnlyWhatWasDecidedOn(t *testing.T) {
 	now := from.DeepCopy()
 	now.Spec.State = placementv1beta1.BindingStateScheduled // picked again
 	require.NoError(t, c.Update(t.Context(), now))
-	require.ErrorIs(t, bindingwrite.Remove(t.Context(), c, from), bindingwrite.ErrFenced)
-	require.NoError(t, bindingwrite.Remove(t.Context(), c, now))
-	require.NoError(t, bindingwrite.Remove(t.Context(), c, now), "one that is gone is removed")
+	require.ErrorIs(t, bind.Remove(t.Context(), c, from), bind.ErrFenced)
+	require.NoError(t, bind.Remove(t.Context(), c, now))
+	require.NoError(t, bind.Remove(t.Context(), c, now), "one that is gone is removed")
 	going := fixture.Binding("b", 1)
 	going.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	require.NoError(t, bindingwrite.Remove(t.Context(), c, going), "one that is going, too")
+	require.NoError(t, bind.Remove(t.Context(), c, going), "one that is going, too")
 }
 
 func TestABindingSaysWhatHappensToResourcesThatLeaveItOnlyIfItHasTo(t *testing.T) {
@@ -139,8 +139,8 @@ func TestABindingSaysWhatHappensToResourcesThatLeaveItOnlyIfItHasTo(t *testing.T
 	plain := fixture.Binding("a", 1)
 	said := fixture.Binding("a", 1)
 	said.Annotations = map[string]string{key: "Abandon"}
-	assert.Empty(t, bindingwrite.RemovedResources(plain, &placementv1beta1.ClusterResourcePlacement{}))
-	assert.Empty(t, bindingwrite.RemovedResources(plain, placement("Delete")))
-	assert.Equal(t, map[string]string{key: "Abandon"}, bindingwrite.RemovedResources(plain, placement("Abandon")))
-	assert.Equal(t, map[string]string{key: "Delete"}, bindingwrite.RemovedResources(said, placement("")))
+	assert.Empty(t, bind.RemovedResources(plain, &placementv1beta1.ClusterResourcePlacement{}))
+	assert.Empty(t, bind.RemovedResources(plain, placement("Delete")))
+	assert.Equal(t, map[string]string{key: "Abandon"}, bind.RemovedResources(plain, placement("Abandon")))
+	assert.Equal(t, map[string]string{key: "Delete"}, bind.RemovedResources(said, placement("")))
 }

@@ -1,4 +1,4 @@
-package safetycatch_test
+package bind_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -91,7 +91,7 @@ func TestWhichLossesOfASelectionAreHeld(t *testing.T) {
 		"all of a held loss are back":                       {before: configMaps("app", 0, 20), now: configMaps("app", 0, 21), held: &snapshot.Loss{Reason: placementv1beta1.ReasonSelectionShrunk}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			loss := safetycatch.HoldLoss(test.before, test.now, test.held, func(namespace string) bool { return namespace == test.ended })
+			loss := bind.HoldLoss(test.before, test.now, test.held, func(namespace string) bool { return namespace == test.ended })
 			if test.want == "" {
 				assert.Nil(t, loss)
 				return
@@ -110,9 +110,9 @@ func TestALossIsAcceptedByItsTokenOrForGood(t *testing.T) {
 	placement := func(key, value string) placementv1beta1.PlacementObject {
 		return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: "crp-uid", Annotations: map[string]string{key: value}}}
 	}
-	lost := safetycatch.HoldLoss(configMaps("app", 0, 8), nil, nil, gone)
-	same := safetycatch.HoldLoss(madeAnew(configMaps("app", 0, 8)), nil, nil, gone)
-	other := safetycatch.HoldLoss(configMaps("app", 0, 9), nil, nil, gone)
+	lost := bind.HoldLoss(configMaps("app", 0, 8), nil, nil, gone)
+	same := bind.HoldLoss(madeAnew(configMaps("app", 0, 8)), nil, nil, gone)
+	other := bind.HoldLoss(configMaps("app", 0, 9), nil, nil, gone)
 	token := lost.Token(placement("", ""), 3)
 	assert.Equal(t, token, same.Token(placement("", ""), 3), "it is told by kinds and names")
 	accepted := placementv1beta1.SelectionLossAcceptedAnnotation

@@ -1,6 +1,4 @@
-// Package bindingwrite writes one cluster's binding behind a fence: a JSON patch whose test operations pin what the decision was
-// based on, so that a write that comes too late changes nothing and fails.
-package bindingwrite
+package bind
 
 import (
 	"context"
@@ -50,11 +48,11 @@ func (t *Target) RevisionAt(b placementv1beta1.BindingObject) string {
 	return workmodel.Revision(bound)
 }
 
-// Bind points a binding to the target. The fence pins the binding's uid, state
+// PointTo points a binding to the target. The fence pins the binding's uid, state
 // and snapshot as in from: when any of them has changed, nothing is written and
 // ErrFenced is returned. The resourceVersion is no fence, because each status
 // write moves it.
-func Bind[B placementv1beta1.BindingObject](ctx context.Context, c client.Client, from B, to Target) (B, error) {
+func PointTo[B placementv1beta1.BindingObject](ctx context.Context, c client.Client, from B, to Target) (B, error) {
 	spec := from.GetBindingSpec()
 	annotations := from.GetAnnotations()
 	ops := []fence.Op{

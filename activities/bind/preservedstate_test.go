@@ -1,4 +1,4 @@
-package preservedstate_test
+package bind_test
 
 import (
 	"context"
@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/fleetflow/fleetflow/activities/bindingwrite"
-	"github.com/fleetflow/fleetflow/activities/preservedstate"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -107,7 +106,7 @@ func TestTheLastReportIsHandedOver(t *testing.T) {
 					return c.Patch(ctx, o, patch, options...)
 				},
 			}).Build()
-			require.NoError(t, preservedstate.HandOver(t.Context(), hub, hub, p, old))
+			require.NoError(t, bind.HandOverState(t.Context(), hub, hub, p, old))
 			assert.Equal(t, tc.writes, writes)
 			replacement := &placementv1beta1.ClusterResourceBinding{}
 			require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: "crp-new"}, replacement))
@@ -135,7 +134,7 @@ func TestAReplacementThatIsBeingWrittenIsLeftAlone(t *testing.T) {
 				return nil
 			},
 		}).Build()
-	err := preservedstate.HandOver(t.Context(), hub, hub, placement(), left())
-	require.ErrorIs(t, err, bindingwrite.ErrFenced, "the removal is decided anew")
-	require.NoError(t, preservedstate.HandOver(t.Context(), hub, hub, placement(), left()))
+	err := bind.HandOverState(t.Context(), hub, hub, placement(), left())
+	require.ErrorIs(t, err, bind.ErrFenced, "the removal is decided anew")
+	require.NoError(t, bind.HandOverState(t.Context(), hub, hub, placement(), left()))
 }

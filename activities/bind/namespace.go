@@ -1,4 +1,4 @@
-package safetycatch
+package bind
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package safetycatch_test
+package bind_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -58,7 +58,7 @@ func TestWhatIsHeldOfAPlacementWhoseNamespaceEnds(t *testing.T) {
 				test.change(placement)
 			}
 			hub := newReader(t, namespace)
-			held, err := safetycatch.HoldsWithNamespace(t.Context(), hub, placement)
+			held, err := bind.HoldsWithNamespace(t.Context(), hub, placement)
 			require.NoError(t, err)
 			assert.Equal(t, test.want, held)
 		})
@@ -71,7 +71,7 @@ func TestNothingIsHeldOfPlacementsInNoNamespace(t *testing.T) {
 		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "gone", Name: "web"}},
 	} {
-		held, err := safetycatch.HoldsWithNamespace(t.Context(), hub, placement)
+		held, err := bind.HoldsWithNamespace(t.Context(), hub, placement)
 		require.NoError(t, err)
 		assert.False(t, held)
 	}

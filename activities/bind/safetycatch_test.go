@@ -1,4 +1,4 @@
-package safetycatch_test
+package bind_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/safetycatch"
+	"github.com/fleetflow/fleetflow/activities/bind"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -25,7 +25,7 @@ func TestMoreThanAHandfulIsTooMany(t *testing.T) {
 		{0, 0, false}, {5, 5, false}, {6, 6, true}, {6, 59, true}, {6, 60, false}, {7, 60, true},
 		{10, 100, false}, {11, 100, true}, {25, 250, false}, {25, 100_000, false}, {26, 100_000, true},
 	} {
-		assert.Equal(t, test.tooMany, safetycatch.IsTooMany(test.unexplained, test.live), "%d of %d", test.unexplained, test.live)
+		assert.Equal(t, test.tooMany, bind.IsTooMany(test.unexplained, test.live), "%d of %d", test.unexplained, test.live)
 	}
 }
 
@@ -53,9 +53,9 @@ func unlabelled(objects []client.Object) []client.Object {
 	return objects
 }
 
-func newCatch(t *testing.T, objects []client.Object) *safetycatch.Catch {
+func newCatch(t *testing.T, objects []client.Object) *bind.SafetyCatch {
 	t.Helper()
-	catch := &safetycatch.Catch{Cached: fixture.APIServer(t, objects...)}
+	catch := &bind.SafetyCatch{Cached: fixture.APIServer(t, objects...)}
 	require.NoError(t, catch.Start(t.Context()))
 	return catch
 }
@@ -86,7 +86,7 @@ func TestOrphansOfALostFleetAreHeld(t *testing.T) {
 func TestWhatHappensWhileTheAgentRunsIsNotHeld(t *testing.T) {
 	objects := fleet(10, 10)
 	hub := fixture.APIServer(t, objects...)
-	catch := &safetycatch.Catch{Cached: hub}
+	catch := &bind.SafetyCatch{Cached: hub}
 	require.NoError(t, catch.Start(t.Context()))
 	require.NoError(t, hub.DeleteAllOf(t.Context(), &clusterv1beta1.MemberCluster{}))
 	held, err := catch.HoldsOrphan(t.Context(), fixture.Binding("member-00", 1))
@@ -155,7 +155,7 @@ func placementNamed(name string) *placementv1beta1.ClusterResourcePlacement {
 }
 
 func TestWithoutACatchNothingIsHeld(t *testing.T) {
-	var none *safetycatch.Catch
+	var none *bind.SafetyCatch
 	held, err := none.HoldsOrphan(t.Context(), fixture.Binding("member-00", 1))
 	require.NoError(t, err)
 	assert.False(t, held)

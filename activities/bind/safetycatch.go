@@ -1,6 +1,4 @@
-// Package safetycatch keeps a hub agent from letting many bindings go by mistake: after a start it counts those whose
-// removal nothing explains, over all placements, and holds them if there are more than a handful.
-package safetycatch
+package bind
 
 import (
 	"context"
@@ -31,9 +29,9 @@ func IsTooMany(unexplained, live int) bool {
 	return unexplained > min(max(handful, live/share), most)
 }
 
-// Catch holds unexplained removals of bindings. What was so when the agent started nothing has told it of: a cluster or a
+// SafetyCatch holds unexplained removals of bindings. What was so when the agent started nothing has told it of: a cluster or a
 // placement that was gone by then. What happens while it runs it sees happen, and that explains it.
-type Catch struct {
+type SafetyCatch struct {
 	// Cached reads the informer cache.
 	Cached client.Reader
 
@@ -51,7 +49,7 @@ type Catch struct {
 }
 
 // Start surveys the hub when the agent starts, so that nothing that happens later counts.
-func (c *Catch) Start(ctx context.Context) error {
+func (c *SafetyCatch) Start(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.surveyOnce(ctx); err != nil {
@@ -61,11 +59,11 @@ func (c *Catch) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection says that every replica surveys the hub: its workers work.
-func (c *Catch) NeedLeaderElection() bool { return false }
+func (c *SafetyCatch) NeedLeaderElection() bool { return false }
 
 // HoldsOrphan says that a binding whose cluster or placement is gone has to stay for now: it was so when the agent started,
 // and there are too many of that kind. Without a Catch nothing is held.
-func (c *Catch) HoldsOrphan(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
+func (c *SafetyCatch) HoldsOrphan(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
 	if c == nil || !placementv1beta1.IsLiveBinding(binding) {
 		return false, nil
 	}
@@ -80,7 +78,7 @@ func (c *Catch) HoldsOrphan(ctx context.Context, binding placementv1beta1.Bindin
 // HoldRemovals says which of the unexplained removals that a scheduler has found on a placement have to wait. Those that
 // are held already stay so, whatever their number. That the scheduler picks a cluster no more counts only at its first look
 // after the start; that a cluster is gone, only if it was so at the start.
-func (c *Catch) HoldRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, found []placementv1beta1.HeldRemoval,
+func (c *SafetyCatch) HoldRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, found []placementv1beta1.HeldRemoval,
 	uids map[string]types.UID) ([]placementv1beta1.HeldRemoval, error) {
 	if c == nil {
 		return nil, nil
@@ -109,11 +107,11 @@ func (c *Catch) HoldRemovals(ctx context.Context, placement placementv1beta1.Pla
 }
 
 // isSuspect says that a binding would have gone unexplained ever since the start.
-func (c *Catch) isSuspect(uid types.UID) bool { return c.suspects[uid] && !c.cleared[uid] }
+func (c *SafetyCatch) isSuspect(uid types.UID) bool { return c.suspects[uid] && !c.cleared[uid] }
 
 // clearOthers clears the bindings of a placement, given with their UIDs, of which the scheduler has not found that they would
 // go unexplained.
-func (c *Catch) clearOthers(uids map[string]types.UID, found []placementv1beta1.HeldRemoval) {
+func (c *SafetyCatch) clearOthers(uids map[string]types.UID, found []placementv1beta1.HeldRemoval) {
 	would := make(map[string]bool, len(found))
 	for _, removal := range found {
 		would[removal.Binding] = true
@@ -126,7 +124,7 @@ func (c *Catch) clearOthers(uids map[string]types.UID, found []placementv1beta1.
 }
 
 // surveyOnce finds the live bindings whose cluster or placement is gone.
-func (c *Catch) surveyOnce(ctx context.Context) error {
+func (c *SafetyCatch) surveyOnce(ctx context.Context) error {
 	if c.surveyed {
 		return nil
 	}
@@ -148,16 +146,16 @@ func (c *Catch) surveyOnce(ctx context.Context) error {
 	if err := c.Cached.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing member clusters: %w", err)
 	}
-	c.live, c.suspects = Survey(bindings, placements, clusters.Items)
+	c.live, c.suspects = SurveyBindings(bindings, placements, clusters.Items)
 	c.surveyed = true
 	c.looked = map[types.UID]bool{}
 	c.cleared = map[types.UID]bool{}
 	return nil
 }
 
-// Survey counts the live bindings and returns those whose cluster or placement does not exist. A placement or a cluster that
+// SurveyBindings counts the live bindings and returns those whose cluster or placement does not exist. A placement or a cluster that
 // is being deleted exists. A binding that has lost its label is of the placement that its policy snapshot is of.
-func Survey(bindings []placementv1beta1.BindingObject, placements []placementv1beta1.PlacementObject,
+func SurveyBindings(bindings []placementv1beta1.BindingObject, placements []placementv1beta1.PlacementObject,
 	clusters []clusterv1beta1.MemberCluster) (live int, suspects map[types.UID]bool) {
 	inFleet := map[string]bool{}
 	placed := map[types.NamespacedName]bool{}
