@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/fleetflow/fleetflow/activities/measure"
+	"github.com/fleetflow/fleetflow/activities/analysis/measure"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	updaterun "github.com/fleetflow/fleetflow/activities/stagedupdate"

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
+	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
 	"github.com/fleetflow/fleetflow/activities/hubread"
-	"github.com/fleetflow/fleetflow/activities/metricsource"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"

@@ -25,8 +25,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/measure"
-	"github.com/fleetflow/fleetflow/activities/metricsource"
+	"github.com/fleetflow/fleetflow/activities/analysis/measure"
+	"github.com/fleetflow/fleetflow/activities/analysis/metricsource"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
