@@ -8,7 +8,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
-	"github.com/fleetflow/fleetflow/activities/scheduler/property"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -120,9 +119,9 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 		changes = append(changes, framework.Label(key), framework.Group(key))
 	}
 	room := isFresh(before, now) != isFresh(after, now)
-	for _, name := range property.Changed(before, after) {
+	for _, name := range framework.ChangedProperties(before, after) {
 		changes = append(changes, framework.Property(name))
-		room = room || property.IsAvailable(name)
+		room = room || framework.IsAvailableProperty(name)
 	}
 	if room {
 		changes = append(changes, framework.Room)

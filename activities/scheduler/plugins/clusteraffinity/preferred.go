@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
-	"github.com/fleetflow/fleetflow/activities/scheduler/property"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -70,14 +69,14 @@ func (t *preferred) describeTerm(index int, cluster *clusterv1beta1.MemberCluste
 // the best value in the fleet, none for the worst, in proportion between them.
 type sorter struct {
 	name      string
-	read      property.Reader
+	read      framework.PropertyReader
 	ascending bool
 	// low and high are the least and the greatest value in the fleet.
 	low, high float64
 }
 
 func newSorter(field string, spec *placementv1beta1.PropertySorter) (*sorter, error) {
-	s := &sorter{name: spec.Name, read: property.NewReader(spec.Name)}
+	s := &sorter{name: spec.Name, read: framework.NewPropertyReader(spec.Name)}
 	switch spec.SortOrder {
 	case placementv1beta1.Ascending:
 		s.ascending = true

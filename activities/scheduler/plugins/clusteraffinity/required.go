@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/fleetflow/fleetflow/activities/scheduler/property"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/quantity"
@@ -71,7 +71,7 @@ func newSelector(field string, spec *metav1.LabelSelector) (labels.Selector, err
 
 // requirement compares a property of a cluster with a quantity.
 type requirement struct {
-	read      property.Reader
+	read      framework.PropertyReader
 	satisfies func(order int) bool
 	value     resource.Quantity
 }
@@ -98,7 +98,7 @@ func newRequirement(spec placementv1beta1.PropertySelectorRequirement) (requirem
 	if err != nil {
 		return requirement{}, fmt.Errorf("value %q is not a quantity: %w", spec.Values[0], err)
 	}
-	return requirement{read: property.NewReader(spec.Name), satisfies: satisfies, value: value}, nil
+	return requirement{read: framework.NewPropertyReader(spec.Name), satisfies: satisfies, value: value}, nil
 }
 
 // isMetBy is false for a cluster that does not have the property.

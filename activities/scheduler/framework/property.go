@@ -1,8 +1,4 @@
-// Package property reads the properties of a cluster: those it reports under a name of
-// their own, and its resources under names such as
-// resources.kubernetes-fleet.io/available-cpu. The name of a property has one slash, so
-// that of a resource such as nvidia.com/gpu gets a dot in its place. It is pure.
-package property
+package framework
 
 import (
 	"strings"
@@ -14,9 +10,10 @@ import (
 	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
-// Reader reads one property of a cluster; false if the cluster does not report it, or
-// not as a quantity.
-type Reader func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool)
+// PropertyReader reads one property of a cluster: one that it reports under a name of its own, or one of its resources under a name
+// such as resources.kubernetes-fleet.io/available-cpu. The name of a property has one slash, so that of a resource such as
+// nvidia.com/gpu gets a dot in its place. It returns false if the cluster does not report the property, or not as a quantity.
+type PropertyReader func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool)
 
 const (
 	total       = "total"
@@ -24,8 +21,8 @@ const (
 	available   = "available"
 )
 
-// NewReader returns the reader of the property of a name.
-func NewReader(name string) Reader {
+// NewPropertyReader returns the reader of the property of a name.
+func NewPropertyReader(name string) PropertyReader {
 	usage, isResource := strings.CutPrefix(name, clusterv1beta1.ResourcePropertyPrefix)
 	if !isResource {
 		return reportedProperty(clusterv1beta1.PropertyName(name))
@@ -37,7 +34,7 @@ func NewReader(name string) Reader {
 			return value, true
 		}
 		for name, value := range resources {
-			if strings.Contains(string(name), "/") && OfResource(capacity, string(name)) == clusterv1beta1.ResourcePropertyPrefix+usage {
+			if strings.Contains(string(name), "/") && PropertyOfResource(capacity, string(name)) == clusterv1beta1.ResourcePropertyPrefix+usage {
 				return value, true
 			}
 		}
@@ -45,18 +42,18 @@ func NewReader(name string) Reader {
 	}
 }
 
-// OfResource is the name of the property for a resource: capacity is total, allocatable or
+// PropertyOfResource is the name of the property for a resource: capacity is total, allocatable or
 // available.
-func OfResource(capacity, name string) string {
+func PropertyOfResource(capacity, name string) string {
 	return clusterv1beta1.ResourcePropertyPrefix + capacity + "-" + strings.ReplaceAll(name, "/", ".")
 }
 
-// IsAvailable says that a property is how much of a resource is available.
-func IsAvailable(name string) bool {
-	return strings.HasPrefix(name, OfResource(available, ""))
+// IsAvailableProperty says that a property is how much of a resource is available.
+func IsAvailableProperty(name string) bool {
+	return strings.HasPrefix(name, PropertyOfResource(available, ""))
 }
 
-func reportedProperty(name clusterv1beta1.PropertyName) Reader {
+func reportedProperty(name clusterv1beta1.PropertyName) PropertyReader {
 	return func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool) {
 		said, ok := cluster.Status.Properties[name]
 		if !ok {
@@ -79,9 +76,9 @@ func amountsOf(usage *clusterv1beta1.ResourceUsage, capacity string) corev1.Reso
 	return nil
 }
 
-// Changed lists the names of the properties whose values differ between two reports of
+// ChangedProperties lists the names of the properties whose values differ between two reports of
 // a cluster. When they were observed does not matter.
-func Changed(before, after *clusterv1beta1.MemberCluster) []string {
+func ChangedProperties(before, after *clusterv1beta1.MemberCluster) []string {
 	var names []string
 	for name, value := range before.Status.Properties {
 		if now, ok := after.Status.Properties[name]; !ok || now.Value != value.Value {
@@ -97,7 +94,7 @@ func Changed(before, after *clusterv1beta1.MemberCluster) []string {
 		was := amountsOf(&before.Status.ResourceUsage, capacity)
 		is := amountsOf(&after.Status.ResourceUsage, capacity)
 		for _, name := range changedResources(was, is) {
-			names = append(names, OfResource(capacity, name))
+			names = append(names, PropertyOfResource(capacity, name))
 		}
 	}
 	return names

@@ -1,4 +1,4 @@
-package property_test
+package framework_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/fleetflow/fleetflow/activities/scheduler/property"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
@@ -27,7 +27,7 @@ func TestResourcesAreReadByTheNamesThatAPolicyCanHave(t *testing.T) {
 		"resources.kubernetes-fleet.io/total-nvidia.com.gpu":        "",
 		"resources.kubernetes-fleet.io/spare-cpu":                   "",
 	} {
-		value, ok := property.NewReader(name)(clusterWith("8"))
+		value, ok := framework.NewPropertyReader(name)(clusterWith("8"))
 		assert.Equal(t, want != "", ok, name)
 		if ok {
 			assert.Equal(t, want, value.String(), name)
@@ -36,8 +36,8 @@ func TestResourcesAreReadByTheNamesThatAPolicyCanHave(t *testing.T) {
 }
 
 func TestWhatChangesAboutAResourceHasTheSameName(t *testing.T) {
-	assert.Equal(t, []string{"resources.kubernetes-fleet.io/available-nvidia.com.gpu"}, property.Changed(clusterWith("8"), clusterWith("7")))
-	assert.Empty(t, property.Changed(clusterWith("8"), clusterWith("8")))
+	assert.Equal(t, []string{"resources.kubernetes-fleet.io/available-nvidia.com.gpu"}, framework.ChangedProperties(clusterWith("8"), clusterWith("7")))
+	assert.Empty(t, framework.ChangedProperties(clusterWith("8"), clusterWith("8")))
 }
 
 // A test that computes the quantity, which takes hours, ends with its timeout.
@@ -46,7 +46,7 @@ func TestWhatAMemberReportsIsNotComputedAtAnyCost(t *testing.T) {
 		"example.com/cost": {Value: "1234567890123456789e1000000000"}, "example.com/long": {Value: strings.Repeat("1", 500_000)}, "example.com/fair": {Value: "3e2"},
 	}}}
 	for name, want := range map[string]bool{"example.com/cost": false, "example.com/long": false, "example.com/fair": true} {
-		_, ok := property.NewReader(name)(cluster)
+		_, ok := framework.NewPropertyReader(name)(cluster)
 		assert.Equal(t, want, ok, name)
 	}
 }
