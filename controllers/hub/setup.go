@@ -21,6 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
+	"github.com/fleetflow/fleetflow/controllers/hub/brakes"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterprofile"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
@@ -30,9 +31,6 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
-	"github.com/fleetflow/fleetflow/controllers/hub/rolloutexemption"
-	"github.com/fleetflow/fleetflow/controllers/hub/rollouthold"
-	"github.com/fleetflow/fleetflow/controllers/hub/rolloutwindow"
 	"github.com/fleetflow/fleetflow/controllers/hub/stageanalysis"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
@@ -107,13 +105,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
 		}},
 		{"rollout hold", false, func() error {
-			return rollouthold.NewReconciler(cached, recorder("rollout-hold-controller"), clk, options.Exemptions).SetupWithManager(mgr)
+			return brakes.NewHoldReconciler(cached, recorder("rollout-hold-controller"), clk, options.Exemptions).SetupWithManager(mgr)
 		}},
 		{"rollout window", false, func() error {
-			return rolloutwindow.NewReconciler(cached, recorder("rollout-window-controller"), clk).SetupWithManager(mgr)
+			return brakes.NewWindowReconciler(cached, recorder("rollout-window-controller"), clk).SetupWithManager(mgr)
 		}},
 		{"rollout exemption", false, func() error {
-			return rolloutexemption.NewReconciler(cached, recorder("rollout-exemption-controller"), clk, options.Exemptions).SetupWithManager(mgr)
+			return brakes.NewExemptionReconciler(cached, recorder("rollout-exemption-controller"), clk, options.Exemptions).SetupWithManager(mgr)
 		}},
 		{"stage analysis", options.Sources == nil, func() error {
 			return stageanalysis.SetupWithManager(mgr, recorder("stage-analysis-controller"), options.Sources, options.Jobs, options.Reach, clk)

@@ -1,4 +1,4 @@
-package rolloutwindow
+package brakes
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package rolloutexemption
+package brakes
 
 import (
 	"fmt"

@@ -1,6 +1,4 @@
-// Package rollouthold writes into the status of RolloutHolds what waits for them to end, and what is still under way. It holds
-// nothing itself: the activities that start clusters read the holds. Without Temporal the status stays right.
-package rollouthold
+package brakes
 
 import (
 	"context"
@@ -35,8 +33,8 @@ import (
 // reportInterval is the least time between a change of the fleet and the look at it: a rollout that ends makes many.
 const reportInterval = time.Second
 
-// Reconciler keeps the status of RolloutHolds current.
-type Reconciler struct {
+// HoldReconciler keeps the status of RolloutHolds current.
+type HoldReconciler struct {
 	client client.Client
 	events events.EventRecorder
 	clock  clock.PassiveClock
@@ -44,13 +42,13 @@ type Reconciler struct {
 	exempt hubread.ExemptionRule
 }
 
-// NewReconciler makes a Reconciler that reads from the cache of a client.
-func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, exempt hubread.ExemptionRule) *Reconciler {
-	return &Reconciler{client: c, events: recorder, clock: clk, exempt: exempt}
+// NewHoldReconciler makes a Reconciler that reads from the cache of a client.
+func NewHoldReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, exempt hubread.ExemptionRule) *HoldReconciler {
+	return &HoldReconciler{client: c, events: recorder, clock: clk, exempt: exempt}
 }
 
 // Reconcile looks at one hold.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *HoldReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	hold := &fleetflowv1alpha1.RolloutHold{}
 	if err := r.client.Get(ctx, request.NamespacedName, hold); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -63,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	now := r.clock.Now()
-	if status := describe(hold, seen, metav1.NewTime(now)); !apiequality.Semantic.DeepEqual(status, hold.Status) {
+	if status := describeHold(hold, seen, metav1.NewTime(now)); !apiequality.Semantic.DeepEqual(status, hold.Status) {
 		if err := fencedwrite.ReplaceStatus(ctx, r.client, hold, status); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -76,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // emitHoldEvents emits events of what is new in the conditions of a hold.
-func (r *Reconciler) emitHoldEvents(hold *fleetflowv1alpha1.RolloutHold, before, now []metav1.Condition) {
+func (r *HoldReconciler) emitHoldEvents(hold *fleetflowv1alpha1.RolloutHold, before, now []metav1.Condition) {
 	for i := range now {
 		condition := &now[i]
 		if told := meta.FindStatusCondition(before, condition.Type); told != nil && told.Reason == condition.Reason {
@@ -102,7 +100,7 @@ func (r *Reconciler) emitHoldEvents(hold *fleetflowv1alpha1.RolloutHold, before,
 }
 
 // readFleet reads what is under way, as far as a hold asks for it, from the cache.
-func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.RolloutHold) (*fleet, error) {
+func (r *HoldReconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.RolloutHold) (*fleet, error) {
 	seen := &fleet{
 		labels: map[string]map[string]string{}, namespaces: map[string]map[string]string{},
 		evictions: map[types.NamespacedName][]string{}, onlyVerified: !r.exempt.Unverified,
@@ -147,7 +145,7 @@ func (r *Reconciler) readFleet(ctx context.Context, hold *fleetflowv1alpha1.Roll
 }
 
 // readExceptions reads the evictions that have no outcome, and the exemptions, if the hub serves them.
-func (r *Reconciler) readExceptions(ctx context.Context, seen *fleet) error {
+func (r *HoldReconciler) readExceptions(ctx context.Context, seen *fleet) error {
 	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
 	if err := r.client.List(ctx, &evictions, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the evictions: %w", err)
@@ -168,7 +166,7 @@ func (r *Reconciler) readExceptions(ctx context.Context, seen *fleet) error {
 }
 
 // SetupWithManager registers the reconciler, if the hub serves RolloutHolds.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *HoldReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	served, err := hubread.BrakesServed(mgr.GetRESTMapper())
 	if err != nil || !served {
 		return err
@@ -185,7 +183,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // afterwards looks at every hold some time after a change of the fleet. Without holds it does nothing.
-func (r *Reconciler) afterwards() handler.EventHandler {
+func (r *HoldReconciler) afterwards() handler.EventHandler {
 	look := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		var holds fleetflowv1alpha1.RolloutHoldList
 		if err := r.client.List(ctx, &holds, client.UnsafeDisableDeepCopy); err != nil {

@@ -1,4 +1,4 @@
-package rollouthold
+package brakes
 
 import (
 	"fmt"
@@ -68,7 +68,7 @@ func TestTheStatusOfAHoldCountsWhatWaitsAndWhatIsUnderWay(t *testing.T) {
 		"the run is no rollback, so it must wait":      {fleetflowv1alpha1.RolloutHoldSpec{Rollbacks: fleetflowv1alpha1.RollbacksExempt}, 1, 1, 1, []string{"Accepted", "HoldInForce", "ChangesInFlight"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			status := describe(&fleetflowv1alpha1.RolloutHold{Spec: test.spec}, sampleFleet(), now)
+			status := describeHold(&fleetflowv1alpha1.RolloutHold{Spec: test.spec}, sampleFleet(), now)
 			assert.Equal(t, test.runs, status.HeldRuns)
 			assert.Equal(t, test.placements, status.HeldPlacements)
 			assert.Equal(t, test.inFlight, status.InFlight)
@@ -121,7 +121,7 @@ func TestAHoldCountsOnlyWhatItClosesItself(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := sampleFleet()
 			test.change(f)
-			status := describe(&fleetflowv1alpha1.RolloutHold{Spec: test.spec}, f, now)
+			status := describeHold(&fleetflowv1alpha1.RolloutHold{Spec: test.spec}, f, now)
 			assert.Equal(t, test.placements, status.HeldPlacements, "placements")
 			assert.Equal(t, test.runs, status.HeldRuns, "runs")
 		})
@@ -150,7 +150,7 @@ func TestEventsTellHowFarAHoldIs(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
-			(&Reconciler{events: recorder}).emitHoldEvents(&fleetflowv1alpha1.RolloutHold{Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}, test.before, test.now)
+			(&HoldReconciler{events: recorder}).emitHoldEvents(&fleetflowv1alpha1.RolloutHold{Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}, test.before, test.now)
 			close(recorder.Events)
 			var told []string
 			for event := range recorder.Events {
@@ -192,7 +192,7 @@ func BenchmarkTheStatusOfAHoldOfTheWholeFleet(b *testing.B) {
 	hold.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "r4"}}
 	for b.Loop() {
 		f.bindings = byPlacement(bindings)
-		if status := describe(hold, f, now); status.HeldPlacements != 1000 {
+		if status := describeHold(hold, f, now); status.HeldPlacements != 1000 {
 			b.Fatalf("%d placements wait", status.HeldPlacements)
 		}
 	}

@@ -1,4 +1,4 @@
-package rolloutwindow_test
+package brakes_test
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ import (
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/controllers/hub"
-	"github.com/fleetflow/fleetflow/controllers/hub/rolloutwindow"
+	"github.com/fleetflow/fleetflow/controllers/hub/brakes"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
@@ -30,7 +30,7 @@ func TestTheStatusFollowsTheClock(t *testing.T) {
 	hubClient := fixture.NewClientBuilder(hub.Scheme()).WithStatusSubresource(window).WithObjects(window).Build()
 	recorder := events.NewFakeRecorder(10)
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, time.November, 23, 21, 0, 0, 500, time.UTC))
-	reconciler := rolloutwindow.NewReconciler(hubClient, recorder, clk)
+	reconciler := brakes.NewWindowReconciler(hubClient, recorder, clk)
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: "nights"}}
 	look := func(want bool, again time.Duration) (told []string) {
 		result, err := reconciler.Reconcile(t.Context(), request)

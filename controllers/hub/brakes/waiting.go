@@ -1,4 +1,4 @@
-package rollouthold
+package brakes
 
 import (
 	"slices"

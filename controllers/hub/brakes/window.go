@@ -1,6 +1,4 @@
-// Package rolloutwindow writes into the status of RolloutWindows whether they are open, and when that changes. It opens and
-// closes nothing itself: the activities that start clusters ask the windows. Without Temporal the status stays right.
-package rolloutwindow
+package brakes
 
 import (
 	"context"
@@ -31,20 +29,20 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
-// Reconciler keeps the status of RolloutWindows current.
-type Reconciler struct {
+// WindowReconciler keeps the status of RolloutWindows current.
+type WindowReconciler struct {
 	client client.Client
 	events events.EventRecorder
 	clock  clock.PassiveClock
 }
 
-// NewReconciler makes a Reconciler that reads from the cache of a client.
-func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, events: recorder, clock: clk}
+// NewWindowReconciler makes a Reconciler that reads from the cache of a client.
+func NewWindowReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock) *WindowReconciler {
+	return &WindowReconciler{client: c, events: recorder, clock: clk}
 }
 
 // Reconcile looks at one window.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *WindowReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var windows fleetflowv1alpha1.RolloutWindowList
 	if err := r.client.List(ctx, &windows); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the rollout windows: %w", err)
@@ -79,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // tell makes events of what is new in a status.
-func (r *Reconciler) tell(window *fleetflowv1alpha1.RolloutWindow, before, now fleetflowv1alpha1.RolloutWindowStatus) {
+func (r *WindowReconciler) tell(window *fleetflowv1alpha1.RolloutWindow, before, now fleetflowv1alpha1.RolloutWindowStatus) {
 	for i := range now.Conditions {
 		condition := &now.Conditions[i]
 		if condition.Reason == fleetflowv1alpha1.ReasonNotAccepted {
@@ -115,7 +113,7 @@ func (r *Reconciler) tell(window *fleetflowv1alpha1.RolloutWindow, before, now f
 }
 
 // SetupWithManager registers the reconciler, if the hub serves RolloutWindows.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *WindowReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	served, err := hubread.BrakesServed(mgr.GetRESTMapper())
 	if err != nil || !served {
 		return err
@@ -142,7 +140,7 @@ func onOtherMembers() predicate.Predicate {
 }
 
 // requestAll requests every window.
-func (r *Reconciler) requestAll(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *WindowReconciler) requestAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	var windows fleetflowv1alpha1.RolloutWindowList
 	if err := r.client.List(ctx, &windows, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started

@@ -1,4 +1,4 @@
-package rollouthold
+package brakes
 
 import (
 	"fmt"
@@ -37,8 +37,8 @@ func byPlacement(bindings []placementv1beta1.BindingObject) map[types.Namespaced
 	return found
 }
 
-// describe says what waits for a hold to end, and what it covers that is still under way. It is pure.
-func describe(hold *fleetflowv1alpha1.RolloutHold, f *fleet, now metav1.Time) fleetflowv1alpha1.RolloutHoldStatus {
+// describeHold says what waits for a hold to end, and what it covers that is still under way. It is pure.
+func describeHold(hold *fleetflowv1alpha1.RolloutHold, f *fleet, now metav1.Time) fleetflowv1alpha1.RolloutHoldStatus {
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: hold.Generation}
 	}

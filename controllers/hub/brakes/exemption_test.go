@@ -1,4 +1,4 @@
-package rolloutexemption_test
+package brakes_test
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub"
-	"github.com/fleetflow/fleetflow/controllers/hub/rolloutexemption"
+	"github.com/fleetflow/fleetflow/controllers/hub/brakes"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
@@ -54,7 +54,7 @@ func newLooker(t *testing.T, change func(*fleetflowv1alpha1.RolloutExemption)) *
 func (l *looker) look() (effective string, told []string, again time.Duration) {
 	l.Helper()
 	recorder := events.NewFakeRecorder(10)
-	result, err := rolloutexemption.NewReconciler(l, recorder, l.clk, l.rule).Reconcile(l.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "hotfix"}})
+	result, err := brakes.NewExemptionReconciler(l, recorder, l.clk, l.rule).Reconcile(l.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "hotfix"}})
 	require.NoError(l, err)
 	for len(recorder.Events) > 0 {
 		told = append(told, <-recorder.Events)

@@ -1,6 +1,4 @@
-// Package rolloutexemption writes into the status of RolloutExemptions who has made them and whether they count, and tells in
-// events of what they let go. It exempts nothing itself: the activities that start clusters read the exemptions.
-package rolloutexemption
+package brakes
 
 import (
 	"context"
@@ -27,21 +25,21 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
-// Reconciler keeps the status of RolloutExemptions current.
-type Reconciler struct {
+// ExemptionReconciler keeps the status of RolloutExemptions current.
+type ExemptionReconciler struct {
 	client client.Client
 	events events.EventRecorder
 	clock  clock.PassiveClock
 	rule   hubread.ExemptionRule
 }
 
-// NewReconciler makes a Reconciler that reads from the cache of a client.
-func NewReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, rule hubread.ExemptionRule) *Reconciler {
-	return &Reconciler{client: c, events: recorder, clock: clk, rule: rule}
+// NewExemptionReconciler makes a Reconciler that reads from the cache of a client.
+func NewExemptionReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, rule hubread.ExemptionRule) *ExemptionReconciler {
+	return &ExemptionReconciler{client: c, events: recorder, clock: clk, rule: rule}
 }
 
 // Reconcile looks at one exemption.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *ExemptionReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	exemption := &fleetflowv1alpha1.RolloutExemption{}
 	if err := r.client.Get(ctx, request.NamespacedName, exemption); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -80,7 +78,7 @@ func exemptTarget(spec *fleetflowv1alpha1.RolloutExemptionSpec) client.Object {
 }
 
 // tell makes events of what is new in a status: on the exemption, and on what it is for.
-func (r *Reconciler) tell(exemption *fleetflowv1alpha1.RolloutExemption, target client.Object, before,
+func (r *ExemptionReconciler) tell(exemption *fleetflowv1alpha1.RolloutExemption, target client.Object, before,
 	now fleetflowv1alpha1.RolloutExemptionStatus) {
 	was := meta.FindStatusCondition(before.Conditions, fleetflowv1alpha1.ConditionTypeEffective)
 	is := meta.FindStatusCondition(now.Conditions, fleetflowv1alpha1.ConditionTypeEffective)
@@ -99,7 +97,7 @@ func (r *Reconciler) tell(exemption *fleetflowv1alpha1.RolloutExemption, target 
 }
 
 // SetupWithManager registers the reconciler, if the hub serves RolloutExemptions.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *ExemptionReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	served, err := hubread.ExemptionsServed(mgr.GetRESTMapper())
 	if err != nil || !served {
 		return err
@@ -121,7 +119,7 @@ func onComingOrGoing() predicate.Predicate {
 }
 
 // requestFor requests the exemptions that are for a run or placement.
-func (r *Reconciler) requestFor(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *ExemptionReconciler) requestFor(ctx context.Context, object client.Object) []reconcile.Request {
 	var all fleetflowv1alpha1.RolloutExemptionList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started
