@@ -1,7 +1,8 @@
-// Package fence builds JSON patches (RFC 6902) that pin what a decision was
-// based on: a patch whose tests fail changes nothing. The resourceVersion is no
-// such fence on an object with several writers, because each status write moves
-// it.
+// Package fence builds JSON patches (RFC 6902) that pin what a decision was based on: a patch whose tests fail changes nothing. The
+// resourceVersion is no such fence on an object with several writers, because each status write moves it.
+//
+// It writes the status and the finalizers of objects that other controllers, activities and users write to as well. Each such write is
+// one patch that pins only what it rests on, so that it is neither refused because of another write nor overwrites one.
 package fence
 
 import (

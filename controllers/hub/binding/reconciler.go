@@ -22,11 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetflow/fleetflow/activities/bind"
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
 
@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if adopted, err := r.adoptBinding(ctx, binding); err != nil || !adopted {
 		return ctrl.Result{}, err
 	}
-	if err := fencedwrite.AddFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer); err != nil {
+	if err := fence.AddFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.projectWorks(ctx, binding, member)
@@ -237,7 +237,7 @@ func (r *Reconciler) releaseBinding(ctx context.Context, binding placementv1beta
 	} else if placement != nil {
 		finalizers = append(finalizers, placementv1beta1.StrategyOf(placement).Lifecycle.HookFinalizers()...)
 	}
-	return fencedwrite.RemoveFinalizer(ctx, r.client, binding, finalizers...)
+	return fence.RemoveFinalizer(ctx, r.client, binding, finalizers...)
 }
 
 // isHeldWithNamespace says that the Works of a binding stay as they are, because it is being deleted with its namespace, and no user has
@@ -265,7 +265,7 @@ func (r *Reconciler) reportRemoval(ctx context.Context, binding placementv1beta1
 	if apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
 		return nil
 	}
-	return fencedwrite.ReplaceStatus(ctx, r.client, binding, status)
+	return fence.ReplaceStatus(ctx, r.client, binding, status)
 }
 
 // isSuspended says that the Works of a binding stay as they are, because its placement suspends the cluster. Neither the
@@ -467,7 +467,7 @@ func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1
 		r.timers.stopTimer(keyOf(binding), outcomeTimer)
 	}
 	r.timers.stopTimer(keyOf(binding), statusTimer)
-	return 0, fencedwrite.ReplaceStatus(ctx, r.client, binding, status)
+	return 0, fence.ReplaceStatus(ctx, r.client, binding, status)
 }
 
 // describesGeneration says whether the status of a binding is about its present generation, and whether it says that

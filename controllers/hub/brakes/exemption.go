@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // ExemptionReconciler keeps the status of RolloutExemptions current.
@@ -57,7 +57,7 @@ func (r *ExemptionReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	there := err == nil && exemption.IsFor(target.GetUID(), target.GetCreationTimestamp())
 	status := describeMaker(exemption, there, !r.rule.Unverified, metav1.NewTime(now))
 	if !apiequality.Semantic.DeepEqual(status, before) {
-		if err := fencedwrite.ReplaceStatus(ctx, r.client, exemption, status); err != nil {
+		if err := fence.ReplaceStatus(ctx, r.client, exemption, status); err != nil {
 			return ctrl.Result{}, err
 		}
 		r.tell(exemption, target, before, status)

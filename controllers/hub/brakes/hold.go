@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // reportInterval is the least time between a change of the fleet and the look at it: a rollout that ends makes many.
@@ -62,7 +62,7 @@ func (r *HoldReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	}
 	now := r.clock.Now()
 	if status := describeHold(hold, seen, metav1.NewTime(now)); !apiequality.Semantic.DeepEqual(status, hold.Status) {
-		if err := fencedwrite.ReplaceStatus(ctx, r.client, hold, status); err != nil {
+		if err := fence.ReplaceStatus(ctx, r.client, hold, status); err != nil {
 			return ctrl.Result{}, err
 		}
 		r.emitHoldEvents(hold, hold.Status.Conditions, status.Conditions)

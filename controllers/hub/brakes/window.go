@@ -22,11 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // WindowReconciler keeps the status of RolloutWindows current.
@@ -65,7 +65,7 @@ func (r *WindowReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	status, again := describeWindow(window, labels, metav1.NewTime(now))
 	before := window.Status
 	if !apiequality.Semantic.DeepEqual(status, before) {
-		if err := fencedwrite.ReplaceStatus(ctx, r.client, window.RolloutWindow, status); err != nil {
+		if err := fence.ReplaceStatus(ctx, r.client, window.RolloutWindow, status); err != nil {
 			return ctrl.Result{}, err
 		}
 		r.tell(window.RolloutWindow, before, status)

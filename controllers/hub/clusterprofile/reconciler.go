@@ -12,8 +12,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // ReasonNameTaken is the reason of the event that says that a member has no
@@ -88,5 +88,5 @@ func (r *Reconciler) keepProfile(ctx context.Context, member *clusterv1beta1.Mem
 	if !news {
 		return nil
 	}
-	return fencedwrite.ReplaceStatus(ctx, r.client, wanted, status)
+	return fence.ReplaceStatus(ctx, r.client, wanted, status)
 }

@@ -16,10 +16,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // namespaceGrace is how long the hub may take to finish the deletion of a
@@ -168,7 +168,7 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 		return ctrl.Result{}, err
 	}
 	r.forgetMember(member.Name)
-	return ctrl.Result{}, fencedwrite.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer,
+	return ctrl.Result{}, fence.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer,
 		clusterv1beta1.ProfileFinalizer)
 }
 

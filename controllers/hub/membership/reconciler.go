@@ -19,8 +19,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // KeepsPlaced says that a member is to keep what was placed on it when it leaves.
@@ -121,7 +121,7 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 
 // addFinalizerAndLabel puts the finalizer and the label with its own name on a member.
 func (r *Reconciler) addFinalizerAndLabel(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
-	if err := fencedwrite.AddFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer); err != nil {
+	if err := fence.AddFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer); err != nil {
 		return err
 	}
 	if member.Labels[clusterv1beta1.MemberNameLabel] == member.Name {
@@ -245,7 +245,7 @@ func (r *Reconciler) storeStatus(ctx context.Context, member *clusterv1beta1.Mem
 	if apiequality.Semantic.DeepEqual(member.Status, status) {
 		return nil
 	}
-	if err := fencedwrite.ReplaceStatus(ctx, r.client, member, status); err != nil {
+	if err := fence.ReplaceStatus(ctx, r.client, member, status); err != nil {
 		return err
 	}
 	for i := range status.Conditions {

@@ -20,8 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // Reconciler keeps the condition Valid of the overrides of one kind, and their
@@ -104,7 +104,7 @@ func (r *Reconciler) storeCondition(ctx context.Context, override placementv1bet
 	if apiequality.Semantic.DeepEqual(status.Conditions, override.GetConditions()) {
 		return nil
 	}
-	if err := fencedwrite.ReplaceStatus(ctx, r.client, override, status); err != nil {
+	if err := fence.ReplaceStatus(ctx, r.client, override, status); err != nil {
 		return err
 	}
 	before := meta.FindStatusCondition(override.GetConditions(), condition.Type)

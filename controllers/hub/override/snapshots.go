@@ -15,7 +15,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // tries is how often the snapshots are planned anew because another process has created one first.
@@ -131,7 +130,7 @@ func (r *Reconciler) tryUpdateSnapshots(ctx context.Context, key types.Namespace
 		return err
 	}
 	if now.isKept() {
-		if err := fencedwrite.AddFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer); err != nil {
+		if err := fence.AddFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer); err != nil {
 			return err
 		}
 	}
@@ -209,7 +208,7 @@ func (r *Reconciler) releaseOverride(ctx context.Context, now *overrideState) er
 		r.emitInUse(now)
 		return nil // they have finalizers; the event of their end triggers the next reconciliation
 	}
-	return fencedwrite.RemoveFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer)
+	return fence.RemoveFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer)
 }
 
 // takeStep makes the write of a step.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
@@ -71,7 +71,7 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 	if err := r.deleteStatusCopies(ctx, placement); err != nil {
 		return 0, err
 	}
-	err = fencedwrite.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer,
+	err = fence.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer,
 		placementv1beta1.SchedulerCleanupFinalizer, placementv1beta1.PlacementStatusFinalizer)
 	if err != nil {
 		return 0, err

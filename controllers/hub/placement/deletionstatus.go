@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 const (
@@ -46,7 +46,7 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1b
 	if apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status) {
 		return deletionPause, nil
 	}
-	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
+	if err := fence.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(len(bindings), false, r.clock.Since(now)))

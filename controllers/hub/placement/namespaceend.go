@@ -17,7 +17,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
@@ -82,7 +81,7 @@ func (r *Reconciler) projectHeldEnd(ctx context.Context, placement placementv1be
 	if apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status) {
 		return nil
 	}
-	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
+	if err := fence.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return err
 	}
 	if told := meta.FindStatusCondition(before, said.Type); told == nil || told.Message != said.Message {

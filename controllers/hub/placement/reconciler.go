@@ -15,8 +15,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		again, cleanErr := r.endPlacement(ctx, placement)
 		return ctrl.Result{RequeueAfter: shorterWait(wait, again)}, errors.Join(err, cleanErr)
 	}
-	if err := fencedwrite.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
+	if err := fence.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
 	facts, err := Gather(ctx, r.client, placement, r.Gates)
@@ -138,7 +138,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 			return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), copyErr
 		}
 	}
-	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
+	if err := fence.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster

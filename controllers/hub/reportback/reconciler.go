@@ -23,7 +23,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
@@ -211,7 +210,7 @@ func (r *Reconciler) copyStatus(ctx context.Context, manifest *unstructured.Unst
 	if len(status) == 0 || sameStatus(original.Object["status"], status) {
 		return nil
 	}
-	err = fencedwrite.ReplaceStatus(ctx, r.client, original, status)
+	err = fence.ReplaceStatus(ctx, r.client, original, status)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		log.FromContext(ctx).Error(err, "The hub does not take the reported status; if it is forbidden, set reportBackToOriginals in the hub agent's chart", "kind", manifest.GetKind(), "object", client.ObjectKeyFromObject(manifest))
 		return nil // asking again would not change its mind

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // reportInterval is the least time between two writes of the status of PropagatedTypes: while many placements are made,
@@ -76,7 +76,7 @@ func (w *Watcher) reportTypes(ctx context.Context) (later time.Duration, failed 
 			later = wait
 			continue
 		}
-		if err := fencedwrite.ReplaceStatus(ctx, w.Reports, propagated, status); err != nil {
+		if err := fence.ReplaceStatus(ctx, w.Reports, propagated, status); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}

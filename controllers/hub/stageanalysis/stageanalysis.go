@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetflow/fleetflow/activities/analysis"
+	"github.com/fleetflow/fleetflow/activities/fence"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // lookAgain is after how long a source is looked at once more: Secrets are not watched, and names get other addresses.
@@ -60,7 +60,7 @@ func (r *templates) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if !putInto(&status.Conditions, condition, template.Generation, r.clock.Now()) {
 		return ctrl.Result{}, nil
 	}
-	if err := fencedwrite.ReplaceStatus(ctx, r.client, template, status); err != nil {
+	if err := fence.ReplaceStatus(ctx, r.client, template, status); err != nil {
 		return ctrl.Result{}, err
 	}
 	if isRefusedAnew(template.Status.Conditions, condition) {
@@ -104,7 +104,7 @@ func (r *sources) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if !changed {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
-	if err := fencedwrite.ReplaceStatus(ctx, r.client, source, status); err != nil {
+	if err := fence.ReplaceStatus(ctx, r.client, source, status); err != nil {
 		return ctrl.Result{}, err
 	}
 	if isRefusedAnew(source.Status.Conditions, accepted) {

@@ -13,9 +13,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -44,7 +44,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !run.GetDeletionTimestamp().IsZero() {
 		return ctrl.Result{}, r.releaseRun(ctx, run)
 	}
-	if err := fencedwrite.AddFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
+	if err := fence.AddFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
 		return ctrl.Result{}, fmt.Errorf("adding the finalizer to run %s: %w", run.GetName(), err)
 	}
 	if !NeedsWork(run) {
@@ -136,7 +136,7 @@ func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.Update
 		r.waker.Wake(ctx, waker.UpdateRunRef(run), run.GetGeneration(), wf.CauseSpec) // without it, the workflow ends at its next step
 	}
 	r.waker.Forget(waker.UpdateRunRef(run))
-	if err := fencedwrite.RemoveFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
+	if err := fence.RemoveFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
 		return fmt.Errorf("removing the finalizer of run %s: %w", run.GetName(), err)
 	}
 	return nil

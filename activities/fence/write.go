@@ -1,23 +1,18 @@
-// Package fencedwrite writes the status and the finalizers of objects that other controllers, activities and users
-// write to as well. Each write is one JSON patch that pins only what it rests on, so that it is neither refused because
-// of another write nor overwrites one.
-package fencedwrite
+package fence
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
-	"github.com/fleetflow/fleetflow/activities/fence"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // ReplaceStatus replaces the whole status of an object, even if the caller's copy is stale, provided that the object
 // still has its UID. An object that is gone or was replaced needs no status: that is no error.
 func ReplaceStatus(ctx context.Context, c client.Client, object client.Object, status any) error {
-	patch, err := fence.Patch(object.GetUID(), fence.Add("/status", status))
+	patch, err := Patch(object.GetUID(), Add("/status", status))
 	if err != nil {
 		return err
 	}
@@ -30,7 +25,7 @@ func ReplaceStatus(ctx context.Context, c client.Client, object client.Object, s
 
 // AddFinalizer puts a finalizer on an object, unless it has it already.
 func AddFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
-	if controllerutil.ContainsFinalizer(object, finalizer) {
+	if slices.Contains(object.GetFinalizers(), finalizer) {
 		return nil
 	}
 	return replaceFinalizers(ctx, c, object, append(slices.Clone(object.GetFinalizers()), finalizer))
@@ -47,12 +42,12 @@ func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object,
 
 // replaceFinalizers replaces the list, provided that it has not changed meanwhile.
 func replaceFinalizers(ctx context.Context, c client.Client, object client.Object, list []string) error {
-	var operations []fence.Op
+	var operations []Op
 	if old := object.GetFinalizers(); len(old) > 0 {
-		operations = append(operations, fence.Test("/metadata/finalizers", old))
+		operations = append(operations, Test("/metadata/finalizers", old))
 	}
-	operations = append(operations, fence.Add("/metadata/finalizers", list))
-	patch, err := fence.Patch(object.GetUID(), operations...)
+	operations = append(operations, Add("/metadata/finalizers", list))
+	patch, err := Patch(object.GetUID(), operations...)
 	if err != nil {
 		return err
 	}
