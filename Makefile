@@ -39,15 +39,15 @@ help: ## Show this list, with the time each takes on two cores and with warm cac
 
 .PHONY: demo
 demo: ## Start a local fleet and take a staged rollout through it, gates, rollback and crashes included (about 5 min)
-	@go run ./cmd/devfleet demo $(DEMOFLAGS)
+	@go run ./test/devfleet demo $(DEMOFLAGS)
 
 .PHONY: fleet-up
 fleet-up: ## Start a local fleet: a hub, three members, Temporal, the agents (about 1 min)
-	@go run ./cmd/devfleet up
+	@go run ./test/devfleet up
 
 .PHONY: fleet-down
 fleet-down: ## End the local fleet; its data stays (seconds)
-	@go run ./cmd/devfleet down
+	@go run ./test/devfleet down
 
 ##@ Work on it
 
@@ -226,7 +226,7 @@ test: needs test-unit compile-suites test-web ## All tests; the last lines count
 .PHONY: compile-suites
 compile-suites:
 	@echo '== compiling the suites'
-	@go run ./cmd/devfleet tools --with-prometheus --with-temporal-server
+	@go run ./test/devfleet tools --with-prometheus --with-temporal-server
 	@for module in . test/crds test/charts test/gitops test/web test/controlplane/prometheus; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
 
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
@@ -348,7 +348,7 @@ test-documents: needs-curl ## Every command that the guides print, on a local fl
 .PHONY: test-prometheus
 test-prometheus: ## The guide with a real Prometheus, alone; make test-documents leaves it out where Prometheus has not been built (about 3 min, the first time 5)
 	@echo '== a canary that watches Prometheus'
-	@go run ./cmd/devfleet tools --with-prometheus
+	@go run ./test/devfleet tools --with-prometheus
 	@FLEETFLOW_OWN_FLEET=.fleet-documents go test -count=1 -tags integration -timeout 30m $(TESTFLAGS) -run TestDocuments/analysis-prometheus ./test/integration
 
 .PHONY: test-crash

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/supervisor"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/supervisor"
 )
 
 // encryptAtRest has the hub's API server encrypt by the sample of the chart, with a key of its own.

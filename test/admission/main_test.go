@@ -15,11 +15,11 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/supervisor"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/test/devfleet/progress"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/supervisor"
+	"github.com/fleetflow/fleetflow/test/devfleet/toolchain"
 )
 
 const (

@@ -29,8 +29,8 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 )
 
 const (

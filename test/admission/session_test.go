@@ -25,7 +25,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
 )
 
 // session is what one user can do on the hub. Its embedded client is for typed objects, its methods are for manifests.

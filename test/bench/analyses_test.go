@@ -18,8 +18,8 @@ import (
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/test/bench/hollow"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
 )
 
 const (

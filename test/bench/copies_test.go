@@ -21,9 +21,9 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/control"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 )
 
 const (

@@ -79,7 +79,7 @@ func bringUp() (dir string, down func(), err error) {
 
 // devfleet runs the program with its progress shown.
 func devfleet(args ...string) error {
-	command := exec.Command("go", append([]string{"run", "./cmd/devfleet"}, args...)...)
+	command := exec.Command("go", append([]string{"run", "./test/devfleet"}, args...)...)
 	command.Dir = root
 	command.Stdout = os.Stdout
 	command.Stderr = os.Stderr

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/test/bench/hollow"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
 )
 
 // waitFor is for how long waiting runs are looked at: Go gives back at least every two minutes what

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/viewer"
 )
 

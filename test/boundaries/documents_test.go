@@ -121,8 +121,8 @@ func expand(path string) []string {
 
 func TestPathsAreFoundInText(t *testing.T) {
 	text := "Read [this](../README.md#top), [not that](https://example.com), `cmd/{a,b}/main.go`, `deploy/`, `[a](b)?` and `kubectl apply`; " +
-		"run `go run ./cmd/devfleet demo` and `kubectl apply -f deploy/samples/x.yaml`."
-	assert.Equal(t, []string{"README.md", "cmd/a/main.go", "cmd/b/main.go", "deploy", "cmd/devfleet", "deploy/samples/x.yaml"}, pathsIn(text, "test"))
+		"run `go run ./test/devfleet demo` and `kubectl apply -f deploy/samples/x.yaml`."
+	assert.Equal(t, []string{"README.md", "cmd/a/main.go", "cmd/b/main.go", "deploy", "test/devfleet", "deploy/samples/x.yaml"}, pathsIn(text, "test"))
 }
 
 func TestTheReadmeNamesEveryPackage(t *testing.T) {

@@ -67,6 +67,10 @@ func rules() map[string]rule {
 			of:    []string{"apis/...", "activities/...", "controllers/...", "worker/...", "workflows/..."},
 			never: []string{module + "/cmd"},
 		},
+		"what is made for tests is no part of the product": {
+			of:    []string{"apis/...", "activities/...", "cmd/...", "controllers/...", "worker/...", "workflows/..."},
+			never: []string{module + "/test"},
+		},
 		"servers of the local fleet stay in modules of their own": {
 			of:    []string{"..."},
 			never: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "go.etcd.io", "sigs.k8s.io/kwok", "go.temporal.io/server", "github.com/temporalio/cli", "github.com/prometheus/prometheus"},

@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 }
 
 func devfleet(args ...string) error {
-	command := exec.Command("go", append([]string{"run", "./cmd/devfleet"}, args...)...)
+	command := exec.Command("go", append([]string{"run", "./test/devfleet"}, args...)...)
 	command.Dir = root
 	command.Stdout = os.Stdout
 	command.Stderr = os.Stderr

@@ -16,11 +16,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/supervisor"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/test/devfleet/progress"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/supervisor"
+	"github.com/fleetflow/fleetflow/test/devfleet/toolchain"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 var Checks = map[string]string{
 	"make":          "test/docs: make knows target and variables, bash reads what it would run",
 	"go":            "test/docs: go knows verb and flags, packages are there, -run names a test",
-	"devfleet":      "cmd/devfleet: the verb is there, with these flags",
+	"devfleet":      "test/devfleet: the verb is there, with these flags",
 	"kubectl-fleet": "cmd/kubectl-fleet/command: the verb is there, with these flags",
 }
 
@@ -41,7 +41,7 @@ type Printed struct {
 // Call is one command of a text: its words, without assignments before it.
 type Call struct {
 	Printed
-	// Program is that of the repository or of the machine, and Words are its arguments. kubectl fleet and go run ./cmd/devfleet are
+	// Program is that of the repository or of the machine, and Words are its arguments. kubectl fleet and go run ./test/devfleet are
 	// the programs kubectl-fleet and devfleet.
 	Program string
 	Words   []string
@@ -267,7 +267,7 @@ func (c Call) ofRepository() Call {
 	case c.Program == "kubectl" && len(c.Words) > 0 && c.Words[0] == "fleet":
 		c.Program = "kubectl-fleet"
 		c.Words = c.Words[1:]
-	case c.Program == "go" && len(c.Words) > 1 && c.Words[0] == "run" && c.Words[1] == "./cmd/devfleet":
+	case c.Program == "go" && len(c.Words) > 1 && c.Words[0] == "run" && c.Words[1] == "./test/devfleet":
 		c.Program = "devfleet"
 		c.Words = c.Words[2:]
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
 )
 
 // patience is how long a spec waits for any one thing.

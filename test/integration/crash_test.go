@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/test/devfleet/control"
 )
 
 // matrixEnv asks for every cell of the crash matrix: it takes a quarter of an hour. Without it, some cells are specs of

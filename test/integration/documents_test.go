@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/toolchain"
 	"github.com/fleetflow/fleetflow/test/docs"
 	"github.com/fleetflow/fleetflow/test/needs"
 )

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 )
 
 const (
@@ -73,7 +73,7 @@ func bringUp() (dir string, down func(), err error) {
 
 // devfleet runs the program with its progress shown.
 func devfleet(args ...string) error {
-	command := exec.Command("go", append([]string{"run", "./cmd/devfleet"}, args...)...)
+	command := exec.Command("go", append([]string{"run", "./test/devfleet"}, args...)...)
 	command.Dir = root
 	command.Stdout = os.Stdout
 	command.Stderr = os.Stderr

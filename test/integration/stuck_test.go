@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	eventsv1 "k8s.io/api/events/v1"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/control"
 	"github.com/fleetflow/fleetflow/test/onemember"
 )
 

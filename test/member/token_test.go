@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/control"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/onemember"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
 )
 
 const (
@@ -66,7 +66,7 @@ func bringUp() (dir string, down func(), err error) {
 
 // devfleet runs the program with its progress shown.
 func devfleet(args ...string) error {
-	command := exec.Command("go", append([]string{"run", "./cmd/devfleet"}, args...)...)
+	command := exec.Command("go", append([]string{"run", "./test/devfleet"}, args...)...)
 	command.Dir = root
 	command.Stdout = os.Stdout
 	command.Stderr = os.Stderr

@@ -28,8 +28,8 @@ import (
 	"go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
+	"github.com/fleetflow/fleetflow/test/devfleet/progress"
+	"github.com/fleetflow/fleetflow/test/devfleet/toolchain"
 	"github.com/fleetflow/fleetflow/worker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 

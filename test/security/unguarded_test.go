@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/test/devfleet/control"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
 )
 
 func TestHubWithoutGuardRails(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/test/devfleet/control"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	updaterunflow "github.com/fleetflow/fleetflow/workflows/stagedupdate"
 )

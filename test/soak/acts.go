@@ -21,10 +21,10 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/test/bench/hollow"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/control"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
 )
 
 const (

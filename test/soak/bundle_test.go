@@ -94,7 +94,7 @@ func TestASoakThatCannotBeIsRefused(t *testing.T) {
 	assert.ErrorContains(t, bad.check(dir), "needs 3 simulated members")
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "supervisor.lock"), nil, 0o600))
-	assert.ErrorContains(t, good.check(dir), "has a fleet already: go run ./cmd/devfleet --dir")
+	assert.ErrorContains(t, good.check(dir), "has a fleet already: go run ./test/devfleet --dir")
 }
 
 func TestASeedOfNonsenseIsRefused(t *testing.T) {

@@ -35,10 +35,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/bench/hollow"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 )
 
 const (
@@ -143,7 +143,7 @@ func (o options) check(dir string) error {
 		return fmt.Errorf("a soak needs 3 simulated members, 1 member and 1 placement at least")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "supervisor.lock")); err == nil {
-		return fmt.Errorf("%s has a fleet already: go run ./cmd/devfleet --dir %s down --purge", dir, dir)
+		return fmt.Errorf("%s has a fleet already: go run ./test/devfleet --dir %s down --purge", dir, dir)
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(dir), &disk); err != nil {
@@ -211,7 +211,7 @@ func soak(ctx context.Context, o options, out io.Writer) (err error) {
 
 // devfleet runs that of a tree on the soak's fleet.
 func devfleet(ctx context.Context, root, dir string, args ...string) error {
-	c := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"run", "./cmd/devfleet", "--dir", dir}, args...)...)
+	c := exec.CommandContext(context.WithoutCancel(ctx), "go", append([]string{"run", "./test/devfleet", "--dir", dir}, args...)...)
 	c.Dir = root
 	c.Stdout = io.Discard
 	c.Stderr = os.Stderr

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
 )
 
 // beside is the hub agent that runs beside that of the fleet.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/access"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/kubefleet"
 )
 

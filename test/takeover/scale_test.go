@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/kubefleet"
 	"github.com/fleetflow/fleetflow/test/onemember"
 
