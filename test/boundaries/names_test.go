@@ -3,34 +3,24 @@ package boundaries
 import (
 	"fmt"
 	"go/ast"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 )
 
-// Names are how a reader finds the code for a behaviour, so the tree keeps some
-// bounds: most functions say what they do to what, a name means one thing, and no
+// Names are how a reader finds the code for a behaviour, so the tree keeps some bounds: most functions say what they do to what, and no
 // type knows everything.
 const (
-	// maxOneWord is the share of unexported functions and methods that may have a
-	// name of one word, in percent.
+	// maxOneWord is the share of unexported functions and methods that may have a name of one word, in percent.
 	maxOneWord = 15
-	// maxPackages is how many packages may have an unexported function or method of
-	// the same name, unless it means the same everywhere.
-	maxPackages = 2
-	// maxMethods bounds the methods of a type, those of embedded types included.
-	maxMethods = 20
+	// maxMembers bounds what belongs to a type: its fields, its methods, and the functions of its package that take it first, which are
+	// methods by another name. Those of embedded types count, too.
+	maxMembers = 35
 )
 
-// sameMeaning are names that mean the same in every package that has them.
-var sameMeaning = map[string]bool{"countInFlight": true}
-
-// unexportedFunctions are the folders that declare an unexported function or method, by its name.
-func unexportedFunctions(files []goFile) (folders map[string][]string, all, oneWord int) {
-	folders = map[string][]string{}
+// countOneWord counts the unexported functions and methods, and those that have a name of one word.
+func countOneWord(files []goFile) (all, oneWord int) {
 	for _, f := range files {
 		for _, decl := range f.syntax.Decls {
 			fn, is := decl.(*ast.FuncDecl)
@@ -41,34 +31,22 @@ func unexportedFunctions(files []goFile) (folders map[string][]string, all, oneW
 			if name := fn.Name.Name; strings.ToLower(name) == name {
 				oneWord++
 			}
-			if !slices.Contains(folders[fn.Name.Name], f.folder) {
-				folders[fn.Name.Name] = append(folders[fn.Name.Name], f.folder)
-			}
 		}
 	}
-	return folders, all, oneWord
+	return all, oneWord
 }
 
 func TestFunctionsSayWhatTheyDoToWhat(t *testing.T) {
-	_, all, oneWord := unexportedFunctions(parseFolders(t, "activities", "controllers", "workflows", "worker"))
+	all, oneWord := countOneWord(parseFolders(t, "activities", "controllers", "workflows", "worker"))
 	assert.LessOrEqual(t, oneWord*100, maxOneWord*all, "%d of %d unexported functions and methods have a name of one word", oneWord, all)
-}
-
-func TestANameMeansOneThing(t *testing.T) {
-	folders, _, _ := unexportedFunctions(parseFolders(t, "activities", "controllers", "workflows", "worker"))
-	for _, name := range slices.Sorted(maps.Keys(folders)) {
-		if !sameMeaning[name] {
-			assert.LessOrEqual(t, len(folders[name]), maxPackages, "%s is a function of %s", name, strings.Join(folders[name], ", "))
-		}
-	}
 }
 
 // typeKey is a type by the folder of its package and its name.
 type typeKey struct{ folder, name string }
 
-// typeFacts are what a type declares itself.
+// typeFacts are what a type declares itself: its fields, its methods, and functions that take it first.
 type typeFacts struct {
-	methods  map[string]bool
+	members  int
 	embedded []typeKey
 }
 
@@ -76,7 +54,7 @@ func typesOf(files []goFile) map[typeKey]*typeFacts {
 	types := map[typeKey]*typeFacts{}
 	of := func(key typeKey) *typeFacts {
 		if types[key] == nil {
-			types[key] = &typeFacts{methods: map[string]bool{}}
+			types[key] = &typeFacts{}
 		}
 		return types[key]
 	}
@@ -84,14 +62,16 @@ func typesOf(files []goFile) map[typeKey]*typeFacts {
 		for _, decl := range f.syntax.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl:
-				if d.Recv != nil {
-					of(typeOf(f, d.Recv.List[0].Type)).methods[d.Name.Name] = true
+				if key := belongsTo(f, d); key != (typeKey{}) {
+					of(key).members++
 				}
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
 					if s, is := spec.(*ast.TypeSpec); is {
 						facts := of(typeKey{f.folder, s.Name.Name})
-						facts.embedded = append(facts.embedded, embeddedIn(f, s)...)
+						fields, embedded := fieldsOf(f, s)
+						facts.members += fields
+						facts.embedded = append(facts.embedded, embedded...)
 					}
 				}
 			}
@@ -100,18 +80,34 @@ func typesOf(files []goFile) map[typeKey]*typeFacts {
 	return types
 }
 
-func embeddedIn(f goFile, s *ast.TypeSpec) []typeKey {
+// belongsTo returns the type of which a function is a method, or of its own package that it takes first; the zero key if there is none.
+func belongsTo(f goFile, fn *ast.FuncDecl) typeKey {
+	list := fn.Type.Params.List
+	if fn.Recv != nil {
+		list = fn.Recv.List
+	}
+	if len(list) == 0 {
+		return typeKey{}
+	}
+	if key := typeOf(f, list[0].Type); key.folder == f.folder {
+		return key
+	}
+	return typeKey{}
+}
+
+// fieldsOf counts the fields of a struct that have names, and returns the types that it embeds.
+func fieldsOf(f goFile, s *ast.TypeSpec) (named int, embedded []typeKey) {
 	structure, is := s.Type.(*ast.StructType)
 	if !is {
-		return nil
+		return 0, nil
 	}
-	var keys []typeKey
 	for _, field := range structure.Fields.List {
+		named += len(field.Names)
 		if len(field.Names) == 0 {
-			keys = append(keys, typeOf(f, field.Type))
+			embedded = append(embedded, typeOf(f, field.Type))
 		}
 	}
-	return keys
+	return named, embedded
 }
 
 // typeOf names the type of an expression; the zero key if it is of no package of this module.
@@ -133,23 +129,49 @@ func typeOf(f goFile, e ast.Expr) typeKey {
 	return typeKey{}
 }
 
-// countMethods counts the methods of a type, with those of what it embeds.
-func countMethods(types map[typeKey]*typeFacts, key typeKey) int {
+// countMembers counts what belongs to a type, with what belongs to the types that it embeds.
+func countMembers(types map[typeKey]*typeFacts, key typeKey) int {
 	facts := types[key]
 	if facts == nil {
 		return 0
 	}
-	count := len(facts.methods)
+	count := facts.members
 	for _, embedded := range facts.embedded {
-		count += countMethods(types, embedded)
+		count += 1 + countMembers(types, embedded)
 	}
 	return count
 }
 
+// tooLarge are types that have more than they may, with how much that is. The numbers only ever become smaller, and a type that is
+// within the bound leaves the list.
+var tooLarge = map[typeKey]int{
+	{"activities/scheduler", "cycle"}:            65,
+	{"activities/stagedupdate", "Activities"}:    44,
+	{"controllers/hub/binding", "Reconciler"}:    43,
+	{"controllers/hub/membership", "Reconciler"}: 38,
+	{"controllers/hub/placement", "Facts"}:       111,
+	{"controllers/hub/placement", "Reconciler"}:  53,
+	{"controllers/hub/resourcewatch", "Watcher"}: 45,
+	{"controllers/member/apply", "Engine"}:       39,
+	{"controllers/member/work", "Reconciler"}:    82,
+	{"controllers/member/work", "outcome"}:       38,
+	{"workflows/rollout", "planner"}:             39,
+}
+
 func TestNoTypeKnowsEverything(t *testing.T) {
-	types := typesOf(parseFolders(t, "activities", "workflows"))
+	types := typesOf(parseFolders(t, "activities", "controllers", "workflows"))
 	for key := range types {
-		assert.LessOrEqual(t, countMethods(types, key), maxMethods, "methods of %s.%s", key.folder, key.name)
+		count := countMembers(types, key)
+		most, known := tooLarge[key]
+		if !known {
+			assert.LessOrEqual(t, count, maxMembers, "%s.%s has fields, methods, and functions that take it first", key.folder, key.name)
+			continue
+		}
+		assert.Equal(t, most, count, "%s.%s: if it is less, write that down", key.folder, key.name)
+	}
+	for key, most := range tooLarge {
+		assert.Greater(t, most, maxMembers, "%s.%s is within the bound: take it off the list", key.folder, key.name)
+		assert.NotNil(t, types[key], "there is no %s.%s: take it off the list", key.folder, key.name)
 	}
 }
 
