@@ -107,10 +107,7 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 	if run.GetUpdateRunSpec().RollbackOf != "" {
 		return "", p.makeRollbackPlan(ctx, run)
 	}
-	f, err := p.waitUntilScheduled(ctx, run.GetUpdateRunSpec().PlacementName)
-	if err == nil {
-		err = checkAllowedStrategy(run, f.placement)
-	}
+	f, err := p.waitUntilScheduled(ctx, run)
 	if err != nil {
 		return "", err
 	}
@@ -144,9 +141,10 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 	return note, nil
 }
 
-// waitUntilScheduled waits, for a while, until the latest policy snapshot is fully
+// waitUntilScheduled waits, for a while, until the latest policy snapshot of the placement of a run is fully
 // scheduled.
-func (p *planner) waitUntilScheduled(ctx context.Context, placement string) (*facts, error) {
+func (p *planner) waitUntilScheduled(ctx context.Context, run placementv1beta1.UpdateRunObject) (*facts, error) {
+	placement := run.GetUpdateRunSpec().PlacementName
 	sub := p.acts.Notifier.Subscribe(clusterwait.PlacementKey(p.scope, placement))
 	defer sub.Close()
 	deadline := p.acts.Clock.NewTimer(schedulingPatience)
@@ -156,7 +154,7 @@ func (p *planner) waitUntilScheduled(ctx context.Context, placement string) (*fa
 		if err != nil {
 			return nil, err
 		}
-		if err := checkPlacement(f.placement); err != nil {
+		if err := checkBeginning(run, f.placement); err != nil {
 			return nil, err
 		}
 		unfinished := checkScheduled(f)

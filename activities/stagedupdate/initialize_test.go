@@ -264,6 +264,10 @@ func TestConcurrentRunsUseOneStrategy(t *testing.T) {
 		}, false},
 		"one of another placement": {func(other *placementv1beta1.ClusterStagedUpdateRun) { other.Spec.PlacementName = "other" }, false},
 		"a later one":              {func(other *placementv1beta1.ClusterStagedUpdateRun) { other.Name = "example-run-9" }, false},
+		"one of the same second that has begun": {func(other *placementv1beta1.ClusterStagedUpdateRun) {
+			other.Name = "example-run-9"
+			other.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}
+		}, true},
 		"one that has ended": {func(other *placementv1beta1.ClusterStagedUpdateRun) {
 			other.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue}}
 		}, false},
@@ -278,7 +282,7 @@ func TestConcurrentRunsUseOneStrategy(t *testing.T) {
 			h := howTo(t, other)
 			initialize(h, "example-run-2")
 			initialized := conditionOf(h.run("example-run-2").Status.Conditions, placementv1beta1.ConditionTypeInitialized)
-			assert.Equal(t, test.refused, strings.Contains(initialized, "Cannot start: clusterStagedUpdateRun `example-run-1` of the same placement has not ended and uses clusterStagedUpdateStrategy `another-strategy`"), initialized)
+			assert.Equal(t, test.refused, strings.Contains(initialized, "Cannot start: clusterStagedUpdateRun `"+other.Name+"` of the same placement has not ended and uses clusterStagedUpdateStrategy `another-strategy`"), initialized)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
@@ -90,8 +91,11 @@ func checkPlacement(placement placementv1beta1.PlacementObject) error {
 	return nil
 }
 
-// checkAllowedStrategy says why a run may not use its strategy on a placement.
-func checkAllowedStrategy(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) error {
+// checkBeginning says why a run cannot begin to work on a placement, or may not use its strategy on it.
+func checkBeginning(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) error {
+	if err := checkPlacement(placement); err != nil {
+		return err
+	}
 	limits := placementv1beta1.StrategyOf(placement).External
 	name := run.GetUpdateRunSpec().StagedRolloutStrategyName
 	if limits == nil || len(limits.AllowedStrategies) == 0 || slices.Contains(limits.AllowedStrategies, name) {
@@ -153,15 +157,14 @@ func checkStatusSize(run placementv1beta1.UpdateRunObject) error {
 		run.GetUpdateRunStatus().PolicyObservedClusterCount, size>>10, updaterun.MaxStatus>>10)
 }
 
-// checkConcurrent refuses a run if an earlier run of the same placement has not ended and uses
-// another strategy. Admission refuses it as well, but two runs that are created at the same time do
-// not see each other there.
+// checkConcurrent refuses a run if another run of the same placement has not ended and uses another strategy: one that was
+// created before, or has begun. Admission does not refuse it: to compare runs there costs time for each run on the hub.
 func checkConcurrent(run placementv1beta1.UpdateRunObject, others []placementv1beta1.UpdateRunObject) error {
 	for i := range others {
 		other := others[i]
 		if other.GetName() == run.GetName() || other.GetUpdateRunSpec().PlacementName != run.GetUpdateRunSpec().PlacementName ||
 			other.GetUpdateRunSpec().StagedRolloutStrategyName == run.GetUpdateRunSpec().StagedRolloutStrategyName ||
-			placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !wasCreatedBefore(other, run) {
+			placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !goesBefore(other, run) {
 			continue
 		}
 		return refuse("clusterStagedUpdateRun `%s` of the same placement has not ended and uses clusterStagedUpdateStrategy `%s`; "+
@@ -169,6 +172,11 @@ func checkConcurrent(run placementv1beta1.UpdateRunObject, others []placementv1b
 			other.GetName(), other.GetUpdateRunSpec().StagedRolloutStrategyName, other.GetName())
 	}
 	return nil
+}
+
+// goesBefore reports whether a run was created before another or has begun before it, as two of the same second can.
+func goesBefore(a, b placementv1beta1.UpdateRunObject) bool {
+	return wasCreatedBefore(a, b) || meta.IsStatusConditionTrue(a.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized)
 }
 
 // wasCreatedBefore orders runs by when they were created, those of the same second by name.

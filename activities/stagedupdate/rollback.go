@@ -85,10 +85,7 @@ func (p *planner) makeRollbackPlan(ctx context.Context, run placementv1beta1.Upd
 	if err != nil {
 		return err
 	}
-	if err := checkPlacement(f.placement); err != nil {
-		return err
-	}
-	if err := checkAllowedStrategy(run, f.placement); err != nil {
+	if err := checkBeginning(run, f.placement); err != nil {
 		return err
 	}
 	if err := p.readBindings(ctx, f); err != nil {
@@ -105,6 +102,9 @@ func (p *planner) makeRollbackPlan(ctx context.Context, run placementv1beta1.Upd
 		run.GetUpdateRunStatus().PolicySnapshotIndexUsed = f.policy.GetLabels()[placementv1beta1.PolicyIndexLabel]
 	}
 	if err := p.readOtherRuns(ctx, f); err != nil {
+		return err
+	}
+	if err := checkConcurrent(run, f.runs); err != nil {
 		return err
 	}
 	freezeRollback(run, of, *f, kept)

@@ -319,6 +319,16 @@ func TestARollbackThatCannotBe(t *testing.T) {
 			editStatus(h, h.run("taken-back"), func(t *placementv1beta1.ClusterStagedUpdateRun) { t.Status = h.run("example-run-2").Status })
 			r.Spec.RollbackOf = "taken-back"
 		}, "clusterStagedUpdateRun `taken-back` to roll back is a rollback itself, of `example-run-1`: create a run with the resourceSnapshotIndex that the clusters are to have"},
+		"while an earlier run uses another strategy": {func(h *hub, _ *placementv1beta1.ClusterStagedUpdateRun) {
+			editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+				r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse,
+					Reason: placementv1beta1.ReasonUpdateRunFailed, LastTransitionTime: metav1.NewTime(begin)})
+			})
+			other := runObject("a-run", "")
+			other.Spec.StagedRolloutStrategyName = "another-strategy"
+			require.NoError(h.t, h.WithWatch.Create(h.t.Context(), other))
+		}, "clusterStagedUpdateRun `a-run` of the same placement has not ended and uses clusterStagedUpdateStrategy `another-strategy`; " +
+			"all concurrent runs of a placement must use the same strategy: use that one in another run, or wait for `a-run` to end, or delete it"},
 		"of a run that was not initialized": {func(h *hub, _ *placementv1beta1.ClusterStagedUpdateRun) {
 			editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.Conditions = nil })
 		}, "clusterStagedUpdateRun `example-run-2` to roll back has updated no cluster: it was not initialized"},

@@ -20,8 +20,6 @@ const hearsayTimeout = 10 * time.Second
 // standing is an object that is there before.
 type standing struct {
 	manifest string
-	// status is a merge patch of it.
-	status string
 	// deleted says that it is on its way out.
 	deleted bool
 }
@@ -45,10 +43,6 @@ func (s standing) create(t *testing.T) *unstructured.Unstructured {
 	t.Cleanup(func() { remove(t, stored) })
 	resource, err := admin.resource(stored)
 	require.NoError(t, err)
-	if s.status != "" {
-		stored, err = resource.UpdateStatus(t.Context(), patched(stored, parsePatch(t, s.status)), metav1.UpdateOptions{})
-		require.NoError(t, err)
-	}
 	if s.deleted {
 		require.NoError(t, resource.Delete(t.Context(), stored.GetName(), metav1.DeleteOptions{}))
 	}

@@ -15,9 +15,7 @@ import (
 var (
 	guardRails  = []string{"analyses", "definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "reserved-namespaces", "update-run-triggers"}
 	crossObject = []string{
-		"clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
-		"rollbacks-of-clusterstagedupdateruns", "rollbacks-of-stagedupdateruns",
-		"strategies-of-clusterstagedupdateruns", "strategies-of-stagedupdateruns",
+		"clusterresourceoverrides", "disruption-budgets", "evictions", "resourceoverrides",
 	}
 )
 
@@ -87,17 +85,15 @@ func TestSwitchesChooseThePolicies(t *testing.T) {
 		"restricted labels":  {map[string]any{"denyModifyMemberClusterLabels": true}, sorted(guardRails, crossObject, workloads)},
 		"named users":        {map[string]any{"guardRail": map[string]any{"allowedUsers": []any{"o'hara", `a"b\c`}, "allowedGroups": []any{"<g>"}}}, sorted(guardRails, crossObject, workloads)},
 		"no cross-object checks": {
-			map[string]any{"crossObjectChecks": map[string]any{"overrides": false, "updateRuns": false, "placements": false}}, sorted(guardRails, workloads),
+			map[string]any{"crossObjectChecks": map[string]any{"overrides": false, "placements": false}}, sorted(guardRails, workloads),
 		},
 		"no checks of placements": {
 			map[string]any{"crossObjectChecks": map[string]any{"placements": false}},
-			sorted(guardRails, workloads, []string{
-				"clusterresourceoverrides", "clusterstagedupdateruns", "resourceoverrides", "rollbacks-of-clusterstagedupdateruns", "rollbacks-of-stagedupdateruns", "stagedupdateruns",
-			}),
+			sorted(guardRails, workloads, []string{"clusterresourceoverrides", "resourceoverrides"}),
 		},
 		"nothing at all": {map[string]any{
 			"enableGuardRail": false, "enableWorkload": true, "keepDefinitions": false,
-			"crossObjectChecks": map[string]any{"overrides": false, "updateRuns": false, "placements": false},
+			"crossObjectChecks": map[string]any{"overrides": false, "placements": false},
 		}, nil},
 	}
 	for name, tt := range tests {
