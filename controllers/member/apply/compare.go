@@ -99,7 +99,8 @@ func isLastAppliedTo(live *unstructured.Unstructured, m Manifest) bool {
 	return m.withHashOn(live).stated != ""
 }
 
-// dryRunPatch asks the API server how the object would be after the patch, without storing it.
+// dryRunPatch asks the API server how the object would be after the patch, without storing it. A server-side apply that it refuses is
+// merged instead, as it is when the object is written.
 func (e *Engine) dryRunPatch(
 	ctx context.Context, desired, live *unstructured.Unstructured, patch Patch, serverSide bool,
 ) (*unstructured.Unstructured, error) {
@@ -119,7 +120,11 @@ func (e *Engine) dryRunPatch(
 	if err != nil {
 		return nil, fmt.Errorf("encoding the manifest: %w", err)
 	}
-	return out, e.Client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, data), append(options, client.ForceOwnership)...)
+	err = e.Client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, data), append(options, client.ForceOwnership)...)
+	if apierrors.IsInvalid(err) {
+		return e.mergeInstead(ctx, live, object, err, client.DryRunAll)
+	}
+	return out, err
 }
 
 // describeFindings adds to a text how many differing fields are not listed.

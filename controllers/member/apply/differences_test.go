@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,24 +26,8 @@ func TestDefaultsInAListThatIsReplacedAreWrittenOnce(t *testing.T) {
 	for _, way := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
 		t.Run(string(way), func(t *testing.T) {
 			e, writes := newEngine(nil)
-			e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
-				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-					fillIn(o)
-					return c.Create(ctx, o, opts...)
-				},
-				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-					err := c.Patch(ctx, o, p, opts...)
-					fillIn(o)
-					return err
-				},
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-					err := c.Get(ctx, key, o, opts...)
-					fillIn(o)
-					return err
-				},
-			})
-			req := requestWith(`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a","namespace":"n"},"spec":{"limits":[{"type":"Container","max":{"cpu":"2"}}]}}`,
-				placementv1beta1.ApplyStrategy{Type: way})
+			withDefaults(e)
+			req := requestWith(limitRange, placementv1beta1.ApplyStrategy{Type: way})
 			result, problem, err := e.Apply(t.Context(), req)
 			require.NoError(t, err)
 			require.Nil(t, problem)
@@ -63,6 +48,56 @@ func TestDefaultsInAListThatIsReplacedAreWrittenOnce(t *testing.T) {
 			assert.NotEmpty(t, result.Answered, "the API server is asked once")
 		})
 	}
+}
+
+const limitRange = `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a","namespace":"n"},"spec":{"limits":[{"type":"Container","max":{"cpu":"2"}}]}}`
+
+// withDefaults makes the cluster of an engine fill in what the limits of a LimitRange lack.
+func withDefaults(e *Engine) {
+	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			fillIn(o)
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			err := c.Patch(ctx, o, p, opts...)
+			fillIn(o)
+			return err
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			fillIn(o)
+			return err
+		},
+	})
+}
+
+// TestWhatIsMergedInsteadOfAnInvalidServerSideApplyIsWrittenOnce plays a definition that refuses a null of the manifest as a
+// server-side apply, and takes it with a patch.
+func TestWhatIsMergedInsteadOfAnInvalidServerSideApplyIsWrittenOnce(t *testing.T) {
+	e, writes := newEngine(nil)
+	withDefaults(e)
+	mustApply(t, e, requestWith(limitRange, placementv1beta1.ApplyStrategy{Type: clientSide}))
+	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if p.Type() == types.ApplyPatchType {
+				return apierrors.NewInvalid(schema.GroupKind{Kind: "LimitRange"}, "a", nil)
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	req := requestWith(strings.Replace(limitRange, `"max"`, `"min":{"cpu":"1"},"max"`, 1), placementv1beta1.ApplyStrategy{Type: serverSide})
+	require.True(t, mustApply(t, e, req).Wrote)
+
+	*writes = 0
+	result := mustApply(t, e, req) // the agent was restarted
+	assert.Zero(t, *writes)
+	assert.NotEmpty(t, result.Answered, "the API server is asked once")
+
+	req.Strategy.WhenToApply = placementv1beta1.WhenToApplyTypeIfNotDrifted
+	result = mustApply(t, e, req)
+	assert.Empty(t, result.Findings.Details, "what the API server fills in is no drift")
+	assert.Zero(t, *writes)
 }
 
 // fillIn gives the limits of a LimitRange a default.

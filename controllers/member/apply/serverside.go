@@ -97,9 +97,10 @@ func hasEmpty(value any) bool {
 }
 
 // mergeInstead applies a manifest that is refused as a server-side apply by a patch, and returns the refusal if that is refused as
-// well: a map that has lost its last field server-side is null, which few definitions allow.
-func (e *Engine) mergeInstead(ctx context.Context, live, wanted *unstructured.Unstructured,
-	refusal error) (*unstructured.Unstructured, error) {
+// well: a map that has lost its last field server-side is null, and so are nulls of the manifest, which few definitions allow.
+func (e *Engine) mergeInstead(
+	ctx context.Context, live, wanted *unstructured.Unstructured, refusal error, options ...client.PatchOption,
+) (*unstructured.Unstructured, error) {
 	wanted.SetOwnerReferences(live.GetOwnerReferences())
 	patch, err := ThreeWay(live, wanted)
 	if err != nil || patch.Empty() {
@@ -110,7 +111,8 @@ func (e *Engine) mergeInstead(ctx context.Context, live, wanted *unstructured.Un
 		return live, err
 	}
 	out := live.DeepCopy()
-	if err := e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), client.FieldOwner(FieldManager)); err != nil {
+	options = append(options, client.FieldOwner(FieldManager))
+	if err := e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), options...); err != nil {
 		return live, refusal
 	}
 	return out, nil
