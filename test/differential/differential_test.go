@@ -60,6 +60,7 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	tally := map[string]int{}
+	counts := map[string]count{}
 	faults := 0
 	begin := time.Now()
 	for id := range parallel {
@@ -88,8 +89,11 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for what, count := range w.tally {
-				tally[what] += count
+			for what, times := range w.tally {
+				tally[what] += times
+			}
+			for kind, of := range w.counts {
+				counts[kind] = counts[kind].plus(*of)
 			}
 		})
 	}
@@ -97,6 +101,44 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 	t.Logf("%.1f s", time.Since(begin).Seconds())
 	for _, what := range slices.Sorted(maps.Keys(tally)) {
 		t.Logf("%6d %s", tally[what], what)
+	}
+	checkCounts(t, counts)
+}
+
+// Of each kind, at most these shares of the manifests get no change, and are not judged, in percent. Some are refused by every API
+// server, such as two items with the same keys.
+const (
+	mostUnchanged       = 20
+	mostUnjudged        = 45
+	mostUnjudgedOfFixed = 80
+	enoughDrawn         = 12 // manifests of a kind to tell a share
+)
+
+// fixed are kinds of which little can be changed once an object exists, so that many changes are refused in any way.
+var fixed = []string{"CSIDriver", "Job", "PersistentVolumeClaim", "Pod", "ResourceClaimTemplate"}
+
+// checkCounts checks that the manifests of each kind are taken and judged. Otherwise a run without a fault says little.
+func checkCounts(t *testing.T, counts map[string]count) {
+	t.Helper()
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		c := counts[kind]
+		t.Logf("%-32s %5d drawn, %3d without a change; %5d applied, %5d judged", kind, c.drawn, c.unchanged, c.applied, c.judged)
+		if c.drawn < enoughDrawn {
+			continue
+		}
+		assert.LessOrEqual(t, c.unchanged*100, c.drawn*mostUnchanged, "of what is drawn of a %s, the API server takes most", kind)
+		most := mostUnjudged
+		if slices.Contains(fixed, kind) {
+			most = mostUnjudgedOfFixed
+		}
+		assert.LessOrEqual(t, (c.drawn-c.judged)*100, c.drawn*most, "of the manifests of a %s, most are applied and judged", kind)
+	}
+}
+
+func (c count) plus(other count) count {
+	return count{
+		drawn: c.drawn + other.drawn, unchanged: c.unchanged + other.unchanged,
+		applied: c.applied + other.applied, judged: c.judged + other.judged,
 	}
 }
 

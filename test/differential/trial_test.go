@@ -130,12 +130,14 @@ type worker struct {
 	engine *apply.Engine
 	// tally counts what became of the steps.
 	tally map[string]int
-	names int
-	id    int
+	// counts are of each kind what was drawn and what of it was judged.
+	counts map[string]*count
+	names  int
+	id     int
 }
 
 func newWorker(id int, config *rest.Config, kinds []map[string]any) (*worker, error) {
-	w := &worker{kinds: kinds, tally: map[string]int{}, id: id}
+	w := &worker{kinds: kinds, tally: map[string]int{}, counts: map[string]*count{}, id: id}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		w.writes = &recorder{next: next}
@@ -147,6 +149,22 @@ func newWorker(id int, config *rest.Config, kinds []map[string]any) (*worker, er
 	}
 	w.engine = &apply.Engine{Client: w.client, Mapper: w.client.RESTMapper(), Rivals: noRivals{}}
 	return w, nil
+}
+
+// count is what became of the manifests of a kind.
+type count struct {
+	// drawn manifests, and those that got no change because the API server took none of those that were drawn.
+	drawn, unchanged int
+	// applied manifests, and those of which the object was compared with what is right.
+	applied, judged int
+}
+
+// of returns the counts of a kind.
+func (w *worker) of(kind string) *count {
+	if w.counts[kind] == nil {
+		w.counts[kind] = &count{}
+	}
+	return w.counts[kind]
 }
 
 // noRivals knows no other placement.
@@ -192,7 +210,10 @@ func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
 			s.When = placementv1beta1.WhenToApplyTypeIfNotDrifted
 		}
 		t.Steps = append(t.Steps, s)
-		for attempt := range 4 {
+		w.of(kind).drawn++
+		isTaken := false
+		isOnlyCreated := false
+		for attempt := 0; attempt < 4 && !isTaken; attempt++ {
 			n := 1 + r.IntN(4)>>attempt
 			if i == 0 {
 				n = r.IntN(8) >> attempt
@@ -210,11 +231,19 @@ func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
 			if err != nil {
 				return t, err
 			}
-			if right != nil {
-				break
+			isTaken = right != nil
+			if !isTaken {
+				w.tally["draws that no API server takes"]++
+				t.Steps[i].Changes = nil
+				continue
 			}
-			w.tally["draws that no API server takes"]++
-			t.Steps[i].Changes = nil
+			isOnlyCreated = right.onlyCreated
+		}
+		if !isTaken {
+			w.of(kind).unchanged++
+		}
+		if isOnlyCreated && r.IntN(4) > 0 { // most of these would be refused as a server-side apply, and not be judged
+			t.Steps[i].Way = placementv1beta1.ApplyStrategyTypeClientSideApply
 		}
 	}
 	return t, nil
@@ -377,6 +406,7 @@ func at(i int, fault string) string {
 // applyStep applies a manifest and judges the object. It returns whether the object is what the manifest says.
 func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh, others *unstructured.Unstructured, clean, shared bool) (string, bool, error) {
 	right := wanted.object
+	w.of(right.GetKind()).applied++
 	before := w.writes.count()
 	result, problem, err := w.engine.Apply(ctx, req)
 	if err != nil {
@@ -396,13 +426,14 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 		return "", false, nil
 	}
 	if problem != nil {
-		fault, err := w.judgeRefusal(ctx, problem, right, clean)
+		fault, err := w.judgeRefusal(ctx, problem, req.Manifest.Object, right, clean)
 		return fault, false, err
 	}
 	live := right.DeepCopy()
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(right), live); err != nil {
 		return "", false, fmt.Errorf("reading the object: %w", err)
 	}
+	w.of(right.GetKind()).judged++
 	v := verdict{}
 	manifest := req.Manifest.Object
 	var theirs any
@@ -448,8 +479,11 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 		return "", false, nil
 	}
 	req.Answered = "" // the agent is restarted
-	if again, _, err = w.engine.Apply(ctx, req); err != nil {
+	if again, problem, err = w.engine.Apply(ctx, req); err != nil {
 		return "", false, fmt.Errorf("applying after a restart: %w", err)
+	}
+	if problem != nil {
+		return "what was applied is refused after a restart: " + problem.Message, false, nil
 	}
 	if writes := w.writes.since(before); len(writes) > 0 || again.Wrote {
 		return fmt.Sprintf("the same manifest is written again after a restart: %v", writes), false, nil
@@ -479,10 +513,22 @@ func (w *worker) takesServerSide(ctx context.Context, manifest *unstructured.Uns
 		w.client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner("fresh"), client.ForceOwnership, client.DryRunAll) == nil
 }
 
+// takesCreate tells whether the API server takes a manifest as a plain create. Of a number that is too large for its field, such as
+// the value of a PriorityClass, a server-side apply takes the digits that fit, and a create is refused, which is right.
+func (w *worker) takesCreate(ctx context.Context, manifest *unstructured.Unstructured) bool {
+	return w.client.Create(ctx, manifest.DeepCopy(), client.FieldOwner("fresh"), client.DryRunAll) == nil
+}
+
 // judgeRefusal tells whether the API server would have taken the right object.
-func (w *worker) judgeRefusal(ctx context.Context, problem *apply.Problem, right *unstructured.Unstructured, clean bool) (string, error) {
+func (w *worker) judgeRefusal(
+	ctx context.Context, problem *apply.Problem, manifest, right *unstructured.Unstructured, clean bool,
+) (string, error) {
 	live := right.DeepCopy()
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(right), live); err != nil {
+		if apierrors.IsNotFound(err) && !w.takesCreate(ctx, manifest) {
+			w.tally["refused, as a plain create by a fresh manager is"]++
+			return "", nil
+		}
 		if apierrors.IsNotFound(err) {
 			return "the object is refused, and a fresh manager may create it: " + problem.Message, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -248,6 +250,16 @@ func (e *Engine) bringsNothing(ctx context.Context, req Request, desired, live *
 	if !isLastAppliedTo(live, req.Manifest) || !unmet(req.Manifest.Object, live).Empty() {
 		return false
 	}
-	answer, err := e.dryRunPatch(ctx, desired, live, patch, serverSide)
-	return err == nil && compare.Same(contentOf(live), contentOf(answer))
+	isSame := func(answer *unstructured.Unstructured, err error) bool {
+		return err == nil && compare.Same(contentOf(live), contentOf(answer))
+	}
+	if isSame(e.dryRunPatch(ctx, desired, live, patch, serverSide)) {
+		return true
+	}
+	// A server-side apply takes an empty map off the object, and a second one sets it, which no dry run shows.
+	return serverSide && hasEmpty(desired.Object) &&
+		isSame(e.mergeInstead(ctx, live, desired.DeepCopy(), errNothingToMerge, client.DryRunAll))
 }
+
+// errNothingToMerge says that a merge is not asked for, as it would change nothing.
+var errNothingToMerge = errors.New("there is nothing to merge")

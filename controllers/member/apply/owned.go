@@ -72,6 +72,51 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
 	return set, true
 }
 
+// removeNullKeys takes off a manifest the nulls by which items of a list are told apart in the API server's answer, and tells whether
+// there are any. The API server fills in their default: without the second name, the item would stay when it leaves the manifest.
+func removeNullKeys(manifest, answer *unstructured.Unstructured) bool {
+	isRemoved := false
+	for _, entry := range answer.GetManagedFields() {
+		set, ok := fieldsOf(entry)
+		if !ok || !isAppliedByUs(entry) || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(":null")) {
+			continue
+		}
+		set.Iterate(func(path fieldpath.Path) {
+			key := path[len(path)-1].Key
+			if key == nil {
+				return
+			}
+			for _, item := range itemsAt(manifest.Object, path[:len(path)-1]) {
+				for _, field := range *key {
+					fields, _ := item.(map[string]any)
+					if value, found := fields[field.Name]; found && value == nil && field.Value.IsNull() {
+						delete(fields, field.Name)
+						isRemoved = true
+					}
+				}
+			}
+		})
+	}
+	return isRemoved
+}
+
+// itemsAt returns the items of the list at a path; none if the path leads elsewhere.
+func itemsAt(value any, path fieldpath.Path) []any {
+	for _, element := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			if element.FieldName == nil {
+				return nil
+			}
+			value = v[*element.FieldName]
+		case []any:
+			value = itemWith(v, element.Key)
+		}
+	}
+	items, _ := value.([]any)
+	return items
+}
+
 // copyAt copies what is at a path of an object to a base. A list in which the path names no item is copied as a whole.
 func copyAt(base, object map[string]any, path fieldpath.Path) {
 	if len(path) == 0 || path[0].FieldName == nil {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -97,4 +98,27 @@ func TestAKeyIsRemovedAlthoughTheAnnotationIsLost(t *testing.T) {
 	mustApply(t, e, request(manifestX1))
 	assert.Equal(t, map[string]string{"x": "1", "theirs": "3"}, storedConfigMap(t, e).Data)
 	assert.Empty(t, storedConfigMap(t, e).Labels)
+}
+
+func TestANullThatTellsItemsApartIsTakenForItsDefault(t *testing.T) {
+	manifest := &unstructured.Unstructured{}
+	require.NoError(t, json.Unmarshal([]byte(`{"apiVersion":"example.com/v1","kind":"W","spec":{
+		"map":[{"kind":null,"name":"b","value":null},{"kind":"K","name":"a"}],"free":[{"kind":null}]}}`), &manifest.Object))
+	answer := manifest.DeepCopy()
+	setFields := func(keys string) {
+		answer.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "example.com/v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:free":{},"f:map":{"k:` + keys + `":{".":{},"f:kind":{},"f:name":{},"f:value":{}}}}}`),
+		}})
+	}
+	setFields(`{\"kind\":\"Any\",\"name\":\"b\"}`)
+	assert.False(t, removeNullKeys(manifest, answer), "the item has a key")
+
+	setFields(`{\"kind\":null,\"name\":\"b\"}`)
+	require.True(t, removeNullKeys(manifest, answer))
+	assert.Equal(t, map[string]any{
+		"map":  []any{map[string]any{"name": "b", "value": nil}, map[string]any{"kind": "K", "name": "a"}},
+		"free": []any{map[string]any{"kind": nil}},
+	}, manifest.Object["spec"], "other nulls stay")
+	assert.False(t, removeNullKeys(manifest, answer), "it is applied once more only once")
 }

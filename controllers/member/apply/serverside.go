@@ -59,7 +59,8 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	switch {
 	case live != nil && apierrors.IsInvalid(err):
 		return e.mergeInstead(ctx, live, wanted, err)
-	case live != nil && err == nil && hasEmpty(wanted.Object) && !isUpToDateServerSide(object, wanted):
+	case err == nil && removeNullKeys(wanted, object),
+		live != nil && err == nil && hasEmpty(wanted.Object) && !isUpToDateServerSide(object, wanted):
 		return e.applyOnceMore(ctx, wanted, object, options)
 	}
 	return object, err
@@ -74,8 +75,8 @@ func (e *Engine) sendApply(ctx context.Context, object *unstructured.Unstructure
 	return e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
 }
 
-// applyOnceMore applies a manifest again that has an empty map or list. A map that has lost its last field by a server-side apply is
-// taken off the object, although the manifest has it. The next apply finds nothing to remove and sets it.
+// applyOnceMore applies a manifest again that has an empty map or list, or had a null as a key. A map that has lost its last field by a
+// server-side apply is taken off the object, although the manifest has it. The next apply finds nothing to remove and sets it.
 func (e *Engine) applyOnceMore(
 	ctx context.Context, wanted, answer *unstructured.Unstructured, options []client.PatchOption,
 ) (*unstructured.Unstructured, error) {
