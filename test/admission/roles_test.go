@@ -14,7 +14,7 @@ import (
 )
 
 // fleetRoles are the ClusterRoles that the chart brings for people.
-var fleetRoles = []string{"hub-agent-viewer", "hub-agent-placer", "hub-agent-runner", "hub-agent-approver", "hub-agent-hold", "hub-agent-gates-viewer", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-objects", "hub-agent-analysis-admin", "hub-agent-administrator"}
+var fleetRoles = []string{"hub-agent-viewer", "hub-agent-placer", "hub-agent-runner", "hub-agent-approver", "hub-agent-hold", "hub-agent-gates-viewer", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-sources", "hub-agent-analysis-objects", "hub-agent-analysis-admin", "hub-agent-administrator"}
 
 // reads tries to list the objects of a kind.
 func reads(kind, namespace string) func(*testing.T, *session) error {
@@ -48,7 +48,8 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		disabledKind = `{apiVersion: fleetflow.io/v1alpha1, kind: PropagatedType, metadata: {name: podtemplates}, spec: {propagation: Disabled}}`
 		hold         = `{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {generateName: incident-}, spec: {message: payments down}}`
 		window       = `{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow, metadata: {generateName: freeze-}, spec: {type: Deny, scope: Fleet, timeZone: UTC, dates: [{start: "2020-12-18T00:00", end: "2021-01-05T00:00"}]}}`
-		template     = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: errors-}, spec: {metrics: [{name: up, prometheus: {sourceRef: {name: central}, query: up}, success: result > 0.0}]}}`
+		template     = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: jobs-}, spec: {metrics: [{name: smoke, job: {namespace: jobs, fromCronJob: smoke}}]}}`
+		measuring    = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: errors-}, spec: {metrics: [{name: up, prometheus: {sourceRef: {name: central}, query: up}, success: result > 0.0}]}}`
 		looking      = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {generateName: ready-}, spec: {metrics: [{name: up, objects: {from: Hub, apiVersion: v1, kind: ConfigMap, namespace: a, name: a}, success: "true"}]}}`
 		source       = `{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {generateName: central-}, spec: {type: Prometheus, url: "https://prometheus.monitoring.svc:9090"}}`
 		newRun       = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: mine}, spec: {placementName: other, stagedRolloutStrategyName: gated}}`
@@ -83,7 +84,8 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		"say when rollouts start":          {creates(window), []string{"hub-agent-window-admin", "hub-agent-administrator"}},
 		"see when they may":                {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-window-admin", "hub-agent-break-glass", "hub-agent-administrator"}},
 		"write a template":                 {creates(template), []string{"hub-agent-analysis-author", "hub-agent-administrator"}},
-		"look at objects":                  {creates(looking), []string{"hub-agent-administrator"}}, // an author with hub-agent-analysis-objects, too
+		"measure at a source":              {creates(measuring), []string{"hub-agent-administrator"}}, // an author with hub-agent-analysis-sources, too
+		"look at objects":                  {creates(looking), []string{"hub-agent-administrator"}},   // an author with hub-agent-analysis-objects, too
 		"say where it measures":            {creates(source), []string{"hub-agent-analysis-admin", "hub-agent-administrator"}},
 		"see what was measured":            {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: ClusterStageAnalysisRun}`, ""), []string{"hub-agent-viewer", "hub-agent-gates-viewer", "hub-agent-break-glass", "hub-agent-analysis-author", "hub-agent-analysis-admin", "hub-agent-administrator"}},
 		"label a member":                   {changes(memberCluster, "", "unmanaged", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-administrator"}},

@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -24,6 +26,8 @@ func TestAnalyst(t *testing.T) {
 	attempt(t, attacks{
 		"an analyst deletes a source and creates another of its name, to which the credential would go": credentialStaysWithItsServer,
 		"an author of templates labels one as another that a source allows":                             labelsMakeNoTemplate,
+		"an author of templates measures at a source that is lent to others, with its credential":       sourceIsLentToOthers,
+		"an author of templates has one of his own measure at a source that is lent to others":          templateMovesToAnotherSource,
 		"an analyst has the hub agent call the API server by the address of its Service":                callsTheService,
 		"an analyst has the hub agent call the API server by the address behind its Service":            callsTheEndpoint,
 		"an analyst has the hub agent call what a cloud answers its machines only":                      addressRefused("168.63.129.16", "[fd20:ce::254]", "[64:ff9b::168.63.129.16]", "[fd00:ec2::23]"),
@@ -65,6 +69,24 @@ func labelsMakeNoTemplate(s *spec) {
 		return ""
 	})
 	require.NoError(s, err)
+}
+
+const (
+	lentTemplate = `{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: %s}, spec: {metrics: [{name: up, success: "result > 0.0", prometheus: {sourceRef: {name: %s}, query: up}}]}}`
+	useRefused   = "its metrics are measured at MetricSource kept: it takes the verb use on that metricsources.fleetflow.io, which the user lacks"
+)
+
+func sourceIsLentToOthers(s *spec) {
+	_, err := creates(fmt.Sprintf(lentTemplate, "drafted-at-kept", "kept"))(s.Context(), drafter.session(s))
+	require.ErrorContains(s, err, useRefused)
+}
+
+func templateMovesToAnotherSource(s *spec) {
+	s.createAs(drafter.session(s), fmt.Sprintf(lentTemplate, "drafted", "lent"))
+	own := &fleetflowv1alpha1.StageAnalysis{ObjectMeta: metav1.ObjectMeta{Name: "drafted"}}
+	to := `{"spec": {"metrics": [{"name": "up", "success": "result > 0.0", "prometheus": {"sourceRef": {"name": "kept"}, "query": "up"}}]}}`
+	err := drafter.session(s).Patch(s.Context(), own, client.RawPatch(types.MergePatchType, []byte(to)))
+	require.ErrorContains(s, err, useRefused)
 }
 
 // kubernetesService is where the API server says how it is reached.

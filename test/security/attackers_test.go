@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/devfleet/access"
 	"github.com/fleetflow/fleetflow/test/devfleet/controlplane"
@@ -104,8 +105,10 @@ var (
 	soloist = &attacker{name: "soloist", rules: append(slices.Clone(runner.rules), approver.rules...)}
 	// analyst writes metric sources and templates of analyses, and no Secrets.
 	analyst = &attacker{name: "analyst", clusterRoles: map[string]string{"": "hub-agent-analysis-admin"}}
-	// author writes templates of analyses, and no metric sources.
-	author = &attacker{name: "author", clusterRoles: map[string]string{"": "hub-agent-analysis-author"}}
+	// author writes templates of analyses that measure at any source, and no metric sources.
+	author = &attacker{name: "author", clusterRoles: map[string]string{"": "hub-agent-analysis-author"}, rules: useOf()}
+	// drafter writes templates of analyses that measure at one source.
+	drafter = &attacker{name: "drafter", clusterRoles: map[string]string{"": "hub-agent-analysis-author"}, rules: useOf("lent")}
 	// watcher reads what holds rollouts back, and what measured them.
 	watcher = &attacker{name: "watcher", clusterRoles: map[string]string{"": "hub-agent-gates-viewer"}}
 	// viewer reads what there is of the fleet, and no content.
@@ -140,6 +143,11 @@ var (
 	// stranger is anybody whom the hub knows.
 	stranger = &attacker{name: "stranger"}
 )
+
+// useOf is the right to have templates measured at sources, or at each.
+func useOf(sources ...string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{fleetflowv1alpha1.GroupName}, Resources: []string{"metricsources"}, ResourceNames: sources, Verbs: []string{"use"}}}
+}
 
 // session returns the attacker's own client of the hub. The first call creates the account and what it may do.
 func (a *attacker) session(s *spec) client.WithWatch {
