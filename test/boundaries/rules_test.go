@@ -56,11 +56,11 @@ func rules() map[string]rule {
 			never: []string{temporal, module + "/workflows", module + "/activities", module + "/worker", module + "/controllers/hub"},
 		},
 		"the command line needs the hub's API alone": {
-			of:    []string{"cmd/kubectl-fleet/...", "cmd/fleet-dashboard/..."},
+			of:    []string{"cmd/internal/...", "cmd/kubectl-fleet/...", "cmd/fleet-dashboard/..."},
 			never: []string{temporal, module + "/controllers", module + "/worker", module + "/workflows/placement", module + "/workflows/stagedupdate"},
 		},
 		"the plugin, which people download, brings nothing along that runs controllers": {
-			of:    []string{"cmd/kubectl-fleet/..."},
+			of:    []string{"cmd/internal/...", "cmd/kubectl-fleet/..."},
 			never: []string{"sigs.k8s.io/controller-runtime/pkg/manager", "sigs.k8s.io/controller-runtime/pkg/webhook", "google.golang.org/grpc"},
 		},
 		"programs are imported by nobody but themselves": {

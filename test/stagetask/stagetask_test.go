@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +24,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,10 +36,8 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
 	"github.com/fleetflow/fleetflow/test/fixture"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -168,15 +167,27 @@ func (f *fleet) gatesWaiting() []string {
 	return series
 }
 
+// kubectl returns what a command of the plugin prints.
+func (f *fleet) kubectl(args ...string) string {
+	f.t.Setenv("KUBECONFIG", f.t.TempDir()+"/none")
+	factory := cli.NewFactory()
+	factory.Clock = clocktesting.NewFakeClock(f.env.Now())
+	factory.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
+	factory.Connect = func(*rest.Config) (client.WithWatch, error) { return f, nil }
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	root := command.NewRoot(factory, streams)
+	root.SetArgs(args)
+	require.NoError(f.t, root.ExecuteContext(f.t.Context()))
+	return out.String()
+}
+
 func TestATaskOfANewTypeIsWaitedForShownAndPassed(t *testing.T) {
 	t.Cleanup(stagetask.Register(ticketType, ticket{}))
 	f := newFleet(t)
 	f.env.RegisterDelayedCallback(func() {
 		assert.Contains(t, f.details(), "Waits for ticket of web-canary-ticket.")
-		view := hub.RunOf(f.run())
-		assert.Equal(t, "ticket of web-canary-ticket", overview.Runs([]hub.Run{view}, f.env.Now())[0].WaitingFor)
-		picture := strings.Join(tree.Lines(status.Run(view, status.Facts{}, status.Options{}), tree.Style{Now: f.env.Now()}), "\n")
-		assert.Contains(t, picture, "◷ ticket after")
+		assert.Contains(t, f.kubectl("get", "runs"), "ticket of web-canary-ticket")
+		assert.Contains(t, f.kubectl("status", "run/web"), "◷ ticket after")
 		assert.Equal(t, []string{"canary afterStageTicket"}, f.gatesWaiting())
 
 		opened := &corev1.ConfigMap{}

@@ -12,8 +12,8 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
 )
 
@@ -23,7 +23,7 @@ type Fleet struct {
 	At time.Time
 	// Members are sorted by name, and Clusters are the rows about them in the same order.
 	Members  []*clusterv1beta1.MemberCluster
-	Clusters []overview.Member
+	Clusters []fleetview.Member
 	// Placements are sorted by namespace and name, with their rows.
 	Placements []Placement
 	// Runs are sorted with the latest first, with their rows.
@@ -43,14 +43,14 @@ type Fleet struct {
 // Placement is a placement with the row about it.
 type Placement struct {
 	hub.Placement
-	Row overview.Placement
+	Row fleetview.Placement
 }
 
 // Run is a run with how far it is, and the row about it.
 type Run struct {
 	hub.Run
 	State updaterun.State
-	Row   overview.Run
+	Row   fleetview.Run
 }
 
 // Placement returns a placement; nil if there is none.
@@ -180,7 +180,7 @@ func (m *maker) run(before maker, o placementv1beta1.UpdateRunObject, now time.T
 		run = Run{Run: hub.RunOf(o), State: updaterun.Read(o)}
 	}
 	if !known || run.Outcome() == "" {
-		run.Row = overview.Runs([]hub.Run{run.Run}, now)[0]
+		run.Row = fleetview.Runs([]hub.Run{run.Run}, now)[0]
 	}
 	m.runs[o] = run
 	return run
@@ -203,14 +203,14 @@ func (f *Fleet) sort(placements []hub.Placement, now time.Time) {
 	for i, member := range f.Members {
 		members[i] = *member
 	}
-	f.Clusters = overview.Members(members, now)
+	f.Clusters = fleetview.Members(members, now)
 	var active []hub.Run
 	for _, run := range f.Runs {
 		if run.Outcome() == "" {
 			active = append(active, run.Run)
 		}
 	}
-	for i, row := range overview.Placements(placements, active, now) {
+	for i, row := range fleetview.Placements(placements, active, now) {
 		f.Placements = append(f.Placements, Placement{placements[i], row})
 	}
 }

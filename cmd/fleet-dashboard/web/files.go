@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -64,10 +65,15 @@ func (s *Server) historyFile(r *http.Request, format string) (file, error) {
 		return file{p.Name + "-history.jsonl", "application/jsonl; charset=utf-8", out.Bytes()}, nil
 	case "csv":
 		writer := csv.NewWriter(&out)
-		rows := [][]string{{"at", "what", "name", "happened", "by", "channel", "verified", "comment"}}
-		for _, e := range entries {
-			rows = append(rows, cells(e.At.UTC().Format(time.RFC3339), e.What, e.Name, e.Text, e.By, string(e.Channel),
-				strconv.FormatBool(e.Verified), e.Comment))
+		rows := make([][]string, 1+len(entries))
+		for _, column := range fleetview.HistoryColumns(s.Clock.Now()) {
+			if column.File == "" {
+				continue
+			}
+			rows[0] = append(rows[0], column.File)
+			for i, e := range entries {
+				rows[1+i] = append(rows[1+i], cellText(column.TextOf(e)))
+			}
 		}
 		if err := writer.WriteAll(rows); err != nil {
 			return file{}, fmt.Errorf("writing the history: %w", err)
@@ -81,16 +87,14 @@ func (s *Server) historyFile(r *http.Request, format string) (file, error) {
 // a cell: quotes around the cell do not help there.
 var formulaInside = regexp.MustCompile(`([;|\t\n]["'\s]*)([=+@＝＋－＠-])`)
 
-// cells are texts that a spreadsheet takes for nothing but text: it would carry out what looks like a formula, also after white space.
-func cells(texts ...string) []string {
-	for i, text := range texts {
-		text = strings.Map(printed, text)
-		if trimmed := strings.TrimSpace(text); trimmed != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(trimmed)[0]) {
-			text = "'" + text
-		}
-		texts[i] = formulaInside.ReplaceAllString(text, "$1'$2")
+// cellText writes a text so that a spreadsheet takes it for nothing but text: it would carry out what looks like a formula, also after
+// white space.
+func cellText(text string) string {
+	text = strings.Map(printed, text)
+	if trimmed := strings.TrimSpace(text); trimmed != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(trimmed)[0]) {
+		text = "'" + text
 	}
-	return texts
+	return formulaInside.ReplaceAllString(text, "$1'$2")
 }
 
 // printed is a character as a cell has it: white space is a space or the end of a line, and what cannot be seen is left out.

@@ -30,6 +30,6 @@ func TestCellsAreTextsToASpreadsheet(t *testing.T) {
 		"＝1":                       "'＝1",
 		"a\x1b[31mb\u202ec\u0085d": "a[31mbc d",
 	} {
-		assert.Equal(t, []string{want}, cells(text), "%q", text)
+		assert.Equal(t, want, cellText(text), "%q", text)
 	}
 }

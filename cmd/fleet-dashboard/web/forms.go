@@ -16,8 +16,8 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
@@ -218,7 +218,7 @@ func (s *Server) showApproval(r *http.Request) (formView, error) {
 			Long: true}},
 	}
 	for _, hold := range holdRows(s.fleet(r.Context())) {
-		if hold.State != overview.HoldExpired {
+		if hold.State != fleetview.HoldExpired {
 			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Message))
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -71,11 +71,42 @@ func paginate[T any](r *http.Request, rows []T, size int, states ...updaterun.Ph
 	return l
 }
 
+// table is rows as pages show them.
+type table struct {
+	Caption, None string
+	Columns       []string
+	Cells         [][]fleetview.Cell
+}
+
+// tableOf writes the cells of rows; none says that there are none.
+func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []R) table {
+	made := table{Caption: caption, None: none, Cells: make([][]fleetview.Cell, len(rows))}
+	for _, column := range columns {
+		if column.Page == "" {
+			continue
+		}
+		made.Columns = append(made.Columns, column.Page)
+		for i, row := range rows {
+			made.Cells[i] = append(made.Cells[i], column.CellOf(row))
+		}
+	}
+	return made
+}
+
+// listPage composes a page of a list that can be filtered.
+func listPage[R any](s *Server, title, caption string, columns []fleetview.Column[R], l list[R]) (page, error) {
+	section := strings.ToLower(title)
+	return s.compose(title, section, true, piece{section, "list", struct {
+		list[R]
+		Title string
+		Table table
+	}{l, title, tableOf(caption, "None.", columns, l.Rows)}})
+}
+
 // fleetRow is a placement on the page of the fleet, with the run that rolls it out.
 type fleetRow struct {
 	feed.Placement
-	State updaterun.Phase
-	Run   *runRow
+	Run *runRow
 }
 
 // runRow is a run in a list.
@@ -130,12 +161,11 @@ func (s *Server) fleetPage(r *http.Request) (page, error) {
 	}
 	var rows []fleetRow
 	for _, p := range fleet.Placements {
-		state, _ := status.PlacementState(p.Placement)
-		if state == updaterun.PhaseSucceeded {
+		if p.Row.Phase == updaterun.PhaseSucceeded {
 			count.Done++
 		}
-		if matches(r, string(state), p.String(), p.Row.Rollout, p.Object.GetLabels()["team"]) {
-			rows = append(rows, fleetRow{Placement: p, State: state})
+		if matches(r, string(p.Row.Phase), p.String(), p.Row.Rollout, p.Object.GetLabels()["team"]) {
+			rows = append(rows, fleetRow{Placement: p})
 		}
 	}
 	shown := paginate(r, rows, rowsShown, placementStates...)
@@ -156,7 +186,7 @@ var (
 
 // banner is what every reader should know.
 type banner struct {
-	Holds       []overview.Hold
+	Holds       []fleetview.Hold
 	Windows     []tree.Node
 	Unreachable string
 }
@@ -164,7 +194,7 @@ type banner struct {
 func bannerOf(fleet *feed.Fleet) banner {
 	b := banner{Windows: fleet.Gates.WindowsOfTheDay()}
 	for _, row := range holdRows(fleet) {
-		if row.State != overview.HoldExpired {
+		if row.State != fleetview.HoldExpired {
 			b.Holds = append(b.Holds, row)
 		}
 	}
@@ -190,30 +220,26 @@ func (s *Server) waitingPage(r *http.Request) (page, error) {
 }
 
 func (s *Server) placementsPage(r *http.Request) (page, error) {
-	var rows []fleetRow
+	var rows []fleetview.Placement
 	for _, p := range s.fleet(r.Context()).Placements {
-		state, _ := status.PlacementState(p.Placement)
-		if matches(r, string(state), p.String(), p.Row.Rollout, p.Row.Policy) {
-			rows = append(rows, fleetRow{Placement: p, State: state})
+		if matches(r, string(p.Row.Phase), p.String(), p.Row.Rollout, p.Row.Policy) {
+			rows = append(rows, p.Row)
 		}
 	}
-	return s.compose("Placements", "placements", true, piece{"placements", "placements", paginate(r, rows, rowsShown, placementStates...)})
+	return listPage(s, "Placements", "Placements of both kinds", fleetview.PlacementColumns, paginate(r, rows, rowsShown, placementStates...))
 }
 
 func (s *Server) runsPage(r *http.Request) (page, error) {
-	rows := filterRuns(r, s.fleet(r.Context()).Runs)
-	return s.compose("Runs", "runs", true, piece{"runs", "runs", paginate(r, rows, rowsShown, runStates...)})
-}
-
-func filterRuns(r *http.Request, runs []feed.Run) []feed.Run {
-	var rows []feed.Run
-	for _, run := range runs {
+	var rows []fleetview.Run
+	for _, run := range s.fleet(r.Context()).Runs {
 		if matches(r, string(run.State.Phase), run.String(), run.Spec.PlacementName, run.Row.WaitingFor) {
-			rows = append(rows, run)
+			rows = append(rows, run.Row)
 		}
 	}
-	return rows
+	return listPage(s, "Runs", runsCaption, fleetview.RunColumns, paginate(r, rows, rowsShown, runStates...))
 }
+
+const runsCaption = "The latest first"
 
 // missingRef is the answer where an object is not there, with the names that are near.
 func missingRef[T any](ref hub.Ref, all []T, refOf func(T) hub.Ref) error {
@@ -270,7 +296,10 @@ func (s *Server) placementPage(r *http.Request) (page, error) {
 			evictions = append(evictions, eviction)
 		}
 	}
-	runs := fleet.RunsOf(p.Ref)
+	var runs []fleetview.Run
+	for _, run := range fleet.RunsOf(p.Ref) {
+		runs = append(runs, run.Row)
+	}
 	root.Children = nil
 	return s.compose(p.Name, "placements", true,
 		piece{"head", "placement-head", struct {
@@ -281,7 +310,7 @@ func (s *Server) placementPage(r *http.Request) (page, error) {
 			Links    []link
 		}{p, root, p.External(), s.placementActions(r.Context(), p), linksOf(p.Object.GetAnnotations())}},
 		piece{"steps", "steps", steps},
-		piece{"runs", "placement-runs", runs[:min(len(runs), rowsShown)]},
+		piece{"runs", "placement-runs", tableOf(runsCaption, "None.", fleetview.RunColumns, runs[:min(len(runs), rowsShown)])},
 		piece{"clusters", "placement-clusters", struct {
 			list[tree.Node]
 			Placement hub.Ref
@@ -374,7 +403,7 @@ func (s *Server) runClustersPage(r *http.Request) (page, error) {
 }
 
 func (s *Server) clustersPage(r *http.Request) (page, error) {
-	var rows []overview.Member
+	var rows []fleetview.Member
 	for _, row := range s.fleet(r.Context()).Clusters {
 		if matches(r, healthOf(row), row.Name, row.Version, strings.Join(row.Taints, " ")) {
 			rows = append(rows, row)
@@ -382,11 +411,11 @@ func (s *Server) clustersPage(r *http.Request) (page, error) {
 	}
 	l := paginate(r, rows, clustersShown)
 	l.States = []string{"healthy", "unhealthy", "late", "leaving"}
-	return s.compose("Clusters", "clusters", true, piece{"clusters", "clusters", l})
+	return listPage(s, "Clusters", "Members of the fleet", fleetview.MemberColumns, l)
 }
 
 // healthOf is the health of a member in a word.
-func healthOf(row overview.Member) string {
+func healthOf(row fleetview.Member) string {
 	switch {
 	case row.Joined == "Leaving":
 		return "leaving"
@@ -408,9 +437,9 @@ type placed struct {
 func (s *Server) clusterPage(r *http.Request) (page, error) {
 	fleet := s.fleet(r.Context())
 	ref := refOf(r, hub.KindMember)
-	at := slices.IndexFunc(fleet.Clusters, func(row overview.Member) bool { return row.Name == ref.Name })
+	at := slices.IndexFunc(fleet.Clusters, func(row fleetview.Member) bool { return row.Name == ref.Name })
 	if at < 0 {
-		return page{}, missingRef(ref, fleet.Clusters, func(row overview.Member) hub.Ref { return hub.Ref{Kind: hub.KindMember, Name: row.Name} })
+		return page{}, missingRef(ref, fleet.Clusters, func(row fleetview.Member) hub.Ref { return hub.Ref{Kind: hub.KindMember, Name: row.Name} })
 	}
 	on := fleet.On(ref.Name)
 	var rows []placed
@@ -425,7 +454,7 @@ func (s *Server) clusterPage(r *http.Request) (page, error) {
 	}
 	return s.compose(ref.Name, "clusters", true,
 		piece{"head", "cluster-head", struct {
-			Row        overview.Member
+			Row        fleetview.Member
 			Labels     map[string]string
 			Properties map[string]string
 			Conditions []metav1.Condition
@@ -453,13 +482,19 @@ func isUpdating(run feed.Run, cluster string) bool {
 }
 
 func (s *Server) holdsPage(r *http.Request) (page, error) {
-	rows := holdRows(s.fleet(r.Context()))
+	l := paginate(r, holdRows(s.fleet(r.Context())), rowsShown)
+	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action", Cell: func(h fleetview.Hold) fleetview.Cell {
+		if personOf(r.Context()).Steering == nil {
+			return fleetview.Cell{}
+		}
+		return fleetview.Cell{Text: "Release", Path: "/holds/" + h.Name + "/release", Button: true}
+	}})
 	return s.compose("Holds", "holds", true,
 		piece{"actions", "actions", []action{s.action(r.Context(), "Stop the line", "/hold", holdRight)}},
 		piece{"holds", "holds", struct {
-			list[overview.Hold]
-			LooksOnly bool
-		}{paginate(r, rows, rowsShown), personOf(r.Context()).Steering == nil}})
+			list[fleetview.Hold]
+			Table table
+		}{l, tableOf("What stops the line", "Nothing is held.", columns, l.Rows)}})
 }
 
 // historyRows are how many entries of a history are on a page.
@@ -475,15 +510,17 @@ func (s *Server) historyPage(r *http.Request) (page, error) {
 		query.Set("format", format)
 		return "?" + query.Encode()
 	}
+	l := paginate(r, entries, historyRows)
 	return s.compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
 		list[historyEntry]
+		Table         table
 		Placement     hub.Ref
 		Type, By, Run string
 		From          string
 		Types         []string
 		CSV, Lines    string
 	}{
-		paginate(r, entries, historyRows), p.Ref, query.Get("type"), query.Get("by"), query.Get("run"), query.Get("from"),
+		l, tableOf("The latest first, from what is on the hub", "Nothing.", fleetview.HistoryColumns(s.Clock.Now()), l.Rows), p.Ref, query.Get("type"), query.Get("by"), query.Get("run"), query.Get("from"),
 		[]string{"placement", "policy", "snapshot", "run", "approval", "eviction"}, file("csv"), file("jsonl"),
 	}})
 }

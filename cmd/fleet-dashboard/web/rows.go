@@ -13,9 +13,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -199,10 +199,10 @@ func (s *Server) actionsUnderWay(ctx context.Context, run *feed.Run) []action {
 		s.action(ctx, "Exempt", run.Path()+"/exempt", exemptRight))
 }
 
-func holdRows(fleet *feed.Fleet) []overview.Hold {
-	var rows []overview.Hold
+func holdRows(fleet *feed.Fleet) []fleetview.Hold {
+	var rows []fleetview.Hold
 	for _, hold := range fleet.Holds {
-		rows = append(rows, overview.HoldOf(hold, fleet.At))
+		rows = append(rows, fleetview.HoldOf(hold, fleet.At))
 	}
 	return rows
 }

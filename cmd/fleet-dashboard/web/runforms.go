@@ -19,8 +19,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 )
 
 // exemptRight is what the user needs to exempt something.
@@ -139,7 +139,7 @@ func (s *Server) exemptForm(kind hub.Kind) form {
 			}
 			var holds []string
 			for _, hold := range holdRows(s.fleet(r.Context())) {
-				if hold.State != overview.HoldExpired {
+				if hold.State != fleetview.HoldExpired {
 					holds = append(holds, "hold/"+hold.Name)
 				}
 			}

@@ -6,15 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 )
 
 // approvalWords are what `get` calls approval requests.
@@ -55,16 +55,12 @@ func (o *getOptions) runApprovals(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	if o.Structured() {
-		return o.Encode(o.streams.Out, approvalList(shown))
+	rows := make([]fleetview.Approval, 0, len(shown))
+	for _, a := range shown {
+		rows = append(rows, fleetview.ApprovalOf(a, runs, o.factory.Clock.Now()))
 	}
-	if len(shown) == 0 {
-		cli.Printf(o.streams.ErrOut, "No run waits for an approval.\n")
-		return nil
-	}
-	return o.PrintTable(o.streams.Out, append([]cli.Column{
-		{Name: "Name"}, {Name: "Run"}, {Name: "Stage"}, {Name: "Placement"}, {Name: "State"}, {Name: "Waits"}, {Name: "Comment", Wide: true},
-	}, o.labelColumns(false)...), o.approvalRows(shown, runs))
+	labels := labelColumns(&o.labelled, false, func(a fleetview.Approval) map[string]string { return a.Labels })
+	return show(&o.viewing, approvalList(shown), slices.Concat(fleetview.ApprovalColumns, labels), rows, "No run waits for an approval.")
 }
 
 // chooseApprovals are the requests to show: those that are named, else those of runs under way that are not approved.
@@ -81,60 +77,14 @@ func (o *getOptions) chooseApprovals(all []hub.Approval, runs []hub.Run, names [
 		if len(names) > 0 {
 			return !slices.Contains(names, a.Object.GetName())
 		}
-		run := runOfApproval(a, runs)
-		return approvalState(a) == approvedState || run != nil && run.Outcome() != ""
+		run := fleetview.RunOfApproval(a, runs)
+		return fleetview.ApprovalOf(a, nil, time.Time{}).State == fleetview.Approved || run != nil && run.Outcome() != ""
 	})
 	slices.SortFunc(shown, func(a, b hub.Approval) int {
 		return cmp.Or(a.Object.GetCreationTimestamp().Compare(b.Object.GetCreationTimestamp().Time),
 			cmp.Compare(a.Object.GetName(), b.Object.GetName()))
 	})
 	return shown, nil
-}
-
-func (o *getOptions) approvalRows(shown []hub.Approval, runs []hub.Run) [][]string {
-	rows := make([][]string, 0, len(shown))
-	for _, a := range shown {
-		placement := ""
-		if run := runOfApproval(a, runs); run != nil {
-			placement = run.Spec.PlacementName
-		}
-		comment := ""
-		if answer := meta.FindStatusCondition(a.Status.Conditions, placementv1beta1.ConditionTypeApproved); answer != nil {
-			comment = answer.Message
-		}
-		rows = append(rows, append([]string{
-			qualified(a.Object.GetNamespace(), a.Object.GetName()), a.Spec.ParentStageRollout, a.Spec.TargetStage, placement, approvalState(a),
-			overview.Age(a.Object.GetCreationTimestamp().Time, o.factory.Clock.Now()), comment,
-		}, o.labelCells(a.Object.GetLabels())...))
-	}
-	return rows
-}
-
-// approvedState is what a request is at once it is approved.
-const approvedState = "approved"
-
-// approvalState is what a request is at.
-func approvalState(a hub.Approval) string {
-	answer := meta.FindStatusCondition(a.Status.Conditions, placementv1beta1.ConditionTypeApproved)
-	switch {
-	case answer == nil:
-		return "waiting"
-	case answer.Status == metav1.ConditionTrue:
-		return approvedState
-	case answer.Reason == rejectedReason:
-		return "rejected"
-	}
-	return "not " + approvedState
-}
-
-// runOfApproval is the run that a request belongs to; nil if it is gone.
-func runOfApproval(a hub.Approval, runs []hub.Run) *hub.Run {
-	for i := range runs {
-		if runs[i].Name == a.Spec.ParentStageRollout && runs[i].Namespace == a.Object.GetNamespace() {
-			return &runs[i]
-		}
-	}
-	return nil
 }
 
 func approvalList(shown []hub.Approval) map[string]any {

@@ -10,6 +10,7 @@ import (
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 )
 
 // heldConsole has a run that waits, and a hold.
@@ -72,8 +73,8 @@ func TestTheTableOfExemptionsTellsWhichCount(t *testing.T) {
 		Message: "r", ExpirationTime: metav1.NewTime(now.Add(time.Hour)),
 	}}
 	e.Status.Conditions = []metav1.Condition{{Type: "Effective", Status: metav1.ConditionFalse, Reason: fleetflowv1alpha1.ReasonExemptionUnverified}}
-	assert.Equal(t, []string{"hotfix", "placement/team-a/web", "window", "unverified", "void: unverified", "2026-11-22T13:00:00Z", "r", ""}, describeExemption(e, now))
+	assert.Equal(t, []string{"hotfix", "placement/team-a/web", "window", "unverified", "void: unverified", "2026-11-22T13:00:00Z", "r", ""}, cellsOf(fleetview.ExemptionColumns, fleetview.ExemptionOf(e, now)))
 	e.Status.Conditions[0].Reason = fleetflowv1alpha1.ReasonExemptionInForce
-	assert.Equal(t, "in force", describeExemption(e, now)[4])
-	assert.Equal(t, "expired", describeExemption(e, now.Add(time.Hour))[4])
+	assert.Equal(t, "in force", cellsOf(fleetview.ExemptionColumns, fleetview.ExemptionOf(e, now))[4])
+	assert.Equal(t, "expired", cellsOf(fleetview.ExemptionColumns, fleetview.ExemptionOf(e, now.Add(time.Hour)))[4])
 }

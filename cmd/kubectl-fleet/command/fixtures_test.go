@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 )
 
 func inStage(reason string, age time.Duration) metav1.Condition {
@@ -59,4 +60,9 @@ func soakingRun() *placementv1beta1.ClusterStagedUpdateRun {
 			},
 		},
 	}
+}
+
+// cellsOf are the cells of a row in a table of the plugin.
+func cellsOf[R any](columns []fleetview.Column[R], row R) []string {
+	return tableOf("", columns, []R{row}).rows[0]
 }

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 )
 
 // getOptions are what `get` was asked for.
@@ -276,25 +276,28 @@ func (f *fleet) list(kinds []hub.Kind) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": metav1.ListMeta{}, "items": f.items(kinds)}
 }
 
-// table is what there is to show of a kind.
-type table struct {
-	kind    hub.Kind
-	columns []cli.Column
-	rows    [][]string
-}
-
 // tables are the tables of what was read, as of a time.
 func (o *getOptions) tables(read *fleet, now time.Time) []table {
-	make := map[hub.Kind]func() table{
-		hub.KindMember:    func() table { return o.memberTable(overview.Members(read.members, now)) },
-		hub.KindPlacement: func() table { return o.placementTable(overview.Placements(read.placements, read.active, now)) },
-		hub.KindRun:       func() table { return o.runTable(overview.Runs(read.runs, now)) },
-	}
 	var all []table
 	for _, kind := range o.kinds {
-		all = append(all, make[kind]())
+		switch kind {
+		case hub.KindMember:
+			labels := labelColumns(&o.labelled, true, func(m fleetview.Member) map[string]string { return m.Labels })
+			all = append(all, tableOf(kind, slices.Concat(fleetview.MemberColumns, labels), fleetview.Members(read.members, now)))
+		case hub.KindPlacement:
+			labels := labelColumns(&o.labelled, false, func(p fleetview.Placement) map[string]string { return p.Labels })
+			rows := fleetview.Placements(read.placements, read.active, now)
+			all = append(all, tableOf(kind, slices.Concat(fleetview.PlacementColumns, labels), rows))
+		case hub.KindRun:
+			all = append(all, o.runTable(fleetview.Runs(read.runs, now)))
+		}
 	}
 	return all
+}
+
+func (o *getOptions) runTable(rows []fleetview.Run) table {
+	labels := labelColumns(&o.labelled, false, func(r fleetview.Run) map[string]string { return r.Labels })
+	return tableOf(hub.KindRun, slices.Concat(fleetview.RunColumns, labels), rows)
 }
 
 func (o *getOptions) print(out io.Writer, tables []table) error {
@@ -326,59 +329,6 @@ func (o *getOptions) printNone(out io.Writer, kind hub.Kind) {
 		matching = " with labels " + o.selector
 	}
 	cli.Printf(out, "No %ss%s.\n", kind, matching)
-}
-
-func (o *getOptions) memberTable(rows []overview.Member) table {
-	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Joined"}, {Name: "Healthy"}, {Name: heartbeatColumn}, {Name: "Nodes"}, {Name: "CPU"}, {Name: "Memory"},
-		{Name: "Age"},
-		{Name: "Version", Wide: true}, {Name: "Taints", Wide: true},
-	}
-	cells := make([][]string, 0, len(rows))
-	for _, row := range rows {
-		heartbeat := row.Heartbeat
-		if row.Late {
-			heartbeat += " !"
-		}
-		cells = append(cells, append([]string{row.Name, row.Joined, row.Healthy, heartbeat, row.Nodes, row.CPU, row.Memory, row.Age, row.Version,
-			strings.Join(row.Taints, ",")}, o.labelCells(row.Labels)...))
-	}
-	return table{hub.KindMember, append(columns, o.labelColumns(true)...), cells}
-}
-
-func (o *getOptions) placementTable(rows []overview.Placement) table {
-	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Policy"}, {Name: "Selected"}, {Name: "Applied"}, {Name: "Available"}, {Name: "Rollout"}, {Name: "Age"},
-		{Name: "Snapshot", Wide: true}, {Name: "Resources", Wide: true}, {Name: "Message", Wide: true},
-	}
-	cells := make([][]string, 0, len(rows))
-	for _, row := range rows {
-		cells = append(cells, append([]string{qualified(row.Namespace, row.Name), row.Policy, row.Selected, row.Applied, row.Available,
-			row.Rollout, row.Age, row.Snapshot, row.Resources, row.Message}, o.labelCells(row.Labels)...))
-	}
-	return table{hub.KindPlacement, append(columns, o.labelColumns(false)...), cells}
-}
-
-func (o *getOptions) runTable(rows []overview.Run) table {
-	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Placement"}, {Name: "Snapshot"}, {Name: "State"}, {Name: "Stage"}, {Name: "Clusters"}, {Name: "Waiting For"},
-		{Name: "Age"},
-		{Name: "Strategy", Wide: true}, {Name: "Message", Wide: true},
-	}
-	cells := make([][]string, 0, len(rows))
-	for _, row := range rows {
-		cells = append(cells, append([]string{qualified(row.Namespace, row.Name), row.Placement, row.Snapshot, row.State, row.Stage, row.Progress,
-			row.WaitingFor, row.Age, row.Strategy, row.Message}, o.labelCells(row.Labels)...))
-	}
-	return table{hub.KindRun, append(columns, o.labelColumns(false)...), cells}
-}
-
-// qualified is namespace/name for namespaced objects.
-func qualified(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
 }
 
 // completionLimit is how long the shell may wait for names.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 )
 
 func TestTheHelpOfEveryVerbFitsATerminal(t *testing.T) {
@@ -62,11 +62,11 @@ func TestTheHelpSaysAllThatItSaysInWideLines(t *testing.T) {
 
 func TestANarrowTerminalShowsWhatRunsWaitFor(t *testing.T) {
 	o := &getOptions{kinds: []hub.Kind{hub.KindRun}}
-	row := overview.Run{
-		Name: "checkout-service-17", Placement: "checkout-service", Snapshot: "12", State: "Waiting", Stage: "production (3 of 4)",
+	row := fleetview.Run{
+		Ref: hub.Ref{Name: "checkout-service-17"}, Placement: "checkout-service", Snapshot: "12", State: "Waiting", Stage: "production (3 of 4)",
 		Progress: "12/40, 1 failed", WaitingFor: "approval of stage production", Age: "17m",
 	}
-	full := []table{o.runTable([]overview.Run{row})}
+	full := []table{o.runTable([]fleetview.Run{row})}
 	wide, err := o.lines(narrowed(full, 200, false), 200, "")
 	require.NoError(t, err)
 	assert.Contains(t, wide[0], "AGE")

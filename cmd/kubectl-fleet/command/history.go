@@ -2,18 +2,16 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // historyOptions are what `history` was asked for.
@@ -82,10 +80,7 @@ func (o *historyOptions) run(ctx context.Context, arg string) error {
 		return len(o.only) > 0 &&
 			!slices.Contains(o.only, e.What)
 	})
-	if o.Structured() {
-		return o.Encode(o.streams.Out, entries)
-	}
-	return o.table(entries)
+	return show(&o.viewing, entries, fleetview.HistoryColumns(o.factory.Clock.Now()), entries, "")
 }
 
 func readHistory(ctx context.Context, c client.Reader, facts *history.Facts) (err error) {
@@ -108,19 +103,4 @@ func readHistory(ctx context.Context, c client.Reader, facts *history.Facts) (er
 	}
 	facts.Evictions, err = reader.Evictions(ctx, ref)
 	return err
-}
-
-func (o *historyOptions) table(entries []history.Entry) error {
-	columns := []cli.Column{{Name: "When"}, {Name: "Age"}, {Name: "What"}, {Name: "Name"}, {Name: "Happened"}, {Name: "By"},
-		{Name: "Comment", Wide: true}}
-	rows := make([][]string, 0, len(entries))
-	now := o.factory.Clock.Now()
-	for _, e := range entries {
-		by := e.Sender()
-		if e.Channel == "" && e.Comment != "" {
-			by = fmt.Sprintf("%q", e.Comment)
-		}
-		rows = append(rows, []string{e.At.UTC().Format(time.RFC3339), tree.Elapsed(now.Sub(e.At)), e.What, e.Name, e.Text, by, e.Comment})
-	}
-	return o.PrintTable(o.streams.Out, columns, rows)
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
 )
 
 // holding is what `hold` was asked for.
@@ -112,7 +112,7 @@ func (h *holding) stopTheLine(ctx context.Context, message string) error {
 		return err
 	}
 	if err := h.Ask(h.streams, fmt.Sprintf("Stop the line for %s? Nothing begins there until it is released.",
-		overview.HoldCover(&hold.Spec))); err != nil {
+		fleetview.HoldCover(&hold.Spec))); err != nil {
 		return err
 	}
 	if h.Sends() {
@@ -124,7 +124,7 @@ func (h *holding) stopTheLine(ctx context.Context, message string) error {
 	if hold.Spec.ExpirationTime != nil {
 		until += ", or " + hold.Spec.ExpirationTime.UTC().Format(time.RFC3339)
 	}
-	h.Done(h.streams, "hold/%s stops the line for %s, %s", hold.Name, overview.HoldCover(&hold.Spec), until)
+	h.Done(h.streams, "hold/%s stops the line for %s, %s", hold.Name, fleetview.HoldCover(&hold.Spec), until)
 	return nil
 }
 
@@ -183,68 +183,4 @@ func (s *steering) release(ctx context.Context, name string) error {
 	}
 	s.Done(s.streams, "hold/%s released: %d run(s) and %d placement(s) go on", name, hold.Status.HeldRuns, hold.Status.HeldPlacements)
 	return nil
-}
-
-// holdsWord is what `get` calls RolloutHolds.
-const holdsWord = "holds"
-
-// runHolds shows the holds.
-func (o *getOptions) runHolds(ctx context.Context, names []string) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	c, err := o.factory.Client()
-	if err != nil {
-		return err
-	}
-	var list fleetflowv1alpha1.RolloutHoldList
-	if err := o.factory.Patiently(o.streams, "reading the holds", func() error { return c.List(ctx, &list) }); err != nil {
-		return explainHolds(err, "listing the holds")
-	}
-	shown := list.Items[:0]
-	for _, hold := range list.Items {
-		if len(names) == 0 || containsName(names, hold.Name) {
-			shown = append(shown, hold)
-		}
-	}
-	if o.Structured() {
-		for i := range shown {
-			shown[i].SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"))
-		}
-		return o.Encode(o.streams.Out, shown)
-	}
-	if len(shown) == 0 {
-		cli.Printf(o.streams.ErrOut, "Nothing is held.\n")
-		return nil
-	}
-	columns := []cli.Column{
-		{Name: "Name"}, {Name: "Holds"}, {Name: "State"}, {Name: "Runs"}, {Name: "Placements"}, {Name: "In Flight"}, {Name: "Expires"},
-		{Name: "Message"},
-	}
-	rows := make([][]string, 0, len(shown))
-	for i := range shown {
-		rows = append(rows, describeHold(&shown[i], o.factory.Clock.Now()))
-	}
-	return o.PrintTable(o.streams.Out, columns, rows)
-}
-
-func containsName(names []string, name string) bool {
-	for _, wanted := range names {
-		if wanted == name || strings.HasSuffix(wanted, "/"+name) {
-			return true
-		}
-	}
-	return false
-}
-
-// describeHold is the row of a hold.
-func describeHold(hold *fleetflowv1alpha1.RolloutHold, now time.Time) []string {
-	row := overview.HoldOf(hold, now)
-	expires := "-"
-	if !row.Expires.IsZero() {
-		expires = row.Expires.UTC().Format(time.RFC3339)
-	}
-	return []string{
-		row.Name, row.Covers, row.State, fmt.Sprint(row.HeldRuns), fmt.Sprint(row.HeldPlacements), fmt.Sprint(row.Flying), expires, row.Message,
-	}
 }

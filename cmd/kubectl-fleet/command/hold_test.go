@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/overview"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 )
 
 func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
@@ -18,7 +18,7 @@ func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
 	all, err := (&holding{name: "incident"}).object("payments down", now)
 	require.NoError(t, err)
 	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}, all.Spec)
-	assert.Equal(t, "the whole fleet", overview.HoldCover(&all.Spec))
+	assert.Equal(t, "the whole fleet", fleetview.HoldCover(&all.Spec))
 
 	part, err := (&holding{lasts: 2 * time.Hour, clusters: "region in (west,east)", placements: "team=web", rollbacks: true}).object("storm", now)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
 		}},
 		PlacementSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}, MatchExpressions: []metav1.LabelSelectorRequirement{}},
 	}, part.Spec)
-	assert.Equal(t, "clusters region in (east,west), placements team=web", overview.HoldCover(&part.Spec))
+	assert.Equal(t, "clusters region in (east,west), placements team=web", fleetview.HoldCover(&part.Spec))
 }
 
 func TestAHoldIsRefusedThatSaysNothing(t *testing.T) {
@@ -45,12 +45,12 @@ func TestTheTableOfHoldsTellsHowFarTheLineIsStopped(t *testing.T) {
 	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}
 	hold.Status.HeldRuns = 3
 	hold.Status.InFlight = 2
-	assert.Equal(t, []string{"incident", "the whole fleet", "stopping", "3", "0", "2", "-", "payments down"}, describeHold(hold, now))
+	assert.Equal(t, []string{"incident", "the whole fleet", "stopping", "3", "0", "2", "", "payments down"}, cellsOf(fleetview.HoldColumns, fleetview.HoldOf(hold, now)))
 	hold.Status.InFlight = 0
 	hold.Status.Conditions = []metav1.Condition{{Type: fleetflowv1alpha1.ConditionTypeQuiet, Status: metav1.ConditionTrue}}
-	assert.Equal(t, "quiet", describeHold(hold, now)[2])
+	assert.Equal(t, "quiet", cellsOf(fleetview.HoldColumns, fleetview.HoldOf(hold, now))[2])
 	hold.Spec.ExpirationTime = &metav1.Time{Time: now}
-	assert.Equal(t, []string{"expired", "2026-11-22T12:00:00Z"}, []string{describeHold(hold, now)[2], describeHold(hold, now)[6]})
+	assert.Equal(t, []string{"expired", "2026-11-22T12:00:00Z"}, []string{cellsOf(fleetview.HoldColumns, fleetview.HoldOf(hold, now))[2], cellsOf(fleetview.HoldColumns, fleetview.HoldOf(hold, now))[6]})
 }
 
 func TestHoldsGoByTheClockOfTheCommand(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
 
@@ -38,26 +39,22 @@ func (l *labelled) parse() (err error) {
 func (l *labelled) selects(of map[string]string) bool { return l.parsed.Matches(labels.Set(of)) }
 
 // labelColumns are the columns for labels; wide says that wide tables have all of them.
-func (l *labelled) labelColumns(wide bool) []cli.Column {
-	var columns []cli.Column
+func labelColumns[R any](l *labelled, wide bool, labelsOf func(R) map[string]string) []fleetview.Column[R] {
+	var columns []fleetview.Column[R]
 	for _, key := range l.columns {
-		columns = append(columns, cli.Column{Name: key[strings.LastIndex(key, "/")+1:]})
+		columns = append(columns, fleetview.Column[R]{
+			Name: key[strings.LastIndex(key, "/")+1:], Text: func(row R) string { return labelsOf(row)[key] },
+		})
 	}
 	if l.all || wide {
-		columns = append(columns, cli.Column{Name: "Labels", Wide: !l.all})
+		columns = append(columns, fleetview.Column[R]{Name: "Labels", Wide: !l.all, Text: func(row R) string {
+			of := labelsOf(row)
+			var all []string
+			for _, key := range slices.Sorted(maps.Keys(of)) {
+				all = append(all, key+"="+of[key])
+			}
+			return strings.Join(all, ",")
+		}})
 	}
 	return columns
-}
-
-// labelCells returns the cells of the columns for labels. That of all labels comes last, and a table without it leaves it out.
-func (l *labelled) labelCells(of map[string]string) []string {
-	var cells []string
-	for _, key := range l.columns {
-		cells = append(cells, of[key])
-	}
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, key+"="+of[key])
-	}
-	return append(cells, strings.Join(all, ","))
 }

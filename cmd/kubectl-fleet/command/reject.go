@@ -13,13 +13,12 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 const (
-	// rejectedReason is the reason of the condition Approved of a request that was rejected.
-	rejectedReason = "RejectedWithKubectlFleet"
 	// rejectedMessage is its message if the user has nothing to say.
 	rejectedMessage = "Rejected with kubectl fleet"
 )
@@ -90,7 +89,7 @@ func (s *steering) writeRejection(ctx context.Context, c client.WithWatch, objec
 			return nil, nil // another client was quicker; the run is stopped in any case
 		}
 		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionFalse, Reason: rejectedReason,
+			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionFalse, Reason: fleetview.ReasonRejected,
 			Message:            cmp.Or(comment, rejectedMessage),
 			ObservedGeneration: object.GetGeneration(), LastTransitionTime: metav1.NewTime(s.factory.Clock.Now()),
 		})

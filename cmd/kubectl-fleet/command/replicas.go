@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -32,35 +32,8 @@ func (o *getOptions) runReplicas(ctx context.Context, placements []string) error
 		}
 		shares = append(shares, found...)
 	}
-	if o.Structured() {
-		return o.Encode(o.streams.Out, shares)
-	}
-	if len(shares) == 0 {
-		cli.Printf(o.streams.ErrOut, "No replicas are divided. The field policy.replicaScheduling of a placement divides those of its workloads.\n")
-		return nil
-	}
-	columns := []cli.Column{
-		{Name: "Workload"}, {Name: "Cluster"}, {Name: "Wanted"}, {Name: "In Force"}, {Name: "Ready"}, {Name: "Completions", Wide: true},
-		{Name: "Reason", Wide: true},
-	}
-	rows := make([][]string, 0, len(shares))
-	for _, s := range shares {
-		wanted := strconv.Itoa(int(s.Wanted))
-		if s.Dropped {
-			wanted += " (dropped)"
-		}
-		rows = append(rows, []string{s.Workload, s.Cluster, wanted, countOr(s.InForce, "-"), countOr(s.Ready, "-"),
-			countOr(s.Completions, ""), s.Reason})
-	}
-	return o.PrintTable(o.streams.Out, columns, rows)
-}
-
-// countOr writes a number, or what stands for none.
-func countOr(count *int32, none string) string {
-	if count == nil {
-		return none
-	}
-	return strconv.Itoa(int(*count))
+	return show(&o.viewing, shares, fleetview.ReplicaColumns, shares,
+		"No replicas are divided. The field policy.replicaScheduling of a placement divides those of its workloads.")
 }
 
 // readShares reads how the replicas of a placement are divided.

@@ -14,14 +14,12 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/live"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
-
-// heartbeatColumn changes with every heartbeat, which is no change to report.
-const heartbeatColumn = "Heartbeat"
 
 // follow shows the fleet until the context ends.
 func (o *getOptions) follow(ctx context.Context) error {
@@ -113,14 +111,6 @@ func (o *getOptions) lines(tables []table, width int, note string) ([]string, er
 	return lines, nil
 }
 
-// spare are the columns that a table does without on a terminal that is too narrow for all, the first of them first. What a
-// run waits for is what people watch it for.
-var spare = map[hub.Kind][]string{
-	hub.KindMember:    {"Age", "Nodes", "Memory", "CPU"},
-	hub.KindPlacement: {"Age", "Policy", "Applied", "Selected"},
-	hub.KindRun:       {"Age", "Snapshot", "Placement", "Clusters", "Stage"},
-}
-
 // columnGap is what is between two columns.
 const columnGap = 3
 
@@ -131,7 +121,7 @@ func narrowed(tables []table, width int, wide bool) []table {
 	}
 	tables = slices.Clone(tables)
 	for i := range tables {
-		for _, name := range spare[tables[i].kind] {
+		for _, name := range tables[i].spare {
 			total := -columnGap
 			for _, column := range columnWidths(tables[i], wide) {
 				total += column + columnGap
@@ -213,7 +203,7 @@ func goneKeys(before, after map[string]string) func(func(string) bool) {
 func withoutHeartbeat(columns []cli.Column, row []string) []string {
 	row = slices.Clone(row)
 	for i, column := range columns {
-		if column.Name == heartbeatColumn {
+		if column.Name == fleetview.Heartbeat {
 			row[i] = ""
 		}
 	}

@@ -35,6 +35,14 @@ func (r Ref) String() string {
 	return string(r.Kind) + "/" + r.Namespace + "/" + r.Name
 }
 
+// Qualified is namespace/name for namespaced objects, else the name.
+func (r Ref) Qualified() string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
 // Path is where a dashboard shows the object: /runs/web-17, or /ns/shop/runs/nightly.
 func (r Ref) Path() string {
 	path := "/" + map[Kind]string{KindPlacement: "placements", KindRun: "runs", KindMember: "clusters"}[r.Kind] + "/" + r.Name

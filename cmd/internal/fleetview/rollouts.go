@@ -1,4 +1,4 @@
-package overview
+package fleetview
 
 import (
 	"cmp"
@@ -14,11 +14,14 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
 )
 
 // Placement is a row about a placement.
 type Placement struct {
-	Namespace, Name string
+	hub.Ref
+	// Phase is the state that pages show.
+	Phase updaterun.Phase
 	// Policy is how clusters are picked.
 	Policy string
 	// Selected counts the clusters picked, Applied and Available those of them that have and run the resources.
@@ -41,12 +44,13 @@ func Placements(placements []hub.Placement, active []hub.Run, now time.Time) []P
 	rows := make([]Placement, 0, len(placements))
 	for _, p := range placements {
 		row := Placement{
-			Namespace: p.Namespace, Name: p.Name, Labels: p.Object.GetLabels(), Policy: policyText(p.Spec.Policy),
+			Ref: p.Ref, Labels: p.Object.GetLabels(), Policy: policyText(p.Spec.Policy),
 			Snapshot: p.Status.ObservedResourceIndex, Resources: strconv.Itoa(len(p.Status.SelectedResources)),
 			Age: Age(p.Object.GetCreationTimestamp().Time, now),
 		}
 		row.count(p)
 		row.Rollout, row.Message = rollout(p, active)
+		row.Phase, _ = status.PlacementState(p)
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b Placement) int {
@@ -204,14 +208,18 @@ func runOf(p hub.Placement, active []hub.Run) *hub.Run {
 
 // Run is a row about a staged update run.
 type Run struct {
-	Namespace, Name, Placement, Snapshot string
-	State, Stage, Progress               string
+	hub.Ref
+	// Phase is the state that pages show.
+	Phase                  updaterun.Phase
+	Placement, Snapshot    string
+	State, Stage, Progress string
 	// WaitingFor says what has to happen next.
 	WaitingFor string
 	Strategy   string
 	Message    string
 	Labels     map[string]string
 	Age        string
+	Created    time.Time
 }
 
 // Runs sums staged update runs up, the latest first.
@@ -230,7 +238,7 @@ func Runs(all []hub.Run, now time.Time) []Run {
 func runRow(run hub.Run, now time.Time) Run {
 	view := updaterun.Read(run.Object)
 	row := Run{
-		Namespace: run.Namespace, Name: run.Name, Labels: run.Object.GetLabels(), Placement: run.Spec.PlacementName,
+		Ref: run.Ref, Phase: view.Phase, Created: run.Object.GetCreationTimestamp().Time, Labels: run.Object.GetLabels(), Placement: run.Spec.PlacementName,
 		Snapshot: cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"),
 		State:    string(view.Phase), Strategy: run.Spec.StagedRolloutStrategyName,
 		WaitingFor: waitingFor(view, now), Age: Age(run.Object.GetCreationTimestamp().Time, now),

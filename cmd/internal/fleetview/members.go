@@ -1,5 +1,6 @@
-// Package overview sums a fleet up in three tables: its members, its placements, its staged update runs. It is pure.
-package overview
+// Package fleetview sums a fleet up in rows: its members, its placements, its staged update runs and what stands beside them. The
+// plugin, the pages of the dashboard and its files show these rows by the same tables of columns. It is pure.
+package fleetview
 
 import (
 	"cmp"

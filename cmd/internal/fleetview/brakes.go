@@ -1,6 +1,7 @@
-package overview
+package fleetview
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,4 +56,33 @@ func HoldCover(spec *fleetflowv1alpha1.RolloutHoldSpec) string {
 		cover += ", placements " + metav1.FormatLabelSelector(spec.PlacementSelector)
 	}
 	return cover
+}
+
+// Exemption is a row about an exemption.
+type Exemption struct {
+	Name, Target, From, By, State, Message, Ticket string
+	Expires                                        time.Time
+}
+
+// exemptionWords are the states of exemptions by their reasons.
+var exemptionWords = map[string]string{
+	fleetflowv1alpha1.ReasonExemptionInForce: "in force", fleetflowv1alpha1.ReasonExemptionExpired: "expired",
+	fleetflowv1alpha1.ReasonExemptionUnverified: "void: unverified",
+	fleetflowv1alpha1.ReasonExemptionTooLong:    "void: too long", fleetflowv1alpha1.ReasonExemptionNoTarget: "void: no target",
+}
+
+// ExemptionOf sums an exemption up.
+func ExemptionOf(e *fleetflowv1alpha1.RolloutExemption, now time.Time) Exemption {
+	by, _ := e.MadeBy()
+	state := "not seen yet"
+	if said := meta.FindStatusCondition(e.Status.Conditions, fleetflowv1alpha1.ConditionTypeEffective); said != nil {
+		state = said.Reason
+	}
+	if !now.Before(e.Spec.ExpirationTime.Time) {
+		state = fleetflowv1alpha1.ReasonExemptionExpired
+	}
+	return Exemption{
+		Name: e.Name, Target: e.Spec.TargetText(), From: e.Spec.FromText(), By: by, State: cmp.Or(exemptionWords[state], state),
+		Message: e.Spec.Message, Ticket: e.Spec.Ticket, Expires: e.Spec.ExpirationTime.Time,
+	}
 }

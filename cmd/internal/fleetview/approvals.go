@@ -1,0 +1,66 @@
+package fleetview
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// Approval is a row about an approval request.
+type Approval struct {
+	Name, Run, Stage, Placement, State, Age, Comment string
+	Labels                                           map[string]string
+}
+
+// Approved is the state of a request that is approved, and ReasonRejected the reason of the condition of one that was rejected.
+const (
+	Approved       = "approved"
+	ReasonRejected = "RejectedWithKubectlFleet"
+)
+
+// ApprovalOf sums an approval request up. Its run may be among some.
+func ApprovalOf(a hub.Approval, runs []hub.Run, now time.Time) Approval {
+	ref := hub.Ref{Namespace: a.Object.GetNamespace(), Name: a.Object.GetName()}
+	row := Approval{
+		Name: ref.Qualified(), Run: a.Spec.ParentStageRollout, Stage: a.Spec.TargetStage, State: approvalState(a),
+		Age: Age(a.Object.GetCreationTimestamp().Time, now), Labels: a.Object.GetLabels(),
+	}
+	if run := RunOfApproval(a, runs); run != nil {
+		row.Placement = run.Spec.PlacementName
+	}
+	if answer := answerOf(a); answer != nil {
+		row.Comment = answer.Message
+	}
+	return row
+}
+
+func answerOf(a hub.Approval) *metav1.Condition {
+	return meta.FindStatusCondition(a.Status.Conditions, placementv1beta1.ConditionTypeApproved)
+}
+
+func approvalState(a hub.Approval) string {
+	answer := answerOf(a)
+	switch {
+	case answer == nil:
+		return "waiting"
+	case answer.Status == metav1.ConditionTrue:
+		return Approved
+	case answer.Reason == ReasonRejected:
+		return "rejected"
+	}
+	return "not " + Approved
+}
+
+// RunOfApproval returns the run that a request belongs to; nil if it is gone.
+func RunOfApproval(a hub.Approval, runs []hub.Run) *hub.Run {
+	for i := range runs {
+		if runs[i].Name == a.Spec.ParentStageRollout && runs[i].Namespace == a.Object.GetNamespace() {
+			return &runs[i]
+		}
+	}
+	return nil
+}
