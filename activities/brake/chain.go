@@ -56,7 +56,7 @@ func SubjectOfRun(run placementv1beta1.UpdateRunObject, placement placementv1bet
 
 // StartInRun is which kind of start it is to give a cluster the resources of a run.
 func StartInRun(binding placementv1beta1.BindingObject) Start {
-	if bindinc == nil || binding.GetBindingSpec().ResourceSnapshotName == "" {
+	if binding == nil || binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return fleetflowv1alpha1.StartFirstPlacements
 	}
 	return fleetflowv1alpha1.StartUpdates
