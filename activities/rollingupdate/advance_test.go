@@ -341,6 +341,37 @@ func TestTheTimeOfWhatCannotBeTrackedRunsFromTheReport(t *testing.T) {
 	assert.Equal(t, "a", got.Next[0].Cluster)
 }
 
+func TestAClusterCountsAsAvailableOnceItHasBeenForMinReadySeconds(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot), bound("c", oldSnapshot))
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{MinReadySeconds: new(int32(30))}}
+	})
+	for _, cluster := range []string{"a", "c"} {
+		r.says(cluster, metav1.ConditionTrue)
+	}
+	r.clock.Step(time.Minute)
+	r.report("b", metav1.ConditionTrue)
+	result := r.waiting(act.AdvanceRequest{WakeAt: r.clock.Now().Add(10 * time.Minute)})
+	r.says("b", metav1.ConditionTrue)
+	got := r.ended(result)
+	assert.Empty(t, got.Next, "that it is available does not count yet")
+	assert.WithinDuration(t, r.clock.Now().Add(30*time.Second), got.WakeAt, 0)
+
+	result = r.waiting(act.AdvanceRequest{WakeAt: got.WakeAt})
+	r.clock.Step(20 * time.Second)
+	r.says("b", metav1.ConditionFalse)
+	r.says("b", metav1.ConditionTrue)
+	got = r.ended(result)
+	assert.Empty(t, got.Next, "a break begins the time anew")
+	assert.WithinDuration(t, r.clock.Now().Add(30*time.Second), got.WakeAt, 0)
+
+	result = r.waiting(act.AdvanceRequest{WakeAt: got.WakeAt})
+	r.clock.Step(30 * time.Second)
+	got = r.ended(result)
+	require.Len(t, got.Next, 1)
+	assert.Equal(t, "a", got.Next[0].Cluster)
+}
+
 func TestTheWaitIsBoundedByTheWorkflow(t *testing.T) {
 	r := three(t)
 	r.report("a", metav1.ConditionFalse)

@@ -215,6 +215,17 @@ func (r *rollout) report(cluster string, available metav1.ConditionStatus, reaso
 	r.tell(work, work)
 }
 
+// says has the status of a cluster's binding say whether what is placed is available, as the binding controller writes it.
+func (r *rollout) says(cluster string, available metav1.ConditionStatus) {
+	r.t.Helper()
+	old := r.binding(cluster)
+	b := old.DeepCopy()
+	meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable, Status: available,
+		Reason: "Reported", ObservedGeneration: b.Generation, LastTransitionTime: metav1.NewTime(r.clock.Now())})
+	require.NoError(r.t, r.Status().Update(r.t.Context(), b))
+	r.tell(old, b)
+}
+
 // tell lets an informer report a change.
 func (r *rollout) tell(old, now client.Object) {
 	r.t.Helper()

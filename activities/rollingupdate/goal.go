@@ -106,7 +106,15 @@ func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
 		workmodel.Revision(b) == target.RevisionAt(b)
 }
 
-// readyAt is when a cluster whose objects cannot be tracked counts as available.
-func (g *goal) readyAt(state workmodel.ClusterState) time.Time {
-	return state.AvailableSince.Add(g.strategy.UnavailablePeriod())
+// readyAt returns when a cluster whose resources are available counts as available, and whether that is known: some time after it
+// was applied if its resources cannot be tracked, and once it has been available for minReadySeconds.
+func (g *goal) readyAt(b placementv1beta1.BindingObject, state workmodel.ClusterState) (at time.Time, known bool) {
+	at, known = placementv1beta1.ReadyAt(b, g.strategy.MinReady())
+	if !state.NotTrackable {
+		return at, known
+	}
+	if tracked := state.AvailableSince.Add(g.strategy.UnavailablePeriod()); tracked.After(at) {
+		at = tracked
+	}
+	return at, known
 }

@@ -179,7 +179,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		Failed:  state.Failed, Available: state.Available && !deleting,
 		Frozen: placementv1beta1.IsSuspended(o.placement, spec.TargetCluster),
 	}
-	if ready := o.goal.readyAt(state); state.Available && state.NotTrackable && o.acts.Clock.Now().Before(ready) {
+	if ready, known := o.goal.readyAt(b, state); c.Available && (!known || o.acts.Clock.Now().Before(ready)) {
 		c.Available = false
 		c.ReadyAt = ready
 	}

@@ -32,7 +32,8 @@ func (a *Activities) checkClusters(ctx context.Context, run placementv1beta1.Upd
 		if err != nil {
 			return true, err
 		}
-		if state.Available && !state.HeldBack {
+		ready, known := readyAt(run, in.Index, binding)
+		if state.Available && !state.HeldBack && known && !a.Clock.Now().Before(ready) {
 			recovered = append(recovered, cluster)
 		}
 	}

@@ -36,6 +36,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		seen := c.observer.seen[cluster.Name]
 		cluster.Owner = seen.owner
 		cluster.Available = seen.available
+		cluster.ReadyAt = seen.readyAt
 		if refused, is := c.acts.refusals.refusalOfCluster(run.GetUID(), cluster.Name); is {
 			cluster.Refusal = &rollout.Refusal{Cause: rollout.Cause{Reason: placementv1beta1.ReasonRefused, Why: refused.why},
 				NextTry: refused.nextTry}
@@ -122,7 +123,7 @@ func deadlineOf(config placementv1beta1.StageConfig) time.Duration {
 	if seconds := config.ClusterDeadlineSeconds; seconds != nil && *seconds > 0 {
 		return time.Duration(*seconds) * time.Second
 	}
-	return wf.StuckAfter
+	return wf.StuckAfter + config.MinReady()
 }
 
 // observeFirst observes what has to be known before anything else is decided: for a run that stops, what
@@ -151,11 +152,15 @@ func (c *stageCall) observeFirst(ctx context.Context) error {
 
 // needsDecision observes a cluster that has changed, and says whether that has to be acted on.
 func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error) {
+	before := c.observer.seen[name]
 	if err := c.observer.observeCluster(ctx, name); err != nil {
 		return false, err
 	}
 	seen := c.observer.seen[name]
 	role := c.roles[name]
+	if !seen.isDone(c.acts.Clock.Now()) && seen.available {
+		return !seen.readyAt.Equal(before.readyAt), nil // the plan is to be looked at when it is done
+	}
 	if seen.available || seen.owner == rollout.OwnerLaterRun || seen.owner == rollout.OwnerGone {
 		return true, nil
 	}

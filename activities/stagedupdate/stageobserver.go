@@ -3,6 +3,7 @@ package stagedupdate
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,11 +36,16 @@ type stageObserver struct {
 type observation struct {
 	owner     rollout.BindingOwner
 	available bool
+	// readyAt is when that it is available counts, zero if at once.
+	readyAt time.Time
 	// endText is the sentence that the run ends with if it cannot have the binding.
 	endText string
 	// wait is what a lifecycle hook has the cluster wait for; nil if none holds it.
 	wait *placementv1beta1.HookWait
 }
+
+// isDone reports whether a cluster is available, and has been for long enough.
+func (s observation) isDone(now time.Time) bool { return s.available && !now.Before(s.readyAt) }
 
 // observeCluster reads whose a cluster's binding is, and whether the cluster is available. A cache may lag
 // behind the write of an earlier attempt: that a binding is not the run's, it reads live.
@@ -109,17 +115,18 @@ func (o *stageObserver) proveDone(ctx context.Context, clusters []string) (bool,
 		if err := o.observeCluster(ctx, name); err != nil {
 			return false, err
 		}
-		if !o.seen[name].available {
+		now := o.acts.Clock.Now()
+		if !o.seen[name].isDone(now) {
 			if err := o.observeLive(ctx, name); err != nil {
 				return false, err
 			}
 		}
 		seen := o.seen[name]
-		if !seen.available && seen.owner != rollout.OwnerThisRun { // otherwise it may have become unavailable since
+		if !seen.isDone(now) && seen.owner != rollout.OwnerThisRun { // otherwise it may have become unavailable since
 			o.acts.runs().refuseCall(o.run, "Advancing stage "+o.request.Stage,
 				fmt.Sprintf("cluster %s is not done, its binding is not that of this run", name))
 		}
-		if !seen.available {
+		if !seen.isDone(now) {
 			return false, nil
 		}
 	}
@@ -145,15 +152,26 @@ func (o *stageObserver) observeLive(ctx context.Context, name string) error {
 	return nil
 }
 
-// judgeAvailable adds to an observation whether the cluster counts as available, given that its resources are or are not: a
-// hook may hold it until it is back in service.
+// judgeAvailable adds to an observation whether and from when on the cluster counts as available, given that its resources are or
+// are not: a hook may hold it until it is back in service, and it may have to be available for some time.
 func (o *stageObserver) judgeAvailable(seen observation, binding placementv1beta1.BindingObject, available bool) observation {
-	seen.available = available
-	if available {
-		seen.wait = placementv1beta1.LifecycleOf(o.placement).HoldsAvailable(binding, o.acts.Clock.Now())
-		seen.available = seen.wait == nil
+	if !available {
+		return seen
+	}
+	seen.wait = placementv1beta1.LifecycleOf(o.placement).HoldsAvailable(binding, o.acts.Clock.Now())
+	readyAt, known := readyAt(o.run, o.request.Index, binding)
+	seen.available = seen.wait == nil && known
+	if seen.available {
+		seen.readyAt = readyAt
 	}
 	return seen
+}
+
+// readyAt returns when a cluster whose resources are available has been so for as long as its stage asks for, and whether that is
+// known.
+func readyAt(run placementv1beta1.UpdateRunObject, stage int, binding placementv1beta1.BindingObject) (at time.Time, known bool) {
+	config := updaterun.StageConfig(run, stage)
+	return placementv1beta1.ReadyAt(binding, config.MinReady())
 }
 
 // learn notes what was observed of a cluster.
@@ -231,6 +249,11 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	binding, err := readCachedBinding(ctx, o.bindings, o.placement, cluster)
 	if err != nil || binding == nil {
 		return ""
+	}
+	config := updaterun.StageConfig(o.run, o.request.Index)
+	if ready, known := readyAt(o.run, o.request.Index, binding); known && o.acts.Clock.Now().Before(ready) {
+		return fmt.Sprintf(": available since %s, and minReadySeconds is %d", ready.Add(-config.MinReady()).UTC().Format(time.RFC3339),
+			*config.MinReadySeconds)
 	}
 	if doubt := workmodel.FindDoubt(binding.GetBindingStatus().Conditions); doubt != nil &&
 		doubt.ObservedGeneration == binding.GetGeneration() {

@@ -70,8 +70,8 @@ type Cluster struct {
 	// Reports says that differences are only reported on it, before an update and after:
 	// an update takes nothing away.
 	Reports bool
-	// ReadyAt is when a cluster whose objects cannot be tracked will count as
-	// available; zero otherwise.
+	// ReadyAt is when a cluster whose resources are available will count as available, as it has to be so for some time, or
+	// they cannot be tracked; zero otherwise.
 	ReadyAt time.Time
 	// Frozen says that nothing is to be written for it, nor removed from it: it counts as it is.
 	Frozen bool

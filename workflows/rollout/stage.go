@@ -102,9 +102,11 @@ type StageCluster struct {
 	// than the request knows of.
 	Phase     ClusterPhase
 	StartedAt time.Time
-	// Owner of its binding, and whether the cluster is available with what the owner wants there.
+	// Owner of its binding, and whether the cluster is available with what the owner wants there. That counts from ReadyAt on;
+	// it may be zero.
 	Owner     BindingOwner
 	Available bool
+	ReadyAt   time.Time
 	// Refusal is nil if this process knows of none. RecordedRefusal is why the write is refused as the
 	// status says; it survives the process.
 	Refusal         *Refusal
@@ -208,6 +210,7 @@ type StagePlan struct {
 func DecideStage(facts StageFacts) StagePlan {
 	d := stageDecision{StageFacts: facts}
 	d.Clusters = slices.Clone(facts.Clusters)
+	d.awaitReady()
 	d.adoptRecordedOutcomes()
 	d.recordRefusals()
 	d.recordAvailable()
@@ -244,6 +247,16 @@ func (c *StageCluster) inFlight() bool { return c.Role == RoleStart || c.Role ==
 func (c *StageCluster) conclude(phase ClusterPhase) {
 	c.Phase = phase
 	c.Role = RoleNone
+}
+
+// awaitReady leaves clusters unavailable that have not been available for long enough.
+func (d *stageDecision) awaitReady() {
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		if c.Available = c.Available && !d.Now.Before(c.ReadyAt); c.Available {
+			c.ReadyAt = time.Time{}
+		}
+	}
 }
 
 // adoptRecordedOutcomes reports what an earlier attempt of the same request has recorded.
@@ -533,11 +546,14 @@ func (d *stageDecision) callStuck() {
 }
 
 // scheduleNextLook finds the next instant at which time alone changes the plan: a refused write is due to be tried
-// again, or a cluster is past its deadline.
+// again, a cluster has been available for long enough, or is past its deadline.
 func (d *stageDecision) scheduleNextLook() {
 	quiet := d.Stuck || d.Stopping || d.plan.Stuck != ""
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
+		if !c.ReadyAt.IsZero() && (c.inFlight() || c.Role == RoleFailed) {
+			d.lookAt(c.ReadyAt)
+		}
 		if !c.inFlight() || c.Frozen {
 			continue
 		}

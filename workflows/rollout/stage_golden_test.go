@@ -39,6 +39,7 @@ type stageMember struct {
 	startedAt       time.Time
 	owner           rollout.BindingOwner
 	available       bool
+	availableSince  int // the minute
 	broken, refused bool
 	refusal         *rollout.Refusal
 	recordedRefusal rollout.Cause
@@ -54,6 +55,8 @@ type stageSimulation struct {
 	reliableFrom int
 	stuck        bool
 	ended        string
+	// minReady is for how many minutes a cluster has to be available.
+	minReady int
 	// asleep says that the run stands still: the workflow of the stage has ended.
 	asleep bool
 	// generation is that of the run's spec. A request that was made for another one writes nothing.
@@ -136,10 +139,23 @@ func (s *stageSimulation) decide(r stageRequest) rollout.StagePlan {
 	for _, m := range s.members {
 		facts.Clusters = append(facts.Clusters, rollout.StageCluster{
 			Name: m.name, Role: r.roles[m.name], Phase: m.phase, StartedAt: m.startedAt, Owner: m.owner, Available: m.available,
-			Refusal: m.refusal, RecordedRefusal: m.recordedRefusal, Action: m.action, Closed: m.closed,
+			Refusal: m.refusal, RecordedRefusal: m.recordedRefusal, Action: m.action, Closed: m.closed, ReadyAt: s.readyAt(m),
 		})
 	}
 	return rollout.DecideStage(facts)
+}
+
+// readyAt is when a cluster that is available counts as available; zero if at once.
+func (s *stageSimulation) readyAt(m *stageMember) time.Time {
+	if s.minReady == 0 || !m.available {
+		return time.Time{}
+	}
+	return instant(m.availableSince + s.minReady)
+}
+
+// isReady says that a cluster has been available for long enough.
+func (s *stageSimulation) isReady(m *stageMember) bool {
+	return m.available && s.minute >= m.availableSince+s.minReady
 }
 
 // each calls do for some clusters.
@@ -229,7 +245,7 @@ func (s *stageSimulation) write(r stageRequest, plan rollout.StagePlan) {
 // to be retried, and waits for its turn, has been written to long ago.
 func (s *stageSimulation) inFlight() (n int) {
 	for _, m := range s.members {
-		if m.owner == rollout.OwnerThisRun && !m.available && m.phase == rollout.ClusterUpdating {
+		if m.owner == rollout.OwnerThisRun && !s.isReady(m) && m.phase == rollout.ClusterUpdating {
 			n++
 		}
 	}
@@ -283,8 +299,9 @@ func (s *stageSimulation) call(r stageRequest, dies bool) rollout.StagePlan {
 // report lets members report what has become of what was written to them.
 func (s *stageSimulation) report() {
 	for _, m := range s.members {
-		if m.owner == rollout.OwnerThisRun && !m.broken {
+		if m.owner == rollout.OwnerThisRun && !m.broken && !m.available {
 			m.available = true
+			m.availableSince = s.minute
 		}
 	}
 }
@@ -308,6 +325,8 @@ func (s *stageSimulation) happen(do string) (known bool) {
 		m.broken = true
 	case "mend":
 		m.broken = false
+	case "flap": // it becomes unavailable, and may become available again
+		m.available = false
 	case "refuse":
 		m.refused = true
 	case "allow":

@@ -28,12 +28,14 @@ func stageWithRandomLimits(r *rand.Rand) *stageSimulation {
 	for i := range 1 + r.IntN(12) {
 		clusters = append(clusters, fmt.Sprintf("c%02d", i))
 	}
-	return newStageSimulation(facts, clusters)
+	s := newStageSimulation(facts, clusters)
+	s.minReady = r.IntN(4)
+	return s
 }
 
 // disturbances are what happens to a stage in the property tests; a cluster is taken or leaves less
 // often, as that ends most runs.
-var disturbances = []string{"break", "break", "mend", "mend", "refuse", "allow", "skip", "retry", "retry", "stop", "resume", "resume", "outage", "hold", "release", "release"}
+var disturbances = []string{"break", "break", "mend", "mend", "flap", "refuse", "allow", "skip", "retry", "retry", "stop", "resume", "resume", "outage", "hold", "release", "release"}
 
 func (s *stageSimulation) disturb(r *rand.Rand) {
 	do := disturbances[r.IntN(len(disturbances))]
@@ -81,6 +83,11 @@ func (s *stageSimulation) checkPlan(r stageRequest, plan rollout.StagePlan) {
 	for _, name := range plan.Next {
 		if m := s.find(name); m.closed && m.phase == rollout.ClusterWaiting {
 			s.complain("%s is chosen, and closed", name)
+		}
+	}
+	for _, name := range slices.Concat(plan.Done, plan.Recover) {
+		if m := s.find(name); m.phase != rollout.ClusterDone && !s.isReady(m) {
+			s.complain("%s is done, and has not been available for %d minutes", name, s.minReady)
 		}
 	}
 	if plan.StandsStill && len(plan.InFlight)+len(plan.Next) > 0 {
@@ -273,6 +280,49 @@ func TestDecideStage(t *testing.T) {
 				f.Budget = &rollout.FailureBudget{}
 			},
 			want: rollout.StagePlan{Start: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
+		},
+		"a cluster that has not been available for long enough is in flight, and is looked at when it will have been": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
+				ours(c)
+				c.Available = true
+				c.ReadyAt = instant(3)
+			}), inRequest("b", rollout.RoleNone, nil)},
+			change: func(f *rollout.StageFacts) { f.Now = instant(2) },
+			want:   rollout.StagePlan{InFlight: []string{"a"}, LookAt: instant(3), Progress: true},
+		},
+		"a cluster that has been available for long enough is done": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
+				ours(c)
+				c.Available = true
+				c.ReadyAt = instant(3)
+			}), inRequest("b", rollout.RoleNone, nil)},
+			change: func(f *rollout.StageFacts) { f.Now = instant(3) },
+			want:   rollout.StagePlan{Done: []string{"a"}, Next: []string{"b"}, Progress: true},
+		},
+		"a cluster that becomes unavailable again and again ends by its deadline": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
+				ours(c)
+				c.Available = true
+				c.ReadyAt = instant(9)
+			})},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(5)
+				f.Budget = &rollout.FailureBudget{MaxFailures: 1}
+			},
+			want: rollout.StagePlan{GiveUp: []string{"a"}, Progress: true},
+		},
+		"one that was given up and is available recovers after the same time": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleFailed, func(c *rollout.StageCluster) {
+				ours(c)
+				c.Phase = rollout.ClusterFailed
+				c.Available = true
+				c.ReadyAt = instant(9)
+			})},
+			change: func(f *rollout.StageFacts) {
+				f.Now = instant(6)
+				f.Budget = &rollout.FailureBudget{MaxFailures: 1}
+			},
+			want: rollout.StagePlan{LookAt: instant(9), Progress: true},
 		},
 		"a closed cluster keeps its turn, and those after it wait": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, ours), inRequest("b", rollout.RoleNone, closed), inRequest("c", rollout.RoleNone, nil)},

@@ -236,6 +236,38 @@ func (s *RolloutStrategy) UnavailablePeriod() time.Duration {
 	return time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 }
 
+// MinReady returns for how long a cluster has to be available until it counts as available in a rolling update; the strategy may
+// be nil.
+func (s *RolloutStrategy) MinReady() time.Duration {
+	if s == nil || s.RollingUpdate == nil || s.RollingUpdate.MinReadySeconds == nil {
+		return 0
+	}
+	return time.Duration(*s.RollingUpdate.MinReadySeconds) * time.Second
+}
+
+// MinReady returns for how long a cluster of the stage has to be available until its update is done.
+func (c *StageConfig) MinReady() time.Duration {
+	if c.MinReadySeconds == nil {
+		return 0
+	}
+	return time.Duration(*c.MinReadySeconds) * time.Second
+}
+
+// ReadyAt returns when what a binding has placed has been available for some time without a break, by the clock of the hub, and
+// whether that is known: the status of the binding has to report it as available. Differences that are only reported are ready
+// at once: the time is zero then.
+func ReadyAt(b BindingObject, minReady time.Duration) (at time.Time, known bool) {
+	strategy := b.GetBindingSpec().ApplyStrategy
+	if minReady == 0 || strategy != nil && strategy.Type == ApplyStrategyTypeReportDiff {
+		return time.Time{}, true
+	}
+	since := AvailableSince(b)
+	if since.IsZero() {
+		return time.Time{}, false
+	}
+	return since.Add(minReady), true
+}
+
 // FailoverOf says when a placement leaves clusters for others; nil if it stays where it is.
 func FailoverOf(placement PlacementObject) *FailoverStrategy {
 	if strategy := placement.GetPlacementSpec().Strategy; strategy != nil && !IsExternal(placement) {

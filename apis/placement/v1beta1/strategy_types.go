@@ -294,6 +294,15 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:validation:Minimum=0
 	UnavailablePeriodSeconds *int32 `json:"unavailablePeriodSeconds,omitempty"`
 
+	// MinReadySeconds is for how long a cluster has to be available without a break, in seconds, until it
+	// counts as available in maxUnavailable, maxSurge and maxInFlight. A cluster that becomes unavailable
+	// begins anew. Without it, or with 0, a cluster counts as soon as it is available. Resources whose
+	// differences are only reported do not wait.
+	// An addition of fleetflow.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+
 	// Partition is how many of the wanted clusters stay on an older resource snapshot: a number,
 	// or a percentage rounded up; below 100%, of several clusters at least one is updated. The
 	// rollout ends when the other clusters have the latest snapshot; a smaller partition takes it

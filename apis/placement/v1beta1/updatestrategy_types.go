@@ -48,7 +48,7 @@ type UpdateStrategySpec struct {
 	// UnassignedClusters says what to do with picked clusters that are in no stage. Fail
 	// refuses the run. Ignore leaves them as they are and names them in the condition
 	// Initialized. Last updates them after the last stage, in a stage called unassigned, with
-	// the maxConcurrency, clusterDeadlineSeconds, failureBudget and windows of the last stage and without
+	// the maxConcurrency, clusterDeadlineSeconds, minReadySeconds, failureBudget and windows of the last stage and without
 	// tasks.
 	// An addition of fleetflow; without it, Fail, which is what KubeFleet does.
 	// +kubebuilder:validation:Enum=Fail;Ignore;Last
@@ -120,6 +120,7 @@ const (
 // before and after.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.order) || !has(self.sortingLabelKey)`,message="order and sortingLabelKey exclude each other in a stage: remove sortingLabelKey, order.priority.labels with order Ascending does the same",reason=FieldValueForbidden,fieldPath=".sortingLabelKey"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minReadySeconds) || !has(self.clusterDeadlineSeconds) || self.minReadySeconds < self.clusterDeadlineSeconds`,messageExpression=`"minReadySeconds is " + string(self.minReadySeconds) + ", which a cluster cannot reach within clusterDeadlineSeconds " + string(self.clusterDeadlineSeconds) + ": make the deadline longer, or minReadySeconds less"`,message="minReadySeconds must be less than clusterDeadlineSeconds",reason=FieldValueInvalid,fieldPath=".minReadySeconds"
 type StageConfig struct {
 	// Name of the stage, unique within the strategy.
 	// +kubebuilder:validation:Required
@@ -183,6 +184,15 @@ type StageConfig struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	ClusterDeadlineSeconds *int32 `json:"clusterDeadlineSeconds,omitempty"`
+
+	// MinReadySeconds is for how long a cluster has to be available without a break, in seconds, until its update
+	// counts as done. Until then it takes a place of maxConcurrency. A cluster that becomes unavailable begins anew.
+	// Its time is a part of clusterDeadlineSeconds; without clusterDeadlineSeconds it is added to the 300 seconds after
+	// which the run is called stuck.
+	// An addition of fleetflow; without it, or with 0, a cluster is done as soon as it is available.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 
 	// FailureBudget lets the stage go on without some of its clusters, and says what to do
 	// when more fail than that.

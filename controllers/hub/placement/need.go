@@ -59,7 +59,7 @@ func NeedsWork(facts *Facts) waker.Need {
 		// Only the user can add what the rollout waits for.
 	case rolloutPending(facts) || isPreparedInVain(facts):
 		need.Cause = wf.CauseAvailability
-		need.Ripens = untrackablePeriod(facts)
+		need.Ripens = max(untrackablePeriod(facts), facts.Placement.GetPlacementSpec().Strategy.MinReady())
 	}
 	hastenReleased(&need, facts)
 	addUserDemands(&need, facts)

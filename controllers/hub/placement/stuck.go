@@ -88,7 +88,7 @@ func findStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatu
 	if step != &rolloutStartedStep || placementv1beta1.IsExternal(facts.Placement) {
 		return stuckRollout{}
 	}
-	held := accountLimits(facts)
+	held := accountLimits(facts, now)
 	if said := held.Held(); said != "" && (held.MaxUnavailable == 0 || hasBeenBlockedSince(facts, now.Add(-wf.StuckAfter))) {
 		return stuckRollout{limits: said}
 	}
@@ -134,15 +134,19 @@ func hasBeenBlockedSince(facts *Facts, before time.Time) bool {
 
 // accountLimits computes from the bindings how many clusters the limits leave to the rollout. While a cluster may
 // still become available, the account is empty: the rollout waits for that cluster and not for its limits.
-func accountLimits(facts *Facts) rollout.Account {
+func accountLimits(facts *Facts, now time.Time) rollout.Account {
 	a := rollout.Account{Limits: resolveLimits(facts)}
 	held := facts.heldBack()
+	minReady := facts.Placement.GetPlacementSpec().Strategy.MinReady()
 	for _, binding := range facts.Bindings {
 		holds := binding.GetBindingSpec().ResourceSnapshotName != "" || !binding.GetDeletionTimestamp().IsZero()
 		if holds {
 			a.Placed++
 		}
 		up := placementv1beta1.SaysAvailable(binding)
+		if ready, known := placementv1beta1.ReadyAt(binding, minReady); !known || now.Before(ready) {
+			up = false
+		}
 		if up {
 			a.Available++
 		}
