@@ -114,5 +114,14 @@ func TestRulesOfBudgetsAndMembership(t *testing.T) {
 	for _, deadline := range []string{"0", "-1", "'5'", "10m", "1.5", "31536001"} {
 		cases["a deadline is not "+deadline] = ruleCase{spec: stage("clusterDeadlineSeconds: " + deadline), refusal: "clusterDeadlineSeconds"}
 	}
+	for _, time := range []string{"0", "30", "604800"} {
+		cases["a cluster may have to be available for "+time] = ruleCase{spec: stage("minReadySeconds: " + time)}
+	}
+	for _, time := range []string{"-1", "31536000", "30s"} {
+		cases["a cluster does not have to be available for "+time] = ruleCase{spec: stage("minReadySeconds: " + time), refusal: "minReadySeconds"}
+	}
+	cases["the time is a part of the deadline"] = ruleCase{spec: stage("minReadySeconds: 30, clusterDeadlineSeconds: 31")}
+	cases["the time is longer than the deadline"] = ruleCase{spec: stage("minReadySeconds: 600, clusterDeadlineSeconds: 300"),
+		refusal: "minReadySeconds is 600, which a cluster cannot reach within clusterDeadlineSeconds 300: make the deadline longer, or minReadySeconds less"}
 	run(t, "ClusterStagedUpdateStrategy", cases)
 }

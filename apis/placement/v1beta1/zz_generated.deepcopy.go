@@ -3407,6 +3407,11 @@ func (in *RollingUpdateConfig) DeepCopyInto(out *RollingUpdateConfig) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.MinReadySeconds != nil {
+		in, out := &in.MinReadySeconds, &out.MinReadySeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Partition != nil {
 		in, out := &in.Partition, &out.Partition
 		*out = new(intstr.IntOrString)
@@ -3683,6 +3688,11 @@ func (in *StageConfig) DeepCopyInto(out *StageConfig) {
 	}
 	if in.ClusterDeadlineSeconds != nil {
 		in, out := &in.ClusterDeadlineSeconds, &out.ClusterDeadlineSeconds
+		*out = new(int32)
+		**out = **in
+	}
+	if in.MinReadySeconds != nil {
+		in, out := &in.MinReadySeconds, &out.MinReadySeconds
 		*out = new(int32)
 		**out = **in
 	}

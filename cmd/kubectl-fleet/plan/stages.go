@@ -137,6 +137,9 @@ func failures(config placementv1beta1.StageConfig) string {
 	if seconds := config.ClusterDeadlineSeconds; seconds != nil {
 		parts = append(parts, "a cluster may take "+(time.Duration(*seconds)*time.Second).String())
 	}
+	if ready := config.MinReady(); ready > 0 {
+		parts = append(parts, "it has to be available for "+ready.String())
+	}
 	if budget := config.FailureBudget; budget != nil {
 		most := "0"
 		if budget.MaxFailures != nil {
