@@ -65,7 +65,6 @@ func TestASnapshotWaitsForItsTime(t *testing.T) {
 			assert.Equal(t, now.Add(tc.wait), result.WakeAt)
 			assert.Equal(t, "crp-0-snapshot", result.Snapshot, "the placement goes on with what it has")
 			assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
-			assert.Equal(t, result.Hash, h.snapshots()["crp-0-snapshot"].Annotations[placementv1beta1.ResourceGroupHashAnnotation])
 			verdict := h.verdict()
 			assert.Equal(t, result.WakeAt, verdict.Due)
 			assert.Empty(t, verdict.Inputs, "a restarted hub has to look again")

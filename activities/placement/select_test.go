@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,6 +90,7 @@ func TestASnapshotOfAnotherAuthorIsRecognisedByItsContent(t *testing.T) {
 	require.NoError(t, err)
 	made := &placementv1beta1.ClusterResourceSnapshot{}
 	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, made))
+	content := made.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
 	made.Annotations[placementv1beta1.ResourceGroupHashAnnotation] = "another hash"
 	slices.Reverse(made.Spec.SelectedResources)
 	made.OwnerReferences[0].UID = "before"
@@ -103,11 +105,48 @@ func TestASnapshotOfAnotherAuthorIsRecognisedByItsContent(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, result.Created)
 		assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+		assert.Equal(t, content, h.snapshots()["crp-0-snapshot"].Annotations[snapshot.PartOfAnnotation], "it is read once")
 	}
 	h.change(configMap("a", "2"))
 	_, err = h.activities().SelectResources(t.Context(), ref)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names())
+}
+
+// Whoever reads a placement could tell what is in a Secret that it selects, or try what might be.
+func TestNoHashOfContentIsOnThePlacementOrInAHistory(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	hash := h.snapshots()["crp-0-snapshot"].Annotations[placementv1beta1.ResourceGroupHashAnnotation]
+	require.Len(t, hash, 64)
+	assert.NotContains(t, fmt.Sprint(h.placement().Annotations), hash)
+	recorded, err := json.Marshal(result)
+	require.NoError(t, err)
+	assert.NotContains(t, string(recorded), hash)
+}
+
+// An earlier version noted the hash on the placement. It is taken off, and what it told is noted on the snapshot.
+func TestTheHashThatAnEarlierVersionNotedOnAPlacementIsTakenOff(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	made := h.snapshots()["crp-0-snapshot"]
+	content := made.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
+	made.Annotations[placementv1beta1.ResourceGroupHashAnnotation] = "another hash"
+	require.NoError(t, h.Update(t.Context(), &made))
+	placement := h.placement()
+	verdict := h.verdict()
+	verdict.Hash = content
+	placement.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
+	require.NoError(t, h.Update(t.Context(), placement))
+	for range 2 {
+		result, err := h.activities().SelectResources(t.Context(), ref)
+		require.NoError(t, err)
+		assert.False(t, result.Created)
+		assert.Empty(t, h.verdict().Hash)
+		assert.Equal(t, content, h.snapshots()["crp-0-snapshot"].Annotations[snapshot.PartOfAnnotation])
+	}
 }
 
 // An earlier version stated another hash of the same content: neither a snapshot nor a rollout comes of that.
@@ -117,7 +156,6 @@ func TestASnapshotThatStatesTheHashOfAnEarlierVersionIsKept(t *testing.T) {
 	require.NoError(t, err)
 	made := &placementv1beta1.ClusterResourceSnapshot{}
 	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, made))
-	now := made.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
 	earlier := sha256.New()
 	for _, resource := range made.Spec.SelectedResources {
 		fmt.Fprintf(earlier, "%s\n", resource.Raw)
@@ -126,7 +164,9 @@ func TestASnapshotThatStatesTheHashOfAnEarlierVersionIsKept(t *testing.T) {
 	made.Annotations[placementv1beta1.ResourceGroupHashAnnotation] = stated
 	require.NoError(t, h.Update(t.Context(), made))
 	placement := h.placement()
-	placement.Annotations[placementv1beta1.SelectionVerdictAnnotation] = strings.ReplaceAll(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation], now, stated)
+	verdict := h.verdict()
+	verdict.Hash = stated
+	placement.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
 	require.NoError(t, h.Update(t.Context(), placement))
 
 	for range 2 {
@@ -134,7 +174,7 @@ func TestASnapshotThatStatesTheHashOfAnEarlierVersionIsKept(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, result.Created)
 		assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
-		assert.Equal(t, now, h.verdict().Hash)
+		assert.Empty(t, h.verdict().Hash)
 	}
 	h.change(configMap("a", "2"))
 	_, err = h.activities().SelectResources(t.Context(), ref)
@@ -152,13 +192,12 @@ func TestSelectFollowsChanges(t *testing.T) {
 	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
 	assert.Contains(t, h.content("crp-0-snapshot"), `"key":"1"`)
 	first := h.verdict()
-	assert.Equal(t, snapshot.Verdict{Generation: 1, Snapshot: "crp-0-snapshot", Index: 0, Hash: result.Hash, Inputs: first.Inputs, Selectors: first.Selectors}, first)
+	assert.Equal(t, snapshot.Verdict{Generation: 1, Snapshot: "crp-0-snapshot", Index: 0, Inputs: first.Inputs, Selectors: first.Selectors}, first)
 
 	h.writes = 0
 	again, err := h.activities().SelectResources(t.Context(), ref)
 	require.NoError(t, err)
 	assert.False(t, again.Created)
-	assert.Equal(t, result.Hash, again.Hash)
 	assert.Zero(t, h.writes, "nothing has changed, nothing is written")
 
 	h.change(configMap("a", "2"))

@@ -156,7 +156,7 @@ func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.Pl
 		return wf.SelectResult{}, err
 	}
 	verdict := snapshot.Verdict{
-		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(),
+		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index,
 		Due: wait.until, Excess: wait.excess, Note: said.Note, Held: said.Held, Demand: said.Demand,
 		Inputs: said.Inputs, Selectors: said.Selectors, Lost: said.Lost,
 		Dependencies: said.Dependencies, MissingDependencies: said.MissingDependencies,

@@ -65,7 +65,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 		return s.keepLatest(ctx, placement, existing, wait, lastVerdict(placement))
 	}
 	if last := lastVerdict(placement); last.IsTooMuchFor(placement.GetGeneration(), s.Clock.Now()) && !atOnce {
-		return wf.SelectResult{Invalid: true, Snapshot: last.Snapshot, Index: last.Index, Hash: last.Hash, WakeAt: last.ReadAgain}, nil
+		return wf.SelectResult{Invalid: true, Snapshot: last.Snapshot, Index: last.Index, WakeAt: last.ReadAgain}, nil
 	}
 	counted := &reading{ceiling: s.Ceiling, large: s.large.isKnown(placement)}
 	result, err := s.selectInSlot(ctx, placement, existing, counted, atOnce)
@@ -120,7 +120,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.name, Index: latest.index,
-		Hash: content.Hash, Inputs: selected.inputs, Selectors: snapshot.HashSelectors(placement), Held: selected.held,
+		Inputs: selected.inputs, Selectors: snapshot.HashSelectors(placement), Held: selected.held,
 		Note:         snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
 		Dependencies: selected.dependencies, MissingDependencies: snapshot.DescribeMissing(selected.missingDependencies),
 	}
@@ -240,7 +240,6 @@ func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1
 	if latest := existing.latestGroup(); latest != nil {
 		verdict.Snapshot = latest.master.Name
 		verdict.Index = latest.index
-		verdict.Hash = latest.contentHash()
 		verdict.Demand = last.Demand
 		verdict.Objects = last.Objects
 		verdict.Lost = heldLoss(placement, latest)

@@ -73,7 +73,7 @@ func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1
 	created bool) (wf.SelectResult, error) {
 	result := wf.SelectResult{
 		Invalid: verdict.Error != "" || verdict.OverridesLacking != nil, OverridesLacking: verdict.OverridesLacking, Snapshot: verdict.Snapshot,
-		Index: verdict.Index, Hash: verdict.Hash, Created: created,
+		Index: verdict.Index, Created: created,
 		Overrides: verdict.Overrides, WakeAt: verdict.Due, LossHeld: verdict.Lost != nil, Demand: verdict.Demand,
 	}
 	key := placementv1beta1.SelectionVerdictAnnotation

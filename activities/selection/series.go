@@ -51,8 +51,8 @@ func listSeries(ctx context.Context, live client.Reader, placement placementv1be
 	return s, nil
 }
 
-// recallContent notes the hash of the content of a snapshot that another author has made and that was selected last: it
-// states a hash of its own.
+// recallContent takes the hash of the content of a snapshot that another author has made from the last verdict, if that is of an
+// earlier version.
 func (s *series) recallContent(last snapshot.Verdict) {
 	if group, ok := s.groups[last.Index]; ok && group.master != nil && group.master.Name == last.Snapshot {
 		group.content = last.Hash
@@ -92,10 +92,7 @@ func (s *series) groupAt(index int) *snapshotGroup {
 
 // contentHash is the hash of the content.
 func (g *snapshotGroup) contentHash() string {
-	if g.content != "" {
-		return g.content
-	}
-	return g.statedHash()
+	return cmp.Or(g.content, g.master.Annotations[snapshot.PartOfAnnotation], g.statedHash())
 }
 
 // statedHash is the hash of the content, as the master states it.

@@ -243,15 +243,21 @@ func (w snapshotWriter) adoptAll(ctx context.Context, inherited []*metav1.Partia
 }
 
 // recognizeContent finds out whether the latest snapshot, if another author has made it, has the content: it states a hash of
-// its own then, and is read. Once that is known, the verdict on the placement says it. The hashes that earlier versions stated are
+// its own then, and is read. Once that is known, the snapshot notes it. The hashes that earlier versions stated are
 // known without reading.
 func (w snapshotWriter) recognizeContent(ctx context.Context, latest *snapshotGroup, content snapshot.Content) error {
-	if latest != nil && latest.isComplete() && slices.Contains(content.FormerHashes, latest.contentHash()) {
-		latest.content = content.Hash
+	if latest == nil || !latest.isComplete() {
 		return nil
 	}
-	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash ||
-		lastVerdict(w.placement).Snapshot == latest.master.Name {
+	same := func(hash string) bool { return hash == content.Hash || slices.Contains(content.FormerHashes, hash) }
+	if same(latest.contentHash()) {
+		latest.content = content.Hash
+		if same(latest.statedHash()) {
+			return nil
+		}
+		return w.noteContent(ctx, latest)
+	}
+	if lastVerdict(w.placement).Snapshot == latest.master.Name {
 		return nil
 	}
 	var stored [][]byte
@@ -264,12 +270,19 @@ func (w snapshotWriter) recognizeContent(ctx context.Context, latest *snapshotGr
 			stored = append(stored, resource.Raw)
 		}
 	}
-	same, err := snapshot.SameObjects(stored, content.Manifests)
+	isSame, err := snapshot.SameObjects(stored, content.Manifests)
 	if err != nil {
 		return fmt.Errorf("comparing snapshot %s with what is selected: %w", latest.master.Name, err)
 	}
-	if same {
-		latest.content = content.Hash
+	if !isSame {
+		return nil
 	}
-	return nil
+	latest.content = content.Hash
+	return w.noteContent(ctx, latest)
+}
+
+// noteContent notes on a snapshot of another author the hash of its content. It is not noted on the placement, which users may read who
+// may not read what it selects.
+func (w snapshotWriter) noteContent(ctx context.Context, latest *snapshotGroup) error {
+	return annotateSnapshot(ctx, w.client, latest.master, snapshot.PartOfAnnotation, latest.content)
 }

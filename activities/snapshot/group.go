@@ -10,7 +10,8 @@ import (
 )
 
 // PartOfAnnotation has, on every part but the master, the hash over the whole
-// group. Parts of two attempts that saw different content are told apart by it.
+// group. Parts of two attempts that saw different content are told apart by it. On the master that
+// another author has made, it is the hash that would be stated here of the same content.
 const PartOfAnnotation = placementv1beta1.OwnPrefix + "resource-group-hash"
 
 // Group builds the snapshot objects that hold the content under an index: the

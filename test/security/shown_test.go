@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	sdkpb "go.temporal.io/api/sdk/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,6 +40,7 @@ func TestTextsOfOthers(t *testing.T) {
 		"a user who stops the line writes images, links and cells into what Temporal shows of others": holdIsInertInTemporal,
 		"a member writes what terminals carry out into conditions, properties and events of the hub":  terminalsObeyNoMember,
 		"a viewer of placements reads what is in Secrets from what differs on a member":               differencesShowNoSecret,
+		"a viewer tries what may be in a Secret against the hashes that are shown":                    hashesOfContentAreShownNowhere,
 		"a team names its placement so that one of the cluster would have Works of the same names":    worksDoNotCollide,
 		"a thief with the token of an account of a member makes one that holds longer than it has to": tokensEnd,
 	})
@@ -308,6 +310,30 @@ func (s *spec) reportFailure(ctx context.Context, stolen client.Client, placemen
 		meta.SetStatusCondition(&work.Status.ManifestConditions[i].Conditions, failed)
 	}
 	require.NoError(s, stolen.Status().Patch(ctx, work, client.MergeFrom(before)))
+}
+
+// hashesOfContentAreShownNowhere looks for the hash of what a placement selects, Secrets included, where users read who may not read that:
+// on other objects than its snapshots, and in Temporal.
+func hashesOfContentAreShownNowhere(s *spec) {
+	s.awaitMarker(other)
+	snapshots := &placementv1beta1.ClusterResourceSnapshotList{}
+	require.NoError(s, s.hub.List(s.Context(), snapshots))
+	hashes := make([]string, 0, len(snapshots.Items))
+	for i := range snapshots.Items {
+		if hash := snapshots.Items[i].Annotations[placementv1beta1.ResourceGroupHashAnnotation]; hash != "" {
+			hashes = append(hashes, hash)
+		}
+	}
+	require.NotEmpty(s, hashes)
+	s.requireShownNowhere(hashes...)
+	events := s.temporal.GetWorkflowHistory(s.Context(), wf.PlacementID("", other), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(s, err)
+		for _, hash := range hashes {
+			assert.NotContains(s, event.String(), hash)
+		}
+	}
 }
 
 // differencesShowNoSecret changes a Secret and a ConfigMap on a member, and reads what the placement says of it as a viewer does.

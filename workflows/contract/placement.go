@@ -42,7 +42,6 @@ type SelectResult struct {
 	// Snapshot is the name of the master ClusterResourceSnapshot.
 	Snapshot string `json:"snapshot,omitempty"`
 	Index    int    `json:"index"`
-	Hash     string `json:"hash,omitempty"`
 	// Created says that a new snapshot was written.
 	Created bool `json:"created,omitempty"`
 	// WakeAt is when to select again: by then what is selected now, and is kept back to
