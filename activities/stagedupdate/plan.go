@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -96,14 +95,14 @@ func checkBeginning(run placementv1beta1.UpdateRunObject, placement placementv1b
 	if err := checkPlacement(placement); err != nil {
 		return err
 	}
-	limits := placementv1beta1.StrategyOf(placement).External
 	name := run.GetUpdateRunSpec().StagedRolloutStrategyName
-	if limits == nil || len(limits.AllowedStrategies) == 0 || slices.Contains(limits.AllowedStrategies, name) {
+	allowed := placementv1beta1.StrategiesInsteadOf(placement, name)
+	if len(allowed) == 0 {
 		return nil
 	}
 	return refuse("clusterResourcePlacement `%s` does not allow runs with clusterStagedUpdateStrategy `%s`: create the run with one of %s, "+
 		"or have a user who may change the placement add it to spec.strategy.external.allowedStrategies",
-		placement.GetName(), name, strings.Join(limits.AllowedStrategies, ", "))
+		placement.GetName(), name, strings.Join(allowed, ", "))
 }
 
 // strategyInForce is how a placement has its resources applied.

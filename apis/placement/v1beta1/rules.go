@@ -330,3 +330,12 @@ func (t ClusterLabelTerm) Matcher() (func(cluster string, of map[string]string) 
 		return t.LetsPass(cluster) && selector.Matches(labels.Set(of))
 	}, nil
 }
+
+// StrategiesInsteadOf returns the names of the strategies that a placement allows its runs, if one of a name is not among them.
+func StrategiesInsteadOf(placement PlacementObject, name string) []string {
+	limits := StrategyOf(placement).External
+	if limits == nil || slices.Contains(limits.AllowedStrategies, name) {
+		return nil
+	}
+	return limits.AllowedStrategies
+}

@@ -191,6 +191,11 @@ func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
 			objects[0].(*placementv1beta1.ClusterResourcePlacement).Spec.Strategy = nil
 			return objects
 		}, "placement/web is not rolled out by runs: set its spec.strategy.type to External"},
+		"a strategy that the placement does not allow": {func(objects []client.Object) []client.Object {
+			objects[0].(*placementv1beta1.ClusterResourcePlacement).Spec.Strategy.External = &placementv1beta1.ExternalRolloutConfig{AllowedStrategies: []string{"gated", "slow"}}
+			return objects
+		}, "placement/web does not allow runs with strategy careful: use one of gated, slow, or have a user who may change the placement add it to " +
+			"spec.strategy.external.allowedStrategies"},
 		"another run with another strategy": {func(objects []client.Object) []client.Object {
 			other := soakingRun()
 			other.Spec.StagedRolloutStrategyName = "hasty"

@@ -185,6 +185,10 @@ func (p *Plan) check(facts Facts) {
 	if !facts.Placement.External() {
 		p.refuse("%s is not rolled out by runs: set its spec.strategy.type to External", facts.Placement.Ref)
 	}
+	if allowed := placementv1beta1.StrategiesInsteadOf(facts.Placement.Object, facts.StrategyName); len(allowed) > 0 {
+		p.refuse("%s does not allow runs with strategy %s: use one of %s, or have a user who may change the placement add it to "+
+			"spec.strategy.external.allowedStrategies", facts.Placement.Ref, facts.StrategyName, strings.Join(allowed, ", "))
+	}
 	switch {
 	case facts.Policy == nil:
 		p.problem("%s has no policy snapshot yet: it is not scheduled", facts.Placement.Ref)
