@@ -96,7 +96,7 @@ func checkBeginning(run placementv1beta1.UpdateRunObject, placement placementv1b
 		return err
 	}
 	name := run.GetUpdateRunSpec().StagedRolloutStrategyName
-	allowed := placementv1beta1.StrategiesInsteadOf(placement, name)
+	allowed := placementv1beta1.StrategyOf(placement).External.AllowedInsteadOf(name)
 	if len(allowed) == 0 {
 		return nil
 	}

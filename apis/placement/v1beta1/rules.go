@@ -331,11 +331,10 @@ func (t ClusterLabelTerm) Matcher() (func(cluster string, of map[string]string) 
 	}, nil
 }
 
-// StrategiesInsteadOf returns the names of the strategies that a placement allows its runs, if one of a name is not among them.
-func StrategiesInsteadOf(placement PlacementObject, name string) []string {
-	limits := StrategyOf(placement).External
-	if limits == nil || slices.Contains(limits.AllowedStrategies, name) {
+// AllowedInsteadOf returns the names of the strategies that runs may use, if one of a name is not among them. The receiver may be nil.
+func (c *ExternalRolloutConfig) AllowedInsteadOf(name string) []string {
+	if c == nil || slices.Contains(c.AllowedStrategies, name) {
 		return nil
 	}
-	return limits.AllowedStrategies
+	return c.AllowedStrategies
 }

@@ -185,7 +185,7 @@ func (p *Plan) check(facts Facts) {
 	if !facts.Placement.External() {
 		p.refuse("%s is not rolled out by runs: set its spec.strategy.type to External", facts.Placement.Ref)
 	}
-	if allowed := placementv1beta1.StrategiesInsteadOf(facts.Placement.Object, facts.StrategyName); len(allowed) > 0 {
+	if allowed := placementv1beta1.StrategyOf(facts.Placement.Object).External.AllowedInsteadOf(facts.StrategyName); len(allowed) > 0 {
 		p.refuse("%s does not allow runs with strategy %s: use one of %s, or have a user who may change the placement add it to "+
 			"spec.strategy.external.allowedStrategies", facts.Placement.Ref, facts.StrategyName, strings.Join(allowed, ", "))
 	}
