@@ -42,6 +42,13 @@ func judgeOverwritten(m Manifest, object *unstructured.Unstructured) Differences
 		"longer and longer pauses, at least once a minute; end one of the two, or leave the fields to that client and out of the manifest. When it was looked at last")
 }
 
+// keptRemoved says that another client keeps removing an object.
+const keptRemoved = "Another client of the member's API server keeps removing the object, so that it is created again after longer and longer " +
+	"pauses, at least once a minute; end that client, or leave the object out of the placement"
+
+// judgeRemoved says that an object that another client keeps removing was not there, before it is created again.
+func judgeRemoved() Differences { return Differences{Report: compare.Absent(), Message: keptRemoved} }
+
 // judgeObject compares an object with its manifest and says why it may differ.
 func judgeObject(m Manifest, object *unstructured.Unstructured, why string) Differences {
 	report := unmet(m.Object, object)

@@ -223,7 +223,7 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 	case apierrors.IsNotFound(err) && req.Done:
 		return Result{}, nil, nil
 	case apierrors.IsNotFound(err) && req.KeepContent:
-		return Result{}, applyFailedProblem("Another client of the member's API server keeps removing the object; it is created again in a while"), nil
+		return Result{}, applyFailedProblem(keptRemoved), nil
 	case apierrors.IsNotFound(err):
 		result, err := e.create(ctx, req)
 		return result, nil, err
@@ -247,6 +247,9 @@ func (e *Engine) create(ctx context.Context, req Request) (Result, error) {
 		return Result{Object: object, Wrote: true}, err
 	}
 	result := Result{Object: object, Wrote: true, Differences: judgeAnswer(req.Manifest, object)}
+	if req.Contested {
+		result.Overwritten = judgeRemoved()
+	}
 	if result.Differences.Empty() && !foreseen { // otherwise a write may yet bring about what the creation did not
 		result.Answered = answerTo(req, object)
 	}

@@ -45,7 +45,7 @@ func (o *outcome) tellContest(before contest, overwritten apply.Differences, now
 		o.contest = contest{told: overwritten, generation: o.generation, since: now}
 	case !before.isTold():
 		o.contest = contest{generation: o.generation, told: apply.Differences{
-			Message: "Another client of the member's API server keeps removing the object, or what marks it as placed, so that it is written after " +
+			Message: "Another client of the member's API server keeps removing what marks the object as placed, so that it is written after " +
 				"longer and longer pauses, at least once a minute; end one of the two, or leave the object out of the placement",
 		}}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
 const (
@@ -79,6 +80,34 @@ func TestAnObjectThatAnotherClientKeepsOverwritingIsReportedAsContested(t *testi
 	assert.Nil(t, a.work(t, "w").Status.ManifestConditions[0].DriftDetails)
 	a.overwrite(t, "theirs")
 	assert.Equal(t, []string{repairWrite}, a.mustReconcile(t, "w"), "the count has begun anew")
+}
+
+func TestAnObjectThatAnotherClientKeepsRemovingIsReportedAsContested(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustReconcile(t, "w")
+	remove := func() {
+		require.NoError(t, a.member.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}}))
+	}
+	for range contestedFrom - 1 {
+		assert.Equal(t, placementv1beta1.ReasonApplied, a.appliedCondition(t).Reason)
+		remove()
+		a.clock.SetTime(a.clock.Now().Add(maxRetryDelay))
+		a.mustReconcile(t, "w")
+	}
+	applied := a.appliedCondition(t)
+	assert.Equal(t, metav1.ConditionTrue, applied.Status, "it is there")
+	assert.Equal(t, placementv1beta1.ReasonAppliedWithDifference, applied.Reason)
+	assert.Contains(t, applied.Message, "keeps removing the object")
+	assert.Contains(t, applied.Message, "end that client")
+	details := a.work(t, "w").Status.ManifestConditions[0].DriftDetails
+	require.NotNil(t, details, "the placement counts it as drifted, and an event says so")
+	assert.Equal(t, compare.Absent().Details, details.ObservedDrifts)
+
+	remove()
+	a.mustReconcile(t, "w")
+	applied = a.appliedCondition(t)
+	assert.Equal(t, metav1.ConditionFalse, applied.Status, "it is gone, and is not created yet")
+	assert.Contains(t, applied.Message, "end that client")
 }
 
 func TestValuesThatChangeAllTheTimeAreToldOnceAMinute(t *testing.T) {
