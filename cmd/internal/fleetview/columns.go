@@ -57,7 +57,7 @@ func (c Column[R]) CellOf(row R) Cell {
 	return Cell{Text: c.Text(row)}
 }
 
-// Heartbeat is the column that changes with every heartbeat, which is no change to tell of.
+// Heartbeat names the column that changes with every heartbeat, which is no change to report.
 const Heartbeat = "Heartbeat"
 
 // MemberColumns are those of members.
@@ -222,7 +222,7 @@ var EntryColumns = []Column[history.Entry]{
 	{Name: "Comment", File: "comment", Wide: true, Text: func(e history.Entry) string { return e.Comment }},
 }
 
-// senderText says who did it; of somebody unknown, what they said.
+// senderText says who did it; what was said stands for users whom the hub has not recorded.
 func senderText(e history.Entry) string {
 	if e.Channel == "" && e.Comment != "" {
 		return fmt.Sprintf("%q", e.Comment)
