@@ -14,23 +14,22 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // historyEntry is an entry of a history.
-type historyEntry = history.Entry
+type historyEntry = fleetview.Entry
 
-func filterHistory(r *http.Request, entries []history.Entry) []history.Entry {
+func filterHistory(r *http.Request, entries []fleetview.Entry) []fleetview.Entry {
 	query := r.URL.Query()
 	is := func(name, value string) bool { return query.Get(name) == "" || query.Get(name) == value }
-	ofRun := func(e history.Entry) bool { // the names of requests begin with those of their runs
+	ofRun := func(e fleetview.Entry) bool { // the names of requests begin with those of their runs
 		return is("run", e.Name) || e.What == "approval" && strings.HasPrefix(e.Name, query.Get("run")+"-")
 	}
 	since, _ := time.Parse(time.DateOnly, query.Get("from")) // what is no date is before all
-	return slices.DeleteFunc(entries, func(e history.Entry) bool {
+	return slices.DeleteFunc(entries, func(e fleetview.Entry) bool {
 		return !is("type", e.What) || !ofRun(e) || !is("by", e.By) || e.At.Before(since) || !matches(r, "", e.Name, e.Text, e.By, e.Comment)
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/objectdiff"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -54,7 +54,7 @@ type Reading interface {
 	// Snapshots are those of the objects of a placement, the latest first, and Diff is what differs between two.
 	Snapshots(ctx context.Context, placement hub.Ref) ([]hub.ResourceSnapshot, error)
 	Diff(ctx context.Context, placement hub.Ref, from, to int) ([]objectdiff.Change, error)
-	History(ctx context.Context, placement hub.Placement) ([]history.Entry, error)
+	History(ctx context.Context, placement hub.Placement) ([]fleetview.Entry, error)
 	// Resource is what a kind is called in rights: clusterstagedupdateruns.
 	Resource(object placementv1beta1.Object) (group, resource string)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -200,30 +199,30 @@ func count(number *int32) string {
 }
 
 // HistoryColumns are those of a history, as of a time.
-func HistoryColumns(now time.Time) []Column[history.Entry] {
-	return append([]Column[history.Entry]{
+func HistoryColumns(now time.Time) []Column[Entry] {
+	return append([]Column[Entry]{
 		{
-			Name: "When", Page: "When", File: "at", Text: func(e history.Entry) string { return e.At.UTC().Format(time.RFC3339) },
-			Cell: func(e history.Entry) Cell { return Cell{At: &e.At} },
+			Name: "When", Page: "When", File: "at", Text: func(e Entry) string { return e.At.UTC().Format(time.RFC3339) },
+			Cell: func(e Entry) Cell { return Cell{At: &e.At} },
 		},
-		{Name: "Age", Text: func(e history.Entry) string { return tree.Elapsed(now.Sub(e.At)) }},
+		{Name: "Age", Text: func(e Entry) string { return tree.Elapsed(now.Sub(e.At)) }},
 	}, EntryColumns...)
 }
 
 // EntryColumns are those of a history that no clock changes.
-var EntryColumns = []Column[history.Entry]{
-	{Name: "What", Page: "What", File: "what", Text: func(e history.Entry) string { return e.What }},
-	{Name: "Name", Page: "Name", File: "name", Text: func(e history.Entry) string { return e.Name }},
-	{Name: "Happened", Page: "Happened", File: "happened", Text: func(e history.Entry) string { return e.Text }},
-	{Name: "By", Page: "By", Text: senderText, Cell: func(e history.Entry) Cell { return Cell{Text: e.Sender(), Comment: e.Comment} }},
-	{File: "by", Text: func(e history.Entry) string { return e.By }},
-	{File: "channel", Text: func(e history.Entry) string { return string(e.Channel) }},
-	{File: "verified", Text: func(e history.Entry) string { return strconv.FormatBool(e.Verified) }},
-	{Name: "Comment", File: "comment", Wide: true, Text: func(e history.Entry) string { return e.Comment }},
+var EntryColumns = []Column[Entry]{
+	{Name: "What", Page: "What", File: "what", Text: func(e Entry) string { return e.What }},
+	{Name: "Name", Page: "Name", File: "name", Text: func(e Entry) string { return e.Name }},
+	{Name: "Happened", Page: "Happened", File: "happened", Text: func(e Entry) string { return e.Text }},
+	{Name: "By", Page: "By", Text: senderText, Cell: func(e Entry) Cell { return Cell{Text: e.Sender(), Comment: e.Comment} }},
+	{File: "by", Text: func(e Entry) string { return e.By }},
+	{File: "channel", Text: func(e Entry) string { return string(e.Channel) }},
+	{File: "verified", Text: func(e Entry) string { return strconv.FormatBool(e.Verified) }},
+	{Name: "Comment", File: "comment", Wide: true, Text: func(e Entry) string { return e.Comment }},
 }
 
 // senderText says who did it; what was said stands for users whom the hub has not recorded.
-func senderText(e history.Entry) string {
+func senderText(e Entry) string {
 	if e.Channel == "" && e.Comment != "" {
 		return fmt.Sprintf("%q", e.Comment)
 	}

@@ -1,5 +1,6 @@
 // Package fleetview sums a fleet up in rows: its members, its placements, its staged update runs and what stands beside them. The
-// plugin, the pages of the dashboard and its files show these rows by the same tables of columns. It is pure.
+// plugin, the pages of the dashboard and its files show these rows by the same tables of columns. It explains why a placement has picked
+// a cluster, lists how members differ, and writes down what has become of a placement. What is made of facts is pure.
 package fleetview
 
 import (

@@ -49,7 +49,7 @@ func Placements(placements []hub.Placement, active []hub.Run, now time.Time) []P
 			Age: Age(p.Object.GetCreationTimestamp().Time, now),
 		}
 		row.count(p)
-		row.Rollout, row.Message = rollout(p, active)
+		row.Rollout, row.Message = rolloutOf(p, active)
 		row.Phase, _ = status.PlacementState(p)
 		rows = append(rows, row)
 	}
@@ -124,8 +124,8 @@ var steps = []struct{ condition, unknown, failed string }{
 	{placementv1beta1.ConditionTypeDiffReported, "comparing", "comparing"},
 }
 
-// rollout says what a placement is at, and what its conditions say of that.
-func rollout(p hub.Placement, active []hub.Run) (state, message string) {
+// rolloutOf says what a placement is at, and what its conditions say of that.
+func rolloutOf(p hub.Placement, active []hub.Run) (state, message string) {
 	if !p.Object.GetDeletionTimestamp().IsZero() {
 		return "deleting", ""
 	}

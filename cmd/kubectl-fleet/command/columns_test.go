@@ -10,7 +10,6 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 )
 
 // added has a table of columns one more for the time of a test.
@@ -29,8 +28,8 @@ func TestAColumnIsOnePlace(t *testing.T) {
 	added(t, &fleetview.PlacementColumns, fleetview.Column[fleetview.Placement]{
 		Name: "Loud", Wide: true, Page: "Loudly", Text: func(p fleetview.Placement) string { return shout(p.Name) },
 	})
-	added(t, &fleetview.EntryColumns, fleetview.Column[history.Entry]{
-		Name: "Loud", Page: "Loudly", File: "loud", Text: func(e history.Entry) string { return shout(e.Name) },
+	added(t, &fleetview.EntryColumns, fleetview.Column[fleetview.Entry]{
+		Name: "Loud", Page: "Loudly", File: "loud", Text: func(e fleetview.Entry) string { return shout(e.Name) },
 	})
 	c := newConsole(t, approvalFleet()...)
 	b := newBrowser(t, inMemory(approvalFleet()...), testingclock.NewFakeClock(now))

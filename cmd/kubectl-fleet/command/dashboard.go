@@ -23,8 +23,8 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
@@ -279,12 +279,12 @@ func (w *webReading) Plan(ctx context.Context, run hub.Run) (plan.Plan, error) {
 }
 
 // History tells what has become of a placement.
-func (w *webReading) History(ctx context.Context, placement hub.Placement) ([]history.Entry, error) {
-	facts := history.Facts{Placement: placement}
-	if err := readHistory(ctx, w.client, &facts); err != nil {
+func (w *webReading) History(ctx context.Context, placement hub.Placement) ([]fleetview.Entry, error) {
+	facts := fleetview.HistoryFacts{Placement: placement}
+	if err := facts.Read(ctx, w.client); err != nil {
 		return nil, err
 	}
-	return history.Make(facts), nil
+	return fleetview.History(facts), nil
 }
 
 // Resource is what a kind is called in rights.

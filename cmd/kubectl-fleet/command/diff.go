@@ -10,11 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/drift"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -84,11 +82,11 @@ func (o *diffOptions) run(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	facts := drift.Facts{Placement: *found.Placement}
-	if err := o.factory.Patiently(o.streams, "reading what members report", func() error { return readDrift(ctx, c, &facts) }); err != nil {
+	facts := fleetview.DriftFacts{Placement: *found.Placement}
+	if err := o.factory.Patiently(o.streams, "reading what members report", func() error { return facts.Read(ctx, c) }); err != nil {
 		return err
 	}
-	report := drift.Make(facts, o.clusters...)
+	report := fleetview.Drift(facts, o.clusters...)
 	if o.Structured() {
 		err = o.Encode(o.streams.Out, report)
 	} else {
@@ -100,21 +98,7 @@ func (o *diffOptions) run(ctx context.Context, arg string) error {
 	return err
 }
 
-func readDrift(ctx context.Context, c client.Reader, facts *drift.Facts) (err error) {
-	reader := hub.Reader{Reader: c}
-	if facts.Bindings, err = reader.BindingsOf(ctx, facts.Placement.Ref); err != nil {
-		return err
-	}
-	facts.Works = map[string][]placementv1beta1.Work{}
-	for _, cluster := range drift.Full(facts.Bindings) {
-		if facts.Works[cluster], err = reader.Works(ctx, facts.Placement.Ref, cluster); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func printDrift(out io.Writer, report drift.Report, now time.Time, paint func(colour, text string) string) {
+func printDrift(out io.Writer, report fleetview.DriftReport, now time.Time, paint func(colour, text string) string) {
 	switch {
 	case report.Total == 0:
 		cli.Printf(out, "%s is on no member.\n", report.Placement)
@@ -142,13 +126,13 @@ func printDrift(out io.Writer, report drift.Report, now time.Time, paint func(co
 }
 
 func colourOf(how string) string {
-	if how == drift.Missing {
+	if how == fleetview.Missing {
 		return red
 	}
 	return cyan
 }
 
-func sinceText(object drift.Object, now time.Time) string {
+func sinceText(object fleetview.DriftedObject, now time.Time) string {
 	if object.Since.IsZero() {
 		return ""
 	}

@@ -6,11 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
@@ -72,35 +70,13 @@ func (o *historyOptions) run(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	facts := history.Facts{Placement: *found.Placement}
-	if err := o.factory.Patiently(o.streams, "reading the history", func() error { return readHistory(ctx, c, &facts) }); err != nil {
+	facts := fleetview.HistoryFacts{Placement: *found.Placement}
+	if err := o.factory.Patiently(o.streams, "reading the history", func() error { return facts.Read(ctx, c) }); err != nil {
 		return err
 	}
-	entries := slices.DeleteFunc(history.Make(facts), func(e history.Entry) bool {
+	entries := slices.DeleteFunc(fleetview.History(facts), func(e fleetview.Entry) bool {
 		return len(o.only) > 0 &&
 			!slices.Contains(o.only, e.What)
 	})
 	return show(&o.viewing, entries, fleetview.HistoryColumns(o.factory.Clock.Now()), entries, "")
-}
-
-func readHistory(ctx context.Context, c client.Reader, facts *history.Facts) (err error) {
-	ref := facts.Placement.Ref
-	reader := hub.Reader{Reader: c, Namespace: ref.Namespace}
-	if facts.Policies, err = reader.PolicySnapshots(ctx, ref); err != nil {
-		return err
-	}
-	if facts.Resources, err = reader.KnownSnapshots(ctx, facts.Placement); err != nil {
-		return err
-	}
-	if facts.Bindings, err = reader.BindingsOf(ctx, ref); err != nil {
-		return err
-	}
-	if facts.Runs, err = reader.Runs(ctx); err != nil {
-		return err
-	}
-	if facts.Approvals, err = reader.Approvals(ctx, ref.Namespace); err != nil {
-		return err
-	}
-	facts.Evictions, err = reader.Evictions(ctx, ref)
-	return err
 }

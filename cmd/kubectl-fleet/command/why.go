@@ -8,14 +8,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/hubread"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/explain"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -75,8 +71,8 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 	if err != nil {
 		return err
 	}
-	facts := explain.Facts{Placement: *found.Placement}
-	if err := o.factory.Patiently(o.streams, "reading members and bindings", func() error { return readFacts(ctx, c, &facts) }); err != nil {
+	facts := fleetview.WhyFacts{Placement: *found.Placement}
+	if err := o.factory.Patiently(o.streams, "reading members and bindings", func() error { return facts.Read(ctx, c) }); err != nil {
 		return err
 	}
 	facts.Now = o.factory.Clock.Now()
@@ -86,7 +82,7 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 			return fmt.Errorf("there is no member %q, nor does %s name it; kubectl fleet get members lists them", clusters[i], found.Ref())
 		}
 	}
-	answers := explain.Clusters(facts, clusters...)
+	answers := fleetview.Why(facts, clusters...)
 	switch {
 	case o.Structured():
 		return o.Encode(o.streams.Out, answers)
@@ -102,44 +98,8 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 	return nil
 }
 
-func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err error) {
-	reader := hub.Reader{Reader: c}
-	if facts.Members, err = reader.Members(ctx); err != nil {
-		return err
-	}
-	if facts.Policies, err = reader.PolicySnapshots(ctx, facts.Placement.Ref); err != nil {
-		return err
-	}
-	if facts.Bindings, err = reader.BindingsOf(ctx, facts.Placement.Ref); err != nil {
-		return err
-	}
-	if facts.Holds, facts.Windows, facts.Exemptions, err = reader.Gates(ctx); err != nil {
-		return err
-	}
-	if hubread.SelectsNamespaces(facts.Holds, facts.Windows) {
-		facts.NamespaceLabels, err = hubread.NamespaceLabels(ctx, c, facts.Placement.Namespace)
-		if err != nil && !apierrors.IsForbidden(err) {
-			return err
-		}
-	}
-	if facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement); err != nil {
-		return err
-	}
-	if facts.Demands == nil && len(placementv1beta1.StatePathsOf(facts.Placement.Object)) == 0 {
-		return nil
-	}
-	works, err := reader.AllWorks(ctx, facts.Placement.Ref, facts.Bindings)
-	if facts.Demands == nil && apierrors.IsForbidden(err) {
-		return nil // who may not read Works is told the rest
-	}
-	for _, ofCluster := range works {
-		facts.Works = append(facts.Works, ofCluster...)
-	}
-	return err
-}
-
 // knows says whether there is anything to say of a name.
-func knows(facts explain.Facts, name string) bool {
+func knows(facts fleetview.WhyFacts, name string) bool {
 	if policy := facts.Placement.Spec.Policy; policy != nil && slices.Contains(policy.ClusterNames, name) {
 		return true
 	}
@@ -151,7 +111,7 @@ func knows(facts explain.Facts, name string) bool {
 	return false
 }
 
-func (o *whyOptions) table(answers []explain.Answer) error {
+func (o *whyOptions) table(answers []fleetview.Answer) error {
 	columns := []cli.Column{{Name: "Cluster"}, {Name: "Selected"}, {Name: "Binding", Wide: true}, {Name: "Score", Wide: true},
 		{Name: "Rank", Wide: true}, {Name: "Reason"}}
 	rows := make([][]string, 0, len(answers))
@@ -173,7 +133,7 @@ func (o *whyOptions) table(answers []explain.Answer) error {
 	return o.PrintTable(o.streams.Out, columns, rows)
 }
 
-func printAnswer(out io.Writer, a explain.Answer, colours bool) {
+func printAnswer(out io.Writer, a fleetview.Answer, colours bool) {
 	verb := "has not picked"
 	if a.Selected {
 		verb = "has picked"
@@ -215,14 +175,14 @@ func printAnswer(out io.Writer, a explain.Answer, colours bool) {
 	}
 }
 
-func beaten(a explain.Answer) string {
+func beaten(a fleetview.Answer) string {
 	if a.LastPicked == "" {
 		return ""
 	}
 	return fmt.Sprintf("; the last that was picked is %s (%s)", a.LastPicked, *a.LastPickedScore)
 }
 
-func filterLine(filter explain.Filter, paint func(colour, text string) string) string {
+func filterLine(filter fleetview.Filter, paint func(colour, text string) string) string {
 	mark := paint(green, "✓")
 	if filter.Against != "" {
 		mark = paint(red, "✗")

@@ -1,9 +1,8 @@
-// Package history tells what has become of a placement: its snapshots, its runs, who approved them, its evictions, in the
-// order in which it happened. It is pure.
-package history
+package fleetview
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -19,8 +19,8 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
-// Facts are what a history is made from.
-type Facts struct {
+// HistoryFacts are what a history is made from.
+type HistoryFacts struct {
 	Placement hub.Placement
 	Policies  []hub.PolicySnapshot
 	Resources []hub.ResourceSnapshot
@@ -28,6 +28,29 @@ type Facts struct {
 	Runs      []hub.Run
 	Approvals []hub.Approval
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
+}
+
+// Read reads what a history is made from, but for the placement.
+func (f *HistoryFacts) Read(ctx context.Context, c client.Reader) (err error) {
+	ref := f.Placement.Ref
+	reader := hub.Reader{Reader: c, Namespace: ref.Namespace}
+	if f.Policies, err = reader.PolicySnapshots(ctx, ref); err != nil {
+		return err
+	}
+	if f.Resources, err = reader.KnownSnapshots(ctx, f.Placement); err != nil {
+		return err
+	}
+	if f.Bindings, err = reader.BindingsOf(ctx, ref); err != nil {
+		return err
+	}
+	if f.Runs, err = reader.Runs(ctx); err != nil {
+		return err
+	}
+	if f.Approvals, err = reader.Approvals(ctx, ref.Namespace); err != nil {
+		return err
+	}
+	f.Evictions, err = reader.Evictions(ctx, ref)
+	return err
 }
 
 // Entry is something that happened.
@@ -55,8 +78,8 @@ func (e Entry) Sender() string {
 	return strings.TrimPrefix(record.How(), "by ")
 }
 
-// Make makes a history, the oldest first.
-func Make(facts Facts) []Entry {
+// History makes a history, the oldest first.
+func History(facts HistoryFacts) []Entry {
 	entries := []Entry{{At: facts.Placement.Object.GetCreationTimestamp().Time, What: "placement", Name: facts.Placement.Name,
 		Text: "created"}}
 	entries = append(entries, policies(facts.Policies)...)

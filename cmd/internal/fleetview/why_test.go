@@ -1,4 +1,4 @@
-package explain
+package fleetview
 
 import (
 	"testing"
@@ -52,12 +52,12 @@ func TestAnExplanationIsOfTheDecisionOfTheHub(t *testing.T) {
 			for _, selected := range decision.Selected {
 				picked[selected.ClusterName] = true
 			}
-			facts := Facts{Placement: hub.PlacementOf(placement), Members: members, Now: now,
+			facts := WhyFacts{Placement: hub.PlacementOf(placement), Members: members, Now: now,
 				Policies: []hub.PolicySnapshot{{Object: policy, Spec: &policy.Spec, Status: &policy.Status}}}
 			for _, b := range bindings {
 				facts.Bindings = append(facts.Bindings, hub.BindingOf(b))
 			}
-			answers := Clusters(facts)
+			answers := Why(facts)
 			require.Len(t, answers, len(members))
 			for _, answer := range answers {
 				assert.Equal(t, picked[answer.Cluster], answer.Selected, "%s: %s", answer.Cluster, answer.Reason)

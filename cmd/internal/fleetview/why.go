@@ -1,15 +1,17 @@
-// Package explain says why a placement has picked a cluster or has not: by asking the hub's own scheduler the same
-// question on the same facts, and by what the hub has recorded. It is pure.
-package explain
+package fleetview
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
+	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -20,8 +22,8 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// Facts are what an explanation rests on.
-type Facts struct {
+// WhyFacts are what an explanation rests on.
+type WhyFacts struct {
 	Placement hub.Placement
 	Policies  []hub.PolicySnapshot
 	Members   []clusterv1beta1.MemberCluster
@@ -38,6 +40,43 @@ type Facts struct {
 	Windows    []fleetflowv1alpha1.RolloutWindow
 	Exemptions []fleetflowv1alpha1.RolloutExemption
 	Now        time.Time
+}
+
+// Read reads what an explanation rests on, but for the placement.
+func (f *WhyFacts) Read(ctx context.Context, c client.Reader) (err error) {
+	reader := hub.Reader{Reader: c}
+	if f.Members, err = reader.Members(ctx); err != nil {
+		return err
+	}
+	if f.Policies, err = reader.PolicySnapshots(ctx, f.Placement.Ref); err != nil {
+		return err
+	}
+	if f.Bindings, err = reader.BindingsOf(ctx, f.Placement.Ref); err != nil {
+		return err
+	}
+	if f.Holds, f.Windows, f.Exemptions, err = reader.Gates(ctx); err != nil {
+		return err
+	}
+	if hubread.SelectsNamespaces(f.Holds, f.Windows) {
+		f.NamespaceLabels, err = hubread.NamespaceLabels(ctx, c, f.Placement.Namespace)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	if f.Demands, err = reader.ReplicaDemands(ctx, f.Placement); err != nil {
+		return err
+	}
+	if f.Demands == nil && len(placementv1beta1.StatePathsOf(f.Placement.Object)) == 0 {
+		return nil
+	}
+	works, err := reader.AllWorks(ctx, f.Placement.Ref, f.Bindings)
+	if f.Demands == nil && apierrors.IsForbidden(err) {
+		return nil // who may not read Works is told the rest
+	}
+	for _, ofCluster := range works {
+		f.Works = append(f.Works, ofCluster...)
+	}
+	return err
 }
 
 // Answer says why one cluster is picked or not.
@@ -97,8 +136,8 @@ func scoreOf(said framework.Score) *Score {
 	return &Score{Affinity: int(said.Affinity), Topology: int(said.Topology), Taints: int(said.Taints)}
 }
 
-// Clusters answers for some clusters, or without names for the whole fleet.
-func Clusters(facts Facts, names ...string) []Answer {
+// Why answers for some clusters, or without names for the whole fleet.
+func Why(facts WhyFacts, names ...string) []Answer {
 	policy := hub.LatestPolicy(facts.Policies)
 	question := questionOf(facts, policy)
 	var answers []Answer
@@ -109,7 +148,7 @@ func Clusters(facts Facts, names ...string) []Answer {
 }
 
 // questionOf returns what the hub's scheduler decides by.
-func questionOf(facts Facts, policy *hub.PolicySnapshot) scheduler.Facts {
+func questionOf(facts WhyFacts, policy *hub.PolicySnapshot) scheduler.Facts {
 	bindings := make([]placementv1beta1.BindingObject, 0, len(facts.Bindings))
 	for _, binding := range facts.Bindings {
 		bindings = append(bindings, binding.Object)
@@ -124,7 +163,7 @@ func questionOf(facts Facts, policy *hub.PolicySnapshot) scheduler.Facts {
 	return question
 }
 
-func answer(facts Facts, policy *hub.PolicySnapshot, said scheduler.Explanation) Answer {
+func answer(facts WhyFacts, policy *hub.PolicySnapshot, said scheduler.Explanation) Answer {
 	a := Answer{
 		Placement: facts.Placement.String(), Cluster: said.Cluster, Selected: said.Selected, Kept: said.Before,
 		Reason: said.Reason, Rank: said.Rank, Scores: said.Details, Replicas: said.Shares,
@@ -151,7 +190,7 @@ func answer(facts Facts, policy *hub.PolicySnapshot, said scheduler.Explanation)
 }
 
 // compare adds what the hub itself has on record.
-func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
+func (a *Answer) compare(facts WhyFacts, policy *hub.PolicySnapshot) {
 	bound := false
 	for _, binding := range facts.Bindings {
 		if binding.Spec.TargetCluster == a.Cluster {
@@ -186,7 +225,7 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 }
 
 // notePolicy adds by which policy, and by which scheduler, clusters are picked, if that is not as usual.
-func (a *Answer) notePolicy(facts Facts, policy *hub.PolicySnapshot) {
+func (a *Answer) notePolicy(facts WhyFacts, policy *hub.PolicySnapshot) {
 	if name := placementv1beta1.SchedulerOf(facts.Placement.Object); name != "" {
 		a.Notes = append(a.Notes, fmt.Sprintf("scheduler %q picks the clusters of this placement", name))
 	}
@@ -199,7 +238,7 @@ func (a *Answer) notePolicy(facts Facts, policy *hub.PolicySnapshot) {
 }
 
 // noteRollout adds what keeps updates from the cluster, and when they come to it.
-func (a *Answer) noteRollout(facts Facts) {
+func (a *Answer) noteRollout(facts WhyFacts) {
 	if placementv1beta1.IsSuspended(facts.Placement.Object, a.Cluster) {
 		a.Notes = append(a.Notes, placementv1beta1.SuspensionText)
 	} else if held := heldBackText(facts.Placement, a.Cluster); held != "" {
@@ -215,7 +254,7 @@ func (a *Answer) noteRollout(facts Facts) {
 const mostStateNotes = 5
 
 // noteState adds which values of the status of what is placed there would not go along to another cluster, and why.
-func (a *Answer) noteState(facts Facts) {
+func (a *Answer) noteState(facts WhyFacts) {
 	paths := placementv1beta1.StatePathsOf(facts.Placement.Object)
 	untaken := 0
 	for i := range facts.Works {
@@ -244,7 +283,7 @@ func (a *Answer) noteState(facts Facts) {
 
 // noteGates adds which holds and windows keep changes from beginning on the cluster, until when, and which exemptions let them
 // begin despite that.
-func (a *Answer) noteGates(facts Facts) {
+func (a *Answer) noteGates(facts WhyFacts) {
 	at := slices.IndexFunc(facts.Members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == a.Cluster })
 	if at < 0 {
 		return
@@ -302,7 +341,7 @@ func heldBackText(placement hub.Placement, cluster string) string {
 
 // placeInOrder is the place of a picked cluster in the order of rolling updates, and how many clusters there are; 0 if the
 // placement asks for no order, or has not picked the cluster. Clusters that are broken or not available come before all others.
-func placeInOrder(facts Facts, cluster string) (place, of int) {
+func placeInOrder(facts WhyFacts, cluster string) (place, of int) {
 	order := placementv1beta1.RollingUpdateOf(facts.Placement.Object).Order
 	if order == nil {
 		return 0, 0

@@ -1,15 +1,15 @@
-// Package drift lists how members differ from what a placement wants of them: what was changed there after it was
-// applied, and what is different and was left alone. It is pure.
-package drift
+package fleetview
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -26,26 +26,26 @@ const (
 	Missing = "missing"
 )
 
-// Report is how the members differ.
-type Report struct {
+// DriftReport is how the members differ.
+type DriftReport struct {
 	Placement string `json:"placement"`
 	// Clusters that differ, by name, of Total.
-	Clusters []Cluster `json:"clusters,omitempty"`
-	Total    int       `json:"total"`
+	Clusters []DriftedCluster `json:"clusters,omitempty"`
+	Total    int              `json:"total"`
 	// Unreported clusters have not said how they are.
 	Unreported []string `json:"unreported,omitempty"`
 }
 
-// Cluster is how one member differs.
-type Cluster struct {
-	Name    string   `json:"name"`
-	Objects []Object `json:"objects"`
+// DriftedCluster is how one member differs.
+type DriftedCluster struct {
+	Name    string          `json:"name"`
+	Objects []DriftedObject `json:"objects"`
 	// More says that the hub lists no more than these, though there may be more.
 	More bool `json:"more,omitempty"`
 }
 
-// Object is how an object differs.
-type Object struct {
+// DriftedObject is how an object differs.
+type DriftedObject struct {
 	Object string `json:"object"`
 	// How is drifted, differs or missing.
 	How string `json:"how"`
@@ -53,11 +53,11 @@ type Object struct {
 	Since time.Time `json:"since,omitzero"`
 	Seen  time.Time `json:"seen,omitzero"`
 	// Fields that differ.
-	Fields []Field `json:"fields,omitempty"`
+	Fields []DriftedField `json:"fields,omitempty"`
 }
 
-// Field is a field that differs.
-type Field struct {
+// DriftedField is a field that differs.
+type DriftedField struct {
 	Path string `json:"path"`
 	// Hub and Member are the values; empty where the field does not exist.
 	Hub    string `json:"hub,omitempty"`
@@ -71,16 +71,31 @@ const (
 	masked = "***"
 )
 
-// Facts are what a report is made from.
-type Facts struct {
+// DriftFacts are what a report is made from.
+type DriftFacts struct {
 	Placement hub.Placement
 	Bindings  []hub.Binding
 	// Works by cluster, of those clusters whose bindings list as much as they can.
 	Works map[string][]placementv1beta1.Work
 }
 
-// Full are the clusters whose bindings list as much as they can: their Works say more.
-func Full(bindings []hub.Binding) []string {
+// Read reads what a report is made from, but for the placement.
+func (f *DriftFacts) Read(ctx context.Context, c client.Reader) (err error) {
+	reader := hub.Reader{Reader: c}
+	if f.Bindings, err = reader.BindingsOf(ctx, f.Placement.Ref); err != nil {
+		return err
+	}
+	f.Works = map[string][]placementv1beta1.Work{}
+	for _, cluster := range fullyListed(f.Bindings) {
+		if f.Works[cluster], err = reader.Works(ctx, f.Placement.Ref, cluster); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fullyListed are the clusters whose bindings list as much as they can: their Works say more.
+func fullyListed(bindings []hub.Binding) []string {
 	var clusters []string
 	for _, binding := range bindings {
 		if len(binding.Status.DriftedPlacements) >= listed || len(binding.Status.DiffedPlacements) >= listed {
@@ -90,9 +105,9 @@ func Full(bindings []hub.Binding) []string {
 	return clusters
 }
 
-// Make makes a report about all clusters, or about some.
-func Make(facts Facts, only ...string) Report {
-	report := Report{Placement: facts.Placement.String()}
+// Drift makes a report about all clusters, or about some.
+func Drift(facts DriftFacts, only ...string) DriftReport {
+	report := DriftReport{Placement: facts.Placement.String()}
 	entries := entriesOf(facts)
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if len(only) > 0 && !slices.Contains(only, name) {
@@ -112,7 +127,7 @@ func Make(facts Facts, only ...string) Report {
 }
 
 // entriesOf reports every cluster: as its binding does, or where there is none to be seen, as the placement's status.
-func entriesOf(facts Facts) map[string]placementv1beta1.PerClusterPlacementStatus {
+func entriesOf(facts DriftFacts) map[string]placementv1beta1.PerClusterPlacementStatus {
 	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
 	for _, entry := range facts.Placement.Status.PlacementStatuses {
 		if entry.ClusterName != "" {
@@ -129,18 +144,18 @@ func entriesOf(facts Facts) map[string]placementv1beta1.PerClusterPlacementStatu
 }
 
 // clusterOf lists what differs on a cluster: as its Works say if they were read, for they have room for all of it.
-func clusterOf(name string, entry placementv1beta1.PerClusterPlacementStatus, works []placementv1beta1.Work) Cluster {
+func clusterOf(name string, entry placementv1beta1.PerClusterPlacementStatus, works []placementv1beta1.Work) DriftedCluster {
 	if len(works) > 0 {
-		return Cluster{Name: name, Objects: objectsOf(works)}
+		return DriftedCluster{Name: name, Objects: objectsOf(works)}
 	}
-	return Cluster{
+	return DriftedCluster{
 		Name: name, Objects: slices.Concat(driftedObjects(entry.DriftedPlacements), diffedObjects(entry.DiffedPlacements)),
 		More: len(entry.DriftedPlacements) >= listed || len(entry.DiffedPlacements) >= listed,
 	}
 }
 
-func driftedObjects(drifted []placementv1beta1.DriftedResourcePlacement) []Object {
-	objects := make([]Object, 0, len(drifted))
+func driftedObjects(drifted []placementv1beta1.DriftedResourcePlacement) []DriftedObject {
+	objects := make([]DriftedObject, 0, len(drifted))
 	for i := range drifted {
 		d := &drifted[i]
 		objects = append(objects, newObject(d.ResourceIdentifier, Drifted, d.FirstDriftedObservedTime, d.ObservationTime, d.ObservedDrifts))
@@ -148,8 +163,8 @@ func driftedObjects(drifted []placementv1beta1.DriftedResourcePlacement) []Objec
 	return objects
 }
 
-func diffedObjects(diffed []placementv1beta1.DiffedResourcePlacement) []Object {
-	objects := make([]Object, 0, len(diffed))
+func diffedObjects(diffed []placementv1beta1.DiffedResourcePlacement) []DriftedObject {
+	objects := make([]DriftedObject, 0, len(diffed))
 	for i := range diffed {
 		d := &diffed[i]
 		objects = append(objects, newDiffed(d.ResourceIdentifier, d.TargetClusterObservedGeneration, d.FirstDiffedObservedTime, d.ObservationTime,
@@ -158,13 +173,13 @@ func diffedObjects(diffed []placementv1beta1.DiffedResourcePlacement) []Object {
 	return objects
 }
 
-func newObject(id placementv1beta1.ResourceIdentifier, how string, since, seen metav1.Time, details []placementv1beta1.PatchDetail) Object {
-	return Object{Object: status.ObjectName(id), How: how, Since: since.Time, Seen: seen.Time, Fields: fields(id.Kind, details)}
+func newObject(id placementv1beta1.ResourceIdentifier, how string, since, seen metav1.Time, details []placementv1beta1.PatchDetail) DriftedObject {
+	return DriftedObject{Object: status.ObjectName(id), How: how, Since: since.Time, Seen: seen.Time, Fields: fields(id.Kind, details)}
 }
 
 // newDiffed is newObject for an object that was compared; its generation is nil if there is no such object.
 func newDiffed(id placementv1beta1.ResourceIdentifier, generation *int64, since, seen metav1.Time,
-	details []placementv1beta1.PatchDetail) Object {
+	details []placementv1beta1.PatchDetail) DriftedObject {
 	if generation == nil {
 		return newObject(id, Missing, since, seen, nil) // all of it differs, which says nothing
 	}
@@ -172,8 +187,8 @@ func newDiffed(id placementv1beta1.ResourceIdentifier, generation *int64, since,
 }
 
 // objectsOf reads from Works what bindings have no room for.
-func objectsOf(works []placementv1beta1.Work) []Object {
-	var objects []Object
+func objectsOf(works []placementv1beta1.Work) []DriftedObject {
+	var objects []DriftedObject
 	for i := range works {
 		for j := range works[i].Status.ManifestConditions {
 			manifest := &works[i].Status.ManifestConditions[j]
@@ -190,14 +205,14 @@ func objectsOf(works []placementv1beta1.Work) []Object {
 			}
 		}
 	}
-	slices.SortStableFunc(objects, func(a, b Object) int { return cmp.Compare(a.Object, b.Object) })
+	slices.SortStableFunc(objects, func(a, b DriftedObject) int { return cmp.Compare(a.Object, b.Object) })
 	return objects
 }
 
-func fields(kind string, details []placementv1beta1.PatchDetail) []Field {
-	all := make([]Field, 0, len(details))
+func fields(kind string, details []placementv1beta1.PatchDetail) []DriftedField {
+	all := make([]DriftedField, 0, len(details))
 	for _, detail := range details {
-		field := Field{Path: detail.Path, Hub: detail.ValueInHub, Member: detail.ValueInMember}
+		field := DriftedField{Path: detail.Path, Hub: detail.ValueInHub, Member: detail.ValueInMember}
 		if secret(kind, detail.Path) {
 			field.Hub, field.Member = mask(field.Hub), mask(field.Member)
 		}
