@@ -228,3 +228,28 @@ func senderText(e Entry) string {
 	}
 	return e.Sender()
 }
+
+// AnswerColumns are those of what explains a decision of the scheduler.
+var AnswerColumns = []Column[Answer]{
+	{Name: "Cluster", Text: func(a Answer) string { return a.Cluster }},
+	{Name: "Selected", Text: func(a Answer) string {
+		if a.Selected {
+			return "yes"
+		}
+		return "no"
+	}},
+	{Name: "Binding", Wide: true, Text: func(a Answer) string { return a.Binding }},
+	{Name: "Score", Wide: true, Text: func(a Answer) string {
+		if a.Score == nil {
+			return ""
+		}
+		return a.Score.String()
+	}},
+	{Name: "Rank", Wide: true, Text: func(a Answer) string {
+		if a.Rank == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d", a.Rank, a.InLine)
+	}},
+	{Name: "Reason", Text: func(a Answer) string { return a.Reason }},
+}

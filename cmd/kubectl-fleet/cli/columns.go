@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -71,25 +73,10 @@ func namesIn(value []byte) ([]byte, error) {
 	}
 	lines := &bytes.Buffer{}
 	for _, item := range items {
-		var object struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Metadata   struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-		}
-		encoded, err := json.Marshal(item)
-		if err != nil {
+		object, _ := item.(map[string]any) // what is no object has no name, which the printer says
+		if err := (&printers.NamePrinter{}).PrintObj(&unstructured.Unstructured{Object: object}, lines); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(encoded, &object); err != nil {
-			return nil, err
-		}
-		kind := strings.ToLower(object.Kind)
-		if group, _, grouped := strings.Cut(object.APIVersion, "/"); grouped {
-			kind += "." + group
-		}
-		fmt.Fprintf(lines, "%s/%s\n", kind, object.Metadata.Name)
 	}
 	return lines.Bytes(), nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/analysis"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -167,23 +168,11 @@ func (o *analysisOptions) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	views := make([]analysisView, 0, len(found))
+	views := make([]fleetview.Analysis, 0, len(found))
 	for i := range found {
-		views = append(views, viewOfAnalysis(found[i]))
+		views = append(views, fleetview.AnalysisOf(found[i]))
 	}
-	if o.Structured() {
-		return o.Encode(o.streams.Out, views)
-	}
-	if len(views) == 0 {
-		cli.Printf(o.streams.ErrOut, "There are no analyses: no run has a task of type Analysis.\n")
-		return nil
-	}
-	columns := []cli.Column{{Name: "Run"}, {Name: "Stage"}, {Name: "When"}, {Name: "Attempt"}, {Name: "State"}, {Name: "Message"}}
-	var rows [][]string
-	for _, v := range views {
-		rows = append(rows, []string{v.Run, v.Stage, v.When, strconv.Itoa(int(v.Attempt)), v.State, v.Message})
-	}
-	return o.PrintTable(o.streams.Out, columns, rows)
+	return show(&o.viewing, views, fleetview.AnalysisColumns, views, "There are no analyses: no run has a task of type Analysis.")
 }
 
 // show prints the analyses of one run.
@@ -202,9 +191,9 @@ func (o *analysisOptions) show(ctx context.Context, run string) error {
 	if len(found) == 0 {
 		return fmt.Errorf("run %s has no analyses, or is not there; kubectl fleet analysis lists them all, -n NAMESPACE finds those of a StagedUpdateRun", run)
 	}
-	views := make([]analysisView, 0, len(found))
+	views := make([]fleetview.Analysis, 0, len(found))
 	for i := range found {
-		views = append(views, viewOfAnalysis(found[i]))
+		views = append(views, fleetview.AnalysisOf(found[i]))
 	}
 	if o.Structured() {
 		return o.Encode(o.streams.Out, views)
@@ -221,7 +210,7 @@ func (o *analysisOptions) show(ctx context.Context, run string) error {
 }
 
 // print prints one analysis.
-func (o *analysisOptions) print(v analysisView) error {
+func (o *analysisOptions) print(v fleetview.Analysis) error {
 	cli.Printf(o.streams.Out, "%s %s: %s, attempt %d", v.When, v.Stage, v.State, v.Attempt)
 	if v.DryRun {
 		cli.Printf(o.streams.Out, ", a dry run")
@@ -230,88 +219,9 @@ func (o *analysisOptions) print(v analysisView) error {
 		cli.Printf(o.streams.Out, ". %s", v.Message)
 	}
 	cli.Printf(o.streams.Out, "\n")
-	columns := []cli.Column{{Name: "Metric"}, {Name: "State"}, {Name: "Value"}, {Name: "Wanted"}, {Name: "Measured"}, {Name: "Bad"},
-		{Name: "Inconclusive"}, {Name: "Errors"}, {Name: "Query", Wide: true}}
-	var rows [][]string
-	for _, m := range v.Metrics {
-		rows = append(rows, []string{m.Name, m.State, m.Value, m.Wanted, m.Measured, m.Bad, m.Inconclusive, m.Errors, m.Query})
-	}
-	return o.PrintTable(o.streams.Out, columns, rows)
+	made := tableOf("", fleetview.MeasuredColumns, v.Metrics)
+	return o.PrintTable(o.streams.Out, made.columns, made.rows)
 }
-
-// analysisView is an analysis as it is printed.
-type analysisView struct {
-	Run     string               `json:"run"`
-	Stage   string               `json:"stage"`
-	When    string               `json:"when"`
-	Attempt int32                `json:"attempt"`
-	State   string               `json:"state"`
-	DryRun  bool                 `json:"dryRun,omitempty"`
-	Message string               `json:"message,omitempty"`
-	Metrics []analysisMetricView `json:"metrics"`
-}
-
-// analysisMetricView is a metric as it is printed; counts are shown with how many there may be.
-type analysisMetricView struct {
-	Name         string `json:"name"`
-	State        string `json:"state"`
-	Value        string `json:"value,omitempty"`
-	Wanted       string `json:"wanted,omitempty"`
-	Measured     string `json:"measured"`
-	Bad          string `json:"bad"`
-	Inconclusive string `json:"inconclusive"`
-	Errors       string `json:"errors"`
-	Query        string `json:"query,omitempty"`
-}
-
-func viewOfAnalysis(run fleetflowv1alpha1.StageAnalysisRunObject) analysisView {
-	spec := run.GetStageAnalysisRunSpec()
-	status := run.GetStageAnalysisRunStatus()
-	name := spec.RunRef.Name
-	if run.GetNamespace() != "" {
-		name = run.GetNamespace() + "/" + name
-	}
-	phase := fleetflowv1alpha1.PhaseOfAttempt(run)
-	v := analysisView{Run: name, Stage: spec.Stage, When: strings.ToLower(spec.Position), Attempt: spec.Attempt, State: string(phase),
-		DryRun: spec.DryRun}
-	if phase == fleetflowv1alpha1.AnalysisPending { // what the status has is of the attempt before
-		*status = fleetflowv1alpha1.StageAnalysisRunStatus{}
-	}
-	v.Message = fleetflowv1alpha1.MessageOfAttempt(run)
-	for i := range spec.Metrics {
-		metric := spec.Metrics[i]
-		counted := fleetflowv1alpha1.AnalysisMetricStatus{Phase: fleetflowv1alpha1.AnalysisPending}
-		if phase == fleetflowv1alpha1.AnalysisStopped {
-			counted.Phase = phase
-		}
-		if i < len(status.Metrics) {
-			counted = status.Metrics[i]
-		}
-		view := viewOfMetric(metric, counted)
-		if spec.Position == fleetflowv1alpha1.PositionDuring {
-			view.Measured = strconv.Itoa(int(counted.Measured)) // until the stage is updated
-		}
-		v.Metrics = append(v.Metrics, view)
-	}
-	return v
-}
-
-func viewOfMetric(metric fleetflowv1alpha1.AnalysisRunMetric, counted fleetflowv1alpha1.AnalysisMetricStatus) analysisMetricView {
-	view := analysisMetricView{
-		Name: metric.Name, State: string(counted.Phase), Wanted: analysis.FilledBound(metric), Query: counted.Query,
-		Measured: fmt.Sprintf("%d of %d", counted.Measured, max(metric.Count, 1)), Bad: ofLimit(counted.Failed, metric.FailureLimit),
-		Inconclusive: ofLimit(counted.Inconclusive, metric.InconclusiveLimit), Errors: strconv.Itoa(int(counted.Errors)),
-	}
-	if len(counted.Last) > 0 {
-		view.Value = cmp.Or(counted.Last[0].Value, counted.Last[0].Message)
-	}
-	if metric.DryRun {
-		view.State += " (dry run)"
-	}
-	return view
-}
-
-func ofLimit(counted, limit int32) string { return fmt.Sprintf("%d (at most %d)", counted, limit) }
 
 // lint checks the templates of manifests, all of them, and fails if one is wrong.
 func (o *analysisOptions) lint() error {

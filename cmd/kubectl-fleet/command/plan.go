@@ -22,6 +22,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -336,7 +337,7 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 			strings.Join(p.Removed, ", "))
 	}
 	if p.EarliestEnd != nil {
-		cli.Printf(out, "\nIt ends at the earliest at %s: that is windows, holds and soak times alone.\n", withUTC(p.EarliestEnd))
+		cli.Printf(out, "\nIt ends at the earliest at %s: that is windows, holds and soak times alone.\n", fleetview.WithUTC(p.EarliestEnd))
 	}
 	printShares(out, p)
 	if diff {
@@ -415,7 +416,7 @@ func printStage(out io.Writer, number int, stage plan.Stage) {
 func openingText(opening plan.Opening) string {
 	when := "never by itself"
 	if opening.Opens != nil {
-		when = withUTC(opening.Opens)
+		when = fleetview.WithUTC(opening.Opens)
 	}
 	return fmt.Sprintf("%s: %s waits for %s", when, opening.Cluster, opening.For)
 }

@@ -83,11 +83,8 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 		}
 	}
 	answers := fleetview.Why(facts, clusters...)
-	switch {
-	case o.Structured():
-		return o.Encode(o.streams.Out, answers)
-	case len(clusters) == 0:
-		return o.table(answers)
+	if o.Structured() || len(clusters) == 0 {
+		return show(&o.viewing, answers, fleetview.AnswerColumns, answers, "")
 	}
 	for i, answer := range answers {
 		if i > 0 {
@@ -109,28 +106,6 @@ func knows(facts fleetview.WhyFacts, name string) bool {
 		}
 	}
 	return false
-}
-
-func (o *whyOptions) table(answers []fleetview.Answer) error {
-	columns := []cli.Column{{Name: "Cluster"}, {Name: "Selected"}, {Name: "Binding", Wide: true}, {Name: "Score", Wide: true},
-		{Name: "Rank", Wide: true}, {Name: "Reason"}}
-	rows := make([][]string, 0, len(answers))
-	for _, a := range answers {
-		selected := "no"
-		score := ""
-		rank := ""
-		if a.Selected {
-			selected = "yes"
-		}
-		if a.Score != nil {
-			score = a.Score.String()
-		}
-		if a.Rank > 0 {
-			rank = fmt.Sprintf("%d of %d", a.Rank, a.InLine)
-		}
-		rows = append(rows, []string{a.Cluster, selected, a.Binding, score, rank, a.Reason})
-	}
-	return o.PrintTable(o.streams.Out, columns, rows)
 }
 
 func printAnswer(out io.Writer, a fleetview.Answer, colours bool) {

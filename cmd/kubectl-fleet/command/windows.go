@@ -15,8 +15,8 @@ import (
 	"github.com/fleetflow/fleetflow/activities/brake"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -169,30 +169,13 @@ func (o *windowsOptions) list(ctx context.Context) error {
 		return err
 	}
 	now := o.factory.Clock.Now()
-	views := make([]windowView, 0, len(windows))
+	views := make([]fleetview.Window, 0, len(windows))
 	for i := range windows {
-		view := viewOf(&windows[i], now, nil)
+		view := fleetview.WindowOf(&windows[i], now, nil)
 		view.Matches = matches[i]
 		views = append(views, view)
 	}
-	if o.Structured() {
-		return o.Encode(o.streams.Out, views)
-	}
-	if len(views) == 0 {
-		cli.Printf(o.streams.ErrOut, "There are no rollout windows: rollouts start at any time.\n")
-		return nil
-	}
-	columns := []cli.Column{{Name: "Name"}, {Name: "Type"}, {Name: "Scope"}, {Name: "State"}, {Name: "Next Change"}, {Name: "In"},
-		{Name: "Matches"}, {Name: "Zone", Wide: true}, {Name: "Message", Wide: true}}
-	var rows [][]string
-	for _, v := range views {
-		in := ""
-		if v.Changes != nil {
-			in = tree.Elapsed(v.Changes.Sub(now))
-		}
-		rows = append(rows, []string{v.Name, v.Type, v.Scope, v.State, withUTC(v.Changes), in, v.Matches, v.TimeZone, v.Message})
-	}
-	return o.PrintTable(o.streams.Out, columns, rows)
+	return show(&o.viewing, views, fleetview.WindowColumns(now), views, "There are no rollout windows: rollouts start at any time.")
 }
 
 // show prints the next openings of windows.
@@ -211,10 +194,10 @@ func (o *windowsOptions) show(windows []brake.Window) error {
 	if err != nil {
 		return err
 	}
-	var views []windowView
+	var views []fleetview.Window
 	for i := range windows {
-		view := viewOf(&windows[i], now, in)
-		view.addOpenings(&windows[i], now, in, o.next)
+		view := fleetview.WindowOf(&windows[i], now, in)
+		view.AddOpenings(&windows[i], now, in, o.next)
 		views = append(views, view)
 	}
 	if o.Structured() {
@@ -235,38 +218,26 @@ func (o *windowsOptions) show(windows []brake.Window) error {
 }
 
 // print prints one window and its openings.
-func (o *windowsOptions) print(v windowView, now time.Time) error {
+func (o *windowsOptions) print(v fleetview.Window, now time.Time) error {
 	cli.Printf(o.streams.Out, "%s: %s, scope %s, %s\n", v.Name, v.Type, v.Scope, v.TimeZone)
 	if v.Message != "" {
 		cli.Printf(o.streams.Out, "%s\n", tree.Printable(v.Message))
 	}
 	state := v.State
 	if v.Changes != nil {
-		state += fmt.Sprintf(" until %s, which is %s from then", withUTC(v.Changes), tree.Elapsed(v.Changes.Sub(now)))
+		state += fmt.Sprintf(" until %s, which is %s from then", fleetview.WithUTC(v.Changes), tree.Elapsed(v.Changes.Sub(now)))
 	}
-	cli.Printf(o.streams.Out, "%s: %s\n", withUTC(&now), state)
+	cli.Printf(o.streams.Out, "%s: %s\n", fleetview.WithUTC(&now), state)
 	if len(v.Openings) == 0 {
 		return nil
 	}
 	cli.Printf(o.streams.Out, "\n")
-	columns := []cli.Column{{Name: "Opens"}, {Name: "Last Start"}, {Name: "Closes"}, {Name: "Lasts"}}
-	var rows [][]string
-	for _, opening := range v.Openings {
-		lasts := "for good"
-		if opening.Closes != nil {
-			lasts = tree.Elapsed(opening.Closes.Sub(opening.Opens))
-		}
-		lastStart := ""
-		if opening.LastStart != nil && !opening.LastStart.Equal(*opening.Closes) {
-			lastStart = withUTC(opening.LastStart)
-		}
-		rows = append(rows, []string{withUTC(&opening.Opens), lastStart, withUTC(opening.Closes), lasts})
-	}
-	return o.PrintTable(o.streams.Out, columns, rows)
+	made := tableOf("", fleetview.OpeningColumns, v.Openings)
+	return o.PrintTable(o.streams.Out, made.columns, made.rows)
 }
 
 // refuseInvalid fails if a window can not be followed.
-func refuseInvalid(views []windowView) error {
+func refuseInvalid(views []fleetview.Window) error {
 	for _, v := range views {
 		if v.Fault != "" {
 			return fmt.Errorf("rollout window %s is not valid (%s): nothing starts where it counts", v.Name, v.Fault)
@@ -323,103 +294,7 @@ func (o *windowsOptions) matches(ctx context.Context, windows []brake.Window) ([
 	}
 	texts := make([]string, len(windows))
 	for i := range windows {
-		texts[i] = matchesOf(&windows[i], members.Items, placements, namespaces)
+		texts[i] = fleetview.WindowMatches(&windows[i], members.Items, placements, namespaces)
 	}
 	return texts, nil
-}
-
-func matchesOf(w *brake.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement,
-	namespaces map[string]map[string]string) string {
-	switch w.Spec.Scope {
-	case fleetflowv1alpha1.WindowStage:
-		if len(w.Spec.Stages) == 0 {
-			return "stages that name it"
-		}
-		return fmt.Sprintf("stage(s) %s", strings.Join(w.Spec.Stages, ", "))
-	case fleetflowv1alpha1.WindowPlacement:
-		n := 0
-		for _, placement := range placements {
-			if w.CoversPlacement(fleetflowv1alpha1.GateLabels(placement.Object), namespaces[placement.Namespace]) {
-				n++
-			}
-		}
-		return fmt.Sprintf("%d placement(s)", n)
-	}
-	n := 0
-	for i := range members {
-		if w.CoversCluster(members[i].Labels) {
-			n++
-		}
-	}
-	return fmt.Sprintf("%d cluster(s)", n)
-}
-
-// windowView is what is shown of a window.
-type windowView struct {
-	Name     string        `json:"name"`
-	Type     string        `json:"type"`
-	Scope    string        `json:"scope"`
-	TimeZone string        `json:"timeZone"`
-	Message  string        `json:"message,omitempty"`
-	State    string        `json:"state"`
-	Fault    string        `json:"fault,omitempty"`
-	Changes  *time.Time    `json:"changes,omitempty"`
-	Matches  string        `json:"matches,omitempty"`
-	Openings []openingView `json:"openings,omitempty"`
-}
-
-type openingView struct {
-	Opens     time.Time  `json:"opens"`
-	LastStart *time.Time `json:"lastStart,omitempty"`
-	Closes    *time.Time `json:"closes,omitempty"`
-}
-
-func viewOf(w *brake.Window, now time.Time, in *time.Location) windowView {
-	v := windowView{
-		Name: w.Name, Type: string(w.Spec.Type), Scope: string(w.Spec.Scope), TimeZone: w.Spec.TimeZone, Message: w.Spec.Message, State: "closed",
-	}
-	if w.IsOpen(now) {
-		v.State = "open"
-	}
-	if w.Fault != nil {
-		v.Fault = w.Fault.Reason + ": " + w.Fault.Message
-		v.State = fmt.Sprintf("%s (not valid: %s)", v.State, w.Fault.Reason)
-		return v
-	}
-	v.Changes = shown(w.Calendar.Changes(now), in)
-	return v
-}
-
-func (v *windowView) addOpenings(w *brake.Window, now time.Time, in *time.Location, next int) {
-	if w.Calendar == nil {
-		return
-	}
-	for _, opening := range w.Calendar.Openings(now, next) {
-		v.Openings = append(v.Openings, openingView{Opens: *shown(opening.Start, in), LastStart: shown(opening.Close, in),
-			Closes: shown(opening.End, in)})
-	}
-}
-
-// shown is a time in a time zone; nil if there is none.
-func shown(at time.Time, in *time.Location) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	if in != nil {
-		at = at.In(in)
-	}
-	return &at
-}
-
-// withUTC writes a time with its zone, and in UTC unless that is its zone.
-func withUTC(at *time.Time) string {
-	if at == nil {
-		return ""
-	}
-	text := at.Format("Mon 2006-01-02 15:04:05 -07:00")
-	text = strings.Replace(text, ":00 ", " ", 1)
-	if _, offset := at.Zone(); offset == 0 {
-		return strings.Replace(text, "+00:00", "UTC", 1)
-	}
-	return fmt.Sprintf("%s (%s UTC)", text, at.UTC().Format("15:04"))
 }
