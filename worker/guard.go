@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,26 +23,32 @@ import (
 type guard struct {
 	interceptor.WorkerInterceptorBase
 	log logr.Logger
+	// client sends the heartbeats.
+	client client.Client
 }
 
 // InterceptActivity wraps every activity of the worker.
 func (g *guard) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	a := &guardedActivity{log: g.log}
+	a := &guardedActivity{log: g.log, client: g.client}
 	a.Next = next
 	return a
 }
 
 type guardedActivity struct {
 	interceptor.ActivityInboundInterceptorBase
-	log logr.Logger
+	log    logr.Logger
+	client client.Client
 }
 
 // ExecuteActivity sends heartbeats while the activity runs, and replaces the text of its error.
 func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	ctx = attempt.WithProgress(ctx)
-	done := make(chan struct{})
-	defer close(done)
-	go sendHeartbeats(ctx, done)
+	beating, stop := context.WithCancel(ctx)
+	defer stop()
+	token := activity.GetInfo(ctx).TaskToken
+	go attempt.SendHeartbeats(beating, heartbeatPace, func(ctx context.Context, details ...any) error {
+		return a.client.RecordActivityHeartbeat(ctx, token, details...)
+	})
 	result, err := a.Next.ExecuteActivity(ctx, in)
 	if err == nil || errors.Is(err, context.Canceled) || temporal.IsCanceledError(err) || temporal.IsApplicationError(err) {
 		return result, err
@@ -53,17 +59,9 @@ func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.E
 	return result, temporal.NewApplicationError(textForHistory(err), string(apierrors.ReasonForError(err)))
 }
 
-func sendHeartbeats(ctx context.Context, done <-chan struct{}) {
-	tick := time.NewTicker(call.HeartbeatEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			attempt.Repeat(ctx)
-		case <-done:
-			return
-		}
-	}
+// heartbeatPace has the first heartbeat early, so that the Temporal UI soon shows progress, and repeats one that is not delivered.
+var heartbeatPace = attempt.Pace{
+	First: call.HeartbeatEvery, Pause: call.HeartbeatPause, Attempt: call.HeartbeatEvery, Again: call.HeartbeatEvery / 4,
 }
 
 // withPlacedContent are the resources whose objects hold placed objects, Secrets included.

@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
-	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -30,11 +29,9 @@ const (
 	// take them. The default of 5 s would prolong every gate that opens in that time; a much
 	// shorter timeout would replay histories on a busy worker.
 	stickyTimeout = 2 * time.Second
-	// The SDK would hold heartbeats back for 80 % of their timeout, which leaves a busy machine a second to send one.
-	heartbeatPause = call.HeartbeatTimeout / 2
-	minRetryDelay  = 500 * time.Millisecond
-	maxRetryDelay  = 5 * time.Second
-	setUpTimeout   = 10 * time.Second
+	minRetryDelay = 500 * time.Millisecond
+	maxRetryDelay = 5 * time.Second
+	setUpTimeout  = 10 * time.Second
 )
 
 // Runner keeps the workers of this process running: it waits for Temporal to be reachable and
@@ -105,35 +102,23 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	if metrics == nil {
 		metrics = NewMetrics()
 	}
-	main := worker.New(r.Client, wf.TaskQueue, worker.Options{
-		MaxConcurrentWorkflowTaskPollers: pollers,
-		MaxConcurrentActivityTaskPollers: pollers,
-		StickyScheduleToStartTimeout:     stickyTimeout,
-		MaxHeartbeatThrottleInterval:     heartbeatPause,
-		WorkerStopTimeout:                stopTimeout,
-		OnFatalError:                     onFatal,
-		Interceptors:                     []interceptor.WorkerInterceptor{&meter{metrics: metrics}, &guard{log: r.Log}, &callerCheck{log: r.Log}},
-	})
+	options := Options(r.Client, r.Log, 0)
+	options.OnFatalError = onFatal
+	options.MaxConcurrentWorkflowTaskPollers = pollers
+	options.StickyScheduleToStartTimeout = stickyTimeout
+	options.Interceptors = append([]interceptor.WorkerInterceptor{&meter{metrics: metrics}}, options.Interceptors...)
+	main := worker.New(r.Client, wf.TaskQueue, options)
 	RegisterWorkflows(main)
 	RegisterShort(main, r.Activities)
-	waiting := worker.New(r.Client, wf.AdvanceTaskQueue, worker.Options{
-		DisableWorkflowWorker:              true,
-		MaxConcurrentActivityExecutionSize: waitingSlots,
-		MaxConcurrentActivityTaskPollers:   pollers,
-		MaxHeartbeatThrottleInterval:       heartbeatPause,
-		WorkerStopTimeout:                  stopTimeout,
-		OnFatalError:                       onFatal,
-		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}, &callerCheck{log: r.Log}},
-	})
+	ofActivities := func(queue string, slots int) worker.Worker {
+		options := Options(r.Client, r.Log, slots)
+		options.OnFatalError = onFatal
+		options.DisableWorkflowWorker = true
+		return worker.New(r.Client, queue, options)
+	}
+	waiting := ofActivities(wf.AdvanceTaskQueue, waitingSlots)
 	RegisterWaiting(waiting, r.Activities)
-	measuring := worker.New(r.Client, wf.MeasureTaskQueue, worker.Options{
-		DisableWorkflowWorker:              true,
-		MaxConcurrentActivityExecutionSize: measuringSlots,
-		MaxHeartbeatThrottleInterval:       heartbeatPause,
-		WorkerStopTimeout:                  stopTimeout,
-		OnFatalError:                       onFatal,
-		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}, &callerCheck{log: r.Log}},
-	})
+	measuring := ofActivities(wf.MeasureTaskQueue, measuringSlots)
 	RegisterMeasuring(measuring, r.Activities)
 	if err := main.Start(); err != nil {
 		return fmt.Errorf("starting the worker of queue %s: %w", wf.TaskQueue, err)
@@ -169,6 +154,16 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		return nil
+	}
+}
+
+// Options are those that all workers share, with so many slots for activities; 0 stands for the SDK's number.
+func Options(c client.Client, log logr.Logger, slots int) worker.Options {
+	return worker.Options{
+		MaxConcurrentActivityExecutionSize: slots,
+		MaxConcurrentActivityTaskPollers:   pollers,
+		WorkerStopTimeout:                  stopTimeout,
+		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: log, client: c}, &callerCheck{log: log}},
 	}
 }
 

@@ -12,17 +12,22 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Bounds of an activity. The heartbeat timeout is what frees the attempt of a
-// worker that was killed, so it is short: all runs move again within ten seconds of
-// a crash. HeartbeatEvery must be well below it.
-// A waiting activity heartbeats by itself, a short one through the worker's
-// interceptor.
+// Bounds of an activity. A heartbeat timeout is what frees the attempt of a worker that was killed; one that stops hands over at once.
+//
+// HeartbeatPause is how often an activity under way writes into Temporal's database. HeartbeatTimeout is more than that and Outage
+// together, so that Temporal may be away for so long and no attempt is given up. A short step has a timeout of its own, because hardly one
+// lasts until its first heartbeat.
+//
+// HeartbeatEvery is how often an activity reports its progress; the newest report is sent after HeartbeatPause.
 const (
-	ShortTimeout     = 30 * time.Second
-	LongTimeout      = 5 * time.Minute
-	WaitTimeout      = 10 * time.Minute
-	HeartbeatTimeout = 5 * time.Second
-	HeartbeatEvery   = 2 * time.Second
+	ShortTimeout          = 30 * time.Second
+	LongTimeout           = 5 * time.Minute
+	WaitTimeout           = 10 * time.Minute
+	Outage                = 10 * time.Second
+	HeartbeatPause        = 6 * time.Second
+	HeartbeatTimeout      = 20 * time.Second
+	ShortHeartbeatTimeout = 10 * time.Second
+	HeartbeatEvery        = 2 * time.Second
 )
 
 // retryForever never end: what cannot be done now is done later, and only errors that a person must correct are final.
@@ -37,20 +42,20 @@ func retryForever() *temporal.RetryPolicy {
 
 // Short runs an activity that reads and writes but never waits.
 func Short[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
-	return runWithin[R](ctx, ShortTimeout, name, summary, request)
+	return runWithin[R](ctx, ShortTimeout, ShortHeartbeatTimeout, name, summary, request)
 }
 
 // Long runs an activity that never waits for clusters either, but may have ten thousand
 // objects to read and to write, or many others before it in a queue of the worker.
 func Long[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
-	return runWithin[R](ctx, LongTimeout, name, summary, request)
+	return runWithin[R](ctx, LongTimeout, HeartbeatTimeout, name, summary, request)
 }
 
-func runWithin[R any](ctx workflow.Context, timeout time.Duration, name, summary string, request any) (R, error) {
+func runWithin[R any](ctx workflow.Context, timeout, heartbeat time.Duration, name, summary string, request any) (R, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           wf.TaskQueue,
 		StartToCloseTimeout: timeout,
-		HeartbeatTimeout:    HeartbeatTimeout,
+		HeartbeatTimeout:    heartbeat,
 		RetryPolicy:         retryForever(),
 		Summary:             BoundSummary(summary),
 	})
