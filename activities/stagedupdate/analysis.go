@@ -42,7 +42,7 @@ func (a analyst) prepareAll(ctx context.Context) error {
 	var places []place
 	for i := range a.run.GetUpdateRunStatus().StagesStatus {
 		stage := &a.run.GetUpdateRunStatus().StagesStatus[i]
-		for _, side := range []stagetask.Side{stagetask.Before, stagetask.During, stagetask.After} {
+		for _, side := range stagetask.Sides() {
 			for _, task := range updaterun.Tasks(a.run, i, side) {
 				if task.Status.Type == placementv1beta1.StageTaskTypeAnalysis && len(stage.Clusters) > 0 {
 					places = append(places, place{task, stage}) // a stage without clusters skips its tasks

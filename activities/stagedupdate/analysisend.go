@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/fleetflow/fleetflow/activities/hubread"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -35,7 +35,7 @@ func openAnalyses(run placementv1beta1.UpdateRunObject) []string {
 	var names []string
 	for i := range run.GetUpdateRunStatus().StagesStatus {
 		stage := &run.GetUpdateRunStatus().StagesStatus[i]
-		for _, task := range slices.Concat(stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus, stage.AfterStageTaskStatus) {
+		for task := range stagetask.Statuses(stage) {
 			if task.AnalysisRunName != "" && !meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded) {
 				names = append(names, task.AnalysisRunName)
 			}

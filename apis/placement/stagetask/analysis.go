@@ -172,19 +172,16 @@ func (analysis) concluded(check Check, run fleetflowv1alpha1.StageAnalysisRunObj
 
 // RecordEnd records in the tasks of a stage whose run ends which of them still measure: nothing will measure them any more.
 func RecordEnd(stage *placementv1beta1.StageUpdatingStatus, generation int64, now time.Time) {
-	for _, side := range []Side{Before, During, After} {
-		for i := range *statusesOf(stage, side) {
-			conditions := &(*statusesOf(stage, side))[i].Conditions
-			measured := meta.FindStatusCondition(*conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
-			if measured == nil || measured.Status != metav1.ConditionUnknown {
-				continue
-			}
-			meta.SetStatusCondition(conditions, metav1.Condition{
-				Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionFalse,
-				Reason: placementv1beta1.ReasonStageTaskAnalysisStopped, Message: "The run has ended first",
-				ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
-			})
+	for task := range Statuses(stage) {
+		measured := meta.FindStatusCondition(task.Conditions, placementv1beta1.ConditionTypeAnalysisSucceeded)
+		if measured == nil || measured.Status != metav1.ConditionUnknown {
+			continue
 		}
+		meta.SetStatusCondition(&task.Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionTypeAnalysisSucceeded, Status: metav1.ConditionFalse,
+			Reason: placementv1beta1.ReasonStageTaskAnalysisStopped, Message: "The run has ended first",
+			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -78,6 +79,24 @@ func List(stage *placementv1beta1.StageUpdatingStatus, config *placementv1beta1.
 // Starts says that a task need not wait for others, given the types of those that are done.
 func (t Task) Starts(done map[placementv1beta1.StageTaskType]bool) bool {
 	return !slices.ContainsFunc(t.Config.StartsAfter, func(other placementv1beta1.StageTaskType) bool { return !done[other] })
+}
+
+// Sides are the sides of a stage, in the order in which a run comes to them.
+func Sides() []Side { return []Side{Before, During, After} }
+
+// Statuses iterates over the statuses of all tasks of a stage, in the order in which a run comes to them. What is done to one of them is
+// done to the stage.
+func Statuses(stage *placementv1beta1.StageUpdatingStatus) iter.Seq[*placementv1beta1.StageTaskStatus] {
+	return func(yield func(*placementv1beta1.StageTaskStatus) bool) {
+		for _, side := range Sides() {
+			statuses := *statusesOf(stage, side)
+			for i := range statuses {
+				if !yield(&statuses[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func statusesOf(stage *placementv1beta1.StageUpdatingStatus, side Side) *[]placementv1beta1.StageTaskStatus {

@@ -3,6 +3,7 @@ package updaterun
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -22,11 +23,8 @@ func (r Recorder) Observed() {
 
 func (r Recorder) liftStage(stage *placementv1beta1.StageUpdatingStatus) {
 	r.lift(stage.Conditions)
-	for _, tasks := range [][]placementv1beta1.StageTaskStatus{stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus,
-		stage.AfterStageTaskStatus} {
-		for i := range tasks {
-			r.lift(tasks[i].Conditions)
-		}
+	for task := range stagetask.Statuses(stage) {
+		r.lift(task.Conditions)
 	}
 	for i := range stage.Clusters {
 		r.lift(stage.Clusters[i].Conditions)

@@ -2,6 +2,7 @@ package updaterun
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -218,9 +219,23 @@ func readStage(status *placementv1beta1.StageUpdatingStatus, config placementv1b
 		stage.MaxConcurrency = config.MaxConcurrency.String()
 	}
 	stage.Before = readTasks(status, config, stagetask.Before)
-	stage.After = readTasks(status, config, stagetask.After)
 	stage.During = readTasks(status, config, stagetask.During)
+	stage.After = readTasks(status, config, stagetask.After)
 	return stage
+}
+
+// Tasks iterates over all tasks of the stage, in the order in which the run comes to them, with the side that each is on.
+func (s *Stage) Tasks() iter.Seq2[stagetask.Side, stagetask.State] {
+	return func(yield func(stagetask.Side, stagetask.State) bool) {
+		on := map[stagetask.Side][]stagetask.State{stagetask.Before: s.Before, stagetask.During: s.During, stagetask.After: s.After}
+		for _, side := range stagetask.Sides() {
+			for _, task := range on[side] {
+				if !yield(side, task) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // readPhase reads the phase of the stage as a whole.

@@ -125,7 +125,7 @@ type gate struct {
 func gatesOf(state updaterun.State) []gate {
 	var gates []gate
 	for _, stage := range state.Stages {
-		for _, task := range slices.Concat(stage.Before, stage.After) {
+		for _, task := range stage.Tasks() {
 			if task.Approvable && task.Waiting() {
 				gates = append(gates, gate{stage.Name, task.Subject, task.WaitsSince})
 			}

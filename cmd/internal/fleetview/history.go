@@ -161,7 +161,7 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 	view := updaterun.Read(run.Object)
 	entries := append([]Entry{began}, skips(run, view)...)
 	for _, stage := range view.Stages {
-		for _, task := range slices.Concat(stage.Before, stage.After) {
+		for _, task := range stage.Tasks() {
 			if task.Approvable && task.Done() {
 				entries = append(entries, approval(task, stage.Name, approvals))
 			}

@@ -2,7 +2,6 @@ package fleetview
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +47,7 @@ func heldBy(run hub.Run) string {
 // describeTasks says for which tasks a stage waits.
 func describeTasks(stage updaterun.Stage, now time.Time) string {
 	var parts []string
-	for _, task := range slices.Concat(stage.Before, stage.During, stage.After) {
+	for _, task := range stage.Tasks() {
 		if task.Waiting() {
 			parts = append(parts, describeTask(task, now))
 		}

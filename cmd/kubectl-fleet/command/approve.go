@@ -90,7 +90,7 @@ type gate struct {
 func gates(run hub.Run) []gate {
 	var all []gate
 	for _, stage := range updaterun.Read(run.Object).Stages {
-		for _, task := range slices.Concat(stage.Before, stage.After) {
+		for _, task := range stage.Tasks() {
 			if task.Approvable {
 				all = append(all, gate{stage: stage.Name, request: task.Subject, begun: !task.Begun.IsZero(), approved: task.Done()})
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -371,7 +372,7 @@ func describeRun(run placementv1beta1.UpdateRunObject) string {
 		if updaterun.StageOver(stage) {
 			continue
 		}
-		for _, task := range slices.Concat(stage.BeforeStageTaskStatus, stage.AfterStageTaskStatus) {
+		for task := range stagetask.Statuses(stage) {
 			if task.ApprovalRequestName != "" && meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated) &&
 				!meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
 				return fmt.Sprintf("%sstage %s waits for approval %s", describeStop(run), stage.StageName, task.ApprovalRequestName)

@@ -11,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -181,6 +182,26 @@ func TestWhatIsUnderWay(t *testing.T) {
 		"a run that is being stopped": {func(s *migration.State) {
 			s.Runs = []placementv1beta1.UpdateRunObject{run(placementv1beta1.ReasonUpdateRunStopping, "Stop")}
 		}, []string{"being stopped, in stage canary: 0 of 2 cluster(s) updated"}},
+		"a run that waits for an approval, wherever in its stage": {func(s *migration.State) {
+			for _, side := range stagetask.Sides() {
+				waits := run(placementv1beta1.ReasonUpdateRunWaiting, "Run")
+				task := placementv1beta1.StageTaskStatus{Type: placementv1beta1.StageTaskTypeApproval, ApprovalRequestName: "run-canary-" + string(side),
+					Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionTypeApprovalRequestCreated, Status: metav1.ConditionTrue}}}
+				stage := &waits.Status.StagesStatus[0]
+				switch side {
+				case stagetask.Before:
+					stage.BeforeStageTaskStatus = []placementv1beta1.StageTaskStatus{task}
+				case stagetask.During:
+					stage.DuringStageTaskStatus = []placementv1beta1.StageTaskStatus{task}
+				case stagetask.After:
+					stage.AfterStageTaskStatus = []placementv1beta1.StageTaskStatus{task}
+				}
+				s.Runs = append(s.Runs, waits)
+			}
+		}, []string{
+			"stage canary waits for approval run-canary-beforeStage", "stage canary waits for approval run-canary-duringStage",
+			"stage canary waits for approval run-canary-afterStage",
+		}},
 		"a cluster that is not available": {func(s *migration.State) { binding(s, 0).Status.Conditions = nil }, []string{"1 cluster(s) are not available yet"}},
 		"clusters whose differences are reported are where they should be": {func(s *migration.State) {
 			for i := range s.Bindings {

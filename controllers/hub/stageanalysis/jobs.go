@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -112,8 +113,9 @@ func analysesOf(_ context.Context, object client.Object) []reconcile.Request {
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, stage := range run.GetUpdateRunStatus().StagesStatus {
-		for _, task := range slices.Concat(stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus, stage.AfterStageTaskStatus) {
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		for task := range stagetask.Statuses(&stages[i]) {
 			if task.AnalysisRunName != "" {
 				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: run.GetNamespace(),
 					Name: task.AnalysisRunName}})

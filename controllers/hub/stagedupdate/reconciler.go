@@ -15,6 +15,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -113,8 +114,12 @@ func (r *Reconciler) deleteAnalyses(ctx context.Context, run placementv1beta1.Up
 }
 
 func hasAnalysis(stage placementv1beta1.StageUpdatingStatus) bool {
-	isAnalysis := func(task placementv1beta1.StageTaskStatus) bool { return task.AnalysisRunName != "" }
-	return slices.ContainsFunc(slices.Concat(stage.BeforeStageTaskStatus, stage.DuringStageTaskStatus, stage.AfterStageTaskStatus), isAnalysis)
+	for task := range stagetask.Statuses(&stage) {
+		if task.AnalysisRunName != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // releaseRun cleans up after a run that is being deleted: its approval requests and analyses are deleted, clusters that it has only

@@ -21,14 +21,9 @@ func (g gate) taskLabel() string { return string(g.side) + string(g.Type) }
 func gatesOf(run placementv1beta1.UpdateRunObject) []gate {
 	var all []gate
 	for _, stage := range updaterun.Read(run).Stages {
-		for _, of := range []struct {
-			side  stagetask.Side
-			tasks []stagetask.State
-		}{{stagetask.Before, stage.Before}, {stagetask.During, stage.During}, {stagetask.After, stage.After}} {
-			for _, task := range of.tasks {
-				if !task.Begun.IsZero() || task.Done() { // otherwise the stage has not come to it
-					all = append(all, gate{stage.Name, of.side, task})
-				}
+		for side, task := range stage.Tasks() {
+			if !task.Begun.IsZero() || task.Done() { // otherwise the stage has not come to it
+				all = append(all, gate{stage.Name, side, task})
 			}
 		}
 	}
