@@ -147,13 +147,14 @@ func (c *stageCall) checkPlan(ctx context.Context) error {
 
 // checkPlanFrom reads from the cache or live whether the plan of the run of a call is still valid.
 func checkPlanFrom(ctx context.Context, c *stageCall, from client.Reader) error {
-	f, err := c.acts.planner(placementv1beta1.ScopeOf(c.run)).readPlacementFactsFrom(ctx, from, c.run.GetUpdateRunSpec().PlacementName,
+	p := c.acts.planner(placementv1beta1.ScopeOf(c.run))
+	f, err := p.readPlacementFactsFrom(ctx, from, c.run.GetUpdateRunSpec().PlacementName,
 		c.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
 	c.observer.placement = f.placement
-	return c.acts.checkPlanStillValid(ctx, c.run, f)
+	return p.checkPlanStillValid(ctx, c.run, f)
 }
 
 // decide decides what to do and records its outcomes, if there are any. What was decided from an older

@@ -254,15 +254,15 @@ func (h taskHub) ReportWarning(reason, note string) {
 }
 
 // actOn does with a run what a task asks for whose conditions are recorded, and says whether there was anything to do.
-func actOn(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject, checked []checkedTask) (acted bool, err error) {
+func (s runStore) actOn(ctx context.Context, run placementv1beta1.UpdateRunObject, checked []checkedTask) (acted bool, err error) {
 	for _, c := range checked {
 		switch c.outcome.Action {
 		case "":
 			continue
 		case placementv1beta1.AnalysisPause:
-			return true, pauseAnalysed(ctx, a, run, c.outcome.Because)
+			return true, s.pauseAnalysed(ctx, run, c.outcome.Because)
 		case placementv1beta1.AnalysisRollback:
-			return true, rollBackRun(ctx, a, run, c.outcome.Because)
+			return true, s.rollBackRun(ctx, run, c.outcome.Because)
 		default:
 			return true, refuse("%s", cannotContinue(c.outcome.Because))
 		}
@@ -271,16 +271,16 @@ func actOn(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObj
 }
 
 // pauseAnalysed stops a run after an analysis that has not passed.
-func pauseAnalysed(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject, why string) error {
+func (s runStore) pauseAnalysed(ctx context.Context, run placementv1beta1.UpdateRunObject, why string) error {
 	before := client.MergeFrom(placementv1beta1.DeepCopyOf(run))
 	run.GetUpdateRunSpec().State = placementv1beta1.StateStop
-	if err := a.Client.Patch(ctx, run, before); err != nil {
+	if err := s.client.Patch(ctx, run, before); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return fmt.Errorf("stopping run %s, as %s: %w", run.GetName(), why, err)
 	}
-	a.runs().emitWarning(run, "AnalysisPaused", truncateText("The run stops: "+why, maxNote-80)+"; set spec.state to Run to measure once more")
+	s.emitWarning(run, "AnalysisPaused", truncateText("The run stops: "+why, maxNote-80)+"; set spec.state to Run to measure once more")
 	return nil
 }
 

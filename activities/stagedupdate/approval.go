@@ -29,7 +29,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 	if run == nil {
 		return wf.ApprovalResult{Ended: true}, nil
 	}
-	request, err := a.openRequest(ctx, run, in)
+	request, err := a.runs().openRequest(ctx, run, in)
 	if err != nil || request == nil {
 		return wf.ApprovalResult{Ended: request == nil}, err
 	}
@@ -125,12 +125,12 @@ func (p ApprovalPolicy) whyRefused(channel string, verified bool) string {
 
 // openRequest reads the approval request that an approval is for; nil when it is
 // gone or was made by another run.
-func (a *Activities) openRequest(
+func (s runStore) openRequest(
 	ctx context.Context, run placementv1beta1.UpdateRunObject, in wf.ApprovalRequest,
 ) (placementv1beta1.ApprovalRequestObject, error) {
 	scope := placementv1beta1.ScopeOf(run)
 	name := stagetask.ApprovalRequestName(run, in.Stage, sideOf(in.Before))
-	request, err := hubread.Existing(ctx, a.Live, scope.NewApprovalRequest(name), "approval request")
+	request, err := hubread.Existing(ctx, s.live, scope.NewApprovalRequest(name), "approval request")
 	if err != nil || request == nil || request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()) {
 		return nil, err
 	}

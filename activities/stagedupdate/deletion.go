@@ -242,13 +242,14 @@ func (d *deletionCall) reportStuck(ctx context.Context, pending sets.Set[string]
 }
 
 func (d *deletionCall) checkPlan(ctx context.Context) error {
-	f, err := d.acts.planner(placementv1beta1.ScopeOf(d.run)).readPlacementFacts(ctx, d.run.GetUpdateRunSpec().PlacementName,
+	p := d.acts.planner(placementv1beta1.ScopeOf(d.run))
+	f, err := p.readPlacementFacts(ctx, d.run.GetUpdateRunSpec().PlacementName,
 		d.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
 	d.placement = f.placement
-	if err := d.acts.checkPlanStillValid(ctx, d.run, f); err != nil {
+	if err := p.checkPlanStillValid(ctx, d.run, f); err != nil {
 		return err
 	}
 	d.suspended, _ = splitSuspended(f.placement, updaterun.ClusterNames(d.run.GetUpdateRunStatus().DeletionStageStatus))

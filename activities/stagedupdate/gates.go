@@ -35,8 +35,9 @@ func (a *Activities) CheckGates(ctx context.Context, in wf.GateRequest) (wf.Gate
 		a.runs().refuseCall(run, "Checking the tasks of stage "+in.Stage, why)
 		return wf.GateState{Ended: true}, nil
 	}
+	check := gateCheck{a, run, in}
 	if in.During {
-		return a.checkDuring(ctx, run, in)
+		return check.checkDuring(ctx)
 	}
 	if !in.Before && (!updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
 		return wf.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
@@ -47,12 +48,12 @@ func (a *Activities) CheckGates(ctx context.Context, in wf.GateRequest) (wf.Gate
 		return wf.GateState{}, err
 	}
 	var state wf.GateState
-	active, err := a.checkClusters(ctx, run, f, in)
+	active, err := check.checkClusters(ctx, f)
 	if err == nil && !active {
 		return wf.GateState{Ended: true}, nil
 	}
 	if err == nil {
-		state, err = a.checkTasks(ctx, run, in)
+		state, err = check.checkTasks(ctx)
 		err = a.runs().recordRefusedWrite(ctx, run, err)
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {
@@ -61,42 +62,49 @@ func (a *Activities) CheckGates(ctx context.Context, in wf.GateRequest) (wf.Gate
 	return state, err
 }
 
+// gateCheck is one check of the tasks of a stage.
+type gateCheck struct {
+	acts *Activities
+	run  placementv1beta1.UpdateRunObject
+	in   wf.GateRequest
+}
+
 // checkDuring checks the tasks of a stage whose clusters are being updated. Whether the plan of the run still holds, AdvanceStage
 // checks; and once all clusters are updated, the check of the tasks after the stage ends these first.
-func (a *Activities) checkDuring(ctx context.Context, run placementv1beta1.UpdateRunObject, in wf.GateRequest) (wf.GateState, error) {
-	if updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) {
+func (g gateCheck) checkDuring(ctx context.Context) (wf.GateState, error) {
+	if updaterun.StageUpdated(&g.run.GetUpdateRunStatus().StagesStatus[g.in.Index]) {
 		return wf.GateState{Open: true}, nil
 	}
-	state, err := a.checkTasks(ctx, run, in)
-	err = a.runs().recordRefusedWrite(ctx, run, err)
+	state, err := g.checkTasks(ctx)
+	err = g.acts.runs().recordRefusedWrite(ctx, g.run, err)
 	if refused, ok := errors.AsType[*userError](err); ok {
-		return wf.GateState{Ended: true}, a.runs().failRun(ctx, run, refused.text)
+		return wf.GateState{Ended: true}, g.acts.runs().failRun(ctx, g.run, refused.text)
 	}
 	return state, err
 }
 
 // checkTasks checks each task on one side of a stage and records what was found.
-func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.UpdateRunObject, in wf.GateRequest) (wf.GateState, error) {
-	checked, ended, err := a.performChecks(ctx, run, in)
+func (g gateCheck) checkTasks(ctx context.Context) (wf.GateState, error) {
+	checked, ended, err := g.performChecks(ctx)
 	if err != nil || ended {
 		return wf.GateState{Ended: ended}, err
 	}
-	waits := waitsOf(checked, a.Clock.Now())
-	state := wf.GateState{Waits: waits, Open: len(waits) == 0, Measure: measureOf(in, checked)}
+	waits := waitsOf(checked, g.acts.Clock.Now())
+	state := wf.GateState{Waits: waits, Open: len(waits) == 0, Measure: measureOf(g.in, checked)}
 	wasOver := false
-	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
-		stage := r.Stage(in.Index)
+	active, err := g.acts.runs().recordStatus(ctx, g.run, func(r updaterun.Recorder) {
+		stage := r.Stage(g.in.Index)
 		wasOver = updaterun.StageOver(stage)
-		recordChecks(r, stage, in, state.Open, checked)
+		recordChecks(r, stage, g.in, state.Open, checked)
 	})
 	if err != nil || !active {
 		return wf.GateState{Ended: err == nil}, err
 	}
-	if acted, err := actOn(ctx, a, run, checked); acted || err != nil {
+	if acted, err := g.acts.runs().actOn(ctx, g.run, checked); acted || err != nil {
 		return wf.GateState{Stopping: true}, err
 	}
-	if state.Open && !in.Before && !in.During && !wasOver {
-		a.runs().emitStageEvent(run, in.Stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", in.Stage)
+	if state.Open && !g.in.Before && !g.in.During && !wasOver {
+		g.acts.runs().emitStageEvent(g.run, g.in.Stage, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", g.in.Stage)
 	}
 	return state, nil
 }
@@ -109,16 +117,14 @@ type checkedTask struct {
 
 // performChecks checks the tasks on one side of a stage, in their order, unless the run has ended meanwhile. A
 // stage without clusters is skipped, tasks and all.
-func (a *Activities) performChecks(
-	ctx context.Context, run placementv1beta1.UpdateRunObject, in wf.GateRequest,
-) (checked []checkedTask, ended bool, err error) {
-	stage := &run.GetUpdateRunStatus().StagesStatus[in.Index]
-	now := a.Clock.Now()
+func (g gateCheck) performChecks(ctx context.Context) (checked []checkedTask, ended bool, err error) {
+	stage := &g.run.GetUpdateRunStatus().StagesStatus[g.in.Index]
+	now := g.acts.Clock.Now()
 	if len(stage.Clusters) == 0 {
 		return nil, false, nil
 	}
 	done := map[placementv1beta1.StageTaskType]bool{}
-	for _, task := range inOrder(run, in) {
+	for _, task := range inOrder(g.run, g.in) {
 		if task.Side == stagetask.After && slices.ContainsFunc(checked, isDuring) && len(waitsOf(checked, now)) > 0 {
 			return checked, false, nil // what is done during the stage comes first
 		}
@@ -128,8 +134,8 @@ func (a *Activities) performChecks(
 		if task.WaitsSince.IsZero() {
 			task.WaitsSince = updaterun.CeilSecond(now) // as it is recorded when the checks are done
 		}
-		outcome, err := stagetask.Perform(ctx, stagetask.Check{Task: task, Run: run, Stage: stage, Now: now,
-			Hub: taskHub{a, run, stage.StageName}})
+		outcome, err := stagetask.Perform(ctx, stagetask.Check{Task: task, Run: g.run, Stage: stage, Now: now,
+			Hub: taskHub{g.acts, g.run, stage.StageName}})
 		if err != nil {
 			return nil, false, err
 		}

@@ -48,17 +48,17 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (wf.Initiali
 	if err != nil && !errors.As(err, &refused) {
 		return wf.InitializeResult{}, a.runs().recordRefusedWrite(ctx, run, err)
 	}
-	if err := a.storePlan(ctx, run, *planned.GetUpdateRunStatus(), note, refused); err != nil {
+	if err := a.runs().storePlan(ctx, run, *planned.GetUpdateRunStatus(), note, refused); err != nil {
 		return wf.InitializeResult{}, err
 	}
 	return wf.InitializeResult{State: stateOf(run)}, nil
 }
 
 // storePlan writes the frozen plan, unless another attempt was faster.
-func (a *Activities) storePlan(ctx context.Context, run placementv1beta1.UpdateRunObject, planned placementv1beta1.UpdateRunStatus,
+func (s runStore) storePlan(ctx context.Context, run placementv1beta1.UpdateRunObject, planned placementv1beta1.UpdateRunStatus,
 	note string, refused *userError) error {
 	written := false
-	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
+	active, err := s.recordStatus(ctx, run, func(r updaterun.Recorder) {
 		if written = meta.FindStatusCondition(r.Status().Conditions, placementv1beta1.ConditionTypeInitialized) == nil; !written {
 			return
 		}
@@ -79,10 +79,10 @@ func (a *Activities) storePlan(ctx context.Context, run placementv1beta1.UpdateR
 		return err // the run is read again, or is gone
 	}
 	if refused != nil {
-		a.runs().emitWarning(run, placementv1beta1.ReasonUpdateRunInitializedFailed, cannotStart(refused.text))
+		s.emitWarning(run, placementv1beta1.ReasonUpdateRunInitializedFailed, cannotStart(refused.text))
 		return nil //nolint:nilerr // the run's status says it; trying again would not help
 	}
-	a.runs().emitEvent(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully,
+	s.emitEvent(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully,
 		"Froze %d clusters in %d stages, resource snapshot index %s",
 		run.GetUpdateRunStatus().PolicyObservedClusterCount, len(run.GetUpdateRunStatus().StagesStatus),
 		run.GetUpdateRunStatus().ResourceSnapshotIndexUsed)

@@ -26,13 +26,13 @@ const (
 // fails now and then.
 const minOutage = time.Second
 
-// observationsReliableFrom is from when on a cluster of a run that does not look available is not.
-func observationsReliableFrom(a *Activities, run string) time.Time {
-	reliable := a.gaps.observedSince(run, a.Clock.Now()).Add(observationGrace)
-	if a.Outages == nil {
+// reliableFrom returns when on a cluster of a run that does not look available is not. Without outages, none are observed.
+func (g *observationGaps) reliableFrom(run string, now time.Time, outages *APIServerOutages) time.Time {
+	reliable := g.observedSince(run, now).Add(observationGrace)
+	if outages == nil {
 		return reliable
 	}
-	recovered, length := a.Outages.Last()
+	recovered, length := outages.Last()
 	if recovered.IsZero() {
 		return reliable
 	}

@@ -43,17 +43,17 @@ func (p *planChecks) noteValid(run types.UID, now time.Time) {
 }
 
 // checkPlanStillValid says why a run cannot go on with its plan. A *userError ends the run.
-func (a *Activities) checkPlanStillValid(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts) error {
+func (p *planner) checkPlanStillValid(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts) error {
 	if err := checkEnding(run); err != nil {
 		return err
 	}
-	if err := a.planner(placementv1beta1.ScopeOf(run)).checkBegun(ctx, run); err != nil {
+	if err := p.checkBegun(ctx, run); err != nil {
 		return err
 	}
 	err := outdated(run, f.placement, f.policy)
 	if err == nil && !frozen(run) && decided(f.placement, f.policy) {
 		if _, complete := decisions(f.policy); !complete {
-			err = a.planner(placementv1beta1.ScopeOf(run)).compareBindings(ctx, run)
+			err = p.compareBindings(ctx, run)
 		}
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {

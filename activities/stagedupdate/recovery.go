@@ -6,19 +6,19 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // checkClusters says why a run whose stage waits for its tasks cannot go on with its plan, and records
 // which of the clusters that the stage went on without have become available. It says whether the run is
 // still active.
-func (a *Activities) checkClusters(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts,
-	in wf.GateRequest) (active bool, err error) {
-	if err := a.checkPlanStillValid(ctx, run, f); err != nil || in.Before {
+func (g gateCheck) checkClusters(ctx context.Context, f *facts) (active bool, err error) {
+	run := g.run
+	in := g.in
+	if err := g.acts.planner(placementv1beta1.ScopeOf(run)).checkPlanStillValid(ctx, run, f); err != nil || in.Before {
 		return true, err
 	}
-	bindings := clusterwait.NewBindingCache(a.Client, a.Live)
+	bindings := clusterwait.NewBindingCache(g.acts.Client, g.acts.Live)
 	var recovered []string
 	for _, cluster := range updaterun.NamesIn(&run.GetUpdateRunStatus().StagesStatus[in.Index], updaterun.PhaseFailed) {
 		binding, err := readCachedBinding(ctx, bindings, f.placement, cluster)
@@ -40,5 +40,5 @@ func (a *Activities) checkClusters(ctx context.Context, run placementv1beta1.Upd
 	if len(recovered) == 0 {
 		return true, nil
 	}
-	return a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) { r.ClustersSucceeded(r.Stage(in.Index), recovered) })
+	return g.acts.runs().recordStatus(ctx, run, func(r updaterun.Recorder) { r.ClustersSucceeded(r.Stage(in.Index), recovered) })
 }

@@ -29,7 +29,7 @@ var errNameTaken = errors.New("others have its names")
 
 // createRollback creates the run that rolls another back, and returns its name. If a rollback of an
 // earlier run has that name, the new one gets a longer name.
-func (a *Activities) createRollback(ctx context.Context, of placementv1beta1.UpdateRunObject) (string, error) {
+func (s runStore) createRollback(ctx context.Context, of placementv1beta1.UpdateRunObject) (string, error) {
 	for _, name := range []string{placementv1beta1.RollbackName(of.GetName(), of.GetUID()),
 		placementv1beta1.UniqueRollbackName(of.GetName(), of.GetUID())} {
 		run := placementv1beta1.ScopeOf(of).NewUpdateRun(name)
@@ -38,12 +38,12 @@ func (a *Activities) createRollback(ctx context.Context, of placementv1beta1.Upd
 			PlacementName: of.GetUpdateRunSpec().PlacementName, StagedRolloutStrategyName: of.GetUpdateRunSpec().StagedRolloutStrategyName,
 			RollbackOf: of.GetName(), State: placementv1beta1.StateRun,
 		}
-		err := a.Client.Create(ctx, run)
+		err := s.client.Create(ctx, run)
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return "", fmt.Errorf("creating run %s to roll back %s: %w", name, of.GetName(), err)
 		}
 		if err != nil {
-			if err := a.Live.Get(ctx, client.ObjectKeyFromObject(run), run); err != nil {
+			if err := s.live.Get(ctx, client.ObjectKeyFromObject(run), run); err != nil {
 				// One that is gone again is no refusal: the next attempt creates it.
 				return "", fmt.Errorf("reading run %s to roll back %s: %s", name, of.GetName(), err.Error())
 			}
@@ -57,8 +57,8 @@ func (a *Activities) createRollback(ctx context.Context, of placementv1beta1.Upd
 
 // rollBackRun ends a run and creates another that takes its clusters back. If that must not be created, the run ends all the
 // same, and says how to create it.
-func rollBackRun(ctx context.Context, a *Activities, run placementv1beta1.UpdateRunObject, why string) error {
-	name, err := a.createRollback(ctx, run)
+func (s runStore) rollBackRun(ctx context.Context, run placementv1beta1.UpdateRunObject, why string) error {
+	name, err := s.createRollback(ctx, run)
 	refused, is := writeRefusal(err)
 	byHand := "kubectl fleet rollback " + run.GetName()
 	switch {
@@ -71,7 +71,7 @@ func rollBackRun(ctx context.Context, a *Activities, run placementv1beta1.Update
 		return err
 	}
 	text := fmt.Sprintf("the run that takes its clusters back could not be created: %s; create it by hand once it can be: %s", refused, byHand)
-	a.runs().emitWarning(run, eventRollbackRefused, text)
+	s.emitWarning(run, eventRollbackRefused, text)
 	return refuse("%s", cannotContinue(why+"; "+text))
 }
 

@@ -18,7 +18,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 	facts.Stopping = updaterun.IsStopping(run)
 	facts.Stuck = updaterun.IsStuck(run)
 	facts.Now = c.acts.Clock.Now()
-	facts.ReliableFrom = observationsReliableFrom(c.acts, run.GetName())
+	facts.ReliableFrom = c.acts.gaps.reliableFrom(run.GetName(), facts.Now, c.acts.Outages)
 	if updaterun.IsLarge(run) {
 		facts.MaxRefusals = updaterun.ShownNames
 	}

@@ -165,7 +165,7 @@ func (c *stageCall) rollBack(ctx context.Context, why string) error {
 		c.superseded = true // an attempt that was left over rolls nothing back
 		return err
 	}
-	return rollBackRun(ctx, c.acts, c.run, why)
+	return c.acts.runs().rollBackRun(ctx, c.run, why)
 }
 
 // pause stops the run.
