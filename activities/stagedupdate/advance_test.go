@@ -436,6 +436,6 @@ func TestARunThatHasLostItsPlanFailsInsteadOfLoopingHot(t *testing.T) {
 		r.Status.DeletionStageStatus = nil
 	})
 	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
-	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: its plan has been removed from its status; create another run (cannot continue the ClusterStagedUpdateRun)",
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: its plan has been removed from its status; create another run",
 		conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 }

@@ -47,7 +47,7 @@ func TestAnAnalysisIsStoppedWhenItsRunHasEndedFirst(t *testing.T) {
 
 	run := h.analysis()
 	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, fleetflowv1alpha1.PhaseOfAttempt(run))
-	assert.Equal(t, "The run has ended first: Cannot go on: resource snapshot 3 takes the place of the one that it rolls out (cannot continue the ClusterStagedUpdateRun)", fleetflowv1alpha1.MessageOfAttempt(run))
+	assert.Equal(t, "The run has ended first: Cannot go on: resource snapshot 3 takes the place of the one that it rolls out", fleetflowv1alpha1.MessageOfAttempt(run))
 	assert.NotNil(t, run.Status.EndTime)
 	assert.Nil(t, run.Status.NextMeasurementTime)
 	assert.Equal(t, fleetflowv1alpha1.AnalysisStopped, run.Status.Metrics[0].Phase)

@@ -100,9 +100,9 @@ func TestBeyondTheBudget(t *testing.T) {
 			progressing: isStarted, state: placementv1beta1.StateStop,
 			event: "Warning example-run-2 FailureBudgetExceeded: The run stops: " + text + "; skip or retry them with spec.clusterActions, then set spec.state to Run"},
 		"a run ends": {action: placementv1beta1.FailureBudgetAbort, delta: wf.StageDelta{Ended: true}, member: tooLate,
-			progressing: "Progressing=False UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun). The stages are aborted due to a non-recoverable error",
-			succeeded:   "Succeeded=False UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun)",
-			event:       "Warning example-run-2 UpdateRunFailed: Cannot go on: " + text + " (cannot continue the ClusterStagedUpdateRun)"},
+			progressing: "Progressing=False UpdateRunFailed: Cannot go on: " + text + ". The stages are aborted due to a non-recoverable error",
+			succeeded:   "Succeeded=False UpdateRunFailed: Cannot go on: " + text,
+			event:       "Warning example-run-2 UpdateRunFailed: Cannot go on: " + text},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := withBudget(t, "0", test.action)

@@ -195,7 +195,7 @@ func TestARequestOfTheRunForAnotherStageEndsIt(t *testing.T) {
 	h := updated(t, foreign)
 	assert.True(t, h.gates("canary", 1).Ended)
 	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: the approval request `example-run-2-canary` is for stage `prod` of run `example-run-2`, "+
-		"want stage `canary` of run `example-run-2`; delete it and create the run again (cannot continue the ClusterStagedUpdateRun)", conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+		"want stage `canary` of run `example-run-2`; delete it and create the run again", conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 }
 
 func TestAnApprovalThroughTemporalIsWrittenToTheRequest(t *testing.T) {

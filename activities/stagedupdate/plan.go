@@ -28,13 +28,11 @@ func (e *userError) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &userError{fmt.Sprintf(format, args...)} }
 
-// cannotContinue is the message of a run that ends because of text. What stands in parentheses is KubeFleet's, for scripts that
-// look for it.
-func cannotContinue(text string) string {
-	return "Cannot go on: " + text + " (" + kubeFleetCannotContinue + ")"
-}
+// cannotContinue returns the message of a run that ends because of text.
+func cannotContinue(text string) string { return "Cannot go on: " + text }
 
-// cannotStart is the message of a run that is not begun because of text.
+// cannotStart returns the message of a run that is not begun because of text. What stands in parentheses is KubeFleet's, for scripts that
+// look for it: KubeFleet has this outcome, too.
 func cannotStart(text string) string {
 	return "Cannot start: " + text + " (" + kubeFleetClientError + ")"
 }

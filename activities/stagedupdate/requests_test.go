@@ -52,7 +52,7 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 		assert.True(t, must(h, h.acts.CheckGates, after).Ended)
 		assert.Equal(t, was, request(h).UID)
 		assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: the approval request `web-before-all` is for stage `all` of run `web`, "+
-			"want stage `all` of run `web-before`; create the run again under another name (cannot continue the ClusterStagedUpdateRun)", conditionOf(h.run("web-before").Status.Conditions, "Succeeded"))
+			"want stage `all` of run `web-before`; create the run again under another name", conditionOf(h.run("web-before").Status.Conditions, "Succeeded"))
 	})
 	t.Run("but replaces what an ended run has left", func(t *testing.T) {
 		h := setUp(t)

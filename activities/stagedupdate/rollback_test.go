@@ -69,7 +69,7 @@ func TestBeyondItsBudgetARunIsRolledBack(t *testing.T) {
 	h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
 	assert.True(t, h.late(names("member1"), nil).Ended)
 	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: the failure budget of stage `canary` is exceeded: "+
-		"member1 failed (1, at most 0 may); clusterStagedUpdateRun `example-run-2-rollback` takes its clusters back (cannot continue the ClusterStagedUpdateRun)",
+		"member1 failed (1, at most 0 may); clusterStagedUpdateRun `example-run-2-rollback` takes its clusters back",
 		conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 	made := h.run(back)
 	assert.Equal(t, "example-run-2", made.Spec.RollbackOf)
@@ -217,7 +217,7 @@ func TestARunThatIsRolledBackEndsFirst(t *testing.T) {
 				conditionOf(h.run(back).Status.Conditions, "Progressing"))
 			assert.Equal(t, back, h.run("example-run-2").Annotations[placementv1beta1.RolledBackByAnnotation])
 			test.end(h)
-			assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: clusterStagedUpdateRun `example-run-2-rollback` rolls it back (cannot continue the ClusterStagedUpdateRun)",
+			assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: clusterStagedUpdateRun `example-run-2-rollback` rolls it back",
 				conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 			h.stuck["member1"] = false
 			run := tookBack(h)
@@ -368,7 +368,7 @@ func TestARollbackThatMustNotBeCreatedIsSaid(t *testing.T) {
 	h.refused[back] = answers(403, metav1.StatusReasonForbidden, denial)
 	assert.True(t, h.late(names("member1"), nil).Ended)
 	assert.Equal(t, "Succeeded=False UpdateRunFailed: Cannot go on: the failure budget of stage `canary` is exceeded: "+
-		"member1 failed (1, at most 0 may); "+byHand+" (cannot continue the ClusterStagedUpdateRun)", conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+		"member1 failed (1, at most 0 may); "+byHand, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 	assert.Contains(t, h.events, "Warning example-run-2 RollbackRefused: "+byHand)
 
 	h = failedHalfway(t, placementv1beta1.FailureBudgetRollback)
