@@ -163,7 +163,7 @@ func (w *Watcher) compareSelection(name string) {
 
 	differs := now.invalid != (now.verdict.Error != "")
 	if !now.invalid && (now.verdict.Error == "" || now.verdict.Inputs != "") {
-		inputs, listed := w.fingerprintSelected(&now)
+		inputs, listed := w.watches.fingerprintSelected(&now)
 		if !listed {
 			return
 		}
@@ -181,8 +181,8 @@ func (w *Watcher) compareSelection(name string) {
 
 // fingerprintSelected is the fingerprint of what a placement selects according to the watches; listed is false if one
 // of them has not listed all its objects yet.
-func (w *Watcher) fingerprintSelected(placement *watchedPlacement) (inputs string, listed bool) {
-	watches, listed := w.watches.listedWatches(placement.kinds)
+func (i *kindWatches) fingerprintSelected(placement *watchedPlacement) (inputs string, listed bool) {
+	watches, listed := i.listedWatches(placement.kinds)
 	if !listed {
 		return "", false
 	}

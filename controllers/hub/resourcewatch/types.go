@@ -21,16 +21,25 @@ import (
 // each of them changes the number of placements.
 const reportInterval = 500 * time.Millisecond
 
+// typeReporter watches PropagatedTypes and reports on them.
+type typeReporter struct {
+	watcher *Watcher
+	// watches says that they are watched, reported when their status was written last.
+	watches  bool
+	reported time.Time
+}
+
 // watchTypes has the catalog read again whenever a PropagatedType changes, once the hub serves them.
-func (w *Watcher) watchTypes(ctx context.Context) error {
-	if w.watchesTypes || !w.catalog.Serves(fleetflowv1alpha1.PropagatedTypes) {
+func (r *typeReporter) watchTypes(ctx context.Context) error {
+	w := r.watcher
+	if r.watches || !w.catalog.Serves(fleetflowv1alpha1.PropagatedTypes) {
 		return nil
 	}
 	informer, err := w.Cache.GetInformer(ctx, &fleetflowv1alpha1.PropagatedType{})
 	if err != nil {
 		return fmt.Errorf("watching PropagatedTypes: %w", err)
 	}
-	changed := func(any) { w.requestCatalog() }
+	changed := func(any) { w.requests.addCatalog() }
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
 		DeleteFunc: changed,
@@ -38,20 +47,21 @@ func (w *Watcher) watchTypes(ctx context.Context) error {
 			old, _ := before.(*fleetflowv1alpha1.PropagatedType)
 			updated, ok := after.(*fleetflowv1alpha1.PropagatedType)
 			if ok && (old.UID != updated.UID || old.Generation != updated.Generation) {
-				w.requestCatalog()
+				w.requests.addCatalog()
 			}
 		},
 	}); err != nil {
 		return fmt.Errorf("watching PropagatedTypes: %w", err)
 	}
-	w.watchesTypes = true
+	r.watches = true
 	return nil
 }
 
 // reportTypes writes into the PropagatedTypes what the hub makes of them. What is not to be written yet is to be looked at
 // again later.
-func (w *Watcher) reportTypes(ctx context.Context) (later time.Duration, failed error) {
-	if !w.watchesTypes {
+func (r *typeReporter) reportTypes(ctx context.Context) (later time.Duration, failed error) {
+	w := r.watcher
+	if !r.watches {
 		return 0, nil
 	}
 	types := &fleetflowv1alpha1.PropagatedTypeList{}
@@ -72,7 +82,7 @@ func (w *Watcher) reportTypes(ctx context.Context) (later time.Duration, failed 
 		told := meta.FindStatusCondition(propagated.Status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
 		tell := meta.FindStatusCondition(status.Conditions, fleetflowv1alpha1.ConditionTypeAccepted)
 		isNews := told == nil || told.Reason != tell.Reason
-		if wait := w.reported.Add(reportInterval).Sub(now); wait > 0 && !isNews {
+		if wait := r.reported.Add(reportInterval).Sub(now); wait > 0 && !isNews {
 			later = wait
 			continue
 		}
@@ -86,7 +96,7 @@ func (w *Watcher) reportTypes(ctx context.Context) (later time.Duration, failed 
 		}
 	}
 	if wrote {
-		w.reported = now
+		r.reported = now
 	}
 	return later, failed
 }

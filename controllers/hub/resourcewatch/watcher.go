@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -86,16 +85,12 @@ type Watcher struct {
 	index   *Index
 	watches *kindWatches
 	catalog *snapshot.Catalog
-	// watchesTypes says that PropagatedTypes are watched, reported when their status was written last.
-	watchesTypes bool
-	reported     time.Time
+	types   typeReporter
+	// requests are what the loop is asked for.
+	requests *requests
 
 	mu         sync.Mutex
 	placements map[string]*watchedPlacement
-	// touched are the placements to refresh; refresh says that the catalog may have changed, too.
-	touched map[string]bool
-	refresh bool
-	kick    chan struct{}
 }
 
 // NeedLeaderElection leaves the watching to the leader.
@@ -107,8 +102,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.watches = &kindWatches{client: w.Metadata, contents: w.Contents, log: w.Log, namespaces: w.Namespaces, changed: w.handleChange,
 		listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
 	w.placements = map[string]*watchedPlacement{}
-	w.touched = map[string]bool{}
-	w.kick = make(chan struct{}, 1)
+	w.types = typeReporter{watcher: w}
+	w.requests = newRequests()
 	for _, scope := range placementv1beta1.Scopes() {
 		informer, err := w.Cache.GetInformer(ctx, scope.NewPlacement(""))
 		if err != nil {
@@ -120,10 +115,10 @@ func (w *Watcher) Start(ctx context.Context) error {
 		}
 		defer func() { _ = informer.RemoveEventHandler(registration) }()
 	}
-	w.requestCatalog()
+	w.requests.addCatalog()
 	for failures := 0; ; {
 		err := w.refreshWatches(ctx)
-		later, failed := w.reportTypes(ctx)
+		later, failed := w.types.reportTypes(ctx)
 		err = errors.Join(err, failed)
 		switch {
 		case ctx.Err() != nil:
@@ -162,9 +157,9 @@ func (w *Watcher) waitForWork(ctx context.Context, failures int, later time.Dura
 	case <-ctx.Done():
 		return false
 	case <-alarm:
-		w.requestCatalog()
+		w.requests.addCatalog()
 	case <-report:
-	case <-w.kick:
+	case <-w.requests.kick:
 	}
 	return true
 }
@@ -175,7 +170,7 @@ func (w *Watcher) newPlacementHandler() toolscache.ResourceEventHandler {
 			object = tombstone.Obj
 		}
 		if placement, ok := object.(placementv1beta1.PlacementObject); ok {
-			w.requestPlacement(waker.PlacementRef(placement).Key())
+			w.requests.addPlacement(waker.PlacementRef(placement).Key())
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -185,7 +180,7 @@ func (w *Watcher) newPlacementHandler() toolscache.ResourceEventHandler {
 			old, _ := before.(placementv1beta1.PlacementObject)
 			updated, ok := after.(placementv1beta1.PlacementObject)
 			if ok && concernsSelection(old, updated) {
-				w.requestPlacement(waker.PlacementRef(updated).Key())
+				w.requests.addPlacement(waker.PlacementRef(updated).Key())
 			}
 		},
 	}
@@ -199,56 +194,15 @@ func concernsSelection(before, after placementv1beta1.PlacementObject) bool {
 		placementv1beta1.DeletionStarted(before, after)
 }
 
-// requestPlacement has a placement refreshed.
-func (w *Watcher) requestPlacement(name string) {
-	w.mu.Lock()
-	w.touched[name] = true
-	w.mu.Unlock()
-	w.kickLoop()
-}
-
-// requestCatalog has the catalog of served kinds read again.
-func (w *Watcher) requestCatalog() {
-	w.mu.Lock()
-	w.refresh = true
-	w.mu.Unlock()
-	w.kickLoop()
-}
-
-func (w *Watcher) kickLoop() {
-	select {
-	case w.kick <- struct{}{}:
-	default: // it is awake
-	}
-}
-
-// takeRequests returns the pending requests and clears them.
-func (w *Watcher) takeRequests() (touched map[string]bool, refresh bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	touched = w.touched
-	refresh = w.refresh
-	w.touched = map[string]bool{}
-	w.refresh = false
-	return touched, refresh
-}
-
-// restoreRequests keeps placements for the next refresh, without triggering one.
-func (w *Watcher) restoreRequests(names map[string]bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	maps.Copy(w.touched, names)
-}
-
 // refreshWatches brings index and watches up to date with placements and catalog.
 func (w *Watcher) refreshWatches(ctx context.Context) error {
-	touched, refresh := w.takeRequests()
+	touched, refresh := w.requests.take()
 	if len(touched) == 0 && !refresh {
 		return nil
 	}
 	catalog, err := w.Kinds.Catalog(ctx, "")
 	if err != nil {
-		w.restoreRequests(touched)
+		w.requests.restore(touched)
 		return err
 	}
 	if catalog != w.catalog {
@@ -257,10 +211,10 @@ func (w *Watcher) refreshWatches(ctx context.Context) error {
 			touched[name] = true
 		}
 	}
-	failed := w.watchTypes(ctx)
+	failed := w.types.watchTypes(ctx)
 	for name := range touched {
 		if err := w.indexPlacement(ctx, name); err != nil {
-			w.restoreRequests(map[string]bool{name: true})
+			w.requests.restore(map[string]bool{name: true})
 			failed = errors.Join(failed, err)
 		}
 	}
@@ -279,7 +233,7 @@ func (w *Watcher) refreshWatches(ctx context.Context) error {
 // it.
 func (w *Watcher) handleChange(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) {
 	if kind.GroupKind() == definitions.GroupKind() {
-		w.requestCatalog()
+		w.requests.addCatalog()
 	}
 	var affected []string
 	if before != nil {
@@ -314,7 +268,7 @@ func (w *Watcher) handleFirstList(kind snapshot.Kind, objects []*metav1.PartialO
 		}
 	}
 	if kind.GroupKind() == definitions.GroupKind() {
-		w.requestCatalog() // for what was defined since the catalog was read
+		w.requests.addCatalog() // for what was defined since the catalog was read
 	}
 	for name := range w.listKnown() {
 		w.compareSelection(name)
