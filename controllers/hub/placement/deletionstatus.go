@@ -50,7 +50,7 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1b
 		return 0, err
 	}
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(len(bindings), false, r.clock.Since(now)))
-	r.emitRemoval(placement, status)
+	r.events.emitRemoval(placement, status)
 	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeDeleting)
 	after := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeDeleting)
 	if after.Reason == placementv1beta1.ReasonWaitingForSilentClusters && (before == nil || before.Reason != after.Reason) {

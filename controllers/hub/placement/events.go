@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -18,9 +19,29 @@ import (
 // status names them all.
 const maxFailureEvents = 10
 
+// announcer emits the events about placements.
+type announcer struct {
+	events.EventRecorder
+
+	stuck *lastReports
+	// rescheduled are the requests to reschedule of which an event was emitted, waiting the generations that are in force while a changed
+	// policy waits.
+	rescheduled, waiting *lastReports
+}
+
+func newAnnouncer(recorder events.EventRecorder) *announcer {
+	return &announcer{EventRecorder: recorder, stuck: newLastReports(), rescheduled: newLastReports(), waiting: newLastReports()}
+}
+
+func (a *announcer) forgetPlacement(placement placementv1beta1.PlacementObject) {
+	for _, reports := range []*lastReports{a.stuck, a.rescheduled, a.waiting} {
+		reports.recordIfChanged(keyOf(placement), "")
+	}
+}
+
 // emitEvents emits an event for every step of the rollout that has just been done, and for clusters that have just
 // failed.
-func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
+func (a *announcer) emitEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
 	status placementv1beta1.PlacementStatus) {
 	done := func(conditions []metav1.Condition, step string) bool {
 		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ScopeOf(placement).PlacementConditionType(step))
@@ -29,69 +50,69 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, bind
 		if !done(status.Conditions, step.step) || done(placement.GetPlacementStatus().Conditions, step.step) {
 			continue
 		}
-		r.events.Eventf(placement, nil, "Normal", step.eventReason, step.step, "%s", step.eventNote)
+		a.Eventf(placement, nil, "Normal", step.eventReason, step.step, "%s", step.eventNote)
 		if step.completedNote != "" {
-			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", step.completedNote)
+			a.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", step.completedNote)
 		}
 	}
 	if message := newlyHeld(placement, status, placementv1beta1.ReasonRolloutPaused); message != "" {
-		r.events.Eventf(placement, nil, "Normal", "PlacementRolloutPaused", "Rollout", "%s", message)
+		a.Eventf(placement, nil, "Normal", "PlacementRolloutPaused", "Rollout", "%s", message)
 	}
 	if message := newlyHeld(placement, status, placementv1beta1.ReasonPartitionReached); message != "" {
-		r.events.Eventf(placement, nil, "Normal", "PlacementPartitionReached", "Rollout", "%s", message)
+		a.Eventf(placement, nil, "Normal", "PlacementPartitionReached", "Rollout", "%s", message)
 	}
-	r.emitClusterEvents(placement, bindings, status)
+	a.emitClusterEvents(placement, bindings, status)
 	if note := newLeavingHook(placement.GetPlacementStatus(), &status); note != "" {
-		r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForHook", "Rollout", "%s", note)
+		a.Eventf(placement, nil, "Normal", "PlacementWaitsForHook", "Rollout", "%s", note)
 	}
 }
 
 // emitClusterEvents emits an event for each cluster whose state has just changed, or one for all that are suspended, silent or left.
-func (r *Reconciler) emitClusterEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
+func (a *announcer) emitClusterEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
 	status placementv1beta1.PlacementStatus) {
 	before := placement.GetPlacementStatus().PlacementStatuses
 	after := status.PlacementStatuses
 	if names := newlySuspended(before, after); len(names) > 0 {
-		r.events.Eventf(placement, nil, "Normal", "PlacementClustersSuspended", "Suspend",
+		a.Eventf(placement, nil, "Normal", "PlacementClustersSuspended", "Suspend",
 			"Nothing is written for %d cluster(s) any more, or removed from them: %s", len(names), joinLimited(names))
 	}
 	if names := newlySuspended(after, before); len(names) > 0 {
-		r.events.Eventf(placement, nil, "Normal", "PlacementClustersResumed", "Suspend", "%d cluster(s) are not suspended any more: %s",
+		a.Eventf(placement, nil, "Normal", "PlacementClustersResumed", "Suspend", "%d cluster(s) are not suspended any more: %s",
 			len(names), joinLimited(names))
 	}
 	if names := newlySilent(before, after); len(names) > 0 {
-		r.events.Eventf(placement, nil, "Warning", "PlacementClustersSilent", "Rollout", "%s", workmodel.CutMessage(
+		a.Eventf(placement, nil, "Warning", "PlacementClustersSilent", "Rollout", "%s", workmodel.CutMessage(
 			fmt.Sprintf("%d cluster(s) have not reported or been healthy for too long, and the state of what is placed there is unknown: %s",
 				len(names), joinLimited(names)), maxNote))
 	}
 	if names := newlySilent(after, before); len(names) > 0 { // the other way round: they were silent before
-		r.events.Eventf(placement, nil, "Normal", "PlacementClustersReport", "Rollout", "%s", workmodel.CutMessage(
+		a.Eventf(placement, nil, "Normal", "PlacementClustersReport", "Rollout", "%s", workmodel.CutMessage(
 			fmt.Sprintf("%d cluster(s) report and are healthy again: %s", len(names), joinLimited(names)), maxNote))
 	}
 	if names := newlyLeft(bindings, before, after); len(names) > 0 {
-		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOver", "Schedule", "The placement leaves %d cluster(s) for others: %s",
+		a.Eventf(placement, nil, "Warning", "PlacementFailedOver", "Schedule", "The placement leaves %d cluster(s) for others: %s",
 			len(names), joinLimited(names))
 	}
 	for _, failure := range newFailures(before, after) {
-		r.events.Eventf(placement, clusterv1beta1.ReferTo(failure.cluster), "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s",
+		a.Eventf(placement, clusterv1beta1.ReferTo(failure.cluster), "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s",
 			failure.describeFailure())
 	}
 	for _, found := range newFindings(before, after, describeHookWait) {
-		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementWaitsForHook", "Rollout", "%s", found.note)
+		a.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementWaitsForHook", "Rollout", "%s", found.note)
 	}
 	for _, found := range newFindings(before, after, describeDrifts) {
-		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s",
+		a.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s",
 			found.note)
 	}
 	for _, found := range newFindings(before, after, describeDiffs) {
-		r.events.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s",
+		a.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s",
 			found.note)
 	}
 }
 
 // emitSchedulingEvents emits an event once a changed policy waits for the selected resources, the placement for another scheduler, or
 // its rollout for an override that it requires.
-func (r *Reconciler) emitSchedulingEvents(facts *Facts, status placementv1beta1.PlacementStatus) {
+func (a *announcer) emitSchedulingEvents(facts *Facts, status placementv1beta1.PlacementStatus) {
 	placement := facts.Placement
 	scope := placementv1beta1.ScopeOf(facts.Placement)
 	scheduled := scope.PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
@@ -101,28 +122,28 @@ func (r *Reconciler) emitSchedulingEvents(facts *Facts, status placementv1beta1.
 	}
 	if said := newlyTold(placement, status, scheduled); said != "" {
 		if inForce != "" {
-			if r.waiting.recordIfChanged(keyOf(placement), inForce) {
-				r.events.Eventf(placement, nil, "Normal", "PlacementPolicyWaits", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
+			if a.waiting.recordIfChanged(keyOf(placement), inForce) {
+				a.Eventf(placement, nil, "Normal", "PlacementPolicyWaits", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
 			}
 		} else if meta.FindStatusCondition(status.Conditions, scheduled).Reason == placementv1beta1.ReasonWaitingForScheduler {
-			r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForScheduler", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
+			a.Eventf(placement, nil, "Normal", "PlacementWaitsForScheduler", "Schedule", "%s", workmodel.CutMessage(said, maxNote))
 		}
 	}
 	overridden := scope.PlacementConditionType(placementv1beta1.ConditionTypeOverridden)
 	if said := newlyTold(placement, status, overridden); said != "" &&
 		meta.FindStatusCondition(status.Conditions, overridden).Reason == placementv1beta1.ReasonRequiredOverrideMissing {
-		r.events.Eventf(placement, nil, "Warning", "RequiredOverrideMissing", "Override", "%s", workmodel.CutMessage(said, maxNote))
+		a.Eventf(placement, nil, "Warning", "RequiredOverrideMissing", "Override", "%s", workmodel.CutMessage(said, maxNote))
 	}
 }
 
 // emitRescheduled emits an event once a user has asked to pick clusters afresh.
-func (r *Reconciler) emitRescheduled(facts *Facts) {
+func (a *announcer) emitRescheduled(facts *Facts) {
 	asked := ""
 	if placementv1beta1.AsksToReschedule(facts.Placement, facts.Policy) {
 		asked = facts.Placement.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 	}
-	if r.rescheduled.recordIfChanged(keyOf(facts.Placement), asked) {
-		r.events.Eventf(facts.Placement, nil, "Normal", "PlacementRescheduled", "Schedule",
+	if a.rescheduled.recordIfChanged(keyOf(facts.Placement), asked) {
+		a.Eventf(facts.Placement, nil, "Normal", "PlacementRescheduled", "Schedule",
 			"Clusters are picked and replicas divided afresh, as was asked for at %s", asked)
 	}
 }

@@ -135,14 +135,14 @@ func describeClosed(facts *Facts, condition metav1.Condition) metav1.Condition {
 }
 
 // emitClosedEvents tells that clusters have come to wait because they are closed, and that none does any more.
-func (r *Reconciler) emitClosedEvents(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
+func (a *announcer) emitClosedEvents(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
 	now := meta.FindStatusCondition(status.Conditions, fleetflowv1alpha1.ConditionTypeHeld)
 	switch {
 	case before == nil && now != nil:
-		r.events.Eventf(placement, nil, "Normal", "PlacementHeld", "Rollout", "%s", now.Message)
+		a.Eventf(placement, nil, "Normal", "PlacementHeld", "Rollout", "%s", now.Message)
 	case before != nil && now == nil:
-		r.events.Eventf(placement, nil, "Normal", "PlacementReleased", "Rollout", "%s", "The placement is held no longer")
+		a.Eventf(placement, nil, "Normal", "PlacementReleased", "Rollout", "%s", "The placement is held no longer")
 	}
 }
 
@@ -156,7 +156,7 @@ func (f *Facts) untilOpen(now time.Time) time.Duration {
 
 // requestHeld requests the placements that what closes clusters may concern: those that have clusters to change, and those
 // that say that they are held.
-func (r *Reconciler) requestHeld(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r requester) requestHeld(ctx context.Context, _ client.Object) []reconcile.Request {
 	placements := r.scope.NewPlacementList()
 	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started
@@ -169,7 +169,7 @@ func (r *Reconciler) requestHeld(ctx context.Context, _ client.Object) []reconci
 }
 
 // requestOfNamespace requests the placements of a Namespace, by whose labels holds and windows select.
-func (r *Reconciler) requestOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+func (r requester) requestOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	if !r.scope.Namespaced() {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (r *Reconciler) requestOfNamespace(ctx context.Context, namespace client.Ob
 }
 
 // requestExempt requests the placement that an exemption is for.
-func (r *Reconciler) requestExempt(_ context.Context, object client.Object) []reconcile.Request {
+func (r requester) requestExempt(_ context.Context, object client.Object) []reconcile.Request {
 	exemption, is := object.(*fleetflowv1alpha1.RolloutExemption)
 	if !is || exemption.Spec.TargetRef.Kind != r.scope.PlacementKind().Kind {
 		return nil

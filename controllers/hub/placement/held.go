@@ -144,44 +144,44 @@ func leftOutCondition(left snapshot.LeftOut, tooLarge string) metav1.Condition {
 }
 
 // emitHeldEvents reports removals and changes that have begun to be held, and of dependencies that are missing.
-func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject,
+func (a *announcer) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject,
 	status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
 		log.FromContext(ctx).Info("Holding removals", "cause", note)
-		r.events.Eventf(placement, nil, "Warning", "RemovalsHeld", "Schedule", "%s", workmodel.CutMessage(note, maxNote))
+		a.Eventf(placement, nil, "Warning", "RemovalsHeld", "Schedule", "%s", workmodel.CutMessage(note, maxNote))
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeChangesHeld); note != "" {
-		r.events.Eventf(placement, nil, "Warning", "ChangesHeld", "Select", "%s", workmodel.CutMessage(note, maxNote))
+		a.Eventf(placement, nil, "Warning", "ChangesHeld", "Select", "%s", workmodel.CutMessage(note, maxNote))
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeUpdateRunHeld); note != "" {
-		r.events.Eventf(placement, nil, "Normal", "UpdateRunHeld", "Rollout", "%s", workmodel.CutMessage(note, maxNote))
+		a.Eventf(placement, nil, "Normal", "UpdateRunHeld", "Rollout", "%s", workmodel.CutMessage(note, maxNote))
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeKindsHeld); note != "" {
-		r.events.Eventf(placement, nil, "Normal", "KindsHeld", "Select", "%s", note)
+		a.Eventf(placement, nil, "Normal", "KindsHeld", "Select", "%s", note)
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeDependenciesMissing); note != "" {
-		r.events.Eventf(placement, nil, "Warning", "DependenciesMissing", "Select", "%s", note)
+		a.Eventf(placement, nil, "Warning", "DependenciesMissing", "Select", "%s", note)
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeResourcesMissing); note != "" {
-		r.events.Eventf(placement, nil, "Warning", "ResourcesMissing", "Select", "%s", note)
+		a.Eventf(placement, nil, "Warning", "ResourcesMissing", "Select", "%s", note)
 	}
-	r.emitRemoval(placement, status)
+	a.emitRemoval(placement, status)
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeResourcesLeftOut); note != "" {
 		kind := "Normal"
 		if meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut).Reason == placementv1beta1.ReasonObjectTooLarge {
 			kind = "Warning"
 		}
-		r.events.Eventf(placement, nil, kind, "ResourcesLeftOut", "Select", "%s", note)
+		a.Eventf(placement, nil, kind, "ResourcesLeftOut", "Select", "%s", note)
 	} else if meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) != nil &&
 		meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) == nil {
-		r.events.Eventf(placement, nil, "Normal", "NoResourcesLeftOut", "Select", "Nothing that is selected is left out any more")
+		a.Eventf(placement, nil, "Normal", "NoResourcesLeftOut", "Select", "Nothing that is selected is left out any more")
 	}
 }
 
 // emitRemoval reports objects that are not wanted any more and still on a cluster.
-func (r *Reconciler) emitRemoval(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
+func (a *announcer) emitRemoval(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalPending); note != "" {
-		r.events.Eventf(placement, nil, "Warning", "RemovalPending", "Delete", "%s", note)
+		a.Eventf(placement, nil, "Warning", "RemovalPending", "Delete", "%s", note)
 	}
 }
 

@@ -105,7 +105,7 @@ func (f *Facts) hasApplicableOverrides(binding placementv1beta1.BindingObject) b
 }
 
 // requestOverridden requests the placement that an override is for, and all placements that have picked its snapshot.
-func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object) []reconcile.Request {
+func (r requester) requestOverridden(ctx context.Context, object client.Object) []reconcile.Request {
 	source := override.Source{Name: object.GetName(), Namespace: object.GetNamespace()}
 	requests := r.requestByOverride(ctx, fieldindex.Picked(source.Ref()))
 	taken, ok := object.(placementv1beta1.OverrideSnapshotObject)
@@ -126,12 +126,12 @@ func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object
 
 // requestAllOverridden requests the placements with overrides: which of them apply to a cluster can change with its
 // labels.
-func (r *Reconciler) requestAllOverridden(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r requester) requestAllOverridden(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.requestByOverride(ctx, fieldindex.AnyPicked)
 }
 
 // requestByOverride requests the placements that the index has under the name of an override.
-func (r *Reconciler) requestByOverride(ctx context.Context, name string) []reconcile.Request {
+func (r requester) requestByOverride(ctx context.Context, name string) []reconcile.Request {
 	placements := r.scope.NewPlacementList()
 	if err := r.client.List(ctx, placements, client.MatchingFields{fieldindex.ByOverride: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started

@@ -34,7 +34,7 @@ type Reconciler struct {
 	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
 	scope    placementv1beta1.Scope
 	live     client.Reader
-	events   events.EventRecorder
+	events   *announcer
 	clock    clock.PassiveClock
 	limiter  *statusLimiter
 	selected *selectionCache
@@ -43,10 +43,6 @@ type Reconciler struct {
 	Vocabulary placementv1beta1.Vocabulary
 	// Gates says how what closes clusters is read.
 	Gates Gates
-	stuck *lastReports
-	// rescheduled are the requests to reschedule of which an event was emitted, waiting the generations that are in force while a changed
-	// policy waits.
-	rescheduled, waiting *lastReports
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
@@ -54,9 +50,8 @@ type Reconciler struct {
 func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recorder events.EventRecorder,
 	clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
-		client: c, live: live, events: recorder, clock: clk,
-		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: newLastReports(),
-		rescheduled: newLastReports(), waiting: newLastReports(),
+		client: c, live: live, events: newAnnouncer(recorder), clock: clk,
+		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk),
 		Gates: Gates{Served: true, Clock: clk},
 	}
 }
@@ -90,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	// The poke goes first: what it starts takes longer than a status write.
 	pokeWait := r.waker.WakeIfDue(ctx, waker.PlacementRef(placement), placement.GetGeneration(), NeedsWork(facts))
-	r.emitRescheduled(facts)
+	r.events.emitRescheduled(facts)
 	triggerErr := r.triggerRun(ctx, facts)
 	statusWait, err := r.projectStatus(ctx, facts)
 	if err := errors.Join(triggerErr, err); err != nil {
@@ -119,7 +114,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 		Now:               metav1.NewTime(now),
 	}
 	status, stuck := project(facts, view)
-	r.emitStuckEvent(placement, stuck)
+	r.events.emitStuckEvent(placement, stuck)
 	isStored := apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status)
 	if isStored && view.CopiedTo == "" {
 		return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), nil
@@ -143,10 +138,10 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	}
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, placementv1beta1.IsExternal(facts.Placement), r.clock.Since(now)))
-	r.emitHeldEvents(ctx, placement, status)
-	r.emitClosedEvents(placement, status)
-	r.emitEvents(placement, facts.Bindings, status)
-	r.emitSchedulingEvents(facts, status)
+	r.events.emitHeldEvents(ctx, placement, status)
+	r.events.emitClosedEvents(placement, status)
+	r.events.emitEvents(placement, facts.Bindings, status)
+	r.events.emitSchedulingEvents(facts, status)
 	return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), copyErr
 }
 
@@ -154,9 +149,7 @@ func (r *Reconciler) forgetPlacement(placement placementv1beta1.PlacementObject)
 	r.limiter.forgetPlacement(keyOf(placement))
 	r.selected.forgetPlacement(placement)
 	r.waker.Forget(waker.PlacementRef(placement))
-	r.stuck.recordIfChanged(keyOf(placement), "")
-	r.rescheduled.recordIfChanged(keyOf(placement), "")
-	r.waiting.recordIfChanged(keyOf(placement), "")
+	r.events.forgetPlacement(placement)
 }
 
 // keyOf is the key of a placement in the reconciler's memory.

@@ -204,8 +204,9 @@ func TestAnOverrideSnapshotWakesWhoRequiresOrHasPickedIt(t *testing.T) {
 		}
 		return names
 	}
-	assert.ElementsMatch(t, []string{"requires", "picked", "made-for"}, named(b.requestOverridden(t.Context(), fixture.OverrideSnapshot("image", "image-0", "made-for"))))
-	assert.ElementsMatch(t, []string{"picked", "picked-other"}, named(b.requestAllOverridden(t.Context(), nil)))
+	to := requester{client: b.client}
+	assert.ElementsMatch(t, []string{"requires", "picked", "made-for"}, named(to.requestOverridden(t.Context(), fixture.OverrideSnapshot("image", "image-0", "made-for"))))
+	assert.ElementsMatch(t, []string{"picked", "picked-other"}, named(to.requestAllOverridden(t.Context(), nil)))
 }
 
 func TestReconcileProjectsAndTellsOfEachStep(t *testing.T) {

@@ -43,7 +43,7 @@ func onRivalChanged() predicate.Predicate {
 }
 
 // requestRivals requests the placements of the scope that may select the same objects as one.
-func (r *Reconciler) requestRivals(ctx context.Context, object client.Object) []reconcile.Request {
+func (r requester) requestRivals(ctx context.Context, object client.Object) []reconcile.Request {
 	placement, ok := object.(placementv1beta1.PlacementObject)
 	if !ok {
 		return nil

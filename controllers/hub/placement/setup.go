@@ -29,6 +29,7 @@ const workers = 16
 // overrides apply.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) (err error) {
 	r.scope = scope
+	to := requester{r.client, scope}
 	toPlacement := handler.EnqueueRequestsFromMapFunc(requestParent)
 	controllers := ctrl.NewControllerManagedBy(mgr).
 		Named(scope.ControllerName("placement")).
@@ -36,33 +37,33 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, onDeletionStarted(),
 		))).
 		Watches(scope.NewBinding(""), toPlacement).
-		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requestDivided), builder.WithPredicates(onReplicasReported())).
+		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(to.requestDivided), builder.WithPredicates(onReplicasReported())).
 		Watches(scope.NewPolicySnapshot(""), toPlacement).
 		WatchesMetadata(scope.NewResourceSnapshot(""), toPlacement).
-		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
-		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
-		Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestRolledOut), builder.WithPredicates(onRunOver())).
-		Watches(scope.NewUpdateStrategy(""), handler.EnqueueRequestsFromMapFunc(r.requestUsersOf), onCreation()).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden),
+		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(to.requestOverridden)).
+		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(to.requestOverridden)).
+		Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(to.requestRolledOut), builder.WithPredicates(onRunOver())).
+		Watches(scope.NewUpdateStrategy(""), handler.EnqueueRequestsFromMapFunc(to.requestUsersOf), onCreation()).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(to.requestAllOverridden),
 			builder.WithPredicates(onLabelsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, other := range placementv1beta1.Scopes() {
-		controllers.Watches(other.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRivals), builder.WithPredicates(onRivalChanged()))
+		controllers.Watches(other.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(to.requestRivals), builder.WithPredicates(onRivalChanged()))
 	}
 	if r.Gates.Served, err = hubread.BrakesServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
 	if r.Gates.Served {
 		for _, closes := range []client.Object{&fleetflowv1alpha1.RolloutHold{}, &fleetflowv1alpha1.RolloutWindow{}} {
-			controllers.Watches(closes, handler.EnqueueRequestsFromMapFunc(r.requestHeld), builder.WithPredicates(onGateChanged()))
+			controllers.Watches(closes, handler.EnqueueRequestsFromMapFunc(to.requestHeld), builder.WithPredicates(onGateChanged()))
 		}
-		controllers.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestOfNamespace),
+		controllers.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(to.requestOfNamespace),
 			builder.WithPredicates(onLabelsChanged()))
 	}
 	if exempt, err := hubread.ExemptionsServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	} else if exempt {
-		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(r.requestExempt),
+		controllers.Watches(&fleetflowv1alpha1.RolloutExemption{}, handler.EnqueueRequestsFromMapFunc(to.requestExempt),
 			builder.WithPredicates(onGateChanged()))
 	}
 	if !scope.Namespaced() { // evictions and copies of the status are of cluster-scoped placements only
@@ -70,6 +71,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 			Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(requestCopied))
 	}
 	return controllers.Complete(r)
+}
+
+// requester requests the placements of a scope that a change of something else concerns.
+type requester struct {
+	client client.Reader
+	scope  placementv1beta1.Scope
 }
 
 // requestParent requests the placement that an object belongs to.
@@ -82,7 +89,7 @@ func requestParent(_ context.Context, object client.Object) []reconcile.Request 
 }
 
 // requestDivided requests the placement of a Work, if it is of the scope.
-func (r *Reconciler) requestDivided(_ context.Context, work client.Object) []reconcile.Request {
+func (r requester) requestDivided(_ context.Context, work client.Object) []reconcile.Request {
 	name := work.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	namespace := work.GetLabels()[placementv1beta1.ParentNamespaceLabel]
 	if name == "" || (namespace != "") != r.scope.Namespaced() {

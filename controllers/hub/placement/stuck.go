@@ -224,8 +224,8 @@ func (t *lastReports) recordIfChanged(placement, on string) bool {
 }
 
 // emitStuckEvent emits an event when a rollout is stuck, and whenever the clusters change on which it is.
-func (r *Reconciler) emitStuckEvent(placement placementv1beta1.PlacementObject, stuck stuckRollout) {
-	if r.stuck.recordIfChanged(keyOf(placement), stuck.key()) {
-		r.events.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", workmodel.CutMessage(stuck.message, maxNote))
+func (a *announcer) emitStuckEvent(placement placementv1beta1.PlacementObject, stuck stuckRollout) {
+	if a.stuck.recordIfChanged(keyOf(placement), stuck.key()) {
+		a.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", workmodel.CutMessage(stuck.message, maxNote))
 	}
 }

@@ -256,7 +256,7 @@ func onRunOver() predicate.Predicate {
 }
 
 // requestRolledOut requests the placement of an update run, if the fleet creates its runs.
-func (r *Reconciler) requestRolledOut(ctx context.Context, o client.Object) []reconcile.Request {
+func (r requester) requestRolledOut(ctx context.Context, o client.Object) []reconcile.Request {
 	run, ok := o.(placementv1beta1.UpdateRunObject)
 	if !ok {
 		return nil
@@ -271,7 +271,7 @@ func (r *Reconciler) requestRolledOut(ctx context.Context, o client.Object) []re
 }
 
 // requestUsersOf requests the placements whose runs use an update strategy.
-func (r *Reconciler) requestUsersOf(ctx context.Context, strategy client.Object) []reconcile.Request {
+func (r requester) requestUsersOf(ctx context.Context, strategy client.Object) []reconcile.Request {
 	scope := placementv1beta1.ScopeOf(strategy)
 	placements := scope.NewPlacementList()
 	if err := r.client.List(ctx, placements, client.InNamespace(scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
