@@ -29,7 +29,7 @@ func (r *Reconciler) adoptBinding(ctx context.Context, binding placementv1beta1.
 	if _, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]; noted || len(refs) == 0 {
 		return true, nil
 	}
-	inputs, err := overridesource.Inputs(ctx, r.client, r.live, refs, binding.GetBindingSpec().TargetCluster)
+	inputs, err := overridesource.Inputs(ctx, r.client, r.reader.live, refs, binding.GetBindingSpec().TargetCluster)
 	if _, gone := errors.AsType[*overridesource.MissingError](err); gone || err == nil && inputs == "" {
 		return true, nil
 	}
@@ -43,7 +43,7 @@ func (r *Reconciler) adoptBinding(ctx context.Context, binding placementv1beta1.
 // stays as it is: nothing says what it is there for.
 func (r *Reconciler) restoreLabel(ctx context.Context, binding placementv1beta1.BindingObject) error {
 	name := placementv1beta1.PlacementNameOf(binding)
-	placement, err := r.readPlacementNamed(ctx, binding, name)
+	placement, err := r.reader.readPlacementNamed(ctx, binding, name)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // for that reason. What a silent member has reported is not known to hold any more.
 func (r *Reconciler) projectHealth(ctx context.Context, binding placementv1beta1.BindingObject, works []placementv1beta1.Work,
 	status *placementv1beta1.ResourceBindingStatus, silent bool, now time.Time) error {
-	placement, err := r.readPlacement(ctx, binding)
+	placement, err := r.reader.readPlacement(ctx, binding)
 	revision := workmodel.Revision(binding)
 	if err != nil || placement == nil || revision == "" || placementv1beta1.ApplicationFailoverOf(placement) == nil {
 		return err

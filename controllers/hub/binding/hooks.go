@@ -18,7 +18,7 @@ import (
 func (r *Reconciler) projectHooks(ctx context.Context, binding placementv1beta1.BindingObject,
 	status *placementv1beta1.ResourceBindingStatus,
 	available bool, now metav1.Time) (time.Duration, error) {
-	placement, err := r.readPlacement(ctx, binding)
+	placement, err := r.reader.readPlacement(ctx, binding)
 	if err != nil || placement == nil {
 		return 0, err
 	}

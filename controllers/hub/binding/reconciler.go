@@ -58,10 +58,8 @@ type Options struct {
 // Reconciler keeps the status of bindings current and their Works in place.
 type Reconciler struct {
 	Options
-	client client.Client
-	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
-	scope   placementv1beta1.Scope
-	live    client.Reader
+	client  client.Client
+	reader  absenceReader
 	works   Works
 	clock   clock.PassiveClock
 	timers  *stopwatch
@@ -70,7 +68,7 @@ type Reconciler struct {
 
 // NewReconciler makes a Reconciler; live reads past the cache.
 func NewReconciler(c client.Client, live client.Reader, w Works, clk clock.PassiveClock, options Options) *Reconciler {
-	return &Reconciler{Options: options, client: c, live: live, works: w, clock: clk, timers: newStopwatch(clk), latency: &latencyEWMA{}}
+	return &Reconciler{Options: options, client: c, reader: absenceReader{c, live}, works: w, clock: clk, timers: newStopwatch(clk), latency: &latencyEWMA{}}
 }
 
 // Reconcile looks at one binding.
@@ -80,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.timers.stopTimers(keyOf(binding))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	member, err := r.readMembership(ctx, binding.GetBindingSpec().TargetCluster)
+	member, err := r.reader.readMembership(ctx, binding.GetBindingSpec().TargetCluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -88,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.emitLeftAlone(binding, "it names another placement as its owner than its label does. Correct one of the two, or delete it")
 		return ctrl.Result{}, nil
 	}
-	abandoned, err := r.hasLostPlacement(ctx, binding)
+	abandoned, err := r.reader.hasLostPlacement(ctx, binding)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -126,11 +124,17 @@ const (
 	memberGone // no agent is left that would clean up
 )
 
+// absenceReader reads from the cache, and confirms past it that an object does not exist.
+type absenceReader struct {
+	client client.Reader
+	live   client.Reader
+}
+
 // readMembership reads the membership of a cluster. That the member is gone is confirmed past the cache, which may
 // have the binding before its cluster.
-func (r *Reconciler) readMembership(ctx context.Context, cluster string) (membershipState, error) {
+func (a absenceReader) readMembership(ctx context.Context, cluster string) (membershipState, error) {
 	member := &clusterv1beta1.MemberCluster{}
-	err := r.getConfirmingAbsence(ctx, types.NamespacedName{Name: cluster}, member)
+	err := a.getConfirmingAbsence(ctx, types.NamespacedName{Name: cluster}, member)
 	switch {
 	case apierrors.IsNotFound(err):
 		return memberGone, nil
@@ -139,17 +143,17 @@ func (r *Reconciler) readMembership(ctx context.Context, cluster string) (member
 	case member.DeletionTimestamp.IsZero():
 		return memberPresent, nil
 	case membership.KeepsPlaced(member):
-		return r.readKeptMembership(ctx, cluster)
+		return a.readKeptMembership(ctx, cluster)
 	}
 	return memberLeaving, nil
 }
 
 // readKeptMembership reads whether the agent of a member that keeps what was placed on it is still there. Until the
 // agent has left, it would clean up after every Work that is deleted.
-func (r *Reconciler) readKeptMembership(ctx context.Context, cluster string) (membershipState, error) {
+func (a absenceReader) readKeptMembership(ctx context.Context, cluster string) (membershipState, error) {
 	box := &clusterv1beta1.InternalMemberCluster{}
 	key := types.NamespacedName{Namespace: clusterv1beta1.MemberNamespace(cluster), Name: cluster}
-	err := r.getConfirmingAbsence(ctx, key, box)
+	err := a.getConfirmingAbsence(ctx, key, box)
 	switch {
 	case apierrors.IsNotFound(err):
 		return memberGone, nil
@@ -163,20 +167,20 @@ func (r *Reconciler) readKeptMembership(ctx context.Context, cluster string) (me
 
 // hasLostPlacement says that the placement of a binding does not exist any more: an activity that began before the
 // placement was deleted has written the binding afterwards.
-func (r *Reconciler) hasLostPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
+func (a absenceReader) hasLostPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
 	if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
 		return false, nil
 	}
-	placement, err := r.readPlacement(ctx, binding)
+	placement, err := a.readPlacement(ctx, binding)
 	return placement == nil && err == nil, err
 }
 
 // getConfirmingAbsence reads an object from the cache, which it shares with the cache: it must not be changed. Each event of each
 // binding asks for its placement, whose status may be large. That the object does not exist is confirmed past the cache.
-func (r *Reconciler) getConfirmingAbsence(ctx context.Context, key types.NamespacedName, into client.Object) error {
-	err := r.client.Get(ctx, key, into, client.UnsafeDisableDeepCopy)
+func (a absenceReader) getConfirmingAbsence(ctx context.Context, key types.NamespacedName, into client.Object) error {
+	err := a.client.Get(ctx, key, into, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		err = r.live.Get(ctx, key, into)
+		err = a.live.Get(ctx, key, into)
 	}
 	return err
 }
@@ -232,7 +236,7 @@ func (r *Reconciler) waitForWorks(ctx context.Context, binding placementv1beta1.
 func (r *Reconciler) releaseBinding(ctx context.Context, binding placementv1beta1.BindingObject) error {
 	r.timers.stopTimers(keyOf(binding))
 	finalizers := []string{placementv1beta1.WorkFinalizer, placementv1beta1.SchedulerBindingFinalizer}
-	if placement, err := r.readPlacement(ctx, binding); err != nil {
+	if placement, err := r.reader.readPlacement(ctx, binding); err != nil {
 		return err
 	} else if placement != nil {
 		finalizers = append(finalizers, placementv1beta1.StrategyOf(placement).Lifecycle.HookFinalizers()...)
@@ -247,11 +251,11 @@ func (r *Reconciler) isHeldWithNamespace(ctx context.Context, binding placementv
 	if member != memberPresent || binding.GetNamespace() == "" || binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return false, nil
 	}
-	placement, err := r.readPlacement(ctx, binding)
+	placement, err := r.reader.readPlacement(ctx, binding)
 	if err != nil || placement == nil {
 		return false, err
 	}
-	return bind.HoldsWithNamespace(ctx, r.live, placement)
+	return bind.HoldsWithNamespace(ctx, r.reader.live, placement)
 }
 
 // reportRemoval writes what the Works of a binding that is being deleted say of objects that are still there.
@@ -274,14 +278,14 @@ func (r *Reconciler) isSuspended(ctx context.Context, binding placementv1beta1.B
 	if member != memberPresent {
 		return false, nil
 	}
-	placement, err := r.readPlacement(ctx, binding)
+	placement, err := r.reader.readPlacement(ctx, binding)
 	return placement != nil && placementv1beta1.IsSuspended(placement, binding.GetBindingSpec().TargetCluster), err
 }
 
 // isLeftBehind says that the placement of a binding asks to leave its resources on the cluster: because the placement is
 // being deleted, or because the cluster leaves the placement, but not the fleet.
 func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (bool, error) {
-	placement, err := r.readPlacement(ctx, binding)
+	placement, err := r.reader.readPlacement(ctx, binding)
 	if err != nil || placement == nil {
 		return false, err
 	}

@@ -28,27 +28,33 @@ const workers = 16
 // SetupWithManager registers the reconciler: it runs when a binding, one of its
 // Works or its member changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
-	r.scope = scope
+	to := requester{r.client, scope}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(scope.ControllerName("binding")).
 		For(scope.NewBinding(""), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletionStarted(),
 			onFinalizersChanged(),
 		))).
-		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requestBindingOfWork)).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestOfMember),
+		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(to.requestBindingOfWork)).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(to.requestOfMember),
 			builder.WithPredicates(onMemberChanged())).
-		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement),
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(to.requestOfPlacement),
 			builder.WithPredicates(predicate.Or(onPlacementChanged(), onHooksChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
+// requester requests the bindings of a scope that a change of something else concerns.
+type requester struct {
+	client client.Reader
+	scope  placementv1beta1.Scope
+}
+
 // requestBindingOfWork finds the binding a Work was made for, if it is of the scope.
-func (r *Reconciler) requestBindingOfWork(_ context.Context, work client.Object) []reconcile.Request {
+func (q requester) requestBindingOfWork(_ context.Context, work client.Object) []reconcile.Request {
 	name := work.GetLabels()[placementv1beta1.ParentBindingLabel]
 	namespaced := work.GetLabels()[placementv1beta1.ParentNamespaceLabel] != ""
-	if name == "" || namespaced != r.scope.Namespaced() {
+	if name == "" || namespaced != q.scope.Namespaced() {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: work.GetLabels()[placementv1beta1.ParentNamespaceLabel],
@@ -56,18 +62,18 @@ func (r *Reconciler) requestBindingOfWork(_ context.Context, work client.Object)
 }
 
 // requestOfMember finds the bindings to a cluster.
-func (r *Reconciler) requestOfMember(ctx context.Context, member client.Object) []reconcile.Request {
-	return r.requestIndexed(ctx, "", fieldindex.ByCluster, member.GetName())
+func (q requester) requestOfMember(ctx context.Context, member client.Object) []reconcile.Request {
+	return q.requestIndexed(ctx, "", fieldindex.ByCluster, member.GetName())
 }
 
 // requestOfPlacement finds the bindings of a placement.
-func (r *Reconciler) requestOfPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
-	return r.requestIndexed(ctx, placement.GetNamespace(), fieldindex.ByPlacement, placement.GetName())
+func (q requester) requestOfPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
+	return q.requestIndexed(ctx, placement.GetNamespace(), fieldindex.ByPlacement, placement.GetName())
 }
 
-func (r *Reconciler) requestIndexed(ctx context.Context, namespace, field, name string) []reconcile.Request {
-	bindings := r.scope.NewBindingList()
-	err := r.client.List(ctx, bindings, client.InNamespace(namespace), client.MatchingFields{field: name}, client.UnsafeDisableDeepCopy)
+func (q requester) requestIndexed(ctx context.Context, namespace, field, name string) []reconcile.Request {
+	bindings := q.scope.NewBindingList()
+	err := q.client.List(ctx, bindings, client.InNamespace(namespace), client.MatchingFields{field: name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Listing bindings", "index", field, "name", name)
 		return nil

@@ -30,12 +30,12 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 	if standing == memberGone {
 		return 0, true, nil // the hub itself removes its Works
 	}
-	placement, err := r.readPlacement(ctx, binding)
+	placement, err := r.reader.readPlacement(ctx, binding)
 	if err != nil || placement != nil && placement.GetDeletionTimestamp().IsZero() {
 		return 0, true, err
 	}
 	member := &clusterv1beta1.MemberCluster{}
-	err = r.getConfirmingAbsence(ctx, types.NamespacedName{Name: binding.GetBindingSpec().TargetCluster}, member)
+	err = r.reader.getConfirmingAbsence(ctx, types.NamespacedName{Name: binding.GetBindingSpec().TargetCluster}, member)
 	if err != nil {
 		return 0, true, fmt.Errorf("reading member cluster %s: %w", binding.GetBindingSpec().TargetCluster, err)
 	}
@@ -73,19 +73,19 @@ func (r *Reconciler) projectDoubt(ctx context.Context, binding placementv1beta1.
 }
 
 // readPlacement reads the placement of a binding, not to be changed; nil if it is gone.
-func (r *Reconciler) readPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
-	return r.readPlacementNamed(ctx, binding, binding.GetLabels()[placementv1beta1.ParentPlacementLabel])
+func (a absenceReader) readPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
+	return a.readPlacementNamed(ctx, binding, binding.GetLabels()[placementv1beta1.ParentPlacementLabel])
 }
 
 // readPlacementNamed reads a placement in the scope of a binding, not to be changed; nil if there is none.
-func (r *Reconciler) readPlacementNamed(ctx context.Context, binding placementv1beta1.BindingObject,
+func (a absenceReader) readPlacementNamed(ctx context.Context, binding placementv1beta1.BindingObject,
 	name string) (placementv1beta1.PlacementObject, error) {
 	if name == "" {
 		return nil, nil
 	}
 	scope := placementv1beta1.ScopeOf(binding)
 	placement := scope.NewPlacement(name)
-	err := r.getConfirmingAbsence(ctx, scope.Key(name), placement)
+	err := a.getConfirmingAbsence(ctx, scope.Key(name), placement)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

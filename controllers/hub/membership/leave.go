@@ -106,7 +106,7 @@ func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.Memb
 			return fmt.Sprintf("%d work(s) to be removed from the cluster", len(placed)), nil
 		}
 	}
-	if err := r.ensureMailbox(ctx, member, box, clusterv1beta1.ClusterStateLeave); err != nil {
+	if err := r.prepare.ensureMailbox(ctx, member, box, clusterv1beta1.ClusterStateLeave); err != nil {
 		return "", err
 	}
 	return "the member agent to leave", nil
@@ -199,20 +199,20 @@ func (r *Reconciler) clearNamespace(ctx context.Context, member *clusterv1beta1.
 	}
 	var failures []error
 	for i := range remaining {
-		failures = append(failures, r.removeMember(ctx, &remaining[i]), worksync.ReleaseWork(ctx, r.client, &remaining[i]))
+		failures = append(failures, r.prepare.removeMember(ctx, &remaining[i]), worksync.ReleaseWork(ctx, r.client, &remaining[i]))
 	}
 	for _, object := range []client.Object{
 		&clusterv1beta1.InternalMemberCluster{ObjectMeta: fleetMeta(namespace, member.Name)},
 		&rbacv1.RoleBinding{ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleBindingName(member.Name))},
 		&rbacv1.Role{ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleName(member.Name))},
 	} {
-		failures = append(failures, r.removeMember(ctx, object))
+		failures = append(failures, r.prepare.removeMember(ctx, object))
 	}
 	return errors.Join(failures...)
 }
 
-func (r *Reconciler) removeMember(ctx context.Context, object client.Object) error {
-	if err := r.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+func (p preparer) removeMember(ctx context.Context, object client.Object) error {
+	if err := p.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 		return wrapError(err, "deleting", object)
 	}
 	return nil
@@ -231,7 +231,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, member *clusterv1beta1
 		return false, fmt.Errorf("reading namespace %s: %w", name, err)
 	}
 	if namespace.DeletionTimestamp.IsZero() {
-		return false, r.removeMember(ctx, namespace)
+		return false, r.prepare.removeMember(ctx, namespace)
 	}
 	if r.clock.Since(namespace.DeletionTimestamp.Time) < namespaceGrace {
 		return false, nil

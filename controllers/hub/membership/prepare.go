@@ -16,26 +16,32 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
+// preparer makes what a member needs on the hub; live reads past the cache.
+type preparer struct {
+	client client.Client
+	live   client.Reader
+}
+
 // prepareNamespace makes the member's namespace, the access to it and its mailbox. It returns an obstacle that is no
 // failure of this controller in words for the user.
-func (r *Reconciler) prepareNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster,
+func (p preparer) prepareNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster,
 	box *clusterv1beta1.InternalMemberCluster) (obstacle string, err error) {
 	namespace := clusterv1beta1.MemberNamespace(member.Name)
-	existing, err := r.ensureNamespace(ctx, namespace)
+	existing, err := p.ensureNamespace(ctx, namespace)
 	switch {
 	case err != nil:
 		return "", err
 	case existing == nil:
-		if err := r.createOrUpdate(ctx, &corev1.Namespace{ObjectMeta: fleetMeta("", namespace)}); err != nil {
+		if err := p.createOrUpdate(ctx, &corev1.Namespace{ObjectMeta: fleetMeta("", namespace)}); err != nil {
 			return "", err
 		}
 	case !existing.DeletionTimestamp.IsZero():
 		return stuckNamespace(namespace), nil
 	}
-	if err := r.ensureAccess(ctx, member, namespace); err != nil {
+	if err := p.ensureAccess(ctx, member, namespace); err != nil {
 		return "", err
 	}
-	return "", r.ensureMailbox(ctx, member, box, clusterv1beta1.ClusterStateJoin)
+	return "", p.ensureMailbox(ctx, member, box, clusterv1beta1.ClusterStateJoin)
 }
 
 // stuckNamespace says what to do about a namespace that does not go away. The
@@ -47,10 +53,10 @@ func stuckNamespace(namespace string) string {
 }
 
 // ensureNamespace reads the metadata of a namespace; nil if there is none.
-func (r *Reconciler) ensureNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+func (p preparer) ensureNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err := p.client.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) {
 		return nil, nil // no namespace is an answer, not a failure
 	}
@@ -61,12 +67,12 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, name string) (*metav1.
 }
 
 // ensureAccess lets the member's identity into its namespace, and only there.
-func (r *Reconciler) ensureAccess(ctx context.Context, member *clusterv1beta1.MemberCluster, namespace string) error {
+func (p preparer) ensureAccess(ctx context.Context, member *clusterv1beta1.MemberCluster, namespace string) error {
 	role := &rbacv1.Role{
 		ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleName(member.Name)),
 		Rules:      memberRules(),
 	}
-	if err := ensureMeta(ctx, r, role, func(have *rbacv1.Role) bool {
+	if err := ensureMeta(ctx, p, role, func(have *rbacv1.Role) bool {
 		same := apiequality.Semantic.DeepEqual(have.Rules, role.Rules)
 		have.Rules = role.Rules
 		return same
@@ -78,10 +84,10 @@ func (r *Reconciler) ensureAccess(ctx context.Context, member *clusterv1beta1.Me
 		Subjects:   []rbacv1.Subject{subjectOf(member.Spec.Identity)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 	}
-	if err := r.dropOther(ctx, binding); err != nil {
+	if err := p.dropOther(ctx, binding); err != nil {
 		return err
 	}
-	return ensureMeta(ctx, r, binding, func(have *rbacv1.RoleBinding) bool {
+	return ensureMeta(ctx, p, binding, func(have *rbacv1.RoleBinding) bool {
 		same := apiequality.Semantic.DeepEqual(have.Subjects, binding.Subjects)
 		have.Subjects = binding.Subjects
 		return same
@@ -90,13 +96,13 @@ func (r *Reconciler) ensureAccess(ctx context.Context, member *clusterv1beta1.Me
 
 // dropOther deletes a role binding of the wanted name that is to another role: the role of a binding cannot be
 // changed, and the member must not be bound to another one.
-func (r *Reconciler) dropOther(ctx context.Context, want *rbacv1.RoleBinding) error {
+func (p preparer) dropOther(ctx context.Context, want *rbacv1.RoleBinding) error {
 	have := &rbacv1.RoleBinding{}
-	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	err := p.client.Get(ctx, client.ObjectKeyFromObject(want), have)
 	if err != nil || have.RoleRef == want.RoleRef {
 		return wrapError(client.IgnoreNotFound(err), "reading", want)
 	}
-	return r.removeMember(ctx, have)
+	return p.removeMember(ctx, have)
 }
 
 // memberRules are the permissions of a member's agent on the hub: to read its mailbox and its Works, to report on
@@ -121,7 +127,7 @@ func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 }
 
 // ensureMailbox makes the mailbox say what the hub wants of the member.
-func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster,
+func (p preparer) ensureMailbox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster,
 	state clusterv1beta1.ClusterState) error {
 	want := clusterv1beta1.InternalMemberClusterSpec{State: state, HeartbeatPeriodSeconds: member.Spec.HeartbeatPeriodSeconds}
 	if box == nil {
@@ -130,7 +136,7 @@ func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.M
 			Spec:       want,
 		}
 		markKept(created, member)
-		return r.createOrUpdate(ctx, created)
+		return p.createOrUpdate(ctx, created)
 	}
 	changed := box.DeepCopy()
 	changed.Spec = want
@@ -138,7 +144,7 @@ func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.M
 	if apiequality.Semantic.DeepEqual(changed, box) {
 		return nil
 	}
-	if err := r.client.Patch(ctx, changed, client.MergeFrom(box)); err != nil {
+	if err := p.client.Patch(ctx, changed, client.MergeFrom(box)); err != nil {
 		return fmt.Errorf("writing internal member cluster %s: %w", box.Name, err)
 	}
 	return nil
@@ -162,8 +168,8 @@ func fleetMeta(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-func (r *Reconciler) createOrUpdate(ctx context.Context, object client.Object) error {
-	if err := r.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+func (p preparer) createOrUpdate(ctx context.Context, object client.Object) error {
+	if err := p.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
@@ -172,16 +178,16 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, object client.Object) e
 // ensureMeta makes sure an object exists and is as wanted: align makes it so and
 // says whether it already was. The cache knows only objects with the fleet's
 // label; one without it is found live and gets the label.
-func ensureMeta[T client.Object](ctx context.Context, r *Reconciler, want T, align func(T) bool) error {
+func ensureMeta[T client.Object](ctx context.Context, p preparer, want T, align func(T) bool) error {
 	have := want.DeepCopyObject().(T)
 	key := client.ObjectKeyFromObject(want)
-	err := r.client.Get(ctx, key, have)
+	err := p.client.Get(ctx, key, have)
 	if apierrors.IsNotFound(err) {
-		err = r.client.Create(ctx, want.DeepCopyObject().(T))
+		err = p.client.Create(ctx, want.DeepCopyObject().(T))
 		if !apierrors.IsAlreadyExists(err) {
 			return wrapError(err, "creating", want)
 		}
-		err = r.live.Get(ctx, key, have)
+		err = p.live.Get(ctx, key, have)
 	}
 	if err != nil {
 		return wrapError(err, "reading", want)
@@ -196,7 +202,7 @@ func ensureMeta[T client.Object](ctx context.Context, r *Reconciler, want T, ali
 	}
 	labels[clusterv1beta1.FleetResourceLabel] = clusterv1beta1.FleetResourceLabelValue
 	have.SetLabels(labels)
-	return wrapError(r.client.Update(ctx, have), "updating", want)
+	return wrapError(p.client.Update(ctx, have), "updating", want)
 }
 
 func wrapError(err error, doing string, object client.Object) error {

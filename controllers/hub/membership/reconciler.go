@@ -49,6 +49,7 @@ type Outages interface {
 type Reconciler struct {
 	client  client.Client
 	live    client.Reader
+	prepare preparer
 	events  events.EventRecorder
 	clock   clock.PassiveClock
 	options Options
@@ -72,7 +73,7 @@ type heartbeat struct {
 // NewReconciler makes a Reconciler; live reads past the cache.
 func NewReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock,
 	options Options) *Reconciler {
-	return &Reconciler{client: c, live: live, events: recorder, clock: clk, options: options, beats: map[string]heartbeat{},
+	return &Reconciler{client: c, live: live, prepare: preparer{c, live}, events: recorder, clock: clk, options: options, beats: map[string]heartbeat{},
 		told: map[string]map[string]metav1.Condition{}}
 }
 
@@ -102,7 +103,7 @@ func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.Mem
 	if err := r.noteTaints(ctx, member); err != nil {
 		return ctrl.Result{}, err
 	}
-	obstacle, err := r.prepareNamespace(ctx, member, box)
+	obstacle, err := r.prepare.prepareNamespace(ctx, member, box)
 	report := Report{Obstacle: obstacle, Mailbox: box, Now: metav1.NewTime(r.clock.Now())}
 	if err != nil {
 		report.Obstacle = err.Error()
