@@ -1,7 +1,7 @@
-// Package promise judges recorded writes to a hub by what the product promises of a rollout: that limits hold at every single
-// write (I1), that nothing is deleted whose deletion was not asked for (I4), and that nothing begins on a cluster while a hold is
-// stored that covers it, except for the batch that had begun (I8). It knows nothing of how rollouts are planned: it only reads
-// what was stored, in the order in which it was stored.
+// Package promise judges recorded writes to a hub by what the product promises of a rollout: that limits hold at every single write,
+// that nothing is deleted whose deletion was not asked for, and that nothing begins on a cluster while a hold is stored that covers it,
+// except for the batch that had begun. It knows nothing of how rollouts are planned: it only reads what was stored, in the order in
+// which it was stored.
 package promise
 
 import (
