@@ -33,7 +33,7 @@ func (g gateCheck) checkClusters(ctx context.Context, f *facts) (active bool, er
 			return true, err
 		}
 		ready, known := readyAt(run, in.Index, binding)
-		if state.Available && !state.HeldBack && known && !a.Clock.Now().Before(ready) {
+		if state.Available && !state.HeldBack && known && !g.acts.Clock.Now().Before(ready) {
 			recovered = append(recovered, cluster)
 		}
 	}
