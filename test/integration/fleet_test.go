@@ -131,6 +131,7 @@ var together = []promise{
 	{"a run ends when the clusters of its placement change", changedPolicyEndsTheRun},
 	{"a strategy that is changed does not concern a run under way", changedStrategyDoesNotConcernARun},
 	{"a stage goes on without clusters that fail within its budget", stageGoesOnWithinItsBudget},
+	{"a cluster is done once it has been available for the time that its stage asks for", clustersAreDoneOnceTheyHaveBeenAvailable},
 	{"a run beyond its failure budget is rolled back", runBeyondItsBudgetIsRolledBack},
 	{"a run beyond its failure budget pauses, and goes on once its clusters are tried again", pausedRunGoesOnOnceFailuresAreDealtWith},
 	{"a cluster is skipped in a running run, which is rolled back afterwards", clusterIsSkippedAndAnotherRolledBack},

@@ -103,6 +103,24 @@ func stageGoesOnWithinItsBudget(s *spec) {
 	s.requireIndexes("1", "1", "1")
 }
 
+func clustersAreDoneOnceTheyHaveBeenAvailable(s *spec) {
+	const minReady = 3
+	s.externalPlacement(nil)
+	first := staging()
+	first.MinReadySeconds = new(int32(minReady))
+	s.strategy(first, canary())
+	run := s.awaitSucceeded(s.startRun("first", "0"))
+	for i, least := range []time.Duration{minReady * time.Second, 0} {
+		for _, cluster := range run.Status.StagesStatus[i].Clusters {
+			began := meta.FindStatusCondition(cluster.Conditions, placementv1beta1.ConditionTypeStarted)
+			ended := meta.FindStatusCondition(cluster.Conditions, placementv1beta1.ConditionTypeSucceeded)
+			require.NotNil(s, began, cluster.ClusterName)
+			require.NotNil(s, ended, cluster.ClusterName)
+			require.GreaterOrEqual(s, ended.LastTransitionTime.Sub(began.LastTransitionTime.Time), least, cluster.ClusterName)
+		}
+	}
+}
+
 func runBeyondItsBudgetIsRolledBack(s *spec) {
 	s.obstructed("member-3", staging(), budget(canary(), 0, placementv1beta1.FailureBudgetRollback))
 	run := s.awaitEnd(s.startRun("second", ""))

@@ -92,6 +92,8 @@ type Stage struct {
 	Why   string
 	// MaxConcurrency is that of the strategy; empty if it has none.
 	MaxConcurrency string
+	// MinReady is for how long a cluster has to be available until it is done.
+	MinReady time.Duration
 	// Started and Ended are zero as long as the stage has not.
 	Started, Ended time.Time
 	Clusters       []Cluster
@@ -218,6 +220,7 @@ func readStage(status *placementv1beta1.StageUpdatingStatus, config placementv1b
 	if config.MaxConcurrency != nil {
 		stage.MaxConcurrency = config.MaxConcurrency.String()
 	}
+	stage.MinReady = config.MinReady()
 	stage.Before = readTasks(status, config, stagetask.Before)
 	stage.During = readTasks(status, config, stagetask.During)
 	stage.After = readTasks(status, config, stagetask.After)

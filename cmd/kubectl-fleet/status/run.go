@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -192,7 +193,7 @@ func (b builder) stage(stage updaterun.Stage, view updaterun.State, index int) t
 func (b builder) clusters(stage updaterun.Stage) []tree.Node {
 	nodes := make([]tree.Node, 0, len(stage.Clusters))
 	for _, cluster := range stage.Clusters {
-		nodes = append(nodes, b.cluster(cluster, stage.Deletion))
+		nodes = append(nodes, b.cluster(cluster, stage))
 	}
 	return choose(nodes, b.options.All)
 }
@@ -258,20 +259,33 @@ func more(nodes []tree.Node, chosen []int) []tree.Node {
 	return []tree.Node{{Kind: KindMore, Name: "not shown:", Detail: strings.Join(parts, ", ") + AllHint}}
 }
 
-func (b builder) cluster(cluster updaterun.Cluster, deletion bool) tree.Node {
+func (b builder) cluster(cluster updaterun.Cluster, stage updaterun.Stage) tree.Node {
 	node := tree.Node{Kind: KindCluster, Name: cluster.Name, State: cluster.Phase, Start: cluster.Started, End: cluster.Ended}
 	if cluster.Phase == updaterun.PhaseFailed || cluster.Phase == updaterun.PhaseSkipped {
 		node.Detail = cluster.Why
 	}
 	binding, ok := b.facts.Bindings[cluster.Name]
-	if !ok || deletion || cluster.Phase == updaterun.PhaseSucceeded || cluster.Phase == updaterun.PhasePending {
+	if !ok || stage.Deletion || cluster.Phase == updaterun.PhaseSucceeded || cluster.Phase == updaterun.PhasePending {
 		return node
 	}
-	if held := unmet(binding.Status.Conditions); held != nil && cluster.Phase == updaterun.PhaseRunning {
-		node.Detail = about(held)
+	if cluster.Phase == updaterun.PhaseRunning {
+		node.Detail = waitsFor(binding.Status.Conditions, stage.MinReady)
 	}
 	node.Children = objects(binding.Status.FailedPlacements)
 	return node
+}
+
+// waitsFor returns what the update of a cluster waits for: its first condition that is not true, or that it stays available for
+// some time; nothing if it waits for neither.
+func waitsFor(conditions []metav1.Condition, minReady time.Duration) string {
+	if held := unmet(conditions); held != nil {
+		return about(held)
+	}
+	available := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable)
+	if available == nil || minReady == 0 {
+		return ""
+	}
+	return fmt.Sprintf("available since %s, done after %s without a break", available.LastTransitionTime.UTC().Format("15:04:05Z"), tree.Wait(minReady))
 }
 
 // steps of a cluster in their order.

@@ -2,11 +2,14 @@ package status
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -15,4 +18,15 @@ func TestAnAnalysisThatHasFailedIsShownSo(t *testing.T) {
 	assert.Equal(t, tree.Node{
 		Kind: KindGate, Name: "analysis after", State: updaterun.PhaseFailed, Detail: "errors: 3 of 3 measurements are bad",
 	}, builder{}.task(failed, "canary", "after"))
+}
+
+func TestAClusterThatIsNotAvailableForLongEnoughSaysUntilWhen(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 11, 29, 9, 30, 5, 0, time.UTC))
+	conditions := []metav1.Condition{{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionTrue, LastTransitionTime: since}}
+	assert.Equal(t, "available since 09:30:05Z, done after 30s without a break", waitsFor(conditions, 30*time.Second))
+	assert.Empty(t, waitsFor(conditions, 0))
+	assert.Empty(t, waitsFor(nil, time.Minute))
+	conditions[0].Status = metav1.ConditionFalse
+	conditions[0].Reason = "NotYet"
+	assert.Equal(t, "Available: NotYet", waitsFor(conditions, time.Minute))
 }
