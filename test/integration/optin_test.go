@@ -105,7 +105,7 @@ func stageGoesOnWithinItsBudget(s *spec) {
 
 func clustersAreDoneOnceTheyHaveBeenAvailable(s *spec) {
 	const minReady = 3
-	s.externalPlacement(nil)
+	s.externalPlacement()
 	first := staging()
 	first.MinReadySeconds = new(int32(minReady))
 	s.strategy(first, canary())
