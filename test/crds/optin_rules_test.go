@@ -122,6 +122,6 @@ func TestRulesOfBudgetsAndMembership(t *testing.T) {
 	}
 	cases["the time is a part of the deadline"] = ruleCase{spec: stage("minReadySeconds: 30, clusterDeadlineSeconds: 31")}
 	cases["the time is longer than the deadline"] = ruleCase{spec: stage("minReadySeconds: 600, clusterDeadlineSeconds: 300"),
-		refusal: "minReadySeconds is 600, which a cluster cannot reach within clusterDeadlineSeconds 300: make the deadline longer, or minReadySeconds less"}
+		refusal: "minReadySeconds must be less than clusterDeadlineSeconds, of which it is a part: make the deadline longer, or minReadySeconds less"}
 	run(t, "ClusterStagedUpdateStrategy", cases)
 }

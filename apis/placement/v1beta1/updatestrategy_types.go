@@ -120,7 +120,7 @@ const (
 // before and after.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.order) || !has(self.sortingLabelKey)`,message="order and sortingLabelKey exclude each other in a stage: remove sortingLabelKey, order.priority.labels with order Ascending does the same",reason=FieldValueForbidden,fieldPath=".sortingLabelKey"
-// +kubebuilder:validation:XValidation:rule=`!has(self.minReadySeconds) || !has(self.clusterDeadlineSeconds) || self.minReadySeconds < self.clusterDeadlineSeconds`,messageExpression=`"minReadySeconds is " + string(self.minReadySeconds) + ", which a cluster cannot reach within clusterDeadlineSeconds " + string(self.clusterDeadlineSeconds) + ": make the deadline longer, or minReadySeconds less"`,message="minReadySeconds must be less than clusterDeadlineSeconds",reason=FieldValueInvalid,fieldPath=".minReadySeconds"
+// +kubebuilder:validation:XValidation:rule=`!has(self.minReadySeconds) || !has(self.clusterDeadlineSeconds) || self.minReadySeconds < self.clusterDeadlineSeconds`,message="minReadySeconds must be less than clusterDeadlineSeconds, of which it is a part: make the deadline longer, or minReadySeconds less",reason=FieldValueInvalid,fieldPath=".minReadySeconds"
 type StageConfig struct {
 	// Name of the stage, unique within the strategy.
 	// +kubebuilder:validation:Required
