@@ -22,6 +22,8 @@ var selectable = map[string][]string{
 	"clusterresourceplacementevictions.placement.kubernetes-fleet.io": {"spec.placementName", "spec.clusterName"},
 	"rolloutexemptions.fleetflow.io":                                  {"spec.targetRef.kind", "spec.targetRef.namespace", "spec.targetRef.name"},
 	"metricsources.fleetflow.io":                                      {"spec.type"},
+	"clusterstageanalysisruns.fleetflow.io":                           {"spec.runRef.name", "spec.stage"},
+	"stageanalysisruns.fleetflow.io":                                  {"spec.runRef.name", "spec.stage"},
 }
 
 // list returns the names of what kubectl lists by a field selector.

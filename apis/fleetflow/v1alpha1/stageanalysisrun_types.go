@@ -13,6 +13,8 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=cstar,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.runRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.stage`
 // +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runRef.name`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
@@ -42,6 +44,8 @@ type ClusterStageAnalysisRun struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1alpha1"
 // +kubebuilder:resource:scope=Namespaced,shortName=star,categories={fleet,fleet-placement}
+// +kubebuilder:selectablefield:JSONPath=`.spec.runRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.stage`
 // +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runRef.name`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
