@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
@@ -207,7 +206,7 @@ func (d *deletionGate) standStill(ctx context.Context, cleared []string) error {
 
 // heldOn is the condition of a run that says that clusters are closed; nil if it has none.
 func heldOn(run placementv1beta1.UpdateRunObject) *metav1.Condition {
-	if said := meta.FindStatusCondition(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld); said != nil {
+	if said := placementv1beta1.FindTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld); said != nil {
 		kept := *said
 		return &kept
 	}

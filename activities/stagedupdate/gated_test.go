@@ -43,6 +43,8 @@ func heldBy(until time.Time) []wf.TaskWait {
 	return []wf.TaskWait{{Type: "RolloutHold", Title: "hold incident", Phase: "Held", Until: until, CheckAt: until}}
 }
 
+const isReleased = "Held=False Resolved: No cluster waits because of a hold or a window"
+
 func TestARunStartsNothingWhileAHoldIsInForceAndStandsStill(t *testing.T) {
 	h := initialized(t)
 	hold := h.hold(nil)
@@ -64,7 +66,7 @@ func TestARunStartsNothingWhileAHoldIsInForceAndStandsStill(t *testing.T) {
 	assert.NotEmpty(t, delta.NextAt)
 	assert.Empty(t, delta.Held)
 	assert.Equal(t, isStarted, progressingOf(h))
-	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
+	assert.Equal(t, isReleased, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
 	assert.Contains(t, h.events, "Normal example-run-2 RolloutReleased: The run is held no longer")
 }
 
@@ -113,7 +115,7 @@ func TestTheDeletionStageClearsNothingWhileAHoldIsInForce(t *testing.T) {
 	h.release(hold)
 	assert.True(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	assert.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Succeeded)
-	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
+	assert.Equal(t, isReleased, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
 }
 
 // exempt lets the run go, as jane does, and lets the informer tell.
@@ -140,7 +142,7 @@ func TestARunThatIsExemptGoesInSpiteOfTheHold(t *testing.T) {
 	delta := must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil))
 	assert.NotEmpty(t, delta.NextAt)
 	assert.Empty(t, delta.Held)
-	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
+	assert.Equal(t, isReleased, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	assert.NotEqual(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 

@@ -46,5 +46,5 @@ func WithRemoval(binding placementv1beta1.BindingObject, works []placementv1beta
 		pending.ObservedGeneration = binding.GetGeneration()
 		out = append(out, placementv1beta1.KeepTransitionTimes(before, []metav1.Condition{*pending}, now)...)
 	}
-	return out
+	return placementv1beta1.WithResolved(before, out, binding.GetGeneration(), now)
 }

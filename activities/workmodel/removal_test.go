@@ -30,7 +30,8 @@ func TestWhatIsStillToBeRemovedIsRolledUp(t *testing.T) {
 	binding.Generation = 2
 	binding.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeApplied}, {Type: placementv1beta1.ConditionTypeRemovalPending}}
 	kept := WithRemoval(binding, nil, metav1.Now())
-	require.Len(t, kept, 1, "what is over is taken out")
+	require.Len(t, kept, 2)
+	assert.Equal(t, placementv1beta1.ReasonResolved, kept[1].Reason, "what is over is said to be")
 	kept = WithRemoval(binding, []placementv1beta1.Work{pending(placementv1beta1.ReasonInUse, "n")}, metav1.Now())
 	require.Len(t, kept, 2)
 	assert.Equal(t, int64(2), kept[1].ObservedGeneration)

@@ -144,7 +144,7 @@ func largeObjectIsLeftOut(s *spec) {
 	update(s, s.hub, large, func(c *corev1.ConfigMap) { c.Data["key"] = "small" })
 	s.awaitAvailable("1")
 	await(s, s.hub, s.placement(), "to leave nothing out", func(p *placementv1beta1.ClusterResourcePlacement) error {
-		if left := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut); left != nil {
+		if left := placementv1beta1.FindTrue(p.Status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut); left != nil {
 			return fmt.Errorf("it says %+v", left)
 		}
 		return nil

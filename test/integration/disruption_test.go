@@ -222,8 +222,8 @@ func withoutTemporalWhatIsDecidedGoesOn(s *spec) {
 	s.start("temporal")
 	staged.awaitSucceeded(run)
 	await(s, s.hub, run.DeepCopy(), "to say no more that Temporal is away", func(r *placementv1beta1.ClusterStagedUpdateRun) error {
-		if away := meta.FindStatusCondition(r.Status.Conditions, placementv1beta1.ConditionTypeEngineReachable); away != nil {
-			return errors.New(away.Message)
+		if away := meta.FindStatusCondition(r.Status.Conditions, placementv1beta1.ConditionTypeEngineReachable); away == nil || away.Status != metav1.ConditionTrue {
+			return fmt.Errorf("its conditions are %s", spoken(r.Status.Conditions))
 		}
 		return nil
 	})

@@ -37,7 +37,7 @@ func (s *spec) stopTheLine(change func(*fleetflowv1alpha1.RolloutHoldSpec)) *fle
 func (s *spec) isHeld(conditions []metav1.Condition, waiting int) error {
 	held := meta.FindStatusCondition(conditions, fleetflowv1alpha1.ConditionTypeHeld)
 	switch {
-	case waiting == 0 && held == nil:
+	case waiting == 0 && (held == nil || held.Status == metav1.ConditionFalse):
 		return nil
 	case waiting > 0 && held != nil && held.Reason == fleetflowv1alpha1.ReasonHoldInForce &&
 		strings.HasPrefix(held.Message, fmt.Sprintf("%d of ", waiting)) && strings.Contains(held.Message, "wait for hold "+s.name+" (payments down)"):

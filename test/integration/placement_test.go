@@ -137,7 +137,7 @@ func pickFixedPlacesOnTheNamedClusters(s *spec) {
 
 // wantClusters says what is missing until a placement has these clusters, and no other that is still cleaned up.
 func wantClusters(p *placementv1beta1.ClusterResourcePlacement, want ...string) error {
-	if c := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeClustersLeaving); c != nil {
+	if c := placementv1beta1.FindTrue(p.Status.Conditions, placementv1beta1.ConditionTypeClustersLeaving); c != nil {
 		return errors.New(c.Message)
 	}
 	var names []string

@@ -70,7 +70,7 @@ func runWaitsForItsWindow(s *spec) {
 	})
 	ended := s.awaitSucceeded(run)
 	s.awaitValue(value1, allMembers...)
-	require.Nil(s, meta.FindStatusCondition(ended.Status.Conditions, fleetflowv1alpha1.ConditionTypeHeld))
+	require.True(s, meta.IsStatusConditionFalse(ended.Status.Conditions, fleetflowv1alpha1.ConditionTypeHeld))
 	for _, cluster := range ended.Status.StagesStatus[1].Clusters {
 		started := meta.FindStatusCondition(cluster.Conditions, placementv1beta1.ConditionTypeStarted)
 		require.NotNil(s, started)

@@ -86,7 +86,7 @@ func (s *spec) awaitWarning(reason, message string) {
 func (s *spec) awaitNoLoss() {
 	s.Helper()
 	await(s, s.hub, s.placement(), "not to be held", func(p *placementv1beta1.ClusterResourcePlacement) error {
-		if c := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld); c != nil {
+		if c := placementv1beta1.FindTrue(p.Status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld); c != nil {
 			return fmt.Errorf("%s: %s", c.Reason, c.Message)
 		}
 		return nil

@@ -61,7 +61,7 @@ func tokenRenewed(s *spec) {
 	}}))
 	s.bind(account, accounts, account.Name)
 	_, err = access.Await(s.ctx, rig.Hub, box, func(b *clusterv1beta1.InternalMemberCluster) string {
-		if condition(b) != nil {
+		if c := condition(b); c == nil || c.Status != metav1.ConditionTrue {
 			return "it says still that the token is not renewed"
 		}
 		return ""

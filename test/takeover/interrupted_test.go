@@ -204,7 +204,7 @@ func TestAHubThatHasLostItsClustersAndLabels(t *testing.T) {
 		require.NoError(t, kubefleet.Restore(r.ctx, r.configs[state.Hub], members))
 		for _, name := range []string{"web", "roll", "fixed", "some"} {
 			_, err := access.Await(r.ctx, r.hub(), client.ObjectKey{Name: name}, func(p *placementv1beta1.ClusterResourcePlacement) string {
-				if held := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld); held != nil {
+				if held := placementv1beta1.FindTrue(p.Status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld); held != nil {
 					return held.Message
 				}
 				return ""

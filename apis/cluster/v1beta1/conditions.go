@@ -15,12 +15,14 @@ const (
 	// ConditionTypeNamespaceCollectionSucceeded tells whether the namespaces in the status are
 	// all that there are; it is there only if the member reports them.
 	ConditionTypeNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
-	// ConditionTypeHubTokenRenewed is False, and there at all, while the member's token for the hub is due and not renewed.
+	// ConditionTypeHubTokenRenewed is False while the member's token for the hub is due and not renewed, and True after that.
 	ConditionTypeHubTokenRenewed = "HubTokenRenewed"
 )
 
 // Reasons of HubTokenRenewed.
 const (
+	// ReasonHubTokenRenewed means that nothing is wrong any more.
+	ReasonHubTokenRenewed = "HubTokenRenewed"
 	// ReasonHubTokenRenewalRefused means the hub does not let the member's account renew its token.
 	ReasonHubTokenRenewalRefused = "HubTokenRenewalRefused"
 	// ReasonHubTokenNotRenewed means another failure: to reach the hub, or to write the token on the member.

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // Labels by which selectors of holds and windows find a placement by its name and its namespace. Every placement has them there,
@@ -74,9 +76,8 @@ const ConditionTypeAccepted = "Accepted"
 // ReasonAccepted is the reason of Accepted where it is True and there is no more to say.
 const ReasonAccepted = "Accepted"
 
-// ConditionTypeHeld is present, and True, on placements and update runs only while clusters wait to be started because
-// something closes them.
-const ConditionTypeHeld = "Held"
+// ConditionTypeHeld is True on placements and update runs while clusters wait to be started because something closes them.
+const ConditionTypeHeld = placementv1beta1.ConditionTypeHeld
 
 // Reasons of the condition Held.
 const (

@@ -102,7 +102,7 @@ func (r Recorder) WaitingForTasks(stage *placementv1beta1.StageUpdatingStatus, s
 // Held records that clusters are closed, for which the run stands still or not. Without a reason none are.
 func (r Recorder) Held(reason, message string, standsStill bool) {
 	if reason == "" || placementv1beta1.IsRunOver(r.Run) {
-		meta.RemoveStatusCondition(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+		r.released()
 		return
 	}
 	r.setCondition(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld, metav1.ConditionTrue, reason, message)
@@ -114,7 +114,7 @@ func (r Recorder) Held(reason, message string, standsStill bool) {
 
 // released takes back that clusters are closed: the run does not want to start them any more.
 func (r Recorder) released() {
-	meta.RemoveStatusCondition(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+	placementv1beta1.Resolve(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld, r.Run.GetGeneration(), metav1.NewTime(r.Now))
 }
 
 // Stuck records that the run has waited for a cluster for too long; why is what is known of the cause, as it follows a sentence:

@@ -30,41 +30,96 @@ const (
 	// ConditionTypeStatusSynced tells whether the copy of a placement's status in the selected
 	// namespace is kept in step; it is there if the placement asks for one.
 	ConditionTypeStatusSynced = "StatusSynced"
-	// ConditionTypeDeleting is present, and True, only on a placement whose deletion takes a
+	// ConditionTypeDeleting is True on a placement whose deletion takes a
 	// while: it names the clusters that are not clean yet.
 	ConditionTypeDeleting = "Deleting"
-	// ConditionTypeClustersLeaving is present, and True, only while clusters that are no longer
+	// ConditionTypeClustersLeaving is True while clusters that are no longer
 	// selected are cleaned up: it names them.
 	ConditionTypeClustersLeaving = "ClustersLeaving"
-	// ConditionTypeRemovalsHeld is present, and True, only while the hub agent holds removals
+	// ConditionTypeRemovalsHeld is True while the hub agent holds removals
 	// back that nothing explains: it names the clusters, and how to let them go.
 	ConditionTypeRemovalsHeld = "RemovalsHeld"
-	// ConditionTypeChangesHeld is present, and True, only while changes of what a placement
+	// ConditionTypeChangesHeld is True while changes of what a placement
 	// selects wait longer than usual because they take so many bytes to write: it says until
 	// when.
 	ConditionTypeChangesHeld = "ChangesHeld"
-	// ConditionTypeKindsHeld is present, and True, only while the propagation of kinds is disabled
+	// ConditionTypeKindsHeld is True while the propagation of kinds is disabled
 	// that a placement selects: it names them.
 	ConditionTypeKindsHeld = "KindsHeld"
-	// ConditionTypeDependenciesMissing is present, and True, only while what the selected objects name
+	// ConditionTypeDependenciesMissing is True while what the selected objects name
 	// is not placed with them although the placement asks for it: it says what and why.
 	ConditionTypeDependenciesMissing = "DependenciesMissing"
-	// ConditionTypeResourcesMissing is present, and True, only while objects that the selectors name do not exist on the hub, or
+	// ConditionTypeResourcesMissing is True while objects that the selectors name do not exist on the hub, or
 	// nothing at all matches the selectors: it names them.
 	ConditionTypeResourcesMissing = "ResourcesMissing"
-	// ConditionTypeResourcesLeftOut is present, and True, only while objects that are selected are not placed as they are: because
+	// ConditionTypeResourcesLeftOut is True while objects that are selected are not placed as they are: because
 	// they are too large, or because another placement has them, of those with a priority. It names the objects, and what to do.
 	ConditionTypeResourcesLeftOut = "ResourcesLeftOut"
-	// ConditionTypeRemovalPending is present, and True, only while something that is not wanted any more is still on a member and
+	// ConditionTypeRemovalPending is True while something that is not wanted any more is still on a member and
 	// its removal waits or is refused: it names the objects, and says why they are there and what to do.
 	ConditionTypeRemovalPending = "RemovalPending"
-	// ConditionTypeUpdateRunHeld is present, and True, only while the update run that the fleet is
+	// ConditionTypeUpdateRunHeld is True while the update run that the fleet is
 	// to create for the latest resource snapshot waits: it says what for.
 	ConditionTypeUpdateRunHeld = "UpdateRunHeld"
-	// ConditionTypeEngineReachable is present, and False, only while the workflow engine
+	// ConditionTypeEngineReachable is False while the workflow engine
 	// cannot be reached and something waits for it.
 	ConditionTypeEngineReachable = "EngineReachable"
 )
+
+// ConditionTypeHeld is True on placements and update runs while clusters wait to be started because something closes them.
+const ConditionTypeHeld = "Held"
+
+// ReasonResolved is the reason of a condition that once had something to tell, and has nothing any more.
+const ReasonResolved = "Resolved"
+
+// resolutions are what conditions say once there is nothing to tell any more. An object has none of them before there was, and keeps
+// those that it has: kubectl wait for the opposite of what they told ends.
+var resolutions = map[string]metav1.Condition{
+	ConditionTypeHeld:                {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No cluster waits because of a hold or a window"},
+	ConditionTypeClustersLeaving:     {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "Clusters that are no longer selected are clean"},
+	ConditionTypeRemovalsHeld:        {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No removal is held back"},
+	ConditionTypeChangesHeld:         {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No change is held back"},
+	ConditionTypeKindsHeld:           {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "All kinds that are selected are propagated"},
+	ConditionTypeDependenciesMissing: {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No dependency is missing"},
+	ConditionTypeResourcesMissing:    {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "What the selectors name exists"},
+	ConditionTypeResourcesLeftOut:    {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "Nothing that is selected is left out"},
+	ConditionTypeRemovalPending:      {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "What is not wanted any more is removed"},
+	ConditionTypeUpdateRunHeld:       {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No update run waits to be created"},
+	ConditionTypeStatusTrimmed:       {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "The status is complete"},
+	ConditionTypeEngineReachable:     {Status: metav1.ConditionTrue, Reason: ReasonResolved, Message: "Nothing waits for Temporal"},
+	ConditionTypeServing:             {Status: metav1.ConditionTrue, Reason: string(LifecycleNormal), Message: "No hook keeps traffic away"},
+}
+
+// Resolve has a condition say that there is nothing to tell any more, if the object has told of it.
+func Resolve(conditions *[]metav1.Condition, conditionType string, generation int64, now metav1.Time) {
+	said, known := resolutions[conditionType]
+	if !known || meta.FindStatusCondition(*conditions, conditionType) == nil {
+		return
+	}
+	said.Type = conditionType
+	said.ObservedGeneration = generation
+	said.LastTransitionTime = now
+	meta.SetStatusCondition(conditions, said)
+}
+
+// WithResolved returns the wanted conditions and, after them, the old ones that are not wanted any more, which then say so.
+func WithResolved(old, wanted []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
+	for i := range old {
+		if _, known := resolutions[old[i].Type]; known && meta.FindStatusCondition(wanted, old[i].Type) == nil {
+			wanted = append(wanted, old[i])
+			Resolve(&wanted, old[i].Type, generation, now)
+		}
+	}
+	return wanted
+}
+
+// FindTrue returns the condition of a type if it is True, else nil.
+func FindTrue(conditions []metav1.Condition, conditionType string) *metav1.Condition {
+	if said := meta.FindStatusCondition(conditions, conditionType); said != nil && said.Status == metav1.ConditionTrue {
+		return said
+	}
+	return nil
+}
 
 // PlacementConditionType returns the type that a condition has on a placement of the scope as a whole, such as
 // ClusterResourcePlacementApplied or ResourcePlacementApplied for Applied.

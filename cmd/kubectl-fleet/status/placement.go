@@ -93,7 +93,7 @@ func meansTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1
 // rolloutState says how far the rollout of a placement is, whatever is held of it.
 func rolloutState(p hub.Placement) (updaterun.Phase, string) {
 	if !p.Object.GetDeletionTimestamp().IsZero() {
-		if pending := p.Condition(placementv1beta1.ConditionTypeRemovalPending); pending != nil {
+		if pending := p.Condition(placementv1beta1.ConditionTypeRemovalPending); meansTrue(pending) {
 			return updaterun.PhaseDeleting, pending.Message
 		}
 		return updaterun.PhaseDeleting, ""
@@ -275,7 +275,7 @@ func OnCluster(binding hub.Binding) tree.Node {
 	if placementv1beta1.IsDeleting(binding.Object) || !placementv1beta1.IsLiveBinding(binding.Object) {
 		node.State = updaterun.PhaseDeleting
 		node.Detail = "it leaves the cluster"
-		if said := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
+		if said := placementv1beta1.FindTrue(binding.Status.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
 			node.Detail = about(said)
 		}
 	}

@@ -95,7 +95,7 @@ func TestWithoutHooksNothingOfThemStays(t *testing.T) {
 	b.reconcile(t)
 	assert.NotContains(t, b.binding(t).Labels, placementv1beta1.LifecycleStateLabel)
 	assert.NotContains(t, b.binding(t).Annotations, placementv1beta1.LifecycleSinceAnnotation)
-	assert.Nil(t, b.condition(t, placementv1beta1.ConditionTypeServing))
+	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeServing).Status)
 	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
 }
 

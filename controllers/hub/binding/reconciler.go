@@ -349,6 +349,7 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	if hookErr != nil {
 		return ctrl.Result{}, hookErr
 	}
+	status.Conditions = placementv1beta1.WithResolved(binding.GetBindingStatus().Conditions, status.Conditions, binding.GetGeneration(), now)
 	silent, err := r.projectDoubt(ctx, binding, &status, now)
 	if err != nil {
 		return ctrl.Result{}, err

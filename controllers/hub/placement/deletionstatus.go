@@ -110,7 +110,9 @@ func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1
 	if len(conditions) > 1 {
 		conditions[0].Message = workmodel.CutMessage(said.Message+". "+conditions[1].Message, maxNote)
 	}
-	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, now)
+	before := facts.Placement.GetPlacementStatus().Conditions
+	status.Conditions = placementv1beta1.WithResolved(before, placementv1beta1.KeepTransitionTimes(before, conditions, now),
+		facts.Placement.GetGeneration(), now)
 	return fitStatus(status)
 }
 

@@ -136,8 +136,8 @@ func describeClosed(facts *Facts, condition metav1.Condition) metav1.Condition {
 
 // emitClosedEvents tells that clusters have come to wait because they are closed, and that none does any more.
 func (a *announcer) emitClosedEvents(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
-	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
-	now := meta.FindStatusCondition(status.Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+	before := placementv1beta1.FindTrue(placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+	now := placementv1beta1.FindTrue(status.Conditions, fleetflowv1alpha1.ConditionTypeHeld)
 	switch {
 	case before == nil && now != nil:
 		a.Eventf(placement, nil, "Normal", "PlacementHeld", "Rollout", "%s", now.Message)

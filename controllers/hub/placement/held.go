@@ -172,8 +172,8 @@ func (a *announcer) emitHeldEvents(ctx context.Context, placement placementv1bet
 			kind = "Warning"
 		}
 		a.Eventf(placement, nil, kind, "ResourcesLeftOut", "Select", "%s", note)
-	} else if meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) != nil &&
-		meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) == nil {
+	} else if meta.IsStatusConditionTrue(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) &&
+		!meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeResourcesLeftOut) {
 		a.Eventf(placement, nil, "Normal", "NoResourcesLeftOut", "Select", "Nothing that is selected is left out any more")
 	}
 }
@@ -185,11 +185,11 @@ func (a *announcer) emitRemoval(placement placementv1beta1.PlacementObject, stat
 	}
 }
 
-// newlyTold is the message of a condition, if the placement did not have the same before.
+// newlyTold is the message of a condition, if it tells something and the placement did not have the same before.
 func newlyTold(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, conditionType string) string {
 	after := meta.FindStatusCondition(status.Conditions, conditionType)
 	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, conditionType)
-	if after == nil || before != nil && before.Message == after.Message {
+	if after == nil || after.Reason == placementv1beta1.ReasonResolved || before != nil && before.Message == after.Message {
 		return ""
 	}
 	return after.Message

@@ -152,7 +152,7 @@ func TestALossOfTheSelectionIsToldOfOnceAndEndsWithTheHold(t *testing.T) {
 
 	s.Verdict.Lost = nil
 	say(s.Verdict)
-	assert.Nil(t, held(), "it was accepted, or the objects are there again")
+	assert.Equal(t, metav1.ConditionFalse, held().Status, "it was accepted, or the objects are there again")
 	assert.Empty(t, warnings())
 	say(s.losing().Verdict)
 	assert.Len(t, warnings(), 1, "another loss is told of again")
@@ -268,7 +268,7 @@ func TestReconcilePokesAndShowsWhenNobodyAnswers(t *testing.T) {
 	b.clock.SetTime(now.Add(10 * time.Second))
 	b.reconcile(t)
 	assert.Equal(t, []string{wf.CauseSpec}, b.pokes.causes)
-	assert.Nil(t, meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeEngineReachable), "present only then")
+	assert.True(t, meta.IsStatusConditionTrue(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeEngineReachable))
 }
 
 func TestDeletionGoesFromBindingsToSnapshotsToTheFinalizer(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -17,7 +16,7 @@ func removalOn(binding placementv1beta1.BindingObject) *metav1.Condition {
 	if binding == nil {
 		return nil
 	}
-	return meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeRemovalPending)
+	return placementv1beta1.FindTrue(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeRemovalPending)
 }
 
 // removalConditions name the objects that are not wanted any more and still there, by cluster; none if there are none.

@@ -126,7 +126,9 @@ func project(facts *Facts, view View) (placementv1beta1.PlacementStatus, stuckRo
 	if generation, waits := facts.generationInForce(); waits {
 		conditions[0].ObservedGeneration = generation
 	}
-	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
+	before := facts.Placement.GetPlacementStatus().Conditions
+	conditions = append(placementv1beta1.KeepTransitionTimes(before, conditions, view.Now), toldOfEarlierSelection(facts)...)
+	status.Conditions = placementv1beta1.WithResolved(before, conditions, facts.Placement.GetGeneration(), view.Now)
 	return fitStatus(status), stuck
 }
 
@@ -181,6 +183,23 @@ func conditionsOnSelection(facts *Facts) []metav1.Condition {
 		conditions = append(conditions, leftOutCondition(facts.Verdict.LeftOut, facts.Verdict.TooLarge))
 	}
 	return conditions
+}
+
+// toldOfEarlierSelection are the conditions on the selection of an earlier generation, as long as nothing was selected for the present one.
+func toldOfEarlierSelection(facts *Facts) []metav1.Condition {
+	if facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		return nil
+	}
+	var told []metav1.Condition
+	for _, said := range facts.Placement.GetPlacementStatus().Conditions {
+		switch said.Type {
+		case placementv1beta1.ConditionTypeChangesHeld, placementv1beta1.ConditionTypeKindsHeld,
+			placementv1beta1.ConditionTypeDependenciesMissing, placementv1beta1.ConditionTypeResourcesMissing,
+			placementv1beta1.ConditionTypeResourcesLeftOut:
+			told = append(told, said)
+		}
+	}
+	return told
 }
 
 // isSelectedAndScheduled says that resources were selected and clusters picked for the present generation. Before

@@ -317,7 +317,7 @@ func TestAnObjectThatIsTooLargeIsNoSuccess(t *testing.T) {
 		return nil
 	}
 	require.Equal(t, metav1.ConditionTrue, find("Available").Status)
-	require.Nil(t, find("ResourcesLeftOut"), "it is there only then")
+	require.Nil(t, find("ResourcesLeftOut"), "it is there once there was something to tell")
 	s.Verdict.TooLarge = `ConfigMap (v1) "b32/angle" has 2400000 bytes`
 	left := find("ResourcesLeftOut")
 	require.NotNil(t, left)

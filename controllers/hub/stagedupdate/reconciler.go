@@ -82,11 +82,12 @@ func (r *Reconciler) reportUnreachable(ctx context.Context, run placementv1beta1
 }
 
 func (r *Reconciler) clearUnreachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	if meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable) == nil {
+	if !meta.IsStatusConditionFalse(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable) {
 		return nil // as nearly always; a run of many clusters is not copied for that
 	}
 	changed := placementv1beta1.DeepCopyOf(run)
-	meta.RemoveStatusCondition(&changed.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable)
+	placementv1beta1.Resolve(&changed.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable, run.GetGeneration(),
+		metav1.NewTime(r.clock.Now()))
 	return r.patchConditions(ctx, run, changed)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,11 +54,8 @@ func TestARunSaysThatTemporalIsAwayOnlyWhileItIs(t *testing.T) {
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(run)})
 			require.NoError(t, err)
 			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(run), run))
-			said := false
-			for _, condition := range run.Status.Conditions {
-				said = said || condition.Type == placementv1beta1.ConditionTypeEngineReachable
-			}
-			assert.Equal(t, test.says, said)
+			assert.Equal(t, test.says, meta.IsStatusConditionFalse(run.Status.Conditions, placementv1beta1.ConditionTypeEngineReachable))
+			assert.Equal(t, !test.says, meta.IsStatusConditionTrue(run.Status.Conditions, placementv1beta1.ConditionTypeEngineReachable))
 		})
 	}
 }

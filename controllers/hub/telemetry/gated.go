@@ -108,8 +108,7 @@ func (c *Collector) collectHeld(ctx context.Context, metrics chan<- prometheus.M
 			countHeldOfPlacement(p, count)
 		}
 		for _, run := range runs.Objects() {
-			if held := meta.FindStatusCondition(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld); held != nil &&
-				held.Status == metav1.ConditionTrue {
+			if held := placementv1beta1.FindTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld); held != nil {
 				count[held.Reason] += heldInRun(run)
 			}
 		}

@@ -146,7 +146,7 @@ func TestAMemberThatDoesNotSeeItsWorksDoesNotSayThatItIsThere(t *testing.T) {
 	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, m.joinedReason(t))
 }
 
-func TestAFindingIsToldAtOnceAndGoesWhenItIsOver(t *testing.T) {
+func TestAFindingIsToldAtOnceAndIsResolvedWhenItIsOver(t *testing.T) {
 	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
 	finding := metav1.Condition{
 		Type: clusterv1beta1.ConditionTypeHubTokenRenewed, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonHubTokenNotRenewed, Message: "one",
@@ -163,8 +163,12 @@ func TestAFindingIsToldAtOnceAndGoesWhenItIsOver(t *testing.T) {
 	assert.Equal(t, 2, m.writes, "another message waits for the next heartbeat")
 	findings = nil
 	m.reconcile(t)
-	assert.Empty(t, m.imc(t).Status.Conditions)
+	require.Len(t, m.imc(t).Status.Conditions, 1)
+	assert.Equal(t, metav1.ConditionTrue, m.imc(t).Status.Conditions[0].Status)
+	assert.Equal(t, clusterv1beta1.ReasonHubTokenRenewed, m.imc(t).Status.Conditions[0].Reason)
 	assert.Equal(t, 3, m.writes)
+	m.reconcile(t)
+	assert.Equal(t, 3, m.writes, "once")
 }
 
 func TestAMemberReportsAtOnceInALetterBoxThatWasMadeAnew(t *testing.T) {

@@ -89,7 +89,7 @@ func Report(
 		status.Namespaces, collected = ReportNamespaces(s.Namespaces, previous.Namespaces)
 		s.Conditions = append(slices.Clone(s.Conditions), collected)
 	}
-	status.Conditions = providerConditions(s.Conditions, previous.Conditions, generation, now)
+	status.Conditions = providerConditions(withResolved(s.Conditions, previous.Conditions), previous.Conditions, generation, now)
 	agent := agentStatus(&status)
 	for _, c := range []metav1.Condition{joinedCondition(p), healthyCondition(s)} {
 		c.ObservedGeneration = generation
@@ -99,6 +99,18 @@ func Report(
 	agent.LastReceivedHeartbeat = now
 	clusterv1beta1.FitReport(&status)
 	return status
+}
+
+// withResolved adds that the token for the hub is renewed to what a survey tells, if the hub was told that it is not.
+func withResolved(told, previous []metav1.Condition) []metav1.Condition {
+	if meta.FindStatusCondition(previous, clusterv1beta1.ConditionTypeHubTokenRenewed) == nil ||
+		meta.FindStatusCondition(told, clusterv1beta1.ConditionTypeHubTokenRenewed) != nil {
+		return told
+	}
+	return append(slices.Clone(told), metav1.Condition{
+		Type: clusterv1beta1.ConditionTypeHubTokenRenewed, Status: metav1.ConditionTrue,
+		Reason: clusterv1beta1.ReasonHubTokenRenewed, Message: "The member agent's token for the hub is in order",
+	})
 }
 
 // agentStatus returns this agent's entry, and adds it if it is missing.

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -74,7 +73,7 @@ func (a *agent) hasNamespace(t *testing.T, into *corev1.Namespace) bool {
 
 func (a *agent) pending(t *testing.T, work string) *metav1.Condition {
 	t.Helper()
-	return meta.FindStatusCondition(a.work(t, work).Status.Conditions, placementv1beta1.ConditionTypeRemovalPending)
+	return placementv1beta1.FindTrue(a.work(t, work).Status.Conditions, placementv1beta1.ConditionTypeRemovalPending)
 }
 
 // deleteAndWait deletes a Work and has the agent look at it until the status tells what takes long.

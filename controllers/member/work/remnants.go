@@ -65,7 +65,7 @@ func removalCondition(left []remnant, generation int64) *metav1.Condition {
 	}
 }
 
-// withRemoval adds what is still to be removed to the conditions of a Work, or takes it out. It is pure.
+// withRemoval adds what is still to be removed to the conditions of a Work, and what is over by now. It is pure.
 func withRemoval(conditions, previous []metav1.Condition, left []remnant, generation int64, now metav1.Time) []metav1.Condition {
 	out := slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {
 		return c.Type == placementv1beta1.ConditionTypeRemovalPending
@@ -73,7 +73,7 @@ func withRemoval(conditions, previous []metav1.Condition, left []remnant, genera
 	if pending := removalCondition(left, generation); pending != nil {
 		out = append(out, placementv1beta1.KeepTransitionTimes(previous, []metav1.Condition{*pending}, now)...)
 	}
-	return out
+	return placementv1beta1.WithResolved(previous, out, generation, now)
 }
 
 // refusedRemnant says that the API server of the member refuses a removal, or does not tell what would go with it; the reason is
@@ -168,7 +168,7 @@ func (r *Reconciler) noteRemnants(ctx context.Context, mem *memory, left []remna
 func (r *Reconciler) reportRemnants(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []remnant) error {
 	told := r.noteRemnants(ctx, mem, left)
 	status := r.lastStatus(work, mem)
-	if len(told) == 0 && meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeRemovalPending) == nil {
+	if len(told) == 0 && !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeRemovalPending) {
 		return nil
 	}
 	status.Conditions = withRemoval(status.Conditions, status.Conditions, told, work.Generation, r.currentTime())

@@ -114,6 +114,6 @@ func TestAReportThatIsTooLargeIsTrimmedOnItsWayToTheHub(t *testing.T) {
 	a.fail = func(string) error { return nil }
 	a.afterRetryDelay().mustReconcile(t, "w")
 	w = a.work(t, "w")
-	assert.Nil(t, meta.FindStatusCondition(w.Status.Conditions, placementv1beta1.ConditionTypeStatusTrimmed))
+	assert.True(t, meta.IsStatusConditionFalse(w.Status.Conditions, placementv1beta1.ConditionTypeStatusTrimmed))
 	assert.Len(t, w.Status.ManifestConditions, 61)
 }
