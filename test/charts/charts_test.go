@@ -314,13 +314,16 @@ func TestRolesForPeopleComeWithTheChartAndGiveNothingAwayThatTheAgentsKeep(t *te
 	rendered, err := render(t, "hub-agent", values)
 	require.NoError(t, err)
 	secretive := []string{"works", "clusterresourcesnapshots", "resourcesnapshots", "clusterresourceenvelopes", "resourceenvelopes", "*"}
-	for _, suffix := range []string{"viewer", "placer", "runner", "approver", "administrator", "team-placer", "team-runner", "team-approver"} {
+	for _, suffix := range []string{"viewer", "view", "placer", "runner", "approver", "administrator", "team-placer", "team-runner", "team-approver"} {
 		role := named[*rbacv1.ClusterRole](t, objects(t, rendered), release+"-"+suffix)
 		aggregated := role.Labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
-		assert.Equal(t, suffix == "viewer", aggregated, suffix)
+		assert.Equal(t, suffix == "view", aggregated, suffix)
 		for _, rule := range role.Rules {
 			reads := slices.Contains(rule.Verbs, "list") && slices.ContainsFunc(rule.Resources, func(r string) bool { return slices.Contains(secretive, r) })
 			assert.False(t, reads && suffix != "administrator", "%s reads Secrets in clear: %v", suffix, rule)
+			for _, more := range []string{"clusterresourceoverrides", "resourceoverrides", "metricsources"} {
+				assert.False(t, aggregated && slices.Contains(rule.Resources, more), "Kubernetes' own view leaves out what is in %s", more)
+			}
 		}
 	}
 	for _, suffix := range []string{"team-placer", "team-runner", "team-approver"} {
