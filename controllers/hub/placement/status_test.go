@@ -305,6 +305,29 @@ func TestWhatIsSelectedAndMissingIsToldOf(t *testing.T) {
 	assert.NotContains(t, Project(s.Facts, View{Now: now}).Conditions[0].Message, s.Verdict.Note, "the selectors have changed since")
 }
 
+func TestWhatIsToldOfASelectionStaysUntilTheNextAndIsThenResolved(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	project := func() *metav1.Condition {
+		s.Placement.Status = Project(s.Facts, View{Now: now})
+		return meta.FindStatusCondition(s.Placement.Status.Conditions, placementv1beta1.ConditionTypeKindsHeld)
+	}
+	require.Nil(t, project(), "there was nothing to tell")
+	s.Verdict.Held = []string{"configmaps"}
+	told := *project()
+	assert.Equal(t, metav1.ConditionTrue, told.Status)
+	s.Placement.Generation++
+	assert.Equal(t, told, *project(), "nothing was selected for the new generation")
+	s.Verdict.Generation = s.Placement.Generation
+	s.Verdict.Held = nil
+	over := *project()
+	assert.Equal(t, metav1.ConditionFalse, over.Status)
+	assert.Equal(t, placementv1beta1.ReasonResolved, over.Reason)
+	assert.Equal(t, s.Placement.Generation, over.ObservedGeneration)
+	assert.Equal(t, over, *project(), "it is written once")
+	s.Verdict.Held = []string{"configmaps"}
+	assert.Equal(t, metav1.ConditionTrue, project().Status)
+}
+
 func TestAnObjectThatIsTooLargeIsNoSuccess(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	find := func(name string) *metav1.Condition {
