@@ -79,7 +79,7 @@ type DriftFacts struct {
 	Works map[string][]placementv1beta1.Work
 }
 
-// Read reads what a report is made from, but for the placement.
+// Read reads what a report is made from, except for the placement.
 func (f *DriftFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	reader := hub.Reader{Reader: c}
 	if f.Bindings, err = reader.BindingsOf(ctx, f.Placement.Ref); err != nil {

@@ -30,7 +30,7 @@ type HistoryFacts struct {
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
 }
 
-// Read reads what a history is made from, but for the placement.
+// Read reads what a history is made from, except for the placement.
 func (f *HistoryFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	ref := f.Placement.Ref
 	reader := hub.Reader{Reader: c, Namespace: ref.Namespace}

@@ -42,7 +42,7 @@ type WhyFacts struct {
 	Now        time.Time
 }
 
-// Read reads what an explanation rests on, but for the placement.
+// Read reads what an explanation rests on, except for the placement.
 func (f *WhyFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	reader := hub.Reader{Reader: c}
 	if f.Members, err = reader.Members(ctx); err != nil {
