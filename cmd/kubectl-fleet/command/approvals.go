@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -91,8 +90,7 @@ func approvalList(shown []hub.Approval) map[string]any {
 	items := []client.Object{}
 	for _, a := range shown {
 		a.Object.GetObjectKind().SetGroupVersionKind(placementv1beta1.ScopeOf(a.Object).ApprovalRequestKind())
-		a.Object.SetManagedFields(nil)
 		items = append(items, a.Object)
 	}
-	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": metav1.ListMeta{}, "items": items}
+	return listOf(items)
 }

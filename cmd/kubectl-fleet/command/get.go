@@ -87,17 +87,14 @@ event a line, as kubectl get --output-watch-events writes them.`,
   kubectl fleet get members -o json | jq -r '.items[] | select(any(.status.conditions[]?; .type=="Joined" and .status=="True") | not) | .metadata.name'`,
 		ValidArgsFunction: completeGet(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && args[0] == replicasWord {
-				return o.runReplicas(cmd.Context(), args[1:])
-			}
-			if len(args) > 0 && args[0] == holdsWord {
-				return o.runHolds(cmd.Context(), args[1:])
-			}
-			if len(args) > 0 && args[0] == exemptionsWord {
-				return o.runExemptions(cmd.Context(), args[1:])
-			}
 			if len(args) > 0 && approvalWords[strings.ToLower(args[0])] {
 				return o.runApprovals(cmd.Context(), args[1:])
+			}
+			lists := map[string]func(context.Context, []string) error{
+				replicasWord: o.runReplicas, holdsWord: o.runHolds, exemptionsWord: o.runExemptions,
+			}
+			if len(args) > 0 && lists[args[0]] != nil {
+				return lists[args[0]](cmd.Context(), args[1:])
 			}
 			if err := o.complete(args); err != nil {
 				return err
@@ -174,7 +171,7 @@ func (o *getOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.Structured() {
-		return o.Encode(o.streams.Out, read.list(o.kinds))
+		return o.Encode(o.streams.Out, listOf(read.items(o.kinds)))
 	}
 	o.sayStandstill(ctx, reader)
 	return o.print(o.streams.Out, o.tables(read, o.factory.Clock.Now()))
@@ -265,15 +262,15 @@ func (f *fleet) items(kinds []hub.Kind) []client.Object {
 			items = append(items, r.Object)
 		}
 	}
-	for _, item := range items {
-		item.SetManagedFields(nil)
-	}
 	return items
 }
 
-// list is a Kubernetes list of what was read.
-func (f *fleet) list(kinds []hub.Kind) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": metav1.ListMeta{}, "items": f.items(kinds)}
+// listOf is a Kubernetes list of objects.
+func listOf(items []client.Object) map[string]any {
+	for _, item := range items {
+		item.SetManagedFields(nil)
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": metav1.ListMeta{}, "items": items}
 }
 
 // tables are the tables of what was read, as of a time.

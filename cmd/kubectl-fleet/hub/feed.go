@@ -67,44 +67,37 @@ func FleetSources(kinds []Kind, namespace string) []Source {
 			sources = append(sources, Source{"member clusters", &clusterv1beta1.MemberCluster{},
 				func() client.ObjectList { return &clusterv1beta1.MemberClusterList{} }, nil, false})
 		case KindPlacement:
-			sources = append(sources, bothScopes("placements", namespace,
-				&placementv1beta1.ClusterResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementList{} },
-				&placementv1beta1.ResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ResourcePlacementList{} })...)
+			sources = append(sources, bothScopes("placements", namespace, scoped.NewPlacement, scoped.NewPlacementList)...)
 		case KindRun:
-			sources = append(sources, bothScopes("runs", namespace,
-				&placementv1beta1.ClusterStagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.ClusterStagedUpdateRunList{} },
-				&placementv1beta1.StagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.StagedUpdateRunList{} })...)
+			sources = append(sources, bothScopes("runs", namespace, scoped.NewUpdateRun, scoped.NewUpdateRunList)...)
 		}
 	}
 	return sources
 }
 
+// scoped makes objects and lists of a kind in either scope.
+type scoped = placementv1beta1.Scope
+
 // bothScopes are the sources of a kind that there is in both scopes; with a namespace, only the one in it.
-func bothScopes(what, namespace string, cluster client.Object, clusterList func() client.ObjectList, namespaced client.Object,
-	namespacedList func() client.ObjectList) []Source {
-	inside := Source{"namespaced " + what, namespaced, namespacedList, []client.ListOption{client.InNamespace(namespace)}, false}
+func bothScopes[O client.Object, L client.ObjectList](what, namespace string, object func(scoped, string) O, list func(scoped) L) []Source {
+	source := func(what string, scope scoped, options ...client.ListOption) Source {
+		return Source{what, object(scope, ""), func() client.ObjectList { return list(scope) }, options, false}
+	}
+	inside := source("namespaced "+what, placementv1beta1.AnyNamespace, client.InNamespace(namespace))
 	if namespace != "" {
 		return []Source{inside}
 	}
-	return []Source{{what, cluster, clusterList, nil, false}, inside}
+	return []Source{source(what, scoped{}), inside}
 }
 
-// WholeSources are all objects that describe a fleet; with a namespace, of what is namespaced only what is in it.
+// WholeSources are all objects that tell of a fleet; with a namespace, of what is namespaced only what is in it.
 func WholeSources(namespace string) []Source {
-	cluster := placementv1beta1.Scope{}
-	spaced := placementv1beta1.AnyNamespace
-	sources := FleetSources([]Kind{KindMember, KindPlacement, KindRun}, namespace)
-	sources = append(sources,
-		Source{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{},
-			func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil, false})
-	sources = append(sources, gateSources()...)
-	sources = append(sources, namespacesNamed(namespace))
-	sources = append(sources, bothScopes("bindings", namespace,
-		cluster.NewBinding(""), func() client.ObjectList { return cluster.NewBindingList() },
-		spaced.NewBinding(""), func() client.ObjectList { return spaced.NewBindingList() })...)
-	return append(sources, bothScopes("approval requests", namespace,
-		cluster.NewApprovalRequest(""), func() client.ObjectList { return cluster.NewApprovalRequestList() },
-		spaced.NewApprovalRequest(""), func() client.ObjectList { return spaced.NewApprovalRequestList() })...)
+	return slices.Concat(FleetSources([]Kind{KindMember, KindPlacement, KindRun}, namespace),
+		[]Source{{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{},
+			func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementEvictionList{} }, nil, false}},
+		gateSources(), []Source{namespacesNamed(namespace)},
+		bothScopes("bindings", namespace, scoped.NewBinding, scoped.NewBindingList),
+		bothScopes("approval requests", namespace, scoped.NewApprovalRequest, scoped.NewApprovalRequestList))
 }
 
 // What names the kind of a source in the plural.
