@@ -90,7 +90,7 @@ func lateness(m Member, word string) string {
 
 // PlacementColumns are those of placements.
 var PlacementColumns = []Column[Placement]{
-	{Name: "Name", Page: "Placement", Text: func(p Placement) string { return p.Qualified() }, Cell: func(p Placement) Cell { return linkTo(p.Ref) }},
+	{Name: "Name", Page: "Placement", Text: Placement.Qualified, Cell: func(p Placement) Cell { return linkTo(p.Ref) }},
 	{Page: "State", Cell: func(p Placement) Cell { return Cell{State: p.Phase} }},
 	{Name: "Policy", Page: "Policy", Spare: 2, Text: func(p Placement) string { return p.Policy }},
 	{Name: "Selected", Spare: 4, Text: func(p Placement) string { return p.Selected }},
@@ -108,7 +108,7 @@ func linkTo(ref hub.Ref) Cell { return Cell{Text: ref.String(), Path: ref.Path()
 
 // RunColumns are those of staged update runs. What a run waits for is what people watch it for.
 var RunColumns = []Column[Run]{
-	{Name: "Name", Page: "Run", Text: func(r Run) string { return r.Qualified() }, Cell: func(r Run) Cell { return linkTo(r.Ref) }},
+	{Name: "Name", Page: "Run", Text: Run.Qualified, Cell: func(r Run) Cell { return linkTo(r.Ref) }},
 	{Page: "State", Cell: func(r Run) Cell { return Cell{State: r.Phase, Detail: prefixed("waits for ", r.WaitingFor)} }},
 	{Name: "Placement", Page: "Placement", Spare: 3, Text: func(r Run) string { return r.Placement }},
 	{Name: "Snapshot", Page: "Snapshot", Spare: 2, Text: func(r Run) string { return r.Snapshot }},
@@ -116,7 +116,10 @@ var RunColumns = []Column[Run]{
 	{Name: "Stage", Page: "Stage", Spare: 5, Text: func(r Run) string { return r.Stage }},
 	{Name: "Clusters", Page: "Clusters", Spare: 4, Text: func(r Run) string { return r.Progress }},
 	{Name: "Waiting For", Text: func(r Run) string { return r.WaitingFor }},
-	{Name: "Age", Spare: 1, Page: "Created", Text: func(r Run) string { return r.Age }, Cell: func(r Run) Cell { return Cell{At: &r.Created} }},
+	{
+		Name: "Age", Spare: 1, Page: "Created",
+		Text: func(r Run) string { return r.Age }, Cell: func(r Run) Cell { return Cell{At: &r.Created} },
+	},
 	{Name: "Strategy", Wide: true, Text: func(r Run) string { return r.Strategy }},
 	{Name: "Message", Wide: true, Text: func(r Run) string { return r.Message }},
 }
@@ -139,7 +142,10 @@ var HoldColumns = []Column[Hold]{
 	{Page: "Waiting", Text: func(h Hold) string {
 		return fmt.Sprintf("%d runs, %d placements; %d under way", h.HeldRuns, h.HeldPlacements, h.Flying)
 	}},
-	{Name: "Expires", Page: "Expires", Text: func(h Hold) string { return stamp(h.Expires) }, Cell: func(h Hold) Cell { return Cell{At: &h.Expires} }},
+	{
+		Name: "Expires", Page: "Expires",
+		Text: func(h Hold) string { return stamp(h.Expires) }, Cell: func(h Hold) Cell { return Cell{At: &h.Expires} },
+	},
 	{Name: "Message", Page: "Message", Text: func(h Hold) string { return h.Message }},
 }
 

@@ -173,7 +173,8 @@ func diffedObjects(diffed []placementv1beta1.DiffedResourcePlacement) []DriftedO
 	return objects
 }
 
-func newObject(id placementv1beta1.ResourceIdentifier, how string, since, seen metav1.Time, details []placementv1beta1.PatchDetail) DriftedObject {
+func newObject(id placementv1beta1.ResourceIdentifier, how string, since, seen metav1.Time,
+	details []placementv1beta1.PatchDetail) DriftedObject {
 	return DriftedObject{Object: status.ObjectName(id), How: how, Since: since.Time, Seen: seen.Time, Fields: fields(id.Kind, details)}
 }
 

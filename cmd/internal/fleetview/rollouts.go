@@ -238,7 +238,8 @@ func Runs(all []hub.Run, now time.Time) []Run {
 func runRow(run hub.Run, now time.Time) Run {
 	view := updaterun.Read(run.Object)
 	row := Run{
-		Ref: run.Ref, Phase: view.Phase, Created: run.Object.GetCreationTimestamp().Time, Labels: run.Object.GetLabels(), Placement: run.Spec.PlacementName,
+		Ref: run.Ref, Phase: view.Phase, Created: run.Object.GetCreationTimestamp().Time,
+		Labels: run.Object.GetLabels(), Placement: run.Spec.PlacementName,
 		Snapshot: cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"),
 		State:    string(view.Phase), Strategy: run.Spec.StagedRolloutStrategyName,
 		WaitingFor: waitingFor(view, now), Age: Age(run.Object.GetCreationTimestamp().Time, now),
