@@ -48,7 +48,7 @@ func SendHeartbeats(ctx context.Context, pace Pace, send func(ctx context.Contex
 		case <-wait.C:
 		}
 		attempt, cancel := context.WithTimeout(ctx, pace.Attempt)
-		err := send(attempt, newest(ctx)...)
+		err := send(attempt, newestProgress(ctx)...)
 		cancel()
 		switch {
 		case err == nil:
@@ -56,7 +56,7 @@ func SendHeartbeats(ctx context.Context, pace Pace, send func(ctx context.Contex
 		case ctx.Err() != nil:
 			return // the activity has ended meanwhile
 		case isUnwanted(err):
-			activity.RecordHeartbeat(ctx, newest(ctx)...) // the SDK hears the same answer
+			activity.RecordHeartbeat(ctx, newestProgress(ctx)...) // the SDK hears the same answer
 			return
 		default:
 			wait.Reset(pace.Again)
@@ -64,8 +64,8 @@ func SendHeartbeats(ctx context.Context, pace Pace, send func(ctx context.Contex
 	}
 }
 
-// newest is the progress that was reported last: a heartbeat without it would clear what the Temporal UI shows.
-func newest(ctx context.Context) []any {
+// newestProgress is what was reported last: a heartbeat without it would clear what the Temporal UI shows.
+func newestProgress(ctx context.Context) []any {
 	if last, ok := ctx.Value(progressKey{}).(*atomic.Value); ok && last.Load() != nil {
 		return []any{last.Load()}
 	}

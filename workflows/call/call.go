@@ -15,8 +15,8 @@ import (
 // Bounds of an activity. A heartbeat timeout is what frees the attempt of a worker that was killed; one that stops hands over at once.
 //
 // HeartbeatPause is how often an activity under way writes into Temporal's database. HeartbeatTimeout is more than that and Outage
-// together, so that Temporal may be away for so long and no attempt is given up. A short step has a timeout of its own, because hardly one
-// lasts until its first heartbeat.
+// together, so that Temporal may be away for so long and no attempt is given up. A short step has a timeout of its own: most end
+// before their first heartbeat.
 //
 // HeartbeatEvery is how often an activity reports its progress; the newest report is sent after HeartbeatPause.
 const (
