@@ -86,9 +86,7 @@ func NewJudge(metric fleetflowv1alpha1.AnalysisRunMetric) (judge *Judge, problem
 	return judge, ""
 }
 
-// Bound says what has to hold of a good measurement, and must not of a bad one.
-func (j *Judge) Bound() string { return boundOf(j.metric) }
-
+// boundOf returns what has to hold of a good measurement, and must not of a bad one.
 func boundOf(metric fleetflowv1alpha1.AnalysisMetric) string {
 	if metric.Success == "" && metric.Failure != "" {
 		return "not " + metric.Failure

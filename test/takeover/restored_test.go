@@ -96,7 +96,7 @@ func TestAHubRestoredFromABackupAndDamaged(t *testing.T) {
 		for _, snapshot := range snapshots.Items {
 			placement := &placementv1beta1.ClusterResourcePlacement{}
 			require.NoError(t, r.hub().Get(r.ctx, client.ObjectKey{Name: snapshot.Labels[placementv1beta1.ParentPlacementLabel]}, placement))
-			assert.True(t, placementv1beta1.IsOwnedBy(&snapshot, placement.UID), snapshot.Name)
+			assert.Equal(t, placementv1beta1.KinshipOwn, placementv1beta1.KinshipOf(&snapshot, placementv1beta1.PlacementOwner(placement)), snapshot.Name)
 		}
 	})
 	t.Run("a binding without labels gets back the one it had", func(t *testing.T) {

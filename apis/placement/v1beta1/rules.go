@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
@@ -75,12 +74,6 @@ func (f ClusterNameFilter) LetsPass(cluster string) bool {
 // label of the latest one of its series.
 func IsLatestSnapshot(o metav1.Object) bool {
 	return o.GetLabels()[IsLatestSnapshotLabel] == LabelValueTrue
-}
-
-// IsOwnedBy says that an object has an owner with a uid. The name of an owner is not
-// enough: a later object may have it as well.
-func IsOwnedBy(o metav1.Object, owner types.UID) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner })
 }
 
 // StrategyOf returns the rollout strategy of a placement; a zero one if it leaves that open.

@@ -98,11 +98,6 @@ type Result struct {
 	Steps []string
 }
 
-// HasUnsupported reports whether a field of the input has no counterpart.
-func (r *Result) HasUnsupported() bool {
-	return slices.ContainsFunc(r.Notes, func(n Note) bool { return n.Class == Unsupported })
-}
-
 // Convert converts manifests. Errors name what cannot be read.
 func Convert(inputs []Input, o Options) (*Result, error) {
 	inputs, err := withoutRepeats(inputs)
