@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
+	"github.com/fleetflow/fleetflow/controllers/member/selfupdate"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
@@ -59,6 +61,7 @@ type options struct {
 	veto                       apply.Veto
 	namespaces                 bool
 	provider                   propertyprovider.PropertyProvider
+	selfUpdate                 selfupdate.Options
 }
 
 // parseOptions reads flags and environment. It names everything that is missing, not just the first.
@@ -85,6 +88,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 		"if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
 	o.addVeto(flags)
+	pod := o.addSelfUpdate(flags)
 	scope := flags.String("scope", scopeCluster, "Cluster, or Namespaced if the agent may only write to the namespaces of --namespaces, which have to exist")
 	only := flags.String("namespaces", "", "with --scope=Namespaced, the namespaces that the agent may write to, separated by commas; anything else of a placement is refused")
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
@@ -95,7 +99,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	if err := flags.Parse(args); err != nil || o.Version {
 		return o, err
 	}
-	problems := []error{o.Check(), o.restrictTo(*scope, *only)}
+	problems := []error{o.Check(), o.restrictTo(*scope, *only), o.readSelfUpdate(*pod)}
 	switch o.pruning.Propagation {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
@@ -112,6 +116,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 		}
 	}
 	problems = append(problems, o.readEnvironment(lookup)...)
+	o.selfUpdate.Allowed.Pinned = !o.insecure && (o.hubCAFile != "" || len(o.hubCA) > 0)
 	return o, errors.Join(problems...)
 }
 
@@ -168,6 +173,37 @@ func (o *options) addVeto(flags *flag.FlagSet) {
 		}
 		return nil
 	})
+}
+
+// addSelfUpdate adds the flags by which the owner of this cluster lets the hub change the agent itself.
+func (o *options) addSelfUpdate(flags *flag.FlagSet) (pod *string) {
+	list := func(into *[]string) func(string) error {
+		return func(text string) error {
+			*into = append(*into, slices.Collect(splitEntries(text))...)
+			return nil
+		}
+	}
+	flags.StringVar(&o.selfUpdate.Deployment, "self-update-deployment", "", "the agent's own Deployment, in the namespace of its Pod, which the agent changes as the hub asks; the hub may change nothing if empty")
+	flags.Func("self-update-repositories", "repositories whose images the hub may have the agent run, separated by commas", list(&o.selfUpdate.Allowed.Repositories))
+	flags.Func("self-update-hub-addresses", "addresses of the hub that the hub may send the agent to, separated by commas; any that shows a certificate of HUB_CERTIFICATE_AUTHORITY if empty", list(&o.selfUpdate.Allowed.HubURLs))
+	flags.DurationVar(&o.selfUpdate.Timeout, "self-update-timeout", selfupdate.DefaultTimeout, "how long an agent that the hub has asked for may take to report; then the former one is back")
+	return flags.String("pod", "", "the Pod that the agent runs in, as <namespace>/<name>, of which it reports the image")
+}
+
+// readSelfUpdate reads which Pod is the agent's own.
+func (o *options) readSelfUpdate(pod string) (err error) {
+	switch {
+	case o.selfUpdate.Timeout <= 0:
+		return fmt.Errorf("--self-update-timeout is %s; it must be longer than nothing, such as 10m", o.selfUpdate.Timeout)
+	case pod == "" && o.selfUpdate.Deployment != "":
+		return errors.New("--self-update-deployment is given and --pod is not: name the Pod that the agent runs in, as <namespace>/<name>")
+	case pod == "":
+		return nil
+	}
+	if o.selfUpdate.Namespace, o.selfUpdate.Pod, err = splitSecret(pod); err != nil {
+		return fmt.Errorf("--pod is %q; it must be <namespace>/<name>, such as fleet-system/member-agent-0", pod)
+	}
+	return nil
 }
 
 // splitEntries yields the entries of a list that commas separate, without spaces and empty ones.

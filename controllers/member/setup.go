@@ -6,14 +6,17 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -33,6 +36,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
+	"github.com/fleetflow/fleetflow/controllers/member/selfupdate"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
@@ -77,6 +81,8 @@ type Options struct {
 	Version string
 	// Hub is the configuration to reach the hub.
 	Hub *rest.Config
+	// SelfUpdate says which Deployment is the agent's own, and what the hub may change of it.
+	SelfUpdate selfupdate.Options
 	// TokenStore is where the member keeps its token for the hub.
 	TokenStore hubtoken.Store
 	// Pruning says how objects that left a Work are removed.
@@ -118,7 +124,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	members := membership.NewReconciler(name, hub.GetClient(), surveyor, clock.RealClock{})
 	members.Applier = works
 	members.Joins = o.Joins
-	surveyor.Namespaces, members.WatchNamespaces, surveyor.AgentVersion = o.Namespaces, o.Namespaces, o.Version
+	surveyor.Namespaces = o.Namespaces
+	members.WatchNamespaces = o.Namespaces
 	works.Removed = members.Wake
 	admission.LetIn = members.Wake
 	members.Unwatched = admission.Refused
@@ -127,8 +134,16 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	renewer := hubtoken.New(o.TokenStore, issue, clock.RealClock{}, mgr.GetLogger().WithName("hub-token"))
-	members.Findings = renewer.Findings
-	renewer.Changed = members.Wake
+	updater, err := addSelfUpdate(mgr, o, members, renewer, hub.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	surveyor.Agent = members.Agent
+	members.Findings = func() []metav1.Condition { return append(renewer.Findings(), updater.Findings()...) }
+	renewer.Changed = func() {
+		members.Wake()
+		updater.Wake()
+	}
 
 	for _, add := range []func() error{
 		func() error {
@@ -144,6 +159,36 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 	}
 	return nil
+}
+
+// addSelfUpdate has the agent do what the hub asks of the agent itself, and say what it is.
+func addSelfUpdate(mgr ctrl.Manager, o Options, members *membership.Reconciler, renewer *hubtoken.Renewer, hub client.Reader,
+) (*selfupdate.Updater, error) {
+	cluster, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("creating the client for the agent's own Deployment: %w", err)
+	}
+	o.SelfUpdate.HubURL = o.Hub.Host
+	updater := selfupdate.New(cluster, renewer, clock.RealClock{}, mgr.GetLogger().WithName("self-update"), o.SelfUpdate)
+	updater.TryReport = func(ctx context.Context) error { return members.TryReport(ctx, hub) }
+	updater.Changed = members.Wake
+	members.Requested = updater.Request
+	members.Reported = updater.Reported
+	members.Agent = func() map[clusterv1beta1.PropertyName]string {
+		own := updater.Properties()
+		own[clusterv1beta1.AgentVersionProperty] = o.Version
+		if ends := renewer.Ends(); !ends.IsZero() {
+			own[clusterv1beta1.AgentTokenEndProperty] = ends.UTC().Format(time.RFC3339)
+		}
+		return own
+	}
+	if err := mgr.AddReadyzCheck("on-trial", updater.Ready); err != nil {
+		return nil, fmt.Errorf("adding the readiness check of an agent that was asked for: %w", err)
+	}
+	if err := mgr.Add(updater); err != nil {
+		return nil, fmt.Errorf("adding what changes the agent's own Deployment: %w", err)
+	}
+	return updater, nil
 }
 
 // addPropertyProvider starts a provider with the agent; it returns nil if there is none.

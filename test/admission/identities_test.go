@@ -54,8 +54,8 @@ func onMembers(verbs []string, names ...string) rbacv1.PolicyRule {
 
 // The right to cordon or to label a cluster is not enough to become it: its identity reads all Secrets placed there.
 func TestAnOperatorOfAMemberDoesNotBecomeIt(t *testing.T) {
-	const lacks = "spec.identity says who may read all that is placed on the cluster, Secrets included: to create a MemberCluster, or to " +
-		"change its identity, takes the verb join on memberclusters.cluster.kubernetes-fleet.io, which the user lacks: have an administrator of the hub grant it"
+	const lacks = "spec.identity says who may read all that is placed on the cluster, Secrets included, and spec.agent which agent runs there: to create " +
+		"a MemberCluster, or to change its identity or what is asked of its agent, takes the verb join on memberclusters.cluster.kubernetes-fleet.io, which the user lacks: have an administrator of the hub grant it"
 	admin.create(t, identified)
 	// The guard rails let the accounts of the release's namespace pass; this one they do not.
 	operator := mayOnly(t, "system:serviceaccount:fleet-system:operator", onMembers(operators))
@@ -64,6 +64,8 @@ func TestAnOperatorOfAMemberDoesNotBecomeIt(t *testing.T) {
 		"become another account":                 changes(memberCluster, "", "identified", `{spec: {identity: {name: another}}}`),
 		"become an account of another namespace": changes(memberCluster, "", "identified", `{spec: {identity: {namespace: default}}}`),
 		"become it through v1":                   changes("{apiVersion: cluster.kubernetes-fleet.io/v1, kind: MemberCluster}", "", "identified", `{spec: {identity: {name: another}}}`),
+		"become it by another agent":             changes(memberCluster, "", "identified", `{spec: {agent: {requestedAt: "2026-01-01T00:00:00Z", image: "mallory.example.com/member-agent:v1"}}}`),
+		"become it by another hub":               changes(memberCluster, "", "identified", `{spec: {agent: {requestedAt: "2026-01-01T00:00:00Z", hubURL: "https://mallory.example.com"}}}`),
 		"invent a member":                        creates(strings.ReplaceAll(identified, "identified", "invented")),
 		"invent a member that gets its name":     creates(strings.ReplaceAll(identified, "{name: identified}", "{generateName: identified-}")),
 	}
@@ -72,7 +74,7 @@ func TestAnOperatorOfAMemberDoesNotBecomeIt(t *testing.T) {
 			err := try(t, operator)
 			require.ErrorContains(t, err, lacks)
 			assert.True(t, apierrors.IsForbidden(err), "%v", err)
-			assert.Equal(t, strings.HasPrefix(sentence, "become"), strings.Contains(err.Error(), ", or leave spec.identity as it is"))
+			assert.Equal(t, strings.HasPrefix(sentence, "become"), strings.Contains(err.Error(), ", or leave spec.identity and spec.agent as they are"))
 		})
 	}
 	for sentence, patch := range map[string]string{

@@ -271,6 +271,46 @@ func TestTheVetoOfTheClustersOwnerReachesTheAgent(t *testing.T) {
 	assert.ErrorContains(t, err, "deniedKinds")
 }
 
+func TestWhatTheHubMayChangeOfTheAgentReachesTheAgent(t *testing.T) {
+	rendered := func(additional values) (args []string, role *rbacv1.Role) {
+		objects := must(t, "member-agent", additional)
+		for _, object := range objects {
+			if found, is := object.(*rbacv1.Role); is && found.Name == release+"-self-update" {
+				role = found
+			}
+		}
+		return only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[0].Args, role
+	}
+	given, role := rendered(values{"image": values{"repository": "registry.example.com:5000/agents/member-agent", "tag": "v1"}})
+	assert.Contains(t, given, "--pod="+namespace+"/$(POD_NAME)")
+	assert.Contains(t, given, "--self-update-deployment="+release)
+	assert.Contains(t, given, "--self-update-repositories=registry.example.com:5000/agents/member-agent")
+	assert.NotContains(t, strings.Join(given, " "), "--self-update-hub-addresses")
+	require.NotNil(t, role)
+	assert.Equal(t, []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{release}, Verbs: []string{"get", "patch"}},
+	}, role.Rules)
+
+	digest := "sha256:" + strings.Repeat("0", 64)
+	given, _ = rendered(values{
+		"image": values{"digest": digest}, "global": values{"imageRegistry": "mirror.example.com"},
+		"selfUpdate": values{"hubURLs": []any{"https://a:6443", "https://b:6443"}, "timeout": "20m"},
+	})
+	assert.Contains(t, given, "--self-update-repositories=mirror.example.com/fleetflow/member-agent")
+	assert.Contains(t, given, "--self-update-hub-addresses=https://a:6443,https://b:6443")
+	assert.Contains(t, given, "--self-update-timeout=20m")
+
+	given, _ = rendered(values{"selfUpdate": values{"repositories": []any{"a/b", "c/d"}}})
+	assert.Contains(t, given, "--self-update-repositories=a/b,c/d")
+
+	given, role = rendered(values{"selfUpdate": values{"enabled": false}})
+	assert.NotContains(t, strings.Join(given, " "), "--self-update")
+	assert.Nil(t, role)
+
+	_, err := with(t, "member-agent", values{"selfUpdate": values{"hubURLs": []any{"http://a"}}})
+	assert.ErrorContains(t, err, "hubURLs")
+}
+
 // Acceptance N1, as far as rights go.
 func TestAMemberAgentForSomeNamespacesHasRightsThereOnly(t *testing.T) {
 	objects := must(t, "member-agent", values{"scope": "Namespaced", "namespaces": []any{"team-a", "team-b"}, "secret": values{"namespace": "tokens"}})
@@ -287,7 +327,7 @@ func TestAMemberAgentForSomeNamespacesHasRightsThereOnly(t *testing.T) {
 	for _, object := range objects {
 		role, is := object.(*rbacv1.Role)
 		switch {
-		case !is:
+		case !is, role.Name == release+"-self-update":
 		case role.Name == release+"-own":
 			own = append(own, role.Namespace)
 		default:

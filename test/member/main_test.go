@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func run(m *testing.M) int {
 	log.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "fleetflow-member-")
 	if err == nil {
-		rig, err = onemember.Start("../..", dir, vetoFlags...)
+		rig, err = onemember.Start("../..", dir, slices.Concat(vetoFlags, selfUpdateFlags)...)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "member:", err)
@@ -92,6 +93,7 @@ func TestMember(t *testing.T) {
 		{"an agent that the hub does not let in says so once, and applies what is new once it is let in", hubRefuses},
 		{"a token that is rotated is read again without a restart", tokenRotated},
 		{"a token that ends is renewed by the agent, and the hub is told if it cannot be", tokenRenewed},
+		{"an agent has its Deployment changed as the hub asks, and changed back if no new one reports", agentUpgraded},
 		{"while the member is away nothing is said about its Works, and they are applied afterwards", memberAway},
 		{"an agent that starts anew reads each object that has not changed, and writes none", restartOverUnchanged},
 		{"an agent that is killed while it applies picks up where it was", agentKilled},

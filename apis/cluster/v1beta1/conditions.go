@@ -17,6 +17,21 @@ const (
 	ConditionTypeNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
 	// ConditionTypeHubTokenRenewed is False while the member's token for the hub is due and not renewed, and True after that.
 	ConditionTypeHubTokenRenewed = "HubTokenRenewed"
+	// ConditionTypeAgentAsRequested tells what has become of the request in spec.agent; it is there only while there is one.
+	ConditionTypeAgentAsRequested = "AgentAsRequested"
+)
+
+// Reasons of AgentAsRequested.
+const (
+	// ReasonAgentRequestDone means the agent has reported with what was asked for.
+	ReasonAgentRequestDone = "AgentRequestDone"
+	// ReasonAgentRequestUnderWay means the agent is about it.
+	ReasonAgentRequestUnderWay = "AgentRequestUnderWay"
+	// ReasonAgentRequestRefused means the owner of the cluster does not allow it, or it cannot be done there.
+	ReasonAgentRequestRefused = "AgentRequestRefused"
+	// ReasonAgentRequestFailed means the new agent did not report in time and the old one is back, or the agent was changed on
+	// its cluster meanwhile.
+	ReasonAgentRequestFailed = "AgentRequestFailed"
 )
 
 // Reasons of HubTokenRenewed.

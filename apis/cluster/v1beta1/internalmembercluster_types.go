@@ -47,6 +47,9 @@ type InternalMemberClusterSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
+
+	// Agent is what the MemberCluster asks of the agent itself. An addition of fleetflow.
+	Agent *AgentRequest `json:"agent,omitempty"`
 }
 
 // InternalMemberClusterStatus is what a member's agents report.

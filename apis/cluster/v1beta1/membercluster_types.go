@@ -64,6 +64,10 @@ type MemberClusterSpec struct {
 
 	// DeleteOptions says what is checked before this cluster may leave.
 	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty"`
+
+	// Agent is what is asked of the cluster's agent itself, as with kubectl fleet agents. To set it takes the verb join.
+	// An addition of fleetflow.
+	Agent *AgentRequest `json:"agent,omitempty"`
 }
 
 // DeleteValidationMode says whether leaving the fleet is checked first.

@@ -38,6 +38,9 @@ const (
 	// a cluster tells it from another that is to get the same name by mistake.
 	ClusterUIDAnnotation = OwnPrefix + "cluster-uid"
 
+	// AgentRequestAnnotation on the Deployment of a member agent has what has become of the request that the agent took up last.
+	AgentRequestAnnotation = OwnPrefix + "agent-request"
+
 	// TemporalLease is the name of the Lease, in the namespace of the hub agent, that is renewed with each answer of Temporal, or note of why there
 	// is none. The latter is in TemporalProblemAnnotation.
 	TemporalLease = "hub-agent-temporal.fleetflow.io"
@@ -76,6 +79,18 @@ const (
 
 	// AgentVersionProperty is the version of the member agent.
 	AgentVersionProperty PropertyName = OwnPrefix + "agent-version"
+
+	// AgentImageProperty is the image that the member agent runs.
+	AgentImageProperty PropertyName = OwnPrefix + "agent-image"
+
+	// AgentHubProperty is the address by which the member agent reaches the hub.
+	AgentHubProperty PropertyName = OwnPrefix + "agent-hub-address"
+
+	// AgentTokenEndProperty is when the token ends that the member agent has for the hub.
+	AgentTokenEndProperty PropertyName = OwnPrefix + "agent-token-end"
+
+	// AgentRequestProperty is when the request was made that the condition AgentAsRequested is about.
+	AgentRequestProperty PropertyName = OwnPrefix + "agent-request"
 
 	// ClusterEntryPointProperty is the address of the cluster's API server.
 	ClusterEntryPointProperty PropertyName = "k8s.io/cluster-entrypoint"

@@ -129,7 +129,9 @@ func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 // ensureMailbox makes the mailbox say what the hub wants of the member.
 func (p preparer) ensureMailbox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster,
 	state clusterv1beta1.ClusterState) error {
-	want := clusterv1beta1.InternalMemberClusterSpec{State: state, HeartbeatPeriodSeconds: member.Spec.HeartbeatPeriodSeconds}
+	want := clusterv1beta1.InternalMemberClusterSpec{
+		State: state, HeartbeatPeriodSeconds: member.Spec.HeartbeatPeriodSeconds, Agent: member.Spec.Agent,
+	}
 	if box == nil {
 		created := &clusterv1beta1.InternalMemberCluster{
 			ObjectMeta: fleetMeta(clusterv1beta1.MemberNamespace(member.Name), member.Name),

@@ -52,17 +52,30 @@ type Renewer struct {
 	// renewed is the token that this process got last, and when it is due by this cluster's clock, which may go wrong.
 	renewed    string
 	renewedDue time.Time
+	renewedFor time.Time
 	failures   int
 	eternal    bool
 	finding    atomic.Pointer[metav1.Condition]
+	// asked is the time before which a token is too old; nil if only its end matters. held is what is known of the token.
+	asked atomic.Pointer[time.Time]
+	held  atomic.Pointer[heldToken]
+	wakes chan struct{}
 	// Changed is called when there is something else to be told than before. It is optional.
 	Changed func()
+}
+
+// heldToken is the token that is there.
+type heldToken struct {
+	claims
+	renewable bool
+	// answers is the time of the request that it was got for; it counts where the clocks of who asks and of the hub differ.
+	answers time.Time
 }
 
 // New returns a Renewer.
 func New(store Store, issue Issuer, clock clock.Clock, log logr.Logger) *Renewer {
 	share := minShare + (maxShare-minShare)*rand.Float64() //nolint:gosec // spreading load needs no secrecy
-	return &Renewer{store: store, issue: issue, clock: clock, log: log, share: share}
+	return &Renewer{store: store, issue: issue, clock: clock, log: log, share: share, wakes: make(chan struct{}, 1)}
 }
 
 // IssuerAt asks the hub with the rights of the agent itself.
@@ -89,8 +102,49 @@ func (r *Renewer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
+		case <-r.wakes:
+			timer.Stop()
 		case <-timer.C():
 		}
+	}
+}
+
+// RenewBefore has a token renewed that was issued before then. It returns whether one is awaited, and why the token cannot be
+// renewed; empty if it can.
+func (r *Renewer) RenewBefore(then time.Time) (pending bool, obstacle string) {
+	if before := r.asked.Swap(&then); before == nil || !before.Equal(then) {
+		select {
+		case r.wakes <- struct{}{}:
+		default: // it is about to look already
+		}
+	}
+	switch held := r.held.Load(); {
+	case held == nil:
+		return true, ""
+	case !held.renewable:
+		return false, "The token for the hub cannot be renewed by the agent: it does not end, or is not one of a service account. Join the cluster again"
+	default:
+		return held.tooOld(then), ""
+	}
+}
+
+// Ends is when the token ends; zero if it does not, or is not known.
+func (r *Renewer) Ends() time.Time {
+	if held := r.held.Load(); held != nil && held.renewable {
+		return held.expires
+	}
+	return time.Time{}
+}
+
+func (h heldToken) tooOld(than time.Time) bool {
+	return h.issued.Before(than) && h.answers.Before(than)
+}
+
+// noteToken notes what is known of the token.
+func (r *Renewer) noteToken(token heldToken) {
+	before := r.held.Swap(&token)
+	if (before == nil || *before != token) && r.Changed != nil {
+		r.Changed()
 	}
 }
 
@@ -119,6 +173,11 @@ func (r *Renewer) renewIfDue(ctx context.Context) time.Duration {
 		return lookEvery // the client of the hub reads it, too, and says so
 	}
 	held, renewable := readClaims(token)
+	known := heldToken{claims: held, renewable: renewable}
+	if token == r.renewed {
+		known.answers = r.renewedFor
+	}
+	r.noteToken(known)
 	if !renewable {
 		r.setFinding(nil)
 		r.sayItDoesNotEnd()
@@ -127,6 +186,10 @@ func (r *Renewer) renewIfDue(ctx context.Context) time.Duration {
 	due := held.renewalTime(r.share)
 	if token == r.renewed {
 		due = r.renewedDue
+	}
+	asked := r.asked.Load()
+	if asked != nil && known.tooOld(*asked) {
+		due = r.clock.Now()
 	}
 	if wait := due.Sub(r.clock.Now()); wait > 0 {
 		r.setFinding(nil)
@@ -138,6 +201,12 @@ func (r *Renewer) renewIfDue(ctx context.Context) time.Duration {
 	}
 	r.setFinding(nil)
 	r.failures = 0
+	if fresh, renewable := readClaims(r.renewed); renewable {
+		if asked != nil {
+			r.renewedFor = *asked
+		}
+		r.noteToken(heldToken{claims: fresh, renewable: true, answers: r.renewedFor})
+	}
 	return lookEvery
 }
 

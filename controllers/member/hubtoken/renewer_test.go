@@ -89,6 +89,35 @@ func TestATokenIsRenewedHalfWayThroughItsLife(t *testing.T) {
 	assert.Len(t, b.asked, 2)
 }
 
+func TestATokenIsRenewedOnceWhenTheHubAsks(t *testing.T) {
+	b := newBench(t, day(began))
+	pending, obstacle := b.RenewBefore(began.Add(time.Hour))
+	assert.True(t, pending, "the token was not looked at yet")
+	assert.Empty(t, obstacle)
+	b.after(0)
+	assert.Equal(t, began.Add(24*time.Hour), b.Ends().UTC())
+	assert.Len(t, b.asked, 1, "the hub's clock is an hour behind that of who asks: once is enough")
+	pending, _ = b.RenewBefore(began.Add(time.Hour))
+	assert.False(t, pending)
+	b.after(2 * time.Hour)
+	assert.Len(t, b.asked, 1)
+
+	pending, _ = b.RenewBefore(began.Add(2 * time.Hour))
+	assert.True(t, pending)
+	b.after(0)
+	assert.Len(t, b.asked, 2)
+	assert.Equal(t, began.Add(26*time.Hour), b.Ends().UTC())
+	pending, _ = b.RenewBefore(began.Add(2 * time.Hour))
+	assert.False(t, pending)
+
+	b.put("0123456789abcdef")
+	b.after(0)
+	pending, obstacle = b.RenewBefore(began.Add(3 * time.Hour))
+	assert.False(t, pending)
+	assert.Contains(t, obstacle, "Join the cluster again")
+	assert.Zero(t, b.Ends())
+}
+
 func TestAMemberWhoseClockIsWrongDoesNotRenewAllTheTime(t *testing.T) {
 	b := newBench(t, day(began.Add(-24*time.Hour)))
 	b.answer = func() (string, error) { return day(b.clock.Now().Add(-24 * time.Hour)), nil } // the hub's clock is a day behind
@@ -133,6 +162,7 @@ func TestAFailureIsToldUntilItIsOver(t *testing.T) {
 			b := newBench(t, day(began))
 			renewed := b.answer
 			b.answer = func() (string, error) { return "", test.cause }
+			b.after(0)
 			changes := 0
 			b.Changed = func() { changes++ }
 			assert.Equal(t, firstRetry, b.after(12*time.Hour))
@@ -151,7 +181,7 @@ func TestAFailureIsToldUntilItIsOver(t *testing.T) {
 			b.answer = renewed
 			b.after(0)
 			assert.Empty(t, b.Findings())
-			assert.Equal(t, 2, changes)
+			assert.Equal(t, 3, changes, "that there is another token, and that all is well")
 		})
 	}
 }

@@ -74,6 +74,11 @@ type Reconciler struct {
 	// Findings are conditions that the hub is told while they are there: at once after a wake, if they are others than
 	// before. It is optional.
 	Findings func() []metav1.Condition
+	// Agent returns what the agent says of itself, which the hub is told as soon as it is other than before. It is optional.
+	Agent func() map[clusterv1beta1.PropertyName]string
+	// Requested takes what the hub asks of the agent itself, and Reported is told that the hub has taken a report. Both are optional.
+	Requested func(*clusterv1beta1.AgentRequest)
+	Reported  func()
 	// Unwatched returns the kinds of the hub that the agent does not see changes of, because the hub refuses it. While
 	// there are some, nothing is reported: a report means that what is placed is also applied. It is optional.
 	Unwatched func() []string
@@ -192,6 +197,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading InternalMemberCluster %s: %w", req, err)
 	}
+	if r.Requested != nil {
+		r.Requested(imc.Spec.Agent)
+	}
 	progress, followErr := r.followHub(ctx, imc)
 	if errors.Is(followErr, reconcile.TerminalError(nil)) {
 		return reconcile.Result{}, followErr
@@ -266,6 +274,9 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	}
 	findings := r.readFindings()
 	told := reasonsOf(findings)
+	if r.Agent != nil {
+		told += fmt.Sprint(r.Agent())
+	}
 	if wait := UntilReport(r.lastReport, phase, shape, imc.Generation, r.Clock.Now()); wait > 0 && told == r.lastReport.Findings {
 		return wait, nil
 	}
@@ -280,6 +291,9 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	if err := r.Hub.Status().Update(ctx, updated, client.FieldOwner("member-agent")); err != nil {
 		return 0, fmt.Errorf("reporting to the hub: %w", err)
 	}
+	if r.Reported != nil {
+		r.Reported()
+	}
 	r.Joins.Observe(agentStatus(imc.Status.DeepCopy()).Conditions, agentStatus(&updated.Status).Conditions)
 	if r.lastReport.At.IsZero() || r.lastReport.Phase != phase {
 		log.FromContext(ctx).Info("Reported to the hub", "stage", phase.String(), "nodes", survey.NodeCount)
@@ -290,6 +304,19 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 		Shape: shape, Generation: imc.Generation, InternalMemberClusterUID: imc.UID, Findings: told,
 	}
 	return period, nil
+}
+
+// TryReport sends the hub the last report once more, for it to check and not to keep: it shows that this agent can report
+// before another agent, which works, makes room for it.
+func (r *Reconciler) TryReport(ctx context.Context, live client.Reader) error {
+	imc := &clusterv1beta1.InternalMemberCluster{}
+	if err := live.Get(ctx, r.memberKey(), imc); err != nil {
+		return fmt.Errorf("reading InternalMemberCluster %s: %w", r.memberKey(), err)
+	}
+	if err := r.Hub.Status().Update(ctx, imc, client.FieldOwner("member-agent"), client.DryRunAll); err != nil {
+		return fmt.Errorf("reporting to the hub: %w", err)
+	}
+	return nil
 }
 
 // readFindings returns what other parts of the agent have to tell the hub.

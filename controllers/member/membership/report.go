@@ -2,6 +2,7 @@ package membership
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -25,8 +26,8 @@ type Survey struct {
 	UsageUnknown string
 	// Version is the Kubernetes version, empty if it could not be read.
 	Version string
-	// AgentVersion is the version of this agent, empty if it is not known.
-	AgentVersion string
+	// Agent is what this agent says of itself: its version, its image and the like.
+	Agent map[clusterv1beta1.PropertyName]string
 	// EntryPoint is the address of the API server.
 	EntryPoint string
 	// CertificateAuthority is the API server's CA bundle, base64; empty if there is none.
@@ -128,12 +129,13 @@ func mergeProperties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]
 	out := map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
 		clusterv1beta1.NodeCountProperty: {Value: strconv.Itoa(s.NodeCount), ObservationTime: now},
 	}
-	for name, value := range map[clusterv1beta1.PropertyName]string{
+	own := map[clusterv1beta1.PropertyName]string{
 		clusterv1beta1.KubernetesVersionProperty:           s.Version,
-		clusterv1beta1.AgentVersionProperty:                s.AgentVersion,
 		clusterv1beta1.ClusterEntryPointProperty:           s.EntryPoint,
 		clusterv1beta1.ClusterCertificateAuthorityProperty: s.CertificateAuthority,
-	} {
+	}
+	maps.Copy(own, s.Agent)
+	for name, value := range own {
 		if value != "" {
 			out[name] = clusterv1beta1.PropertyValue{Value: value, ObservationTime: now}
 		}
@@ -236,7 +238,7 @@ type LastReport struct {
 	// InternalMemberClusterUID tells which object was written: a new one has no report yet, though
 	// it may have the same generation.
 	InternalMemberClusterUID types.UID
-	// Findings are the reasons of the other conditions that were reported.
+	// Findings are the reasons of the other conditions that were reported, and what the agent said of itself.
 	Findings string
 }
 

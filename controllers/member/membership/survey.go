@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 )
 
@@ -32,8 +33,8 @@ type Surveyor struct {
 	provider  *propertyprovider.Runner
 	// Namespaces has the namespaces of the cluster reported.
 	Namespaces bool
-	// AgentVersion is reported as the version of this agent.
-	AgentVersion string
+	// Agent returns what this agent says of itself. It is optional.
+	Agent func() map[clusterv1beta1.PropertyName]string
 }
 
 // NewSurveyor returns a Surveyor of the cluster that config points to. It reads nodes and pods from
@@ -81,7 +82,9 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 	}
 	out.EntryPoint = s.host
 	out.CertificateAuthority = s.authority
-	out.AgentVersion = s.AgentVersion
+	if s.Agent != nil {
+		out.Agent = s.Agent()
+	}
 	if s.provider != nil {
 		var response *propertyprovider.PropertyCollectionResponse
 		response, out.Conditions = s.provider.Collect(ctx)

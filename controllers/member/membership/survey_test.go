@@ -68,7 +68,9 @@ func TestSurvey(t *testing.T) {
 	defer server.Close()
 	s, err := NewSurveyor(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), nil)
 	require.NoError(t, err)
-	s.AgentVersion = "v0.2.0"
+	s.Agent = func() map[clusterv1beta1.PropertyName]string {
+		return map[clusterv1beta1.PropertyName]string{clusterv1beta1.AgentVersionProperty: "v0.2.0"}
+	}
 	survey, err := s.Survey(t.Context(), metav1.Now())
 	require.NoError(t, err)
 	assert.Equal(t, "v1.35.0", survey.Version)
