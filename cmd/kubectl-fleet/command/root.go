@@ -33,7 +33,7 @@ func verbs() map[string][]verb {
 		groupLook: {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
 		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewReschedule, NewFederate,
 			NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewExempt, NewOrphaning},
-		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
+		groupMembers: {NewJoin, NewUnjoin, NewAgents, NewCordon, NewUncordon, NewDrain},
 		groupHub:     {NewInit, NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},
 	}
 }
