@@ -66,6 +66,8 @@ type joinOptions struct {
 	// known is the uid of the cluster that has the member's name on the hub, uid that of the cluster which joins; empty
 	// if it is not known.
 	known, uid string
+	// heard is when the member reported last with a token that counts no more; zero if it never did.
+	heard time.Time
 	// invited says that the hub has the member, move that a name may go from one cluster to another, movedFrom are the
 	// members that this cluster was so far.
 	invited, move bool

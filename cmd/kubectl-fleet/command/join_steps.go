@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -52,6 +53,7 @@ func (o *joinOptions) checkHub(ctx context.Context) error {
 	default:
 		o.invited = true
 		o.known = member.Annotations[clusterv1beta1.ClusterUIDAnnotation]
+		o.heard = heartbeatOf(member)
 		return nil
 	}
 }
@@ -169,6 +171,11 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 			return fmt.Errorf("creating %T %s/%s: %w", object, o.access, object.GetName(), err)
 		}
 	}
+	if !o.heard.IsZero() && !o.Dry() {
+		if err := o.noteLastReport(ctx); err != nil {
+			return err
+		}
+	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(
 		int64(o.tokenDuration.Seconds()))}}
 	if err := write.SubResource("token").Create(ctx, account, request); err != nil {
@@ -176,6 +183,26 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 	}
 	o.token = request.Status.Token
 	return nil
+}
+
+// noteLastReport notes when the cluster reported last, once its earlier tokens count no more: a later report is by the new one.
+func (o *joinOptions) noteLastReport(ctx context.Context) error {
+	member := &clusterv1beta1.MemberCluster{}
+	if err := o.hub.Get(ctx, client.ObjectKey{Name: o.member}, member); err != nil {
+		return fmt.Errorf("reading member/%s: %w", o.member, err)
+	}
+	o.heard = heartbeatOf(member)
+	return nil
+}
+
+// heartbeatOf is when the agent of a member reported last; zero if it never did.
+func heartbeatOf(member *clusterv1beta1.MemberCluster) time.Time {
+	for i := range member.Status.AgentStatus {
+		if member.Status.AgentStatus[i].Type == clusterv1beta1.MemberAgent {
+			return member.Status.AgentStatus[i].LastReceivedHeartbeat.Time
+		}
+	}
+	return time.Time{}
 }
 
 // accountObjects are the objects of a member's account: what lets it renew its token, a token without end that an earlier
@@ -304,7 +331,8 @@ func (o *joinOptions) hubAuthority() (string, error) {
 func (o *joinOptions) awaitJoined(ctx context.Context) error {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: o.member}}
 	joined := func(m *clusterv1beta1.MemberCluster, there bool) bool {
-		return there && meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)
+		return there && meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined) &&
+			(o.heard.IsZero() || heartbeatOf(m).After(o.heard))
 	}
 	err := await(ctx, o.hub, member, &clusterv1beta1.MemberClusterList{}, o.timeout, joined, byName(member)...)
 	if err == nil {
