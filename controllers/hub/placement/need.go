@@ -55,7 +55,7 @@ func NeedsWork(facts *Facts) waker.Need {
 		// There is no demand: another workflow or a user may be about to remove them, so this waits until nothing
 		// moves.
 		need.Cause = wf.CauseBindings
-	case facts.lacksOverrides():
+	case facts.Overrides.areLacking():
 		// Only the user can add what the rollout waits for.
 	case rolloutPending(facts) || isPreparedInVain(facts):
 		need.Cause = wf.CauseAvailability
@@ -105,7 +105,7 @@ func changeSinceSelection(facts *Facts) (cause, demand string) {
 
 // addScaling adds to a need the clusters that can be given other replicas.
 func addScaling(need *waker.Need, facts *Facts) {
-	if len(facts.Scalable) == 0 || facts.lacksOverrides() {
+	if len(facts.Scalable) == 0 || facts.Overrides.areLacking() {
 		return
 	}
 	if need.Cause == "" || need.Cause == wf.CauseAvailability {

@@ -74,8 +74,8 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	return nil
 }
 
-// lacksOverrides says that nothing is to be written, because overrides are missing that the placement requires.
-func (f *Facts) lacksOverrides() bool { return f.Overrides.Lacking != nil }
+// areLacking says that nothing is to be written, because overrides are missing that the placement requires.
+func (o Overrides) areLacking() bool { return o.Lacking != nil }
 
 // overridesChanged says that other overrides are for the placement than its last selection has seen, or that a picked one is gone
 // or corrected.

@@ -90,7 +90,7 @@ func project(facts *Facts, view View) (placementv1beta1.PlacementStatus, stuckRo
 	if facts.isSelectedAndScheduled() && observed.Name != "" && len(entries) > 0 {
 		var steps []metav1.Condition
 		steps, stuck = sumUpSteps(facts, entries, view)
-		if facts.lacksOverrides() {
+		if facts.Overrides.areLacking() {
 			if len(steps) > 1 {
 				stuck = stuckRollout{} // the step that is stuck is not told of
 			}

@@ -120,7 +120,7 @@ func canBeSuperseded(run placementv1beta1.UpdateRunObject, of placementv1beta1.P
 // canBeRolledOut says that an update run of the latest resource snapshot would have a plan: the placement as it is now has been
 // selected and scheduled, and its clusters have bindings.
 func (f *Facts) canBeRolledOut() bool {
-	return f.Latest.Name != "" && !f.lacksOverrides() && f.Verdict.Generation == f.Placement.GetGeneration() && f.Verdict.Error == "" &&
+	return f.Latest.Name != "" && !f.Overrides.areLacking() && f.Verdict.Generation == f.Placement.GetGeneration() && f.Verdict.Error == "" &&
 		f.isScheduled() &&
 		placementv1beta1.FoundAllClusters(meta.FindStatusCondition(f.Policy.GetPolicySnapshotStatus().Conditions,
 			placementv1beta1.ConditionTypeScheduled)) &&
