@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
 )
 
 // providerPatience is how long the identity provider may take for an answer.
@@ -72,14 +72,9 @@ func (u *users) act(user session.Identity) (*web.Person, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the hub as %s: %w", user.User, err)
 	}
-	f := cli.NewFactory()
-	f.Clock = u.clock
-	f.Discover = u.discovered
-	f.Configure = func(string) (*rest.Config, error) { return config, nil }
-	f.Connect = func(*rest.Config) (client.WithWatch, error) { return c, nil }
-	steering, reading := command.ForPages(f, c)
+	reads := &reading.Hub{Client: c, Clock: u.clock, Discover: u.discovered}
 	reviewer := &as.Reviewer{Client: u.client, Clock: u.clock, User: user.User, Groups: user.Groups}
-	return &web.Person{Name: user.User, Groups: user.Groups, Reviewer: reviewer, Steering: steering, Reading: reading, Filtered: true}, nil
+	return &web.Person{Name: user.User, Groups: user.Groups, Reviewer: reviewer, Writes: c, Reading: reads, Filtered: true}, nil
 }
 
 // discovered are the kinds that the hub serves; a group whose server is away does not keep the others from being seen.
@@ -150,7 +145,7 @@ func newAccess(o *options, users *users, sealer *session.Sealer, log logr.Logger
 		if err != nil {
 			return nil, err
 		}
-		person.Steering = nil
+		person.Writes = nil
 		return &web.Anyone{Person: person, Host: hostOf(o)}, nil
 	}
 	access := &web.SignedIn{

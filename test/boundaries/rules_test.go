@@ -63,6 +63,14 @@ func rules() map[string]rule {
 			of:    []string{"cmd/internal/...", "cmd/kubectl-fleet/..."},
 			never: []string{"sigs.k8s.io/controller-runtime/pkg/manager", "sigs.k8s.io/controller-runtime/pkg/webhook", "google.golang.org/grpc"},
 		},
+		"verbs know neither command lines nor pages": {
+			of:    []string{"cmd/internal/steer"},
+			never: []string{"github.com/spf13/cobra", module + "/cmd/kubectl-fleet/command", module + "/cmd/fleet-dashboard"},
+		},
+		"the dashboard runs no commands": {
+			of:    []string{"cmd/fleet-dashboard/..."},
+			never: []string{module + "/cmd/kubectl-fleet/command"},
+		},
 		"programs are imported by nobody but themselves": {
 			of:    []string{"apis/...", "activities/...", "controllers/...", "worker/...", "workflows/..."},
 			never: []string{module + "/cmd"},

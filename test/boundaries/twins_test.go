@@ -24,7 +24,7 @@ var clusterScopedTwins = []string{
 // mayNameTwins are the packages whose production code may name these kinds as
 // types, with the reason. A package that does not any more leaves the list.
 var mayNameTwins = map[string]string{
-	"cmd/kubectl-fleet/command":    "drains and federates, which there is for cluster-scoped objects only; rollback is not converted yet",
+	"cmd/kubectl-fleet/command":    "federates, which there is for cluster-scoped objects only",
 	"cmd/kubectl-fleet/federation": "makes the placement that federates, which is cluster-scoped",
 	"cmd/kubectl-fleet/hub":        "reads cluster-scoped objects and those in namespaces by flags",
 	"cmd/kubectl-fleet/plan":       "not converted yet: changes of the strategy",

@@ -17,17 +17,14 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	dash "github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
 	"github.com/fleetflow/fleetflow/test/fixture/openid"
 )
 
@@ -51,12 +48,8 @@ func serveUsers(t *testing.T, h *hub, clock *testingclock.FakeClock, between fun
 		},
 		Act: func(user session.Identity) (*dash.Person, error) {
 			theirs := h.as(user.User, true)
-			f := cli.NewFactory()
-			f.Clock = clock
-			f.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
-			f.Connect = func(*rest.Config) (client.WithWatch, error) { return theirs, nil }
-			steering, reading := command.ForPages(f, theirs)
-			return &dash.Person{Name: user.User, Reviewer: &as.Reviewer{Client: theirs, Clock: clock}, Steering: steering, Reading: reading}, nil
+			reads := &reading.Hub{Client: theirs, Clock: clock, Discover: servedKinds}
+			return &dash.Person{Name: user.User, Reviewer: &as.Reviewer{Client: theirs, Clock: clock}, Writes: theirs, Reading: reads}, nil
 		},
 	}
 	fleet, err := feed.Start(t.Context(), h.as("the dashboard", true), realClock(), "")

@@ -93,14 +93,17 @@ func serve(t testing.TB, as client.WithWatch, address string) *dashboard {
 	require.NoError(t, os.WriteFile(config, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"hub-europe","contexts":[{"name":"hub-europe","context":{"cluster":"hub"}}],"clusters":[{"name":"hub","cluster":{"server":"https://192.0.2.1"}}]}`), 0o600))
 	f.Flags.KubeConfig = &config
 	f.Connect = func(*rest.Config) (client.WithWatch, error) { return as, nil }
-	f.Discover = func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
-		verbs := metav1.Verbs{"get", "list", "watch", "create"}
-		return nil, []*metav1.APIResourceList{
-			{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "namespaces", Kind: "Namespace", Verbs: verbs}, {Name: "secrets", Kind: "Secret", Namespaced: true, Verbs: verbs}}},
-			{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: verbs}}},
-		}, nil
-	}
+	f.Discover = servedKinds
 	return serveFrom(t, f, address)
+}
+
+// servedKinds are the kinds that the hub serves.
+func servedKinds() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	verbs := metav1.Verbs{"get", "list", "watch", "create"}
+	return nil, []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "namespaces", Kind: "Namespace", Verbs: verbs}, {Name: "secrets", Kind: "Secret", Namespaced: true, Verbs: verbs}}},
+		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: verbs}}},
+	}, nil
 }
 
 // serveFrom starts a dashboard as a user with the clients of a factory.

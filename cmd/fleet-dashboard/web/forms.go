@@ -11,14 +11,10 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 const (
@@ -27,17 +23,6 @@ const (
 	// maxClusters is how many clusters a form can be about.
 	maxClusters = 100
 )
-
-// form is a page that says what will happen, and what is done once the user has sent it.
-type form struct {
-	verb string
-	// show makes the page. Of a form that was refused, the request has what was sent.
-	show func(*http.Request) (formView, error)
-	// do does what was asked for, and says so.
-	do func(context.Context, *http.Request) (string, error)
-	// back is the page to show after that.
-	back func(*http.Request) string
-}
 
 // formView is what the page of a form shows.
 type formView struct {
@@ -71,29 +56,43 @@ type choice struct {
 	Chosen      bool
 }
 
-// reasonField asks the user for a reason: the form takes away what other users may rely on.
-func reasonField(r *http.Request) field {
-	return field{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true, Hint: "It is kept on record."}
-}
-
-// reasonOf is why the user wants what a form does.
-func reasonOf(r *http.Request) (string, error) {
-	return placementv1beta1.CheckReason(r.PostFormValue("reason"))
-}
-
 // errStale means that what the user has looked at is not what there is.
 var errStale = errors.New("stale")
 
-// handleForm has a form shown and sent at the same path.
-func (s *Server) handleForm(mux *http.ServeMux, path string, f form) {
-	if s.ReadOnly {
-		return
+// verbForm is the form of a verb: a page that says what will happen, and what is done once the user has sent it.
+type verbForm struct {
+	server *Server
+	verb   steer.Verb
+	// kind is what the verb is about; empty if that is no object.
+	kind hub.Kind
+}
+
+// handleVerbs has the forms of all verbs shown and sent.
+func (s *Server) handleVerbs(mux *http.ServeMux) {
+	for _, verb := range steer.Verbs() {
+		if verb.Form == nil || s.ReadOnly {
+			continue
+		}
+		if verb.Form.Path != "" {
+			s.handleForm(mux, verb.Form.Path, verbForm{s, verb, ""})
+		}
+		for _, kind := range verb.Form.Kinds {
+			path := "/" + string(kind) + "s/{name}/" + verb.Name
+			s.handleForm(mux, path, verbForm{s, verb, kind})
+			if !verb.Form.ClusterScoped {
+				s.handleForm(mux, "/ns/{namespace}"+path, verbForm{s, verb, kind})
+			}
+		}
 	}
+}
+
+// handleForm has a form shown and sent at the same path.
+func (s *Server) handleForm(mux *http.ServeMux, path string, f verbForm) {
 	mux.Handle("GET "+path, s.page(func(r *http.Request) (page, error) { return s.formPage(r, f, "") }))
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.submit(w, r, f) })
 }
 
-func (s *Server) formPage(r *http.Request, f form, refused string) (page, error) {
+func (s *Server) formPage(r *http.Request, f verbForm, refused string) (page, error) {
 	view, err := f.show(r)
 	if err != nil {
 		return page{}, err
@@ -108,14 +107,14 @@ func (s *Server) formPage(r *http.Request, f form, refused string) (page, error)
 }
 
 // submit carries a form out, once.
-func (s *Server) submit(w http.ResponseWriter, r *http.Request, f form) {
+func (s *Server) submit(w http.ResponseWriter, r *http.Request, f verbForm) {
 	if err := r.ParseForm(); err != nil {
 		s.say(w, r, http.StatusBadRequest, "The form could not be read: "+err.Error(), nil)
 		return
 	}
 	key := r.PostForm.Get("key")
 	person := personOf(r.Context())
-	if person.Steering == nil {
+	if person.Writes == nil {
 		s.say(w, r, http.StatusForbidden, "You may only look here.", nil)
 		return
 	}
@@ -147,367 +146,217 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, f form) {
 	s.write(w, r, result.status, p)
 }
 
-// runForms are those about a run.
-func (s *Server) runForms() []form {
-	return []form{
-		s.approveForm(),
-		s.stateForm("stop", placementv1beta1.StateStop, "Stop", "Clusters that are being updated finish, no others start. Soak time that was served is not lost."),
-		s.stateForm("resume", placementv1beta1.StateRun, "Resume", "The run goes on from where it is."),
-		s.clustersForm("skip", placementv1beta1.ClusterActionSkip, "Skip",
-			"The run goes on without these clusters. What was written to them stays."),
-		s.clustersForm("retry", placementv1beta1.ClusterActionRetry, "Retry",
-			"The run writes to these clusters once more, and counts their deadline from then."),
-		s.rollbackForm(), s.deleteForm(), s.exemptForm(hub.KindRun),
+// show makes the page. Of a form that was refused, the request has what was sent.
+func (f verbForm) show(r *http.Request) (formView, error) {
+	switch f.verb.Name {
+	case "approve":
+		return f.showApproval(r)
+	case "run":
+		return f.showStart(r)
 	}
-}
-
-func backToRun(r *http.Request) string { return refOf(r, hub.KindRun).Path() }
-
-// readRun reads the run of a form from the hub, which has to be the one that the user has looked at.
-func (s *Server) readRun(ctx context.Context, r *http.Request) (hub.Run, error) {
-	run, err := personOf(ctx).Reading.Run(ctx, refOf(r, hub.KindRun))
+	seen, err := f.look(r)
 	if err != nil {
-		return run, err
+		return formView{}, err
 	}
-	if uid := r.PostFormValue("uid"); uid != string(run.Object.GetUID()) {
-		return run, fmt.Errorf("%s was deleted and created anew since you looked at it (%w); look at it below", run.Ref, errStale)
-	}
-	return run, nil
-}
-
-func (s *Server) approveForm() form {
-	return form{verb: "approve", show: s.showApproval, back: backToRun, do: func(ctx context.Context, r *http.Request) (string, error) {
-		run, err := s.readRun(ctx, r)
-		if err != nil {
-			return "", err
-		}
-		if seen, now := r.PostFormValue("plan"), plan.Hash(run); seen != now {
-			return "", fmt.Errorf("the plan of %s has changed since you looked at it, from %q to %q (%w); what it is now stands below", run.Ref,
-				seen, now, errStale)
-		}
-		return personOf(ctx).Steering.Approve(ctx, run, r.FormValue("stage"), r.PostFormValue("comment"))
-	}}
-}
-
-func (s *Server) showApproval(r *http.Request) (formView, error) {
-	run, err := personOf(r.Context()).Reading.Run(r.Context(), refOf(r, hub.KindRun))
-	if err != nil {
-		known, _, gone := s.findRun(r)
-		if gone != nil || apierrors.IsNotFound(err) {
-			return formView{}, cmpErr(gone, err)
-		}
-		run = known.Run // the hub does not answer: what was typed is not lost, and the approval will be of what the hub has then
-	}
-	stage := r.FormValue("stage")
-	state := updaterun.Read(run.Object)
-	gates := gatesOf(state)
-	if at := slices.IndexFunc(gates, func(g gate) bool { return stage == "" || g.stage == stage }); at >= 0 {
-		stage = gates[at].stage
-	} else {
-		return formView{Title: "Approve " + run.Name, Section: "runs",
-			Refusal: fmt.Sprintf("%s does not wait for an approval%s.", run.Ref, ofStage(stage))}, nil
-	}
-	left := state.Total - state.Done - state.Skipped - state.Failed
+	page := f.verb.Form.Page(seen)
 	view := formView{
-		Title: fmt.Sprintf("Approve stage %s of %s", stage, run.Name), Section: "runs",
-		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, plural(left, "cluster"), state.Total),
-		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, plural(left, "cluster")),
-		Refusal: s.refusal(r.Context(), s.approveRight(r.Context(), run)),
-		Hidden:  map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
-		Fields: []field{{Name: "comment", Label: "Comment", Value: r.PostFormValue("comment"), Hint: "It is kept on record with the approval.",
-			Long: true}},
+		Title: page.Title, Section: cmp.Or(f.verb.Form.Section, string(f.kind)+"s"), Lead: page.Lead, Button: page.Button, Notes: page.Notes,
+		Refusal: cmp.Or(f.server.refusalOf(r.Context(), f.verb, seen.Target, maxRights), page.Refusal), Fields: f.fields(r, page.Hints),
 	}
-	for _, hold := range holdRows(s.fleet(r.Context())) {
-		if hold.State != fleetview.HoldExpired {
-			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Message))
-		}
+	if object := seen.Target.Object(); object != nil {
+		view.Hidden = map[string]string{"uid": string(object.GetUID())}
 	}
-	s.showPlan(r.Context(), run, &view)
+	view.Choices, view.More = choicesOf(page.Choices, r.Form["cluster"], r.URL.Query()["cluster"])
 	return view, nil
 }
 
-// showPlan adds what changes on the clusters. A user who may not read all of that may approve all the same, and is told.
-func (s *Server) showPlan(ctx context.Context, run hub.Run, view *formView) {
-	made, err := personOf(ctx).Reading.Plan(ctx, run)
-	if err != nil {
-		view.Notes = append(view.Notes, "What changes on the clusters cannot be shown: "+err.Error())
-		return
+// look returns what there is, as pages show it.
+func (f verbForm) look(r *http.Request) (steer.View, error) {
+	seen := steer.View{}
+	for _, hold := range holdRows(f.server.fleet(r.Context())) {
+		if f.kind == "" && hold.Name == r.PathValue("name") {
+			seen.Hold = &hold
+		}
+		if hold.State != fleetview.HoldExpired {
+			seen.Holds = append(seen.Holds, hold)
+		}
 	}
-	view.Notes = append(view.Notes, slices.Concat(made.Problems, made.Notes)...)
-	view.Plan = planViewOf(made, plan.Hash(run))
-}
-
-func ofStage(stage string) string {
-	if stage == "" {
-		return ""
-	}
-	return " of stage " + stage
-}
-
-// cmpErr is the first of some errors.
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
+	switch {
+	case f.kind == hub.KindRun:
+		run, _, err := f.server.findRun(r)
 		if err != nil {
-			return err
+			return seen, err
+		}
+		seen.Target.Run = &run.Run
+		seen.Sentence = run.Row.Sentence()
+	case f.kind == hub.KindPlacement:
+		p, _, err := f.server.findPlacement(r)
+		if err != nil {
+			return seen, err
+		}
+		seen.Target.Placement = &p.Placement
+	case r.PathValue("name") != "" && seen.Hold == nil:
+		return seen, &missing{what: "hold/" + r.PathValue("name")}
+	}
+	return seen, nil
+}
+
+// back is the page to show after that.
+func (f verbForm) back(r *http.Request) string {
+	if f.verb.Form.Back == nil {
+		return refOf(r, f.kind).Path()
+	}
+	target := hub.Found{}
+	if f.kind == hub.KindRun {
+		if run := f.server.fleet(r.Context()).Run(refOf(r, f.kind)); run != nil {
+			target.Run = &run.Run
+		}
+	}
+	return f.verb.Form.Back(target)
+}
+
+// fields are the inputs of the form, with what the user has typed.
+func (f verbForm) fields(r *http.Request, hints map[string]string) []field {
+	var fields []field
+	for _, one := range f.verb.New().Fields {
+		if _, many := one.Into.(*[]string); one.Label == "" || many && one.Argument {
+			continue
+		}
+		value := r.PostFormValue(one.Name)
+		if one.Linked {
+			value = r.FormValue(one.Name)
+		}
+		fields = append(fields, field{Name: one.Name, Label: one.Label, Value: cmp.Or(value, one.Preset), Hint: cmp.Or(hints[one.Name], one.Hint),
+			Required: one.Required, Long: one.Long})
+	}
+	return fields
+}
+
+// do does what was asked for, and says so.
+func (f verbForm) do(ctx context.Context, r *http.Request) (string, error) {
+	target, err := f.read(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	switch f.verb.Name {
+	case "approve":
+		err = checkPlanSeen(r, *target.Run)
+	case "run":
+		err = f.server.checkChosen(ctx, r, *target.Placement)
+	}
+	if err != nil {
+		return "", err
+	}
+	request := f.verb.New()
+	for _, one := range request.Fields {
+		if err := fill(r, one); err != nil {
+			return "", err
+		}
+	}
+	var said []string
+	call := &steer.Call{
+		Client: personOf(ctx).Writes, Clock: f.server.Clock,
+		Warn:     func(sentence string) { said = append(said, "Warning: "+sentence) },
+		Progress: func(sentence string) { said = append(said, sentence) },
+		Wait:     func(_ string, work func() error) error { return work() },
+	}
+	if request.Validate != nil {
+		if err := request.Validate(call); err != nil {
+			return "", err
+		}
+	}
+	deed, err := request.Prepare(ctx, call, target)
+	if err != nil {
+		return "", err
+	}
+	result, err := deed.Do(ctx)
+	return strings.Join(append(said, result.Said), "\n"), err
+}
+
+// read reads the target of the form from the hub, which has to be the one that the user has looked at.
+func (f verbForm) read(ctx context.Context, r *http.Request) (hub.Found, error) {
+	target := hub.Found{}
+	reading := personOf(ctx).Reading
+	hint := ""
+	switch f.kind {
+	case hub.KindRun:
+		run, err := reading.Run(ctx, refOf(r, f.kind))
+		if err != nil {
+			return target, err
+		}
+		target.Run = &run
+		hint = "; look at it below"
+	case hub.KindPlacement:
+		p, err := reading.Placement(ctx, refOf(r, f.kind))
+		if err != nil {
+			return target, err
+		}
+		target.Placement = &p
+	default:
+		return target, nil
+	}
+	if r.PostFormValue("uid") != string(target.Object().GetUID()) {
+		return target, fmt.Errorf("%s was deleted and created anew since you looked at it (%w)%s", target.Ref(), errStale, hint)
+	}
+	return target, nil
+}
+
+// fill gives a field what the user has sent. A field that the form does not have keeps its default.
+func fill(r *http.Request, one steer.Field) error {
+	value := r.PostFormValue(one.Name)
+	if named := r.PathValue(one.Name); named != "" && one.Argument {
+		value = named
+	} else if one.Label == "" && !one.Hidden {
+		return nil
+	}
+	if !one.Long {
+		value = strings.TrimSpace(value)
+	}
+	if value == "" && one.Missing != "" {
+		return errors.New(one.Missing)
+	}
+	switch into := one.Into.(type) {
+	case *string:
+		*into = value
+	case *bool:
+		*into = value != ""
+	case *steer.Reason:
+		return into.Set(value)
+	case *time.Duration:
+		return fillDuration(into, value)
+	case *[]string:
+		*into = strings.Fields(strings.ReplaceAll(value, ",", " "))
+		if one.Argument {
+			*into = r.PostForm[one.Name]
+		}
+		if number := len(*into); one.Argument && (number == 0 || number > maxClusters) {
+			return fmt.Errorf("choose from 1 to %d clusters: there were %d", maxClusters, number)
 		}
 	}
 	return nil
 }
 
-// stateForm changes what a run is to do.
-func (s *Server) stateForm(verb string, state placementv1beta1.UpdateRunState, word, lead string) form {
-	return form{verb: verb, back: backToRun, show: func(r *http.Request) (formView, error) {
-		run, _, err := s.findRun(r)
-		if err != nil {
-			return formView{}, err
-		}
-		return formView{
-			Title: word + " " + run.Name, Section: "runs", Lead: run.Row.Sentence() + " " + lead, Button: word + " " + run.Name,
-			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")),
-			Hidden:  map[string]string{"uid": string(run.Object.GetUID())},
-		}, nil
-	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		run, err := s.readRun(ctx, r)
-		if err != nil {
-			return "", err
-		}
-		return personOf(ctx).Steering.SetState(ctx, run, state)
-	}}
+// fillDuration reads a duration; without a value the default stays.
+func fillDuration(into *time.Duration, value string) (err error) {
+	if value == "" {
+		return nil
+	}
+	if *into, err = time.ParseDuration(value); err != nil {
+		return fmt.Errorf("%q is no duration: use one such as 2h or 30m", value)
+	}
+	return nil
 }
 
-// clustersForm has a run act on some of its clusters.
-func (s *Server) clustersForm(verb string, action placementv1beta1.ClusterActionType, word, lead string) form {
-	return form{verb: verb, back: backToRun, show: func(r *http.Request) (formView, error) {
-		run, _, err := s.findRun(r)
-		if err != nil {
-			return formView{}, err
-		}
-		view := formView{
-			Title: word + " clusters of " + run.Name, Section: "runs", Lead: lead, Button: word + " these clusters",
-			Refusal: s.refusal(r.Context(), s.right(r.Context(), "patch", run.Object, "")),
-			Hidden:  map[string]string{"uid": string(run.Object.GetUID())},
-		}
-		if action == placementv1beta1.ClusterActionSkip {
-			view.Fields = []field{reasonField(r)}
-		}
-		view.Choices, view.More = choicesOf(run.State, r.Form["cluster"], r.URL.Query()["cluster"])
-		if len(view.Choices) == 0 {
-			view.Refusal = cmp.Or(view.Refusal, fmt.Sprintf("There is no cluster to %s: all are updated, or their stages are over.", verb))
-		}
-		return view, nil
-	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		run, err := s.readRun(ctx, r)
-		if err != nil {
-			return "", err
-		}
-		clusters := r.PostForm["cluster"]
-		if len(clusters) == 0 || len(clusters) > maxClusters {
-			return "", fmt.Errorf("choose from 1 to %d clusters: there were %d", maxClusters, len(clusters))
-		}
-		reason := ""
-		if action == placementv1beta1.ClusterActionSkip {
-			if reason, err = reasonOf(r); err != nil {
-				return "", err
-			}
-		}
-		return personOf(ctx).Steering.Act(ctx, run, clusters, action, reason)
-	}}
-}
-
-// choicesOf are the clusters that a run can still act on: those that were chosen, then those that stand out.
-func choicesOf(state updaterun.State, chosen ...[]string) (choices []choice, more int) {
+// choicesOf are the clusters to choose from: those that were chosen are the first.
+func choicesOf(all []steer.Choice, chosen ...[]string) (choices []choice, more int) {
 	picked := slices.Concat(chosen...)
-	order := []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseSkipped, updaterun.PhaseRunning, updaterun.PhasePending}
-	for _, phase := range order {
-		for _, stage := range state.Stages {
-			if stage.Deletion || stage.Passed() {
-				continue
-			}
-			for _, cluster := range stage.Clusters {
-				if cluster.Phase == phase {
-					choices = append(choices, choice{cluster.Name, wordOf(phase), slices.Contains(picked, cluster.Name)})
-				}
+	for _, isChosen := range []bool{true, false} {
+		for _, one := range all {
+			if slices.Contains(picked, one.Name) == isChosen {
+				choices = append(choices, choice{one.Name, one.State, isChosen})
 			}
 		}
 	}
-	slices.SortStableFunc(choices, func(a, b choice) int {
-		switch {
-		case a.Chosen == b.Chosen:
-			return 0
-		case a.Chosen:
-			return -1
-		}
-		return 1
-	})
 	more = max(0, len(choices)-maxClusters)
 	return choices[:len(choices)-more], more
-}
-
-func (s *Server) evictForm() form {
-	return form{verb: "evict", back: func(r *http.Request) string { return refOf(r, hub.KindPlacement).Path() },
-		show: func(r *http.Request) (formView, error) {
-			p, _, err := s.findPlacement(r)
-			if err != nil {
-				return formView{}, err
-			}
-			cluster := r.FormValue("cluster")
-			return formView{
-				Title: "Evict " + p.Name, Section: "placements", Button: "Evict", Hidden: map[string]string{"uid": string(p.Object.GetUID())},
-				Lead:    "What the placement has placed is taken off the cluster. Its disruption budget decides whether that may be. The scheduler picks another cluster, or the same one again unless that is tainted.",
-				Refusal: s.refusal(r.Context(), s.right(r.Context(), "create", &placementv1beta1.ClusterResourcePlacementEviction{}, "")),
-				Fields:  []field{{Name: "cluster", Label: "Cluster", Value: cluster, Required: true}, reasonField(r)},
-			}, nil
-		}, do: func(ctx context.Context, r *http.Request) (string, error) {
-			p, err := personOf(ctx).Reading.Placement(ctx, refOf(r, hub.KindPlacement))
-			if err != nil {
-				return "", err
-			}
-			if r.PostFormValue("uid") != string(p.Object.GetUID()) {
-				return "", fmt.Errorf("%s was deleted and created anew since you looked at it (%w)", p.Ref, errStale)
-			}
-			cluster := strings.TrimSpace(r.PostFormValue("cluster"))
-			if cluster == "" {
-				return "", errors.New("name the cluster")
-			}
-			reason, err := reasonOf(r)
-			if err != nil {
-				return "", err
-			}
-			return personOf(ctx).Steering.Evict(ctx, p, cluster, reason)
-		}}
-}
-
-func backToHolds(*http.Request) string { return "/holds" }
-
-func (s *Server) holdForm() form {
-	return form{verb: "hold", back: backToHolds, show: func(r *http.Request) (formView, error) {
-		return formView{
-			Title: "Stop the line", Section: "holds", Button: "Stop the line", Refusal: s.refusal(r.Context(), holdRight),
-			Lead: "No update, first placement, removal or eviction begins until the hold is released or expires. What is under way ends.",
-			Fields: []field{
-				{Name: "reason", Label: "Reason", Value: r.PostFormValue("reason"), Required: true,
-					Hint: "It is shown wherever something waits for the hold."},
-				{Name: "for", Label: "For how long", Value: r.PostFormValue("for"), Hint: "Such as 2h; empty is until it is released."},
-				{Name: "clusters", Label: "Only clusters with labels", Value: r.PostFormValue("clusters"),
-					Hint: "A label selector such as region=west; empty is all."},
-				{Name: "placements", Label: "Only placements with labels", Value: r.PostFormValue("placements"),
-					Hint: "A label selector such as team=web; empty is all."},
-			},
-		}, nil
-	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		reason := strings.TrimSpace(r.PostFormValue("reason"))
-		if reason == "" {
-			return "", errors.New("a hold needs a reason")
-		}
-		lasts := time.Duration(0)
-		if text := strings.TrimSpace(r.PostFormValue("for")); text != "" {
-			var err error
-			if lasts, err = time.ParseDuration(text); err != nil {
-				return "", fmt.Errorf("%q is no duration: use one such as 2h or 30m", text)
-			}
-		}
-		return personOf(ctx).Steering.Hold(ctx, reason, lasts, r.PostFormValue("clusters"), r.PostFormValue("placements"))
-	}}
-}
-
-func (s *Server) releaseForm() form {
-	return form{verb: "release", back: backToHolds, show: func(r *http.Request) (formView, error) {
-		for _, hold := range holdRows(s.fleet(r.Context())) {
-			if hold.Name == r.PathValue("name") {
-				return formView{
-					Title: "Release hold " + hold.Name, Section: "holds", Button: "Release " + hold.Name,
-					Refusal: cmp.Or(s.refusal(r.Context(), releaseRight), s.refusal(r.Context(), annotateHoldRight)),
-					Lead: fmt.Sprintf("The hold stops the line for %s: %s. What has waited for it goes on at once, unless another hold covers it: %s and %s.",
-						hold.Covers, hold.Message, plural(int(hold.HeldRuns), "run"), plural(int(hold.HeldPlacements), "placement")),
-					Fields: []field{reasonField(r)},
-				}, nil
-			}
-		}
-		return formView{}, &missing{what: "hold/" + r.PathValue("name")}
-	}, do: func(ctx context.Context, r *http.Request) (string, error) {
-		reason, err := reasonOf(r)
-		if err != nil {
-			return "", err
-		}
-		return personOf(ctx).Steering.Release(ctx, r.PathValue("name"), reason)
-	}}
-}
-
-// planView is a plan as the page of an approval shows it.
-type planView struct {
-	plan.Plan
-	Hash                    string
-	Added, Changed, Removed int
-	Groups                  []groupView
-}
-
-type groupView struct {
-	plan.Group
-	Named string
-	Shown []objectView
-}
-
-type objectView struct {
-	Object, Change string
-	Blocks         []blockView
-	// More is how many lines are left out; New says that all of the object is new there.
-	More int
-	New  bool
-}
-
-// blockView are lines of a difference that follow one another: Swap are those that go, and those that come in their place. Where there is
-// room for it, these stand side by side.
-type blockView struct {
-	Swap  bool
-	Lines []lineView
-}
-
-type lineView struct{ Class, Text string }
-
-// blocksOf are the lines of a difference as pages show them.
-func blocksOf(lines []string) (blocks []blockView) {
-	for _, line := range lines {
-		swap := line[0] == '+' || line[0] == '-'
-		if len(blocks) == 0 || blocks[len(blocks)-1].Swap != swap {
-			blocks = append(blocks, blockView{Swap: swap})
-		}
-		last := &blocks[len(blocks)-1]
-		last.Lines = append(last.Lines, lineView{map[byte]string{'+': "added", '-': "removed", '@': "place"}[line[0]], line})
-	}
-	return blocks
-}
-
-// maxLines is how many lines of the difference of an object are shown, and maxAllLines of all together.
-const (
-	maxLines    = 200
-	maxAllLines = 2000
-)
-
-func planViewOf(made plan.Plan, hash string) *planView {
-	view := &planView{Plan: made, Hash: hash}
-	left := maxAllLines
-	for _, group := range made.Changes {
-		shown := groupView{Group: group, Named: updaterun.ListNames(group.Clusters)}
-		for _, object := range group.Objects {
-			switch object.Change {
-			case "added":
-				view.Added++
-			case "removed":
-				view.Removed++
-			default:
-				view.Changed++
-			}
-			one := objectView{Object: object.Object, Change: object.Change, New: object.Change == "added" && group.From == ""}
-			number := min(len(object.Lines), maxLines, left)
-			if one.New {
-				number = 0
-			}
-			left -= number
-			one.More = len(object.Lines) - number
-			one.Blocks = blocksOf(object.Lines[:number])
-			shown.Shown = append(shown.Shown, one)
-		}
-		view.Groups = append(view.Groups, shown)
-	}
-	return view
 }

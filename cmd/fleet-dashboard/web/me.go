@@ -37,7 +37,8 @@ func deeds() []struct {
 		{"evict placements from clusters", as.Right{Verb: "create", Group: group, Resource: "clusterresourceplacementevictions"}},
 		{"stop the line", as.Right{Verb: "create", Group: fleetflowv1alpha1.RolloutHolds.Group,
 			Resource: fleetflowv1alpha1.RolloutHolds.Resource}},
-		{"release holds", releaseRight},
+		{"release holds", as.Right{Verb: "delete", Group: fleetflowv1alpha1.RolloutHolds.Group,
+			Resource: fleetflowv1alpha1.RolloutHolds.Resource}},
 		{"see what snapshots hold", as.Right{Verb: "list", Group: group, Resource: "clusterresourcesnapshots"}},
 	}
 }

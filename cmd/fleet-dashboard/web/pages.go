@@ -308,7 +308,7 @@ func (s *Server) placementPage(r *http.Request) (page, error) {
 			External bool
 			Actions  []action
 			Links    []link
-		}{p, root, p.External(), s.placementActions(r.Context(), p), linksOf(p.Object.GetAnnotations())}},
+		}{p, root, p.External(), s.actionsOf(r.Context(), hub.Found{Placement: &p.Placement}), linksOf(p.Object.GetAnnotations())}},
 		piece{"steps", "steps", steps},
 		piece{"runs", "placement-runs", tableOf(runsCaption, "None.", fleetview.RunColumns, runs[:min(len(runs), rowsShown)])},
 		piece{"clusters", "placement-clusters", struct {
@@ -316,7 +316,7 @@ func (s *Server) placementPage(r *http.Request) (page, error) {
 			Placement hub.Ref
 			LooksOnly bool
 		}{paginate(r, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded),
-			p.Ref, personOf(r.Context()).Steering == nil}},
+			p.Ref, personOf(r.Context()).Writes == nil}},
 		piece{"evictions", "evictions", evictions})
 }
 
@@ -355,7 +355,7 @@ func (s *Server) runPage(r *http.Request) (page, error) {
 			Hash     string
 			Temporal string
 		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), s.temporalLink(run.Ref)}},
-		piece{"actions", "actions", s.actionsOf(r.Context(), run)},
+		piece{"actions", "actions", s.actionsOf(r.Context(), hub.Found{Run: &run.Run})},
 		piece{"stages", "stages", struct {
 			Run  hub.Ref
 			Node tree.Node
@@ -484,13 +484,13 @@ func isUpdating(run feed.Run, cluster string) bool {
 func (s *Server) holdsPage(r *http.Request) (page, error) {
 	l := paginate(r, holdRows(s.fleet(r.Context())), rowsShown)
 	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action", Cell: func(h fleetview.Hold) fleetview.Cell {
-		if personOf(r.Context()).Steering == nil {
+		if personOf(r.Context()).Writes == nil {
 			return fleetview.Cell{}
 		}
 		return fleetview.Cell{Text: "Release", Path: "/holds/" + h.Name + "/release", Button: true}
 	}})
 	return s.compose("Holds", "holds", true,
-		piece{"actions", "actions", []action{s.action(r.Context(), "Stop the line", "/hold", holdRight)}},
+		piece{"actions", "actions", s.actionsOf(r.Context(), hub.Found{})},
 		piece{"holds", "holds", struct {
 			list[fleetview.Hold]
 			Table table

@@ -6,8 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 )
 
 // Person is a user, with what reads and writes in the user's name.
@@ -15,9 +18,9 @@ type Person struct {
 	Name     string
 	Groups   []string
 	Reviewer *as.Reviewer
-	Reading  Reading
-	// Steering is nil for a user who may only look.
-	Steering Steering
+	Reading  *reading.Hub
+	// Writes does what forms ask for, as the user; nil for a user who may only look.
+	Writes client.WithWatch
 	// Filtered says that the dashboard reads the fleet with an account of its own, so that the user is shown only what the user
 	// may list.
 	Filtered bool
@@ -71,7 +74,7 @@ func personOf(ctx context.Context) *Person { return visitorOf(ctx).Person }
 // refusal says why the user may not do something; empty if the user may.
 func (s *Server) refusal(ctx context.Context, right as.Right) string {
 	person := personOf(ctx)
-	if person.Steering == nil {
+	if person.Writes == nil {
 		return "You may only look here."
 	}
 	return person.Reviewer.Refusal(ctx, right)

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -74,7 +74,7 @@ func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
 				Since: eviction.CreationTimestamp.Time})
 		}
 	}
-	if personOf(ctx).Steering == nil {
+	if personOf(ctx).Writes == nil {
 		for i := range items {
 			items[i].Link, items[i].Act = items[i].Ref.Path(), "Look"
 		}
@@ -86,7 +86,7 @@ func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
 // waitingIn is what waits for people in a run that is not over.
 func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
 	path := run.Path()
-	patch := s.right(ctx, "patch", run.Object, "")
+	patch := rightOf(ctx, steer.Right{Verb: "patch", Object: run.Object})
 	switch run.State.Phase {
 	case updaterun.PhaseStopped:
 		return []waitingItem{{run.Ref, "is stopped" + because(run.State.Why), run.State.Since, path + "/resume", "Resume", patch}}
@@ -96,9 +96,9 @@ func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
 		return []waitingItem{{run.Ref, "is stuck" + because(run.State.Why), run.State.Since, path, "Look", patch}}
 	}
 	var items []waitingItem
-	for _, gate := range gatesOf(run.State) {
-		items = append(items, waitingItem{run.Ref, "waits for the approval of stage " + gate.stage, gate.since, approvePath(run.Ref, gate.stage),
-			"Approve", s.approveRight(ctx, run.Run)})
+	for _, gate := range gatesOf(run.Run) {
+		items = append(items, waitingItem{run.Ref, "waits for the approval of stage " + gate.Stage, gate.Since, approvePath(run.Ref, gate.Stage),
+			"Approve", rightOf(ctx, steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0])})
 	}
 	return items
 }
@@ -115,87 +115,67 @@ func because(why string) string {
 	return ": " + why
 }
 
-// gate is an approval that a run waits for.
-type gate struct {
-	stage, request string
-	since          time.Time
-}
-
 // gatesOf are the approvals that a run waits for.
-func gatesOf(state updaterun.State) []gate {
-	var gates []gate
-	for _, stage := range state.Stages {
-		for _, task := range stage.Tasks() {
-			if task.Approvable && task.Waiting() {
-				gates = append(gates, gate{stage.Name, task.Subject, task.WaitsSince})
-			}
-		}
-	}
-	return gates
+func gatesOf(run hub.Run) []steer.Gate {
+	return slices.DeleteFunc(steer.GatesOf(run), func(gate steer.Gate) bool { return !gate.Waits })
 }
 
 // action is a link to a form, or why the user may not use it.
 type action struct{ Label, Path, Refusal string }
 
-// action asks the API server before it offers something.
-func (s *Server) action(ctx context.Context, label, path string, right as.Right) action {
-	return action{label, path, s.refusal(ctx, right)}
-}
-
-// right is what the user needs to do something to an object.
-func (s *Server) right(ctx context.Context, verb string, object placementv1beta1.Object, subresource string) as.Right {
-	group, resource := personOf(ctx).Reading.Resource(object)
-	return as.Right{Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: object.GetNamespace()}
-}
-
-func (s *Server) approveRight(ctx context.Context, run hub.Run) as.Right {
-	right := s.right(ctx, "patch", placementv1beta1.ScopeOf(run.Object).NewApprovalRequest(""), "status")
-	right.Namespace = run.Namespace
-	return right
-}
-
-// holdRight and releaseRight are what the user needs to stop the line, and to let it go; the reason for that takes annotateHoldRight.
-var (
-	holdRight    = as.Right{Verb: "create", Group: fleetflowv1alpha1.RolloutHolds.Group, Resource: fleetflowv1alpha1.RolloutHolds.Resource}
-	releaseRight = as.Right{Verb: "delete", Group: fleetflowv1alpha1.RolloutHolds.Group, Resource: fleetflowv1alpha1.RolloutHolds.Resource}
-
-	annotateHoldRight = as.Right{Verb: "patch", Group: fleetflowv1alpha1.RolloutHolds.Group, Resource: fleetflowv1alpha1.RolloutHolds.Resource}
-)
-
-// actionsOf are what the user can do about a run.
-func (s *Server) actionsOf(ctx context.Context, run *feed.Run) []action {
-	if personOf(ctx).Steering == nil || placementv1beta1.IsDeleting(run.Object) {
+// actionsOf are what the user can do about a target; without one, those that are about no object.
+func (s *Server) actionsOf(ctx context.Context, target hub.Found) []action {
+	object := target.Object()
+	if object != nil && (personOf(ctx).Writes == nil || placementv1beta1.IsDeleting(object)) {
 		return nil
 	}
 	var actions []action
-	if run.Outcome() == "" {
-		actions = s.actionsUnderWay(ctx, run)
+	for _, verb := range steer.Verbs() {
+		path, is := formPath(verb.Form, verb.Name, target)
+		if !is {
+			continue
+		}
+		for _, link := range verb.Form.Links(target) {
+			to := path
+			if len(link.Query) > 0 {
+				to += "?" + link.Query.Encode()
+			}
+			actions = append(actions, action{link.Label, to, s.refusalOf(ctx, verb, target, 1)})
+		}
 	}
-	if hasUpdated(run.State) && run.Spec.RollbackOf == "" {
-		actions = append(actions, s.action(ctx, "Roll back", run.Path()+"/rollback", s.createRight(ctx, run.Object)))
-	}
-	return append(actions, s.action(ctx, "Delete", run.Path()+"/delete", s.right(ctx, "delete", run.Object, "")))
+	return actions
 }
 
-// actionsUnderWay are what the user can do about a run that is not over.
-func (s *Server) actionsUnderWay(ctx context.Context, run *feed.Run) []action {
-	var actions []action
-	for _, gate := range gatesOf(run.State) {
-		actions = append(actions, s.action(ctx, "Approve stage "+gate.stage, approvePath(run.Ref, gate.stage), s.approveRight(ctx, run.Run)))
+// formPath is where the form of a verb about a target is, if its page links it.
+func formPath(form *steer.Form, verb string, target hub.Found) (path string, is bool) {
+	ref := target.Ref()
+	switch {
+	case form == nil || form.Links == nil:
+		return "", false
+	case ref.Kind == "":
+		return form.Path, form.Path != ""
 	}
-	patch := s.right(ctx, "patch", run.Object, "")
-	switch run.Spec.State {
-	case placementv1beta1.StateStop:
-		actions = append(actions, s.action(ctx, "Resume", run.Path()+"/resume", patch))
-	case placementv1beta1.StateInitialize:
-		actions = append(actions, s.action(ctx, "Start", run.Path()+"/resume", patch))
-	default:
-		actions = append(actions, s.action(ctx, "Stop", run.Path()+"/stop", patch))
+	return ref.Path() + "/" + verb, slices.Contains(form.Kinds, ref.Kind) && !(form.ClusterScoped && ref.Namespace != "")
+}
+
+// maxRights is more than a verb needs.
+const maxRights = 10
+
+// refusalOf says why the user may not use a verb on a target, by the first of the rights that it needs; empty if the user may.
+func (s *Server) refusalOf(ctx context.Context, verb steer.Verb, target hub.Found, first int) string {
+	rights := verb.Form.Rights(target)
+	for _, right := range rights[:min(first, len(rights))] {
+		if refusal := s.refusal(ctx, rightOf(ctx, right)); refusal != "" {
+			return refusal
+		}
 	}
-	return append(actions,
-		s.action(ctx, "Skip clusters", run.Path()+"/skip", patch),
-		s.action(ctx, "Retry clusters", run.Path()+"/retry", patch),
-		s.action(ctx, "Exempt", run.Path()+"/exempt", exemptRight))
+	return ""
+}
+
+// rightOf is a right as the API server knows it.
+func rightOf(ctx context.Context, right steer.Right) as.Right {
+	group, resource := personOf(ctx).Reading.Resource(right.Object)
+	return as.Right{Verb: right.Verb, Group: group, Resource: resource, Subresource: right.Subresource, Namespace: right.Object.GetNamespace()}
 }
 
 func holdRows(fleet *feed.Fleet) []fleetview.Hold {

@@ -1,63 +1,22 @@
 // Package web shows a fleet as pages of HTML and lets the user steer it: routes, handlers and templates. What a page says
-// comes from the packages that `kubectl fleet` prints from, and what a form does is done by the functions of its verbs.
+// comes from the packages that `kubectl fleet` prints from, and forms are made of the verbs of package steer, which does what they ask for.
 // Pages work without script; with it they stay up to date.
 package web
 
 import (
-	"context"
 	"embed"
 	"io/fs"
 	"net/http"
 	"strings"
-	"time"
 
 	"k8s.io/utils/clock"
 
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
-	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/objectdiff"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 //go:embed static
 var static embed.FS
-
-// Steering does what forms ask for, as the user, and says in a sentence what was done. A reason is kept on the object that is changed or
-// made.
-type Steering interface {
-	Approve(ctx context.Context, run hub.Run, stage, comment string) (string, error)
-	SetState(ctx context.Context, run hub.Run, state placementv1beta1.UpdateRunState) (string, error)
-	Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType, reason string) (string, error)
-	// Start creates a run of a placement; an empty index is that of the latest snapshot.
-	Start(ctx context.Context, placement hub.Placement, strategy, index string, initialize bool) (string, error)
-	Rollback(ctx context.Context, run hub.Run, reason string) (string, error)
-	Delete(ctx context.Context, run hub.Run, reason string) (string, error)
-	Exempt(ctx context.Context, what hub.Found, from []string, reason, ticket string, lasts time.Duration) (string, error)
-	Evict(ctx context.Context, placement hub.Placement, cluster, reason string) (string, error)
-	Hold(ctx context.Context, reason string, lasts time.Duration, clusters, placements string) (string, error)
-	Release(ctx context.Context, name, reason string) (string, error)
-}
-
-// Reading reads what no watch brings, when a page is opened that shows it.
-type Reading interface {
-	// Run and Placement read an object from the API server.
-	Run(ctx context.Context, ref hub.Ref) (hub.Run, error)
-	Placement(ctx context.Context, ref hub.Ref) (hub.Placement, error)
-	Plan(ctx context.Context, run hub.Run) (plan.Plan, error)
-	// Preview is the plan of a run that is not there yet, and Strategies what it can be made with.
-	Preview(ctx context.Context, placement hub.Placement, strategy, index string) (plan.Plan, error)
-	Strategies(ctx context.Context, namespace string) ([]string, error)
-	// Strategy names a strategy as it is: another one of its name, or one that was changed, is called otherwise.
-	Strategy(ctx context.Context, namespace, name string) (string, error)
-	// Snapshots are those of the objects of a placement, the latest first, and Diff is what differs between two.
-	Snapshots(ctx context.Context, placement hub.Ref) ([]hub.ResourceSnapshot, error)
-	Diff(ctx context.Context, placement hub.Ref, from, to int) ([]objectdiff.Change, error)
-	History(ctx context.Context, placement hub.Placement) ([]fleetview.Entry, error)
-	// Resource is what a kind is called in rights: clusterstagedupdateruns.
-	Resource(object placementv1beta1.Object) (group, resource string)
-}
 
 // Server answers requests.
 type Server struct {
@@ -130,21 +89,14 @@ func (s *Server) pages() (pages, living *http.ServeMux) {
 		follow(prefix+"/placements/{name}", s.placementPage)
 		pages.Handle("GET "+prefix+"/placements/{name}/history", s.download(s.page(s.historyPage), s.historyFile))
 		pages.Handle("GET "+prefix+"/placements/{name}/diff", s.download(s.page(s.diffPage), s.diffFile))
-		s.handleForm(pages, prefix+"/placements/{name}/run", s.startForm())
-		s.handleForm(pages, prefix+"/placements/{name}/exempt", s.exemptForm(hub.KindPlacement))
 		follow(prefix+"/runs/{name}", s.runPage)
 		show(prefix+"/runs/{name}/plan", s.planPage)
 		follow(prefix+"/runs/{name}/clusters", s.runClustersPage)
-		for _, form := range s.runForms() {
-			s.handleForm(pages, prefix+"/runs/{name}/"+form.verb, form)
-		}
 	}
 	for path, of := range map[string]string{"/history": "/history", "/diff": "/diff", "/runs/new": "/run"} {
 		pages.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.toPlacement(w, r, of) })
 	}
-	s.handleForm(pages, "/placements/{name}/evict", s.evictForm())
-	s.handleForm(pages, "/hold", s.holdForm())
-	s.handleForm(pages, "/holds/{name}/release", s.releaseForm())
+	s.handleVerbs(pages)
 	return pages, living
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/agents"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -299,7 +300,7 @@ func (a *asking) askAgent(ctx context.Context, c client.WithWatch, agent agents.
 		if err := c.Get(ctx, client.ObjectKeyFromObject(member), member); err != nil {
 			return fmt.Errorf("reading member/%s: %w", agent.Member, err)
 		}
-		if err := changeSpec(ctx, a.writer(c), member, func(*clusterv1beta1.MemberCluster) ([]fence.Op, error) {
+		if err := steer.ChangeSpec(ctx, a.writer(c), member, func(*clusterv1beta1.MemberCluster) ([]fence.Op, error) {
 			return []fence.Op{fence.Add("/spec/agent", request)}, nil
 		}); err != nil {
 			return fmt.Errorf("asking the agent of member/%s: %w", agent.Member, err)

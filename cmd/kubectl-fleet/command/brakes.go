@@ -9,6 +9,7 @@ import (
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 )
 
 // holdsWord and exemptionsWord are what `get` calls RolloutHolds and RolloutExemptions.
@@ -20,7 +21,7 @@ const (
 // runHolds shows the holds.
 func (o *getOptions) runHolds(ctx context.Context, names []string) error {
 	var list fleetflowv1alpha1.RolloutHoldList
-	if err := o.readAll(ctx, &list, holdsWord, explainHolds); err != nil {
+	if err := o.readAll(ctx, &list, holdsWord, steer.ExplainHolds); err != nil {
 		return err
 	}
 	shown := named(list.Items, names, func(h fleetflowv1alpha1.RolloutHold) string { return h.Name })
@@ -35,7 +36,7 @@ func (o *getOptions) runHolds(ctx context.Context, names []string) error {
 // runExemptions shows the exemptions, those that are over too: they are kept for the record.
 func (o *getOptions) runExemptions(ctx context.Context, names []string) error {
 	var list fleetflowv1alpha1.RolloutExemptionList
-	if err := o.readAll(ctx, &list, exemptionsWord, explainExemptions); err != nil {
+	if err := o.readAll(ctx, &list, exemptionsWord, steer.ExplainExemptions); err != nil {
 		return err
 	}
 	shown := named(list.Items, names, func(e fleetflowv1alpha1.RolloutExemption) string { return e.Name })

@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 )
 
 // beforeEachPatch has another client write to the object that is about to be patched, so that the patch rests on an
@@ -65,7 +66,7 @@ func TestAWriteOfTheStatusInBetweenDoesNotRefuseAChange(t *testing.T) {
 	cordoned := func() *clusterv1beta1.MemberCluster {
 		m := member("member-2", time.Second)
 		m.Generation = 4
-		m.Spec.Taints = []clusterv1beta1.Taint{{Key: "mine", Effect: "NoSchedule"}, cordon}
+		m.Spec.Taints = []clusterv1beta1.Taint{{Key: "mine", Effect: "NoSchedule"}, steer.CordonTaint}
 		return m
 	}
 	stopped := func() *placementv1beta1.ClusterStagedUpdateRun {
@@ -134,7 +135,7 @@ func TestAChangeInBetweenIsNotLost(t *testing.T) {
 			m := member("member-2", time.Second)
 			m.Generation = 1
 			if verb == "uncordon" {
-				m.Spec.Taints = []clusterv1beta1.Taint{cordon}
+				m.Spec.Taints = []clusterv1beta1.Taint{steer.CordonTaint}
 			}
 			c := newConsole(t, m)
 			c.beforeEachPatch(1, func(ctx context.Context, hub client.Client, object client.Object) {
@@ -152,12 +153,12 @@ func TestAChangeInBetweenIsNotLost(t *testing.T) {
 		m.Generation = 1
 		c := newConsole(t, m)
 		c.beforeEachPatch(1, func(ctx context.Context, hub client.Client, object client.Object) {
-			taint(object.(*clusterv1beta1.MemberCluster), cordon)
+			taint(object.(*clusterv1beta1.MemberCluster), steer.CordonTaint)
 			require.NoError(t, hub.Update(ctx, object))
 		})
 		require.NoError(t, c.run("cordon", "member-2"))
 		assert.Equal(t, "member/member-2 is cordoned already\n", c.out.String())
-		assert.Equal(t, []clusterv1beta1.Taint{cordon}, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints)
+		assert.Equal(t, []clusterv1beta1.Taint{steer.CordonTaint}, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints)
 	})
 	t.Run("a member that was created anew is left alone", func(t *testing.T) {
 		c := newConsole(t, member("member-2", time.Second))

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -18,15 +17,13 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
-	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 const (
@@ -145,8 +142,8 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 
 // server is what answers in a session.
 func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, local *session.Local) *web.Server {
-	steering, reading := ForPages(d.factory, c)
-	person := &web.Person{Reviewer: &as.Reviewer{Client: c, Clock: d.factory.Clock}, Steering: steering, Reading: reading}
+	person := &web.Person{Reviewer: &as.Reviewer{Client: c, Clock: d.factory.Clock}, Writes: c,
+		Reading: &reading.Hub{Client: c, Clock: d.factory.Clock, Discover: d.factory.Discover}}
 	return &web.Server{
 		Feed: fleet, Access: &web.Local{Session: local, Person: person}, Clock: d.factory.Clock, Hub: d.hubName(), Temporal: d.temporal,
 		Key: func() string { return utilrand.String(keyLength) },
@@ -154,11 +151,6 @@ func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, local *session.
 			cli.Printf(d.streams.ErrOut, "%s  %s\n", d.factory.Clock.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 		},
 	}
-}
-
-// ForPages returns what steers and reads for pages, as the user of a client.
-func ForPages(f *cli.Factory, c client.WithWatch) (web.Steering, web.Reading) {
-	return &webSteering{f, c}, &webReading{f, c}
 }
 
 // hubName is the context of the kubeconfig.
@@ -182,120 +174,4 @@ func (d *dashboard) open(ctx context.Context, link string) {
 	if err := exec.CommandContext(ctx, program[0], append(program[1:], link)...).Start(); err != nil {
 		cli.Printf(d.streams.ErrOut, "The browser could not be opened: %v\n", err)
 	}
-}
-
-// webSteering does what forms ask for by the functions of the verbs.
-type webSteering struct {
-	factory *cli.Factory
-	client  client.WithWatch
-}
-
-// by runs a verb that was agreed to, and returns what it has said.
-func (w *webSteering) by(verb func(*steering) error) (string, error) {
-	var said bytes.Buffer
-	s := &steering{Consent: cli.Consent{Yes: true}, factory: w.factory,
-		streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said, ErrOut: &said}}
-	err := verb(s)
-	text := strings.TrimSpace(said.String())
-	if exit, is := errors.AsType[*cli.Exit](err); is && exit.Err == nil {
-		return "", errors.New(text)
-	}
-	return text, err
-}
-
-// because runs a verb for a reason, which is kept on the object that it changes or makes.
-func (w *webSteering) because(reason string, verb func(*steering) error) (string, error) {
-	return w.by(func(s *steering) error {
-		s.reason = reason
-		return verb(s)
-	})
-}
-
-// Approve approves a stage.
-func (w *webSteering) Approve(ctx context.Context, run hub.Run, stage, comment string) (string, error) {
-	return w.by(func(s *steering) error { return s.approve(ctx, w.client, run, stage, comment) })
-}
-
-// SetState stops a run, or has it go on.
-func (w *webSteering) SetState(ctx context.Context, run hub.Run, state placementv1beta1.UpdateRunState) (string, error) {
-	if state == placementv1beta1.StateStop {
-		return w.by(func(s *steering) error {
-			return s.setState(ctx, w.client, run, state, "stopping", "is stopped already")
-		})
-	}
-	return w.by(func(s *steering) error { return s.setState(ctx, w.client, run, state, "running", "is not stopped") })
-}
-
-// Act has a run skip or retry clusters.
-func (w *webSteering) Act(ctx context.Context, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType,
-	reason string) (string, error) {
-	return w.because(reason, func(s *steering) error { return s.act(ctx, w.client, run, clusters, action, "") })
-}
-
-// Evict asks for an eviction.
-func (w *webSteering) Evict(ctx context.Context, placement hub.Placement, cluster, reason string) (string, error) {
-	return w.because(reason, func(s *steering) error { return s.evictFrom(ctx, w.client, placement, cluster, evictionTimeout) })
-}
-
-// Hold stops the line.
-func (w *webSteering) Hold(ctx context.Context, reason string, lasts time.Duration, clusters, placements string) (string, error) {
-	return w.by(func(s *steering) error {
-		return (&holding{steering: *s, lasts: lasts, clusters: clusters, placements: placements}).stopTheLine(ctx, reason)
-	})
-}
-
-// Release ends a hold.
-func (w *webSteering) Release(ctx context.Context, name, reason string) (string, error) {
-	return w.because(reason, func(s *steering) error { return s.release(ctx, name) })
-}
-
-// webReading reads for pages what no watch brings.
-type webReading struct {
-	factory *cli.Factory
-	client  client.WithWatch
-}
-
-// Run reads a run.
-func (w *webReading) Run(ctx context.Context, ref hub.Ref) (hub.Run, error) {
-	return hub.Reader{Reader: w.client}.Run(ctx, ref)
-}
-
-// Placement reads a placement.
-func (w *webReading) Placement(ctx context.Context, ref hub.Ref) (hub.Placement, error) {
-	return hub.Reader{Reader: w.client}.Placement(ctx, ref)
-}
-
-// Plan works out what a run that is planned changes on the clusters.
-func (w *webReading) Plan(ctx context.Context, run hub.Run) (plan.Plan, error) {
-	placement, err := w.Placement(ctx, run.Placement())
-	if err != nil {
-		return plan.Plan{}, fmt.Errorf("reading %s: %w", run.Placement(), err)
-	}
-	return w.plan(ctx, placement, plan.Wish{
-		Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName,
-		Snapshot: indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex)),
-		Frozen:   run.Status, RollbackOf: run.Spec.RollbackOf, Content: true,
-	})
-}
-
-// History tells what has become of a placement.
-func (w *webReading) History(ctx context.Context, placement hub.Placement) ([]fleetview.Entry, error) {
-	facts := fleetview.HistoryFacts{Placement: placement}
-	if err := facts.Read(ctx, w.client); err != nil {
-		return nil, err
-	}
-	return fleetview.History(facts), nil
-}
-
-// Resource is what a kind is called in rights.
-func (w *webReading) Resource(object placementv1beta1.Object) (group, resource string) {
-	kind, err := w.client.GroupVersionKindFor(object)
-	if err != nil {
-		return "", ""
-	}
-	mapping, err := w.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return kind.Group, strings.ToLower(kind.Kind) + "s"
-	}
-	return mapping.Resource.Group, mapping.Resource.Resource
 }

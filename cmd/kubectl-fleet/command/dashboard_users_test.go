@@ -31,9 +31,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/test/fixture/openid"
 )
 
@@ -76,14 +76,9 @@ func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change 
 // personOn acts as a user on a hub in memory.
 func personOn(hub client.WithWatch, clock clock.WithTicker, user session.Identity) *web.Person {
 	theirs := rightsOf(hub, user.User)
-	f := cli.NewFactory()
-	f.Clock = clock
-	f.Discover = discovered
-	f.Configure = func(string) (*rest.Config, error) { return &rest.Config{}, nil }
-	f.Connect = func(*rest.Config) (client.WithWatch, error) { return theirs, nil }
-	steering, reading := ForPages(f, theirs)
+	reads := &reading.Hub{Client: theirs, Clock: clock, Discover: discovered}
 	reviewer := &as.Reviewer{Client: theirs, Clock: clock, User: user.User, Groups: user.Groups}
-	return &web.Person{Name: user.User, Groups: user.Groups, Reviewer: reviewer, Steering: steering, Reading: reading, Filtered: true}
+	return &web.Person{Name: user.User, Groups: user.Groups, Reviewer: reviewer, Writes: theirs, Reading: reads, Filtered: true}
 }
 
 // rightsOf has a hub let jane do everything, and others look at placements and clusters, and at namespace shop.
@@ -424,7 +419,7 @@ func TestAnyoneMayLookWhereThatIsAllowedAndNoRouteWrites(t *testing.T) {
 	clock := testingclock.NewFakeClock(now)
 	b, _ := newSite(t, hub, clock, func(server *web.Server, _ *web.SignedIn) {
 		person := personOn(hub, clock, session.Identity{User: "jane@example.com"})
-		person.Steering = nil
+		person.Writes = nil
 		server.ReadOnly = true
 		server.Access = &web.Anyone{Person: person, Host: served}
 	})

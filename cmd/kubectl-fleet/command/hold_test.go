@@ -13,33 +13,6 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 )
 
-func TestAHoldIsWhatItsFlagsSay(t *testing.T) {
-	now := time.Date(2026, 11, 22, 12, 0, 0, 500, time.UTC)
-	all, err := (&holding{name: "incident"}).object("payments down", now)
-	require.NoError(t, err)
-	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}, all.Spec)
-	assert.Equal(t, "the whole fleet", fleetview.HoldCover(&all.Spec))
-
-	part, err := (&holding{lasts: 2 * time.Hour, clusters: "region in (west,east)", placements: "team=web", rollbacks: true}).object("storm", now)
-	require.NoError(t, err)
-	assert.Regexp(t, "^hold-[a-z0-9]{5}$", part.Name)
-	assert.Equal(t, fleetflowv1alpha1.RolloutHoldSpec{
-		Message: "storm", Rollbacks: fleetflowv1alpha1.RollbacksExempt, ExpirationTime: &metav1.Time{Time: time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)},
-		ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{}, MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "region", Operator: metav1.LabelSelectorOpIn, Values: []string{"east", "west"}},
-		}},
-		PlacementSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}, MatchExpressions: []metav1.LabelSelectorRequirement{}},
-	}, part.Spec)
-	assert.Equal(t, "clusters region in (east,west), placements team=web", fleetview.HoldCover(&part.Spec))
-}
-
-func TestAHoldIsRefusedThatSaysNothing(t *testing.T) {
-	_, err := (&holding{lasts: -time.Hour}).object("r", time.Now())
-	assert.EqualError(t, err, "--for -1h0m0s is in the past: use a duration such as 2h")
-	_, err = (&holding{clusters: "region=(west"}).object("r", time.Now())
-	assert.ErrorContains(t, err, `--clusters "region=(west" is no label selector, such as region=west`)
-}
-
 func TestTheTableOfHoldsTellsHowFarTheLineIsStopped(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Message: "payments down"}}

@@ -22,6 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/document"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -287,7 +288,7 @@ func (o *initOptions) awaitLeader(ctx context.Context) error {
 		now := o.factory.Clock.Now()
 		return there && (kubefleet.Hold{}).Observe(lease, now).IsHeld(now)
 	}
-	err := await(ctx, o.hub, lease, &coordinationv1.LeaseList{}, o.timeout, leads, byName(lease)...)
+	err := steer.Await(ctx, o.hub, lease, &coordinationv1.LeaseList{}, o.timeout, leads, steer.ByName(lease)...)
 	if err == nil {
 		return nil
 	}

@@ -18,12 +18,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -216,12 +216,6 @@ func accountObjects(namespace, account string) []client.Object {
 	}
 }
 
-// byName selects one object in lists and watches.
-func byName(object client.Object) []client.ListOption {
-	selector := fields.OneTermEqualSelector("metadata.name", object.GetName())
-	return []client.ListOption{client.InNamespace(object.GetNamespace()), client.MatchingFieldsSelector{Selector: selector}}
-}
-
 func (o *joinOptions) invite(ctx context.Context) error {
 	member := &clusterv1beta1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: o.member, Labels: o.labels},
@@ -334,7 +328,7 @@ func (o *joinOptions) awaitJoined(ctx context.Context) error {
 		return there && meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined) &&
 			(o.heard.IsZero() || heartbeatOf(m).After(o.heard))
 	}
-	err := await(ctx, o.hub, member, &clusterv1beta1.MemberClusterList{}, o.timeout, joined, byName(member)...)
+	err := steer.Await(ctx, o.hub, member, &clusterv1beta1.MemberClusterList{}, o.timeout, joined, steer.ByName(member)...)
 	if err == nil {
 		return nil
 	}

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
 
@@ -394,6 +395,6 @@ func TestWaitingGoesOnWhenTheHubEndsAWatch(t *testing.T) {
 		return watcher, err
 	}})
 	gone := func(_ *clusterv1beta1.MemberCluster, there bool) bool { return !there }
-	require.NoError(t, await(t.Context(), hub, member("member-4", 0), &clusterv1beta1.MemberClusterList{}, time.Minute, gone))
+	require.NoError(t, steer.Await(t.Context(), hub, member("member-4", 0), &clusterv1beta1.MemberClusterList{}, time.Minute, gone))
 	assert.Equal(t, 2, watches)
 }

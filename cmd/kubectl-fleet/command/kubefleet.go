@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,13 +84,45 @@ func (s *steering) runAndStage(ctx context.Context, c client.WithWatch, name str
 	return qualifiedRun(ref), spec.TargetStage, nil
 }
 
-// approvalArgs wants a run, or an approval request as KubeFleet's plugin does.
-func approvalArgs(name *string) cobra.PositionalArgs {
-	run := exactlyOne("a run", "kubectl fleet approve web-17")
-	return func(cmd *cobra.Command, args []string) error {
-		if _, is := requestWords[strings.ToLower(strings.Join(args, " "))]; *name != "" && !is {
-			return fmt.Errorf("--name names an approval request, as in: kubectl fleet approve clusterapprovalrequest --name %s", *name)
+// takeRequests lets a user name what is approved by an approval request as well, as KubeFleet's plugin does.
+func takeRequests(v *verbCommand, cmd *cobra.Command) {
+	var name string
+	cmd.Flags().StringVar(&name, "name", "", "The approval request, for scripts that name it so.")
+	asInKubeFleet(v.factory, cmd, "name")
+	waitsForNothing(cmd)
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if _, is := requestWords[strings.ToLower(strings.Join(args, " "))]; name != "" && !is {
+			return fmt.Errorf("--name names an approval request, as in: kubectl fleet approve clusterapprovalrequest --name %s", name)
 		}
-		return run(cmd, args)
+		return check(cmd, args)
+	}
+	v.find = func(ctx context.Context, c client.WithWatch, arg string) (hub.Found, error) {
+		if request, namespaced, is := requestOf(arg, name); is {
+			run, stage, err := v.runAndStage(ctx, c, request, namespaced)
+			if err != nil {
+				return hub.Found{}, err
+			}
+			arg = run
+			_ = cmd.Flags().Set("stage", stage) // fails only for a flag that is not there
+		}
+		return find(ctx, v.factory, c, arg, hub.KindRun)
+	}
+}
+
+// takeClusterName lets a user name the member by a flag as well, as KubeFleet's plugin does.
+func takeClusterName(v *verbCommand, cmd *cobra.Command) {
+	var name string
+	cmd.Flags().StringVar(&name, "cluster-name", "", "The member, for scripts that name it so.")
+	asInKubeFleet(v.factory, cmd, "cluster-name")
+	if v.verb.Name == "uncordon" {
+		waitsForNothing(cmd)
+	}
+	v.adjust = func(cmd *cobra.Command, args []string) []string {
+		v.Yes = v.Yes || isCalledAsInKubeFleet(cmd)
+		if name == "" {
+			return args
+		}
+		return append(slices.Clone(args), name)
 	}
 }

@@ -67,7 +67,7 @@ func (s *steering) orphan(ctx context.Context, c client.WithWatch, p hub.Placeme
 			return err
 		}
 	}
-	err := s.changeStrategy(ctx, c, p, "deleteStrategy", func(strategy *placementv1beta1.RolloutStrategy) any {
+	err := s.call(c).ChangeStrategy(ctx, p, "deleteStrategy", func(strategy *placementv1beta1.RolloutStrategy) any {
 		deletion := ptr.Deref(strategy.DeleteStrategy, placementv1beta1.DeleteStrategy{})
 		deletion.PropagationPolicy = policy
 		strategy.DeleteStrategy = &deletion

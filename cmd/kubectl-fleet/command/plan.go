@@ -11,15 +11,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/brake"
-	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
@@ -117,16 +112,9 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 		return snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}), err
 	}
 	err = o.factory.Patiently(o.streams, "working out the plan", func() error {
-		facts, unsure, err := plan.Read(ctx, c, placement, wish)
-		if err != nil {
-			return err
-		}
-		made, err = plan.Make(facts)
-		made.Notes = append(append(notes, made.Notes...), unsure...)
-		if err != nil {
-			return err
-		}
-		return o.addOpenings(ctx, c, facts, &made)
+		made, err = plan.Work(ctx, c, o.factory.Clock.Now(), placement, wish)
+		made.Notes = append(notes, made.Notes...)
+		return err
 	})
 	if err != nil {
 		return err
@@ -142,59 +130,6 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// addOpenings adds when the waves may begin, if holds or windows keep them from it.
-func (o *planOptions) addOpenings(ctx context.Context, c client.Reader, facts plan.Facts, made *plan.Plan) error {
-	subject := brake.SubjectOf(facts.Placement.Object)
-	subject.Placement = ""
-	subject.Run = facts.Run
-	subject.Rollback = facts.RollbackOf != ""
-	subject.UID = ""
-	subject.Created = metav1.Time{Time: o.factory.Clock.Now()} // a run that is not there yet has no exemption
-	for i := range facts.Runs {
-		if facts.Runs[i].Name == facts.Run {
-			subject.UID = facts.Runs[i].Object.GetUID()
-			subject.Created = facts.Runs[i].Object.GetCreationTimestamp()
-			subject.Rollback = placementv1beta1.RestoresWhatSucceeded(facts.Runs[i].Object)
-		}
-	}
-	gates := map[string]*brake.Chain{}
-	for _, stage := range made.Stages {
-		subject.Stage = stage.Name
-		subject.Windows = stage.Windows
-		gate, err := hubread.Brakes(ctx, c, c, hubread.ExemptionRule{}, subject)
-		if apierrors.IsForbidden(err) {
-			made.Notes = append(made.Notes, "when it may begin is not known: you may not read rollout holds, windows and the namespace, the role hub-agent-viewer may")
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		gates[stage.Name] = gate
-	}
-	labels := map[string]map[string]string{}
-	for i := range facts.Members {
-		labels[facts.Members[i].Name] = facts.Members[i].Labels
-	}
-	made.AddOpenings(func(stage plan.Stage) *brake.Chain { return gates[stage.Name] }, labels, o.factory.Clock.Now())
-	if facts.Frozen != nil {
-		return nil // it is initialized
-	}
-	return checkNamedWindows(ctx, c, made)
-}
-
-// checkNamedWindows notes windows that stages name and that would keep the run from being initialized.
-func checkNamedWindows(ctx context.Context, c client.Reader, made *plan.Plan) error {
-	if !slices.ContainsFunc(made.Stages, func(s plan.Stage) bool { return len(s.Windows) > 0 }) {
-		return nil
-	}
-	var windows fleetflowv1alpha1.RolloutWindowList
-	if err := c.List(ctx, &windows); err != nil && !hub.Unserved(err) {
-		return fmt.Errorf("listing the rollout windows: %w", err)
-	}
-	made.CheckWindows(windows.Items)
-	return nil
-}
-
 // wish reads which run to plan.
 func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) (hub.Placement, plan.Wish, []string, error) {
 	found, err := o.findPlanned(ctx, c, args)
@@ -205,7 +140,7 @@ func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) 
 		return o.wishOfRun(ctx, c, found.Run)
 	}
 	strategy, notes, err := o.chooseStrategy(ctx, c, *found.Placement)
-	return *found.Placement, plan.Wish{Name: "<run>", Strategy: strategy, Snapshot: indexIn(o.index), Content: !o.noDiff}, notes, err
+	return *found.Placement, plan.Wish{Name: "<run>", Strategy: strategy, Snapshot: plan.Index(o.index), Content: !o.noDiff}, notes, err
 }
 
 // findPlanned reads the placement or the run that is to be planned.
@@ -277,18 +212,9 @@ func (o *planOptions) wishOfRun(ctx context.Context, c client.Reader, run *hub.R
 	case len(view.Stages) > 0:
 		notes = append(notes, fmt.Sprintf("%s is %s and has its clusters frozen: this is what another run like it would do now; see kubectl fleet status %s", run.Ref, view.Phase, run.Flags()))
 	}
-	index := indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
+	index := plan.Index(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
 	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Frozen: frozen,
 		RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff}, notes, nil
-}
-
-// indexIn reads an index; nil if there is none.
-func indexIn(text string) *int {
-	index, err := strconv.Atoi(text)
-	if err != nil {
-		return nil
-	}
-	return &index
 }
 
 // painter makes texts printable, and colours them if it is to.

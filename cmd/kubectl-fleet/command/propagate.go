@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -149,7 +150,7 @@ func (s *steering) setPropagation(ctx context.Context, c client.WithWatch, kind 
 			ObjectMeta: metav1.ObjectMeta{Name: kind.name}, Spec: fleetflowv1alpha1.PropagatedTypeSpec{Propagation: propagation},
 		})
 	} else {
-		err = changeSpec(ctx, s.writer(c), kind.stored, func(*fleetflowv1alpha1.PropagatedType) ([]fence.Op, error) {
+		err = steer.ChangeSpec(ctx, s.writer(c), kind.stored, func(*fleetflowv1alpha1.PropagatedType) ([]fence.Op, error) {
 			return []fence.Op{fence.Add("/spec", fleetflowv1alpha1.PropagatedTypeSpec{Propagation: propagation})}, nil
 		})
 	}

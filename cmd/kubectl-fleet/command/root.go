@@ -1,5 +1,6 @@
-// Package command has the verbs of `kubectl fleet`, a file each, named New<Verb>: it reads flags, loads objects, has a
-// pure package make a model of them, and prints it.
+// Package command has the commands of `kubectl fleet`. What changes rollouts and members is a verb of package steer, from which a command is
+// made. Each other command is a file, named New<Command>: it reads flags, loads objects, has a pure package make a model of them, and
+// prints it.
 package command
 
 import (
@@ -12,37 +13,32 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
-// Groups of verbs, as the help lists them.
+// Groups of commands, as the help lists them beside those of verbs.
 const (
-	groupLook    = "look"
-	groupRollout = "rollout"
-	groupMembers = "members"
-	groupHub     = "hub"
+	groupLook = "look"
+	groupHub  = "hub"
 )
 
 // verb makes a command.
 type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 
-// verbs are all verbs by group, in the order the help lists them in.
+// verbs are the commands by group that are no verbs of package steer.
 func verbs() map[string][]verb {
 	return map[string][]verb{
-		groupLook: {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
-		groupRollout: {NewRun, NewApprove, NewReject, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewReschedule, NewFederate,
-			NewPause, NewPartition, NewSuspend, NewUnsuspend, NewHold, NewRelease, NewExempt, NewOrphaning},
-		groupMembers: {NewJoin, NewUnjoin, NewAgents, NewCordon, NewUncordon, NewDrain},
-		groupHub:     {NewInit, NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},
+		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
+		steer.GroupRollout: {NewFederate, NewOrphaning},
+		steer.GroupMembers: {NewJoin, NewUnjoin, NewAgents},
+		groupHub:           {NewInit, NewUninstall, NewMigrate, NewConvert, NewDisable, NewEnable},
 	}
 }
 
-// unasked are the commands that change something and do not ask, as each can be undone by another.
-var unasked = []string{
-	"run", "stop", "resume", "retry", "reject", "federate", "pause", "partition", "suspend", "unsuspend", "orphaning enable", "init", "join",
-	"cordon", "uncordon", "enable",
-}
+// unasked are the commands, beside verbs that say so themselves, that change something and do not ask, as each can be undone by another.
+var unasked = []string{"federate", "orphaning enable", "init", "join", "enable"}
 
 // settleFlags has every command refuse what is wrong with its command line alike, and hides --yes where nothing is asked. It
 // returns the commands that ask.
@@ -144,8 +140,8 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 	root.SetErr(streams.ErrOut)
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "See what is going on:"},
-		&cobra.Group{ID: groupRollout, Title: "Steer rollouts:"},
-		&cobra.Group{ID: groupMembers, Title: "Manage members:"},
+		&cobra.Group{ID: steer.GroupRollout, Title: "Steer rollouts:"},
+		&cobra.Group{ID: steer.GroupMembers, Title: "Manage members:"},
 		&cobra.Group{ID: groupHub, Title: "Manage the hub:"},
 	)
 	for group, of := range verbs() {
@@ -153,6 +149,11 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 			cmd := make(f, streams)
 			cmd.GroupID = group
 			root.AddCommand(cmd)
+		}
+	}
+	for _, verb := range steer.Verbs() {
+		if verb.Group != "" {
+			root.AddCommand(newVerb(f, streams, verb))
 		}
 	}
 	root.Version = version.Number()

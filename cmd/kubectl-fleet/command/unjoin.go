@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -159,14 +160,14 @@ var errNoMembers = errors.New("the fleet has no members")
 
 // question says what will happen to what is placed on the members.
 func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.MemberCluster) (string, error) {
-	loads, err := readLoads(ctx, o.hub)
+	loads, err := steer.ReadLoads(ctx, o.hub)
 	if err != nil {
 		return "", err
 	}
 	said := make([]string, 0, len(members))
 	for i := range members {
 		l := loads(members[i].Name)
-		said = append(said, fmt.Sprintf("%s (%s)", members[i].Name, plural(len(l.evict)+len(l.stays), "placement")))
+		said = append(said, fmt.Sprintf("%s (%s)", members[i].Name, plural(len(l.Evict)+len(l.Stays), "placement")))
 	}
 	fate := "What is placed there will be removed from it."
 	if o.keep {
@@ -182,7 +183,7 @@ func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.Membe
 		keep := func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
 			return fence.Annotate(member.Annotations, clusterv1beta1.KeepPlacedAnnotation, clusterv1beta1.KeepPlacedValue), nil
 		}
-		if err := changeSpec(ctx, write, member, keep); err != nil {
+		if err := steer.ChangeSpec(ctx, write, member, keep); err != nil {
 			return fmt.Errorf("asking to keep what is placed on member/%s: %w", member.Name, err)
 		}
 	}
@@ -218,7 +219,7 @@ func (o *unjoinOptions) awaitLeft(ctx context.Context, member *clusterv1beta1.Me
 		return !there || m.UID != member.UID
 	}
 	now := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member.Name}}
-	if err := await(ctx, o.hub, now, &clusterv1beta1.MemberClusterList{}, o.timeout, gone, byName(now)...); err != nil {
+	if err := steer.Await(ctx, o.hub, now, &clusterv1beta1.MemberClusterList{}, o.timeout, gone, steer.ByName(now)...); err != nil {
 		return fmt.Errorf("%w; %s", err, conditionsOf(last))
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -85,7 +86,7 @@ func (g goal) judgeRun(run hub.Run, approved map[string]bool) (over bool, why er
 	if over, why := g.judgeStage(run, view); over {
 		return true, why
 	}
-	waiting := slices.DeleteFunc(gates(run), func(g gate) bool { return !g.begun || g.approved || approved[g.request] })
+	waiting := slices.DeleteFunc(steer.GatesOf(run), func(g steer.Gate) bool { return !g.Begun || g.Approved || approved[g.Request] })
 	stopped := view.Phase == updaterun.PhaseStopped && run.Spec.State == placementv1beta1.StateStop ||
 		view.Phase == updaterun.PhaseInitialized && run.Spec.State == placementv1beta1.StateInitialize
 	switch {
@@ -98,7 +99,7 @@ func (g goal) judgeRun(run hub.Run, approved map[string]bool) (over bool, why er
 		return true, nil
 	case len(waiting) > 0:
 		return true, &cli.Exit{Code: cli.CodeApproval, Err: fmt.Errorf(
-			"%s waits for an approval of stage %s: kubectl fleet approve %s --stage %s", run.Ref, waiting[0].stage, run.Flags(), waiting[0].stage)}
+			"%s waits for an approval of stage %s: kubectl fleet approve %s --stage %s", run.Ref, waiting[0].Stage, run.Flags(), waiting[0].Stage)}
 	}
 	return false, nil
 }

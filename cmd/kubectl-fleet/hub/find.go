@@ -42,6 +42,19 @@ func (f Found) Ref() Ref {
 	}
 }
 
+// Object returns the object itself; nil if there is none.
+func (f Found) Object() client.Object {
+	switch {
+	case f.Placement != nil:
+		return f.Placement.Object
+	case f.Run != nil:
+		return f.Run.Object
+	case f.Member != nil:
+		return f.Member
+	}
+	return nil
+}
+
 // word is what a prefix such as crp means.
 type word struct {
 	kind Kind

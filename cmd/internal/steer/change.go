@@ -1,4 +1,4 @@
-package command
+package steer
 
 import (
 	"context"
@@ -44,9 +44,9 @@ func changeObject[T client.Object](ctx context.Context, c client.Client, object 
 	})
 }
 
-// changeSpec is changeObject for the spec or the metadata: the operations are carried out if the generation of the spec
+// ChangeSpec is changeObject for the spec or the metadata: the operations are carried out if the generation of the spec
 // is still that of the object which decide has seen. Writes of the status do not move the generation.
-func changeSpec[T client.Object](ctx context.Context, c client.Client, object T, decide func(T) ([]fence.Op, error)) error {
+func ChangeSpec[T client.Object](ctx context.Context, c client.Client, object T, decide func(T) ([]fence.Op, error)) error {
 	pinned := func(object T) (client.Patch, error) {
 		operations, err := decide(object)
 		if err != nil || len(operations) == 0 {

@@ -1,4 +1,4 @@
-package command
+package steer
 
 import (
 	"context"
@@ -7,34 +7,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// exempting is what `exempt` was asked for.
-type exempting struct {
-	steering
-	name, reason, ticket string
-	from                 []string
-	lasts                time.Duration
-}
-
-// NewExempt returns `kubectl fleet exempt`.
-func NewExempt(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	e := &exempting{steering: steering{factory: f, streams: streams}}
-	cmd := &cobra.Command{
-		Use:   "exempt run/NAME|placement/NAME --from WHAT --reason REASON --for DURATION",
+// Exempt lets one run or placement go despite what stops it.
+func Exempt() Verb {
+	return Verb{
+		Name: "exempt", Takes: "run/NAME|placement/NAME --from WHAT --reason REASON --for DURATION", Group: GroupRollout,
+		Kinds: []hub.Kind{hub.KindRun, hub.KindPlacement}, Asks: true,
 		Short: "Let one run or placement go despite a hold, a window or an analysis",
 		Long: `Let one update run, or the rolling updates and evictions of one placement, go despite single things that hold it back,
 with a RolloutExemption. Your name, the reason and the end are kept with it, and told in an event. Nothing stands for an approval.
@@ -49,21 +36,57 @@ back in addition goes on to hold it back.`,
 
   # The rolling updates of a placement of a team
   kubectl fleet exempt placement/web -n team-a --from window/eu-nights --reason "customer waits" --for 30m`,
-		Args:              exactlyOne("a run or placement", "kubectl fleet exempt run/web-17 --from hold/incident-4711 --reason CVE --for 2h"),
-		ValidArgsFunction: completeRefs(f, hub.KindRun, hub.KindPlacement),
-		RunE:              func(cmd *cobra.Command, args []string) error { return e.exempt(cmd.Context(), args[0]) },
+		CheckArguments: exactlyOne("exempt", "a run or placement", "exempt run/web-17 --from hold/incident-4711 --reason CVE --for 2h"),
+		New: func() *Request {
+			e := &exemption{}
+			return &Request{Prepare: e.prepare, Fields: []Field{
+				{Name: "from", Into: &e.from, Usage: "What no longer holds it back: hold/NAME, window/NAME, window, analysis/STAGE.",
+					Label: "Despite", Required: true},
+				{Name: "reason", Into: &e.reason, Usage: "Why, for people.", Label: "Reason", Required: true, Missing: "an exemption needs a reason"},
+				{Name: "ticket", Into: &e.ticket, Usage: "Where more is to be read, such as INC-9.", Label: "Ticket"},
+				{Name: "for", Into: &e.lasts, Usage: "For how long, such as 2h; at most 24h.", Label: "For how long", Hint: "At most 24h.",
+					Required: true, Preset: "2h", Missing: `"" is no duration: use one such as 2h or 30m`},
+				{Name: "name", Into: &e.name, Usage: "The name of the RolloutExemption; one is made up without it."},
+			}}
+		},
+		Form: &Form{
+			Kinds: []hub.Kind{hub.KindRun, hub.KindPlacement}, Page: exemptionPage,
+			Links: func(target hub.Found) []Link {
+				if target.Run != nil && !isUnderWay(*target.Run) {
+					return nil
+				}
+				return []Link{{Label: "Exempt"}}
+			},
+			Rights: func(hub.Found) []Right {
+				return []Right{{Verb: "create", Object: &fleetflowv1alpha1.RolloutExemption{}}}
+			},
+		},
 	}
-	e.AddFlags(cmd)
-	cmd.Flags().StringSliceVar(&e.from, "from", nil, "What no longer holds it back: hold/NAME, window/NAME, window, analysis/STAGE.")
-	cmd.Flags().StringVar(&e.reason, "reason", "", "Why, for people.")
-	cmd.Flags().StringVar(&e.ticket, "ticket", "", "Where more is to be read, such as INC-9.")
-	cmd.Flags().DurationVar(&e.lasts, "for", 0, "For how long, such as 2h; at most 24h.")
-	cmd.Flags().StringVar(&e.name, "name", "", "The name of the RolloutExemption; one is made up without it.")
-	return cmd
 }
 
-// object is the exemption that was asked for.
-func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.RolloutExemption, error) {
+func exemptionPage(view View) Page {
+	hint := "hold/NAME, window/NAME, window for all windows, or analysis/STAGE; several with spaces between them."
+	if len(view.Holds) > 0 {
+		hint += " In force:"
+		for i := range view.Holds {
+			hint += " hold/" + view.Holds[i].Name
+		}
+		hint += "."
+	}
+	name := "Exempt " + view.Target.Ref().Name
+	return Page{Title: name, Button: name, Hints: map[string]string{"from": hint},
+		Lead: "It goes on despite what you name, and only of that, until the exemption expires. Nothing stands for an approval. Your name is kept with it."}
+}
+
+// exemption is what was asked for.
+type exemption struct {
+	name, reason, ticket string
+	from                 []string
+	lasts                time.Duration
+}
+
+// object returns the exemption that was asked for.
+func (e *exemption) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.RolloutExemption, error) {
 	exemption := &fleetflowv1alpha1.RolloutExemption{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
 	exemption.Spec = fleetflowv1alpha1.RolloutExemptionSpec{TargetRef: fleetflowv1alpha1.ExemptRun(of.Namespace, of.Name), Message: e.reason,
 		Ticket: e.ticket}
@@ -75,11 +98,11 @@ func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 	}
 	switch {
 	case e.reason == "":
-		return nil, cli.Usagef("--reason is missing: say why, as in --reason \"CVE-2026-1\"; it is kept with your name")
+		return nil, invalid("--reason is missing: say why, as in --reason \"CVE-2026-1\"; it is kept with your name")
 	case len(e.from) == 0:
-		return nil, cli.Usagef("--from is missing: say what no longer holds it back, hold/NAME, window/NAME, window or analysis/STAGE")
+		return nil, invalid("--from is missing: say what no longer holds it back, hold/NAME, window/NAME, window or analysis/STAGE")
 	case e.lasts <= 0 || e.lasts > fleetflowv1alpha1.MaxExemption:
-		return nil, cli.Usagef("--for %s is not how long an exemption may last: use a duration up to 24h, such as 2h", e.lasts)
+		return nil, invalid("--for %s is not how long an exemption may last: use a duration up to 24h, such as 2h", e.lasts)
 	}
 	exemption.Spec.ExpirationTime = metav1.Time{Time: now.Add(e.lasts).Truncate(time.Second)}
 	for _, text := range e.from {
@@ -88,7 +111,7 @@ func (e *exempting) object(of hub.Ref, now time.Time) (*fleetflowv1alpha1.Rollou
 			return nil, err
 		}
 		if from.Kind == fleetflowv1alpha1.ExemptFromAnalysis && !exemption.Spec.TargetRef.IsRun() {
-			return nil, cli.Usagef("--from %s is about a stage of an update run: exempt run/NAME from it", text)
+			return nil, invalid("--from %s is about a stage of an update run: exempt run/NAME from it", text)
 		}
 		exemption.Spec.ExemptFrom = append(exemption.Spec.ExemptFrom, from)
 	}
@@ -108,61 +131,38 @@ func parseFrom(text string) (from fleetflowv1alpha1.ExemptFrom, err error) {
 	case kind == "approval":
 		return from, errors.New("an exemption never stands for an approval: kubectl fleet approve gives one")
 	}
-	return from, cli.Usagef("--from %q is none of hold/NAME, window/NAME, window and analysis/STAGE", text)
+	return from, invalid("--from %q is none of hold/NAME, window/NAME, window and analysis/STAGE", text)
 }
 
-func (e *exempting) exempt(ctx context.Context, target string) error {
-	c, found, err := e.findOne(ctx, target, hub.KindRun, hub.KindPlacement)
+// prepare looks at what a run or a placement is to be exempt from.
+func (e *exemption) prepare(ctx context.Context, call *Call, target hub.Found) (Deed, error) {
+	made, err := e.object(target.Ref(), call.Clock.Now())
 	if err != nil {
-		return err
+		return Deed{}, err
 	}
-	return e.letGo(ctx, c, found)
-}
-
-// letGo creates the exemption of a run or a placement.
-func (e *exempting) letGo(ctx context.Context, c client.WithWatch, found hub.Found) error {
-	exemption, err := e.object(found.Ref(), e.factory.Clock.Now())
-	if err != nil {
-		return err
+	made.Spec.TargetRef.UID = string(target.Object().GetUID()) // another that gets its name is not exempt
+	if err := checkFrom(ctx, call.Client, made, target.Run); err != nil {
+		return Deed{}, err
 	}
-	exemption.Spec.TargetRef.UID = string(uidOfTarget(found))
-	if err := e.checkFrom(ctx, c, exemption, found.Run); err != nil {
-		return err
-	}
-	if err := e.Ask(e.streams, fmt.Sprintf("Exempt %s from %s until %s? Your name is kept with it.", found.Ref(), exemption.Spec.FromText(),
-		endOf(exemption))); err != nil {
-		return err
-	}
-	if e.Sends() {
-		who, err := askWhoIAm(ctx, c)
-		if err != nil {
-			return err
-		}
-		if who.Username != "" { // the API server checks it, or writes it itself where it can
-			exemption.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: who.Username}
-		}
-		if err := e.writer(c).Create(ctx, exemption); err != nil {
-			return explainExemptions(err, "creating exemption/"+exemption.Name)
-		}
-	}
-	e.Done(e.streams, "exemption/%s lets %s go despite %s, until %s", exemption.Name, found.Ref(), exemption.Spec.FromText(), endOf(exemption))
-	return nil
-}
-
-// uidOfTarget is the UID of the run or placement that was found: another that gets its name is not exempt.
-func uidOfTarget(found hub.Found) types.UID {
-	if found.Run != nil {
-		return found.Run.Object.GetUID()
-	}
-	return found.Placement.Object.GetUID()
-}
-
-func endOf(exemption *fleetflowv1alpha1.RolloutExemption) string {
-	return exemption.Spec.ExpirationTime.UTC().Format(time.RFC3339)
+	end := made.Spec.ExpirationTime.UTC().Format(time.RFC3339)
+	return Deed{
+		Question: fmt.Sprintf("Exempt %s from %s until %s? Your name is kept with it.", target.Ref(), made.Spec.FromText(), end),
+		Do: func(ctx context.Context) (Result, error) {
+			if call.Sends() {
+				if err := call.signAsCreator(ctx, made); err != nil {
+					return Result{}, err
+				}
+				if err := call.Writer().Create(ctx, made); err != nil {
+					return Result{}, ExplainExemptions(err, "creating exemption/"+made.Name)
+				}
+			}
+			return say("exemption/%s lets %s go despite %s, until %s", made.Name, target.Ref(), made.Spec.FromText(), end), nil
+		},
+	}, nil
 }
 
 // checkFrom refuses names that do not exist: an exemption cannot be changed afterwards.
-func (e *exempting) checkFrom(ctx context.Context, c client.Reader, exemption *fleetflowv1alpha1.RolloutExemption, run *hub.Run) error {
+func checkFrom(ctx context.Context, c client.Reader, exemption *fleetflowv1alpha1.RolloutExemption, run *hub.Run) error {
 	for _, from := range exemption.Spec.ExemptFrom {
 		var named client.Object
 		switch {
@@ -183,7 +183,7 @@ func (e *exempting) checkFrom(ctx context.Context, c client.Reader, exemption *f
 			return fmt.Errorf("there is no %s: kubectl fleet get holds and kubectl fleet windows list what there is", from.Text())
 		}
 		if err != nil && !apierrors.IsForbidden(err) { // who may not read it names it without a check
-			return explainExemptions(err, "reading "+from.Text())
+			return ExplainExemptions(err, "reading "+from.Text())
 		}
 	}
 	return nil
@@ -200,8 +200,8 @@ func hasStage(run *hub.Run, name string) bool {
 	return len(stages) == 0
 }
 
-// explainExemptions says what to do if the hub does not know exemptions.
-func explainExemptions(err error, doing string) error {
+// ExplainExemptions says what to do if the hub does not know exemptions.
+func ExplainExemptions(err error, doing string) error {
 	if meta.IsNoMatchError(err) {
 		return errors.New("the hub has no RolloutExemptions: have its operator install the CustomResourceDefinitions of the hub agent's chart, and start the hub agent anew")
 	}

@@ -1,0 +1,170 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
+)
+
+// checkPlanSeen refuses an approval of another plan than the one that the user has looked at.
+func checkPlanSeen(r *http.Request, run hub.Run) error {
+	if seen, now := r.PostFormValue("plan"), plan.Hash(run); seen != now {
+		return fmt.Errorf("the plan of %s has changed since you looked at it, from %q to %q (%w); what it is now stands below", run.Ref,
+			seen, now, errStale)
+	}
+	return nil
+}
+
+// showApproval shows what an approval lets a run do.
+func (f verbForm) showApproval(r *http.Request) (formView, error) {
+	s := f.server
+	run, err := personOf(r.Context()).Reading.Run(r.Context(), refOf(r, hub.KindRun))
+	if err != nil {
+		known, _, gone := s.findRun(r)
+		if gone != nil || apierrors.IsNotFound(err) {
+			return formView{}, cmpErr(gone, err)
+		}
+		run = known.Run // the hub does not answer: what was typed is not lost, and the approval will be of what the hub has then
+	}
+	stage := r.FormValue("stage")
+	state := updaterun.Read(run.Object)
+	gates := gatesOf(run)
+	if at := slices.IndexFunc(gates, func(g steer.Gate) bool { return stage == "" || g.Stage == stage }); at >= 0 {
+		stage = gates[at].Stage
+	} else {
+		return formView{Title: "Approve " + run.Name, Section: "runs",
+			Refusal: fmt.Sprintf("%s does not wait for an approval%s.", run.Ref, ofStage(stage))}, nil
+	}
+	left := state.Total - state.Done - state.Skipped - state.Failed
+	view := formView{
+		Title: fmt.Sprintf("Approve stage %s of %s", stage, run.Name), Section: "runs",
+		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, plural(left, "cluster"), state.Total),
+		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, plural(left, "cluster")),
+		Refusal: s.refusalOf(r.Context(), f.verb, hub.Found{Run: &run}, 1),
+		Hidden:  map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
+		Fields:  f.fields(r, nil),
+	}
+	for _, hold := range holdRows(s.fleet(r.Context())) {
+		if hold.State != fleetview.HoldExpired {
+			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Message))
+		}
+	}
+	s.showPlan(r.Context(), run, &view)
+	return view, nil
+}
+
+// showPlan adds what changes on the clusters. A user who may not read all of that may approve all the same, and is told.
+func (s *Server) showPlan(ctx context.Context, run hub.Run, view *formView) {
+	made, err := personOf(ctx).Reading.Plan(ctx, run)
+	if err != nil {
+		view.Notes = append(view.Notes, "What changes on the clusters cannot be shown: "+err.Error())
+		return
+	}
+	view.Notes = append(view.Notes, slices.Concat(made.Problems, made.Notes)...)
+	view.Plan = planViewOf(made, plan.Hash(run))
+}
+
+func ofStage(stage string) string {
+	if stage == "" {
+		return ""
+	}
+	return " of stage " + stage
+}
+
+// cmpErr is the first of some errors.
+func cmpErr(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planView is a plan as the page of an approval shows it.
+type planView struct {
+	plan.Plan
+	Hash                    string
+	Added, Changed, Removed int
+	Groups                  []groupView
+}
+
+type groupView struct {
+	plan.Group
+	Named string
+	Shown []objectView
+}
+
+type objectView struct {
+	Object, Change string
+	Blocks         []blockView
+	// More is how many lines are left out; New says that all of the object is new there.
+	More int
+	New  bool
+}
+
+// blockView are lines of a difference that follow one another: Swap are those that go, and those that come in their place. Where there is
+// room for it, these stand side by side.
+type blockView struct {
+	Swap  bool
+	Lines []lineView
+}
+
+type lineView struct{ Class, Text string }
+
+// blocksOf are the lines of a difference as pages show them.
+func blocksOf(lines []string) (blocks []blockView) {
+	for _, line := range lines {
+		swap := line[0] == '+' || line[0] == '-'
+		if len(blocks) == 0 || blocks[len(blocks)-1].Swap != swap {
+			blocks = append(blocks, blockView{Swap: swap})
+		}
+		last := &blocks[len(blocks)-1]
+		last.Lines = append(last.Lines, lineView{map[byte]string{'+': "added", '-': "removed", '@': "place"}[line[0]], line})
+	}
+	return blocks
+}
+
+// maxLines is how many lines of the difference of an object are shown, and maxAllLines of all together.
+const (
+	maxLines    = 200
+	maxAllLines = 2000
+)
+
+func planViewOf(made plan.Plan, hash string) *planView {
+	view := &planView{Plan: made, Hash: hash}
+	left := maxAllLines
+	for _, group := range made.Changes {
+		shown := groupView{Group: group, Named: updaterun.ListNames(group.Clusters)}
+		for _, object := range group.Objects {
+			switch object.Change {
+			case "added":
+				view.Added++
+			case "removed":
+				view.Removed++
+			default:
+				view.Changed++
+			}
+			one := objectView{Object: object.Object, Change: object.Change, New: object.Change == "added" && group.From == ""}
+			number := min(len(object.Lines), maxLines, left)
+			if one.New {
+				number = 0
+			}
+			left -= number
+			one.More = len(object.Lines) - number
+			one.Blocks = blocksOf(object.Lines[:number])
+			shown.Shown = append(shown.Shown, one)
+		}
+		view.Groups = append(view.Groups, shown)
+	}
+	return view
+}
