@@ -60,7 +60,8 @@ build: ## Build the programs into bin/ (about 1 min)
 TAG ?= $(shell git describe --tags --always --dirty)
 # What goes into images: no paths, time or version control data, so that the same commit gives the same bytes.
 RELEASE = GOFLAGS= go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X github.com/fleetflow/fleetflow/cmd/version.number=$(TAG)'
-PROGRAMS := hub-agent member-agent fleet-dashboard kubectl-fleet
+# bundled-temporal has the Temporal CLI beside it, of the module of the local fleet's programs.
+PROGRAMS := hub-agent member-agent fleet-dashboard kubectl-fleet bundled-temporal
 # Platforms of `make release`, where `make images` pushes to, and what else it tells docker buildx.
 PLATFORMS ?= linux/amd64 linux/arm64
 REGISTRY ?= ghcr.io/fleetflow
@@ -105,7 +106,8 @@ charts: ## Package the charts with the digests of `make images` in their values,
 	[ -n "$$digest" ] || { echo "no digest of $$chart in $(RELEASED): run make images" >&2; exit 1; }; \
 	cp -r deploy/charts/$$chart bin/charts/$$chart; \
 	plugin=$$(sed -n "s|^kubectl-fleet .*@\(sha256:[0-9a-f]*\)$$|\1|p" $(RELEASED)); \
-	sed -i -e "0,/^  digest: \"\"/s//  digest: $$digest/" -e "s/^    digest: \"\"/    digest: \"$$plugin\"/" -e "s|ghcr.io/fleetflow/|$(REGISTRY)/|" bin/charts/$$chart/values.yaml; \
+	server=$$(sed -n "s|^bundled-temporal .*@\(sha256:[0-9a-f]*\)$$|\1|p" $(RELEASED)); \
+	sed -i -e "0,/^  digest: \"\"/s//  digest: $$digest/" -e "s/^    digest: \"\"/    digest: \"$$plugin\"/" -e "s/^      digest: \"\"/      digest: \"$$server\"/" -e "s|ghcr.io/fleetflow/|$(REGISTRY)/|" bin/charts/$$chart/values.yaml; \
 	sed -i -e "s|image: ghcr.io/fleetflow/\(.*\):.*|image: $(REGISTRY)/\1:$(TAG)|" bin/charts/$$chart/Chart.yaml; \
 	$(HELM) package bin/charts/$$chart --version $(CHART_VERSION) --app-version $(TAG) --destination bin/charts; \
 	pushed=$$($(HELM) push bin/charts/$$chart-$(CHART_VERSION).tgz oci://$(REGISTRY)/charts 2>&1) || { echo "$$pushed" >&2; exit 1; }; echo "$$pushed"; \

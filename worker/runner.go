@@ -35,7 +35,7 @@ const (
 )
 
 // Runner keeps the workers of this process running: it waits for Temporal to be reachable and
-// starts the workers again when one gives up. It runs on every replica, leader or not.
+// starts the workers again when one gives up. Where Temporal is shared, it runs on every replica, leader or not.
 type Runner struct {
 	Client     client.Client
 	Namespace  string
@@ -43,6 +43,10 @@ type Runner struct {
 	Log        logr.Logger
 	// Metrics are optional.
 	Metrics *Metrics
+	// LeaderOnly says that only the replica that leads works: each has a Temporal of its own.
+	LeaderOnly bool
+	// Before, if set, is called before workers start.
+	Before func(context.Context) error
 	// Ready, if set, is called each time the workers have started.
 	Ready func()
 	// NeedsSenders says that only approvals count whose sender Temporal names. Whether it does is then found out at each start.
@@ -61,8 +65,8 @@ func (r *Runner) Check() error {
 	return nil
 }
 
-// NeedLeaderElection is false: every replica runs workers.
-func (r *Runner) NeedLeaderElection() bool { return false }
+// NeedLeaderElection says whether only the replica that leads works.
+func (r *Runner) NeedLeaderElection() bool { return r.LeaderOnly }
 
 // Start runs until the context ends.
 func (r *Runner) Start(ctx context.Context) error {
@@ -90,6 +94,11 @@ func (r *Runner) Start(ctx context.Context) error {
 func (r *Runner) runWorkers(ctx context.Context) error {
 	if err := Ensure(ctx, r.Client, r.Namespace); err != nil {
 		return err
+	}
+	if r.Before != nil {
+		if err := r.Before(ctx); err != nil {
+			return err
+		}
 	}
 	fatal := make(chan error, 3)
 	onFatal := func(err error) {

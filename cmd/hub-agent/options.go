@@ -171,6 +171,10 @@ func (o *options) checkFlags() error {
 	default:
 		return fmt.Errorf("--role is %q; it must be %s, %s or %s", o.role, roleAll, roleControllers, roleWorker)
 	}
+	if o.temporal.bundled() && (o.role != roleAll || !o.LeaderElect) {
+		return fmt.Errorf("--%s=%s has the agent that leads run controllers and workers, and no other: leave --role as it is, and set --leader-elect",
+			temporalModeFlag, o.temporal.mode)
+	}
 	if err := o.checkSelectionFlags(); err != nil {
 		return err
 	}

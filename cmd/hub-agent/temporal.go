@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -17,7 +19,8 @@ const (
 	temporalAddressFlag    = "temporal-address"
 	temporalNamespaceFlag  = "temporal-namespace"
 	temporalApprovalsFlag  = "temporal-approvals"
-	temporalTrialFlag      = "temporal-trial"
+	temporalModeFlag       = "temporal-mode"
+	temporalPatienceFlag   = "temporal-patience"
 	temporalTLSFlag        = "temporal-tls"
 	temporalCAFlag         = "temporal-tls-ca-file"
 	temporalCertFlag       = "temporal-tls-cert-file"
@@ -27,28 +30,36 @@ const (
 
 	// envTemporalAPIKey is the name that Temporal's own tools have for it.
 	envTemporalAPIKey = "TEMPORAL_API_KEY"
+
+	bundledAuditPokes = 100
 )
 
 // temporalOptions say where Temporal is and how the agent gets in.
 type temporalOptions struct {
+	// mode says whether Temporal is beside this agent, for this agent alone.
+	mode clusterv1beta1.TemporalMode
+	// patience is how long an agent that leads waits for the Temporal beside it; 0 is for ever.
+	patience  time.Duration
 	address   string
 	namespace string
 	// approvals says which approvals through Temporal count.
 	approvals string
-	// trial says that Temporal knows no users and need not: nothing of value is rolled out.
-	trial    bool
-	security temporalclient.Security
+	security  temporalclient.Security
 }
 
 // addFlags adds the flags.
 func (o *temporalOptions) addFlags(f *flag.FlagSet) {
+	o.mode = clusterv1beta1.TemporalExternal
+	f.Func(temporalModeFlag, "External (default), or Bundled: Temporal runs beside each agent, on its machine, for it alone. The agent that leads uses its own, and ends what it finds there before it begins", func(value string) error {
+		o.mode = clusterv1beta1.TemporalMode(value)
+		return nil
+	})
+	f.DurationVar(&o.patience, temporalPatienceFlag, 0, "how long an agent that leads waits for the Temporal beside it before it leaves the lease to another agent; 0 is for ever")
 	f.StringVar(&o.address, temporalAddressFlag, "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
 	f.StringVar(&o.namespace, temporalNamespaceFlag, wf.DefaultNamespace,
 		"Temporal namespace; it is created, with its search attributes, if it does not exist")
 	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified),
 		"which approvals through Temporal count: off (none), verified (signals whose sender Temporal has authenticated, which needs a server with an authorizer and principals) or any: a user who may write to the Temporal namespace can send one under any name")
-	f.BoolVar(&o.trial, temporalTrialFlag, false, "Temporal is there for a trial, like the one that comes with the chart: --"+
-		temporalApprovalsFlag+"=any is taken over an unencrypted connection, too")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
 	f.StringVar(&o.security.CAFile, temporalCAFlag, "", "PEM file of the certificates that vouch for Temporal's; those of the system do if it is empty. This file and the next two are read again for every new connection")
 	f.StringVar(&o.security.CertFile, temporalCertFlag, "", "PEM file of the client certificate for Temporal, for mutual TLS; together with --"+temporalKeyFlag)
@@ -73,7 +84,7 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 	switch stagedupdate.ApprovalPolicy(o.approvals) {
 	case stagedupdate.ApprovalsOff, stagedupdate.ApprovalsVerified:
 	case stagedupdate.ApprovalsAny:
-		if !o.trial && !o.security.Encrypted() && !isLoopback(o.address) {
+		if !o.security.Encrypted() && !isLoopback(o.address) {
 			problems = append(problems, fmt.Errorf("--%s=any lets every client that reaches Temporal approve, and the connection to %s is not encrypted: "+
 				"use --%s=verified, or encrypt the connection with --%s", temporalApprovalsFlag, o.address, temporalApprovalsFlag, temporalTLSFlag))
 		}
@@ -83,7 +94,45 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 	if o.namespace == "" {
 		problems = append(problems, fmt.Errorf("--%s must not be empty", temporalNamespaceFlag))
 	}
+	problems = append(problems, o.checkMode()...)
 	return errors.Join(append(problems, o.checkFiles()...)...)
+}
+
+// bundled says that Temporal is beside this agent, for this agent alone.
+func (o *temporalOptions) bundled() bool { return o.mode == clusterv1beta1.TemporalBundled }
+
+// auditPokes is how many missing workflows are started in a second; 0 is the usual number. After a change of the leader the bundled
+// server has none.
+func (o *temporalOptions) auditPokes() int {
+	if o.bundled() {
+		return bundledAuditPokes
+	}
+	return 0
+}
+
+// checkMode refuses what does not go with the mode.
+func (o *temporalOptions) checkMode() []error {
+	var problems []error
+	switch {
+	case o.patience < 0:
+		problems = append(problems, fmt.Errorf("--%s must not be negative; 0 is for ever", temporalPatienceFlag))
+	case o.mode != clusterv1beta1.TemporalExternal && !o.bundled():
+		problems = append(problems, fmt.Errorf("--%s is %q; it must be %s or %s", temporalModeFlag, o.mode, clusterv1beta1.TemporalBundled, clusterv1beta1.TemporalExternal))
+	case !o.bundled() && o.patience > 0:
+		problems = append(problems, fmt.Errorf("--%s is for --%s=%s: all agents share an external Temporal", temporalPatienceFlag, temporalModeFlag, clusterv1beta1.TemporalBundled))
+	}
+	if !o.bundled() {
+		return problems
+	}
+	if !isLoopback(o.address) || o.security.Encrypted() {
+		problems = append(problems, fmt.Errorf("--%s=%s takes the Temporal of this machine, over a connection that is not encrypted, and --%s is %s: leave out what is for an external one",
+			temporalModeFlag, o.mode, temporalAddressFlag, o.address))
+	}
+	if stagedupdate.ApprovalPolicy(o.approvals) == stagedupdate.ApprovalsVerified {
+		problems = append(problems, fmt.Errorf("--%s=verified takes no approval with --%s=%s, whose Temporal names no senders: use off, or any for all who may forward ports to the Pod",
+			temporalApprovalsFlag, temporalModeFlag, o.mode))
+	}
+	return problems
 }
 
 // isLoopback tells whether an address stays on this machine.

@@ -15,6 +15,8 @@ import (
 func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	const bundled = "--temporal-mode=Bundled"
+	const off = "--temporal-approvals=off"
 	for sentence, test := range map[string]struct {
 		args []string
 		want []string
@@ -31,6 +33,14 @@ func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
 		"a CA that is none":                {[]string{"--temporal-tls-ca-file=" + empty}, []string{"--temporal-tls-ca-file: ", "no certificate in PEM"}},
 		"an API key that does not exist":   {[]string{"--temporal-api-key-file=/nowhere/key"}, []string{"--temporal-api-key-file: ", "/nowhere/key"}},
 		"an API key that is empty":         {[]string{"--temporal-api-key-file=" + empty}, []string{"--temporal-api-key-file: ", "is empty"}},
+		"a mode that does not exist":       {[]string{"--temporal-mode=Own"}, []string{`--temporal-mode is "Own"; it must be Bundled or External`}},
+		"the bundled one elsewhere":        {[]string{bundled, off, "--temporal-address=temporal:7233"}, []string{"takes the Temporal of this machine", "temporal:7233"}},
+		"the bundled one, encrypted":       {[]string{bundled, off, "--temporal-tls"}, []string{"takes the Temporal of this machine"}},
+		"the bundled one and verified":     {[]string{bundled}, []string{"--temporal-approvals=verified takes no approval with --temporal-mode=Bundled"}},
+		"the bundled one and workers":      {[]string{bundled, off, "--role=worker"}, []string{"leave --role as it is"}},
+		"the bundled one without a lease":  {[]string{bundled, off, "--leader-elect=false"}, []string{"set --leader-elect"}},
+		"patience below zero":              {[]string{bundled, off, "--temporal-patience=-1s"}, []string{"must not be negative"}},
+		"patience with one that is shared": {[]string{"--temporal-patience=2m"}, []string{"--temporal-patience is for --temporal-mode=Bundled"}},
 		"all mistakes, not just the first": {[]string{"--temporal-namespace=", "--temporal-api-key-file=" + empty}, []string{"--temporal-namespace", "--temporal-api-key-file"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -42,19 +52,28 @@ func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
 	}
 }
 
-func TestApprovalsOfAnySenderNeedAnEncryptedConnectionUnlessTemporalIsOnThisMachineOrForATrial(t *testing.T) {
+func TestApprovalsOfAnySenderNeedAnEncryptedConnectionUnlessTemporalIsOnThisMachine(t *testing.T) {
 	for sentence, args := range map[string][]string{
 		"encrypted":               {"--temporal-address=temporal.example.com:7233", "--temporal-tls"},
 		"by name on this machine": {"--temporal-address=localhost:7233"},
 		"by address":              {"--temporal-address=127.0.0.1:7233"},
 		"by an address of IPv6":   {"--temporal-address=[::1]:7233"},
-		"for a trial":             {"--temporal-address=agent-temporal.fleet-system:7233", "--temporal-trial"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := parseOptions(append(args, "--temporal-approvals=any"), io.Discard, nothing)
 			assert.NoError(t, err)
 		})
 	}
+}
+
+func TestTheBundledTemporalIsStartedAnewFasterThanASharedOne(t *testing.T) {
+	o, err := parseOptions([]string{"--temporal-mode=Bundled", "--temporal-approvals=any", "--temporal-patience=2m", "--leader-elect"}, io.Discard, nothing)
+	require.NoError(t, err)
+	assert.True(t, o.temporal.bundled())
+	assert.Equal(t, 100, o.temporal.auditPokes())
+	o, err = parseOptions([]string{"--temporal-mode=External"}, io.Discard, nothing)
+	require.NoError(t, err)
+	assert.Zero(t, o.temporal.auditPokes())
 }
 
 func TestTheTemporalNamespaceIsTheFleetsOwn(t *testing.T) {

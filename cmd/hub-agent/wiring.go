@@ -63,7 +63,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, Outages: o.outages,
 			ProfileNamespace: o.namespaceOfProfiles(),
-			Temporal:         temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
+			Temporal:         temporal, AuditPokes: o.temporal.auditPokes(), Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
 			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
 			Jobs: metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},
 		}); err != nil {
@@ -95,6 +95,7 @@ func addReporter(mgr ctrl.Manager, temporal *temporalclient.Client, o *options, 
 		Ask:  func(ctx context.Context) error { return worker.Reach(ctx, temporal.SDK, o.temporal.namespace) },
 		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Holder: host, Clock: o.clock, Log: log.WithName("temporal-report"),
 		Lease: types.NamespacedName{Namespace: o.LeaseReference(leaseName).Namespace, Name: clusterv1beta1.TemporalLease},
+		Mode:  o.temporal.mode, Patience: o.temporal.patience,
 	}
 	if o.needsSenders() {
 		senders := worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace}
@@ -120,7 +121,7 @@ func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*tempo
 		host = "hub-agent"
 	}
 	c, err := temporalclient.New(temporalclient.Options{
-		Address: o.temporal.address, Namespace: o.temporal.namespace, Security: o.temporal.security,
+		Address: o.temporal.address, Namespace: o.temporal.namespace, Security: o.temporal.security, Bundled: o.temporal.bundled(),
 		Identity: fmt.Sprintf("hub-agent@%s/%d", host, os.Getpid()),
 		Metrics:  measured,
 		Tracer:   tracer,
@@ -165,7 +166,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 	metrics.Registry.MustRegister(measured.Collectors()...)
 	runner := &worker.Runner{
 		Client: temporal.SDK, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
-		NeedsSenders: o.needsSenders(),
+		NeedsSenders: o.needsSenders(), LeaderOnly: o.temporal.bundled(), Before: temporal.TakeOver,
 	}
 	lease := o.LeaseReference(leaseName)
 	recorder := mgr.GetEventRecorder("hub-agent")

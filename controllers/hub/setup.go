@@ -51,6 +51,8 @@ type Options struct {
 	Vocabulary placementv1beta1.Vocabulary
 	// Temporal is where workflows are woken.
 	Temporal waker.Temporal
+	// AuditPokes is how many missing workflows are started in a second; 0 is the usual number.
+	AuditPokes int
 	// EvictionTTL is after how long executed evictions are deleted; 0 keeps them.
 	EvictionTTL time.Duration
 	// Filter is what the operator keeps from being placed.
@@ -120,6 +122,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	}
 	auditor := &waker.Auditor{
 		Temporal: options.Temporal, Log: mgr.GetLogger().WithName("audit"), Events: recorder("workflow-auditor"), Clock: clk,
+		PokesPerSecond: options.AuditPokes,
 	}
 	for _, scope := range placementv1beta1.Scopes() {
 		placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource(scope)), clk)

@@ -182,8 +182,16 @@ func inOrder(all []runtime.Object) []runtime.Object {
 func (c *cluster) agentOf(t *testing.T, program string, d *appsv1.Deployment) *agent {
 	t.Helper()
 	spec := d.Spec.Template.Spec
-	p := inPod(t, spec, t.TempDir(), func(name string) map[string][]byte { return c.secret(t, d.Namespace, name) })
-	return &agent{name: d.Name, program: program, args: p.args, env: p.env, account: d.Namespace + "/" + spec.ServiceAccountName, secrets: p.secrets}
+	secret := func(name string) map[string][]byte { return c.secret(t, d.Namespace, name) }
+	p := inPod(t, spec, &spec.Containers[0], t.TempDir(), secret)
+	a := &agent{name: d.Name, program: program, args: p.args, env: p.env, account: d.Namespace + "/" + spec.ServiceAccountName, secrets: p.secrets}
+	for i := range spec.InitContainers {
+		if sidecar := &spec.InitContainers[i]; sidecar.Name == "temporal" {
+			p := inPod(t, spec, sidecar, t.TempDir(), secret)
+			a.temporal = &agent{name: d.Name + "-temporal", program: "bundled-temporal", args: p.args, env: p.env}
+		}
+	}
+	return a
 }
 
 // secret is the content of a Secret.

@@ -50,6 +50,16 @@ type agent struct {
 	metrics       string
 	// secrets are the folders that Secrets are mounted at.
 	secrets map[string]string
+	// temporal is the sidecar of the Pod, if it has one.
+	temporal *agent
+	process  *exec.Cmd
+}
+
+// kill ends a process as the kernel does when there is no memory.
+func (a *agent) kill(t *testing.T) {
+	t.Helper()
+	require.NoError(t, a.process.Process.Kill())
+	_ = a.process.Wait() // it was killed
 }
 
 var (
@@ -125,10 +135,9 @@ type pod struct {
 	secrets   map[string]string
 }
 
-// inPod mounts the volumes of a template below a folder; secret returns the content of a Secret.
-func inPod(t *testing.T, spec corev1.PodSpec, dir string, secret func(name string) map[string][]byte) pod {
+// inPod mounts the volumes of a container below a folder; secret returns the content of a Secret.
+func inPod(t *testing.T, spec corev1.PodSpec, container *corev1.Container, dir string, secret func(name string) map[string][]byte) pod {
 	t.Helper()
-	container := spec.Containers[0]
 	p := pod{secrets: map[string]string{}}
 	var moves []string
 	for _, m := range container.VolumeMounts {
@@ -190,6 +199,7 @@ func (f *fleet) start(t *testing.T, a *agent) {
 	command.Stdout = log
 	command.Stderr = log
 	require.NoError(t, command.Start(), a.program)
+	a.process = command
 	f.started = append(f.started, a)
 	t.Cleanup(func() {
 		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself

@@ -3,7 +3,6 @@
 package charts
 
 import (
-	"context"
 	"encoding/base64"
 	"os"
 	"strings"
@@ -139,20 +138,4 @@ func (f *fleet) requireNothingForbidden(t *testing.T) {
 			assert.NotContains(t, strings.ToLower(line), "forbidden", "%s may do too little", a.name)
 		}
 	}
-}
-
-// TestBundledTemporalStarts runs the bundled server with the flags of its Deployment.
-func TestBundledTemporalStarts(t *testing.T) {
-	f := bringUp(t)
-	all := must(t, "hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true}}})
-	server := deployment(t, all, "agent-temporal").Spec.Template.Spec
-	given := inPod(t, server, t.TempDir(), nil)
-	port := freePort(t)
-	given.args = append(given.args, "--ip=127.0.0.1", "--port="+port, "--ui-port="+freePort(t), "--metrics-port="+freePort(t))
-	f.start(t, &agent{name: "temporal", program: f.tool("temporal"), args: given.args})
-	await(t, "it answers", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		return f.command(ctx, f.tool("temporal"), "operator", "cluster", "health", "--address", "127.0.0.1:"+port) == nil
-	})
 }

@@ -98,7 +98,7 @@ type values = map[string]any
 
 func TestPodsAreRestricted(t *testing.T) {
 	for name, additional := range map[string]values{
-		"hub-agent":    {"temporal": values{"address": "", "bundled": values{"enabled": true}}, "workers": values{"enabled": true}},
+		"hub-agent":    {"temporal": values{"address": ""}},
 		"member-agent": nil,
 	} {
 		for _, object := range must(t, name, additional) {
@@ -110,12 +110,15 @@ func TestPodsAreRestricted(t *testing.T) {
 				pod := d.Spec.Template.Spec
 				assert.True(t, *pod.SecurityContext.RunAsNonRoot)
 				assert.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
-				for _, c := range pod.Containers {
+				for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 					assert.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
 					assert.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
 					assert.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop)
-					assert.NotNil(t, c.ReadinessProbe)
+					assert.NotNil(t, c.LivenessProbe)
 					assert.NotEmpty(t, c.Resources.Requests)
+				}
+				for _, c := range pod.Containers {
+					assert.NotNil(t, c.ReadinessProbe)
 				}
 				for _, v := range pod.Volumes {
 					assert.Nil(t, v.HostPath)
@@ -224,28 +227,56 @@ func TestAnalysesReachWhatTheValuesSay(t *testing.T) {
 	}
 }
 
-func TestBundledTemporalIsWhereTheAgentLooksForIt(t *testing.T) {
-	all := must(t, "hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true}}})
-	assert.Subset(t, args(t, all, release), []string{"--temporal-address=agent-temporal.fleet-system:7233", "--temporal-trial=true"})
-	assert.Contains(t, ofKind(t, all, "Service"), "agent-temporal")
-	assert.Empty(t, ofKind(t, all, "PersistentVolumeClaim"))
-	server := deployment(t, all, "agent-temporal")
-	selector := map[string]string{}
-	for _, object := range all {
-		if s, ok := object.(*corev1.Service); ok && s.Name == "agent-temporal" {
-			selector = s.Spec.Selector
-		}
+func TestTemporalIsBesideTheAgentUnlessItIsNamed(t *testing.T) {
+	all := must(t, "hub-agent", values{"temporal": values{"address": ""}})
+	agent := args(t, all, release)
+	assert.Subset(t, agent, []string{"--temporal-mode=Bundled", "--temporal-address=127.0.0.1:7233", "--temporal-approvals=off"})
+	pod := deployment(t, all, release).Spec.Template.Spec
+	require.Len(t, pod.InitContainers, 1)
+	server := pod.InitContainers[0]
+	assert.Equal(t, corev1.ContainerRestartPolicyAlways, *server.RestartPolicy, "it ends after the agent")
+	assert.Nil(t, server.StartupProbe, "the agent starts without it")
+	assert.Equal(t, "384Mi", server.Resources.Requests.Memory().String())
+	assert.Equal(t, "768Mi", server.Resources.Limits.Memory().String())
+	assert.Contains(t, server.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "650MiB"})
+	assert.Empty(t, server.Ports, "nobody else reaches it")
+	for _, mount := range server.VolumeMounts {
+		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+		require.NotEqual(t, -1, at, mount.Name)
+		require.NotNil(t, pod.Volumes[at].EmptyDir)
+		assert.Nil(t, pod.Volumes[at].EmptyDir.SizeLimit, "one that is exceeded evicts the agent")
 	}
-	assert.NotEmpty(t, selector)
-	assert.Equal(t, selector, intersection(selector, server.Spec.Template.Labels))
-	assert.NotEqual(t, selector, intersection(selector, deployment(t, all, release).Spec.Template.Labels), "the agent is no Temporal")
+	assert.Equal(t, []string{release}, ofKind(t, all, "Deployment"))
+	assert.NotContains(t, strings.Join(agent, " "), "--temporal-patience", "no other could lead")
+	three := must(t, "hub-agent", values{"replicaCount": 3, "temporal": values{"address": "", "mode": "Bundled", "approvals": "any"}})
+	assert.Subset(t, args(t, three, release), []string{"--temporal-patience=2m", "--temporal-approvals=any"})
 
-	all = must(t, "hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true, "persistence": values{"enabled": true}}}})
-	claim := only[*corev1.PersistentVolumeClaim](t, all)
-	assert.Equal(t, claim.Name, deployment(t, all, "agent-temporal").Spec.Template.Spec.Volumes[0].PersistentVolumeClaim.ClaimName)
+	external := must(t, "hub-agent", nil)
+	assert.Subset(t, args(t, external, release), []string{"--temporal-mode=External", "--temporal-approvals=verified"})
+	assert.Empty(t, deployment(t, external, release).Spec.Template.Spec.InitContainers)
+	mine := must(t, "hub-agent", values{"temporal": values{"address": ""}, "initContainers": []any{values{"name": "mine", "image": "mine"}}})
+	assert.Len(t, deployment(t, mine, release).Spec.Template.Spec.InitContainers, 2)
+}
 
-	_, err := with(t, "hub-agent", values{"temporal": values{"bundled": values{"enabled": true}}})
-	assert.ErrorContains(t, err, "exclude each other")
+func TestWhatDoesNotGoWithTheModeOfTemporalIsRefused(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		values values
+		want   string
+	}{
+		"the bundled one and an address":         {values{"temporal": values{"mode": "Bundled"}}, "temporal.address is that of an external Temporal"},
+		"an external one without an address":     {values{"temporal": values{"mode": "External", "address": ""}}, "temporal.address is required"},
+		"the bundled one and workers apart":      {values{"temporal": values{"address": ""}, "workers": values{"enabled": true}}, "need temporal.mode=External"},
+		"the bundled one and another role":       {values{"temporal": values{"address": ""}, "role": "controllers"}, "need temporal.mode=External"},
+		"the bundled one and TLS":                {values{"temporal": values{"address": "", "tls": values{"enabled": true}}}, "are for an external Temporal"},
+		"the bundled one and verified approvals": {values{"temporal": values{"address": "", "approvals": "verified"}}, "temporal.approvals=verified takes no approval"},
+		"a mode that is none":                    {values{"temporal": values{"mode": "Own"}}, "temporal/mode"},
+		"the value of former releases":           {values{"temporal": values{"address": "", "bundled": values{"enabled": true}}}, "enabled"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := with(t, "hub-agent", test.values)
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
 }
 
 func TestControllersAndWorkersCanBeApart(t *testing.T) {
@@ -302,8 +333,8 @@ func TestNetworkPoliciesLetThroughWhatAgentsNeed(t *testing.T) {
 		assert.Equal(t, want, outward(only[*networkingv1.NetworkPolicy](t, must(t, name, traced))), name)
 	}
 
-	both := ofKind(t, must(t, "hub-agent", values{"networkPolicy": values{"enabled": true}, "temporal": values{"address": "", "bundled": values{"enabled": true}}}), "NetworkPolicy")
-	assert.ElementsMatch(t, []string{"agent", "agent-temporal"}, both, "the bundled Temporal asks nobody who they are")
+	policy = only[*networkingv1.NetworkPolicy](t, must(t, "hub-agent", values{"temporal": values{"address": ""}}))
+	assert.Equal(t, []string{"53/UDP 53/TCP", "443/TCP 6443/TCP 8443/TCP"}, outward(policy), "the bundled Temporal is on the Pod's loopback")
 }
 
 // outward is what a policy lets out, a line for each rule.
@@ -398,7 +429,7 @@ func TestAlertsAndDashboardComeWithTheCharts(t *testing.T) {
 
 func TestEverythingHasTheNameThatOverridesTheReleases(t *testing.T) {
 	for name, additional := range map[string]values{
-		"hub-agent":    {"temporal": values{"address": "", "bundled": values{"enabled": true}}, "workers": values{"enabled": true}},
+		"hub-agent":    {"temporal": values{"address": ""}},
 		"member-agent": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -677,18 +708,18 @@ func imagesOf(all []runtime.Object) []string {
 func TestAllImagesComeFromOneRegistry(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	for name, given := range map[string]values{
-		"hub-agent": {"temporal": values{"address": "", "bundled": values{"enabled": true}}, "workers": values{"enabled": true}}, "member-agent": {}, "fleet-dashboard": {},
+		"hub-agent": {"temporal": values{"address": ""}}, "member-agent": {}, "fleet-dashboard": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given["image"] = values{"digest": digest}
 			for _, image := range imagesOf(must(t, name, given)) {
-				assert.Regexp(t, "^(ghcr.io/fleetflow|temporalio)/", image)
+				assert.Regexp(t, "^ghcr.io/fleetflow/", image)
 			}
 			given["global"] = values{"imageRegistry": "mirror.example.com:5000/fleet"}
 			images := imagesOf(must(t, name, given))
 			assert.NotEmpty(t, images)
 			for _, image := range images {
-				assert.Regexp(t, "^mirror.example.com:5000/fleet/(fleetflow|temporalio)/", image)
+				assert.Regexp(t, "^mirror.example.com:5000/fleet/fleetflow/", image)
 			}
 			assert.Contains(t, images, "mirror.example.com:5000/fleet/fleetflow/"+name+"@"+digest)
 		})

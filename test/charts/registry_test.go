@@ -81,7 +81,7 @@ func TestReleasedChartsComeFromARegistry(t *testing.T) {
 	s := newShell(t, dir)
 	digest := "sha256:" + strings.Repeat("1", 64)
 	s.run(`cp ` + source + `/Makefile . && mkdir -p bin deploy && cp -r ` + source + `/deploy/charts deploy/
-for program in hub-agent member-agent fleet-dashboard kubectl-fleet; do echo "$program ` + address + `/$program@` + digest + `"; done >bin/released.txt
+for program in hub-agent member-agent fleet-dashboard kubectl-fleet bundled-temporal; do echo "$program ` + address + `/$program@` + digest + `"; done >bin/released.txt
 make charts TAG=v1.2.3 REGISTRY=` + address)
 	released := s.run("cat bin/released.txt")
 	for chart, values := range map[string]string{
@@ -129,7 +129,7 @@ make release-all VERSION=1.2.3 REGISTRY=registry.example.com/fleet`)
 	installs := regexp.MustCompile(`(?m)^helm install (\S+ \S+\.tgz .*)$`).FindAllStringSubmatch(notes, -1)
 	require.Len(t, installs, 1, notes)
 	user := newShell(t, filepath.Join(dir, "bin", "release", "v1.2.3"))
-	assert.Equal(t, []string{"registry.example.com/fleet/hub-agent:v1.2.3", "registry.example.com/fleet/kubectl-fleet:v1.2.3", "registry.example.com/fleet/hub-agent:v1.2.3"}, images(user.run("helm template "+installs[0][1])))
+	assert.Equal(t, []string{"registry.example.com/fleet/bundled-temporal:v1.2.3", "registry.example.com/fleet/hub-agent:v1.2.3", "registry.example.com/fleet/kubectl-fleet:v1.2.3", "registry.example.com/fleet/hub-agent:v1.2.3"}, images(user.run("helm template "+installs[0][1])))
 	chart := regexp.MustCompile(`--chart (\S+\.tgz)`).FindStringSubmatch(notes)
 	require.NotNil(t, chart, notes)
 	assert.Equal(t, []string{"registry.example.com/fleet/member-agent:v1.2.3"},
@@ -137,7 +137,7 @@ make release-all VERSION=1.2.3 REGISTRY=registry.example.com/fleet`)
 
 	var named []string
 	for chart, given := range map[string]string{
-		"hub-agent":    "--set temporal.bundled.enabled=true --set workers.enabled=true",
+		"hub-agent":    "",
 		"member-agent": "--set config.hubURL=https://hub.example.com:6443 --set config.memberClusterName=member-1", "fleet-dashboard": "--set url=https://fleet.example.com --set tokens.enabled=true",
 	} {
 		named = append(named, images(user.run("helm template "+chart+" "+chart+"-1.2.3.tgz "+given))...)

@@ -70,7 +70,7 @@ func TestNotesSayWhatComesNext(t *testing.T) {
 		want, lack string
 	}{
 		"a hub with a Temporal of its own":     {"hub-agent", nil, "Rollouts need Temporal at temporal.example.com:7233", "8233"},
-		"a hub with the bundled Temporal":      {"hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true}}}, "port-forward service/agent-temporal 8233", "EngineReachable"},
+		"a hub with the bundled Temporal":      {"hub-agent", values{"temporal": values{"address": ""}}, "Temporal runs beside the agent", "EngineReachable"},
 		"a hub with guard rails":               {"hub-agent", nil, "Guard rails are in force", "helm show crds"},
 		"a hub without":                        {"hub-agent", values{"enableGuardRail": false}, "kubectl get memberclusters", "Guard rails"},
 		"a member by the CAs of the system":    {"member-agent", nil, "set config.hubCA", "tlsClientInsecure"},

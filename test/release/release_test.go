@@ -113,7 +113,7 @@ func TestAReleaseIsBuiltSignedAndInstalledByDigest(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, string(values), "  repository: registry.example.com/fleet/"+name+"\n")
 		assert.Contains(t, string(values), "  digest: "+image+"\n")
-		assert.Equal(t, map[string]int{"hub-agent": 2, "member-agent": 1}[name], strings.Count(string(values), image), "the agent's, and that of helm test; the image of Temporal is another one")
+		assert.Equal(t, map[string]int{"hub-agent": 3, "member-agent": 1}[name], strings.Count(string(values), image), "the agent's, that of helm test, and that of the bundled Temporal")
 		assert.NotContains(t, string(values), "ghcr.io/fleetflow")
 		source, err := os.ReadFile(filepath.Join(dir, "deploy", "charts", name, "values.yaml"))
 		require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestARelease(t *testing.T) {
 	t.Run("says what has changed, and what is left to do", func(t *testing.T) {
 		notes := readFile(t, out, "RELEASE_NOTES.md")
 		assert.Contains(t, notes, "## Changes since v1.2.2\n\n- Rollouts are faster (abc1234)\n")
-		assert.Contains(t, notes, "registry.example.com/fleet/{hub-agent,member-agent,fleet-dashboard,kubectl-fleet}:v1.2.3")
+		assert.Contains(t, notes, "registry.example.com/fleet/{hub-agent,member-agent,fleet-dashboard,kubectl-fleet,bundled-temporal}:v1.2.3")
 		assert.Contains(t, output, "NOT DONE: images, as PUSH=yes was not given")
 		assert.NotContains(t, calls, "docker")
 		assert.NotContains(t, calls, "cosign")

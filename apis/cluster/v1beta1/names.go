@@ -51,6 +51,9 @@ const (
 	// ApprovalsProblemAnnotation on that Lease has why no approval through Temporal is taken; it is there only then.
 	ApprovalsProblemAnnotation = OwnPrefix + "approvals-problem"
 
+	// TemporalModeAnnotation on that Lease has the TemporalMode.
+	TemporalModeAnnotation = OwnPrefix + "temporal-mode"
+
 	// SystemNamespace is where the agents run and keep what concerns no single member.
 	SystemNamespace = "fleet-system"
 
@@ -119,3 +122,14 @@ func MemberOfNamespace(namespace string) (string, bool) {
 	}
 	return namespace[len(memberNamespacePrefix):], true
 }
+
+// TemporalMode says which Temporal a hub agent uses.
+type TemporalMode string
+
+// The modes.
+const (
+	// TemporalBundled is a server beside each hub agent, for it alone.
+	TemporalBundled TemporalMode = "Bundled"
+	// TemporalExternal is a server, or a service, that all hub agents share.
+	TemporalExternal TemporalMode = "External"
+)

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -137,6 +138,10 @@ func TestCheckOf(t *testing.T) {
 	const theirs, ours = "hub-agent-7d", "hub-agent-7f"
 	second := migration.HubAgentLease
 	second.Namespace = "fleet"
+	var manyMembers []client.Object
+	for i := range 501 {
+		manyMembers = append(manyMembers, reporting(fmt.Sprint("member-", i), "devel", time.Second))
+	}
 	for sentence, test := range map[string]struct {
 		objects []client.Object
 		served  func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
@@ -156,6 +161,7 @@ func TestCheckOf(t *testing.T) {
 		"approvals that Temporal cannot verify":           {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote(""), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"ApprovalsNotVerified"}, false},
 		"approvals that it cannot verify, with --strict":  {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote(""), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"ApprovalsNotVerified"}, true},
 		"Temporal that is down, which could verify none":  {[]client.Object{leaseOf(migration.HubAgentLease, ours), unverifiedNote("connection refused"), reporting("member-1", "devel", time.Second)}, everyKind(), false, []string{"EngineUnreachable"}, true},
+		"a fleet for which the bundled Temporal is small": {append(manyMembers, leaseOf(migration.HubAgentLease, ours), bundledNote()), everyKind(), false, []string{"BundledTemporalOutgrown"}, false},
 		"a member that does not report":                   {[]client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote(""), reporting("member-1", "devel", time.Hour)}, everyKind(), false, []string{"Silent"}, true},
 		"an agent that says nothing of Temporal":          {[]client.Object{leaseOf(migration.HubAgentLease, ours), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"NotReported"}, true},
 		"an agent that said it long ago":                  {[]client.Object{leaseOf(migration.HubAgentLease, ours), staleNote(), reporting("member-1", "devel", time.Second)}, everyKind(), true, []string{"NotReported"}, true},
@@ -198,6 +204,13 @@ func temporalNote(problem string) client.Object {
 	if problem != "" {
 		note.Annotations = map[string]string{clusterv1beta1.TemporalProblemAnnotation: problem}
 	}
+	return note
+}
+
+// bundledNote is its note that it reaches the Temporal beside it.
+func bundledNote() client.Object {
+	note := temporalNote("")
+	note.SetAnnotations(map[string]string{clusterv1beta1.TemporalModeAnnotation: string(clusterv1beta1.TemporalBundled)})
 	return note
 }
 

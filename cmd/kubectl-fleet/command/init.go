@@ -40,7 +40,6 @@ type initOptions struct {
 	steering
 	helm     helm
 	temporal string
-	trial    bool
 	chart    string
 	files    []string
 	values   []string
@@ -56,7 +55,7 @@ func NewInit(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 func newInit(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
 	o := &initOptions{steering: steering{factory: f, streams: streams}, helm: h}
 	cmd := &cobra.Command{
-		Use:   "init [--temporal ADDRESS | --trial]",
+		Use:   "init [--temporal ADDRESS]",
 		Short: "Make a cluster the hub of a fleet, or upgrade the hub",
 		Long: `Make the cluster of the current context (or of --context) the hub of a fleet: applies the definitions of the fleet's kinds,
 installs the hub agent with helm into the namespace fleet-system, and waits until it leads. On a hub it upgrades both; values
@@ -65,19 +64,20 @@ hub, whether you may make it one, and whether the chart refuses it.
 
 The namespace, if it is not there, is made so that only Pods which Pod Security calls restricted start there, as the agent is.
 
-Temporal has to be there, unless --trial starts a development server beside the agent, which authenticates no client and is
-for trials only. A cluster on which other Pods run is refused with the value that lets them go on.
+A Temporal comes with the agent, beside it, and there is nothing of it to operate. A fleet of more than 500 clusters, or with more than
+300 rollouts at a time, takes one that is there, named by --temporal. A cluster on which other Pods run is refused with the value that lets them go on.
 
 The agent's image is that of the plugin's version. A plugin that is of no release needs --set image.repository=… and
 --set image.tag=…`,
-		Example: `  # To try it: with a Temporal of its own
-  kubectl fleet init --trial
+		Example: `  # With the Temporal that comes with the agent
+  kubectl fleet init
 
   # With a Temporal that is there; the chart has more values
   kubectl fleet init --temporal temporal-frontend.temporal:7233 --values values-production.yaml
 
   # On kind, with images that were loaded
-  kubectl fleet init --trial --set image.repository=hub-agent --set image.tag=dev --set 'workloadNamespaces={local-path-storage}'`,
+  kubectl fleet init --set image.repository=hub-agent --set temporal.bundled.image.repository=bundled-temporal \
+    --set image.tag=dev --set 'workloadNamespaces={local-path-storage}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(); err != nil {
@@ -88,8 +88,7 @@ The agent's image is that of the plugin's version. A plugin that is of no releas
 	}
 	o.AddFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&o.temporal, "temporal", "", "Address of Temporal's frontend, as host:port. (default: that of the values)")
-	flags.BoolVar(&o.trial, "trial", false, "Start a development server of Temporal with the agent.")
+	flags.StringVar(&o.temporal, "temporal", "", "Address of the frontend of a Temporal that is there, as host:port. (default: that of the values, else the one that comes with the agent)")
 	flags.StringVar(&o.chart, "chart", "", "Folder or archive of the hub agent's chart. (default: the one built in)")
 	flags.StringArrayVarP(&o.files, "values", "f", nil, "A file with values of the chart, as for helm; may be given several times.")
 	flags.StringArrayVar(&o.values, "set", nil, "A value of the chart, as for helm; may be given several times.")
@@ -102,8 +101,6 @@ func (o *initOptions) complete() (err error) {
 		return err
 	}
 	switch {
-	case o.trial && o.temporal != "":
-		return cli.Usagef("--trial starts a Temporal, --temporal names one: give one of them")
 	case o.chart == "" && !version.IsRelease() && !o.names("image.tag"):
 		return cli.Usagef("this plugin (%s) is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…, or a chart with --chart", version.Number())
 	case !o.Dry() && !o.helm.there():
@@ -166,9 +163,6 @@ func (o *initOptions) checkCluster(ctx context.Context) error {
 			return fmt.Errorf("another release of the hub agent is installed: Deployment %s/%s of release %s. Two undo each other's work: upgrade that one with helm, or uninstall it first",
 				d.Namespace, d.Name, d.Labels["app.kubernetes.io/instance"])
 		}
-	}
-	if len(facts.Deployments) == 0 && !o.trial && o.temporal == "" && !o.names("temporal.") {
-		return cli.Usagef("where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial")
 	}
 	return o.checkRights(ctx)
 }
@@ -263,9 +257,6 @@ func (o *initOptions) runHelm(ctx context.Context, additional ...string) error {
 	}
 	if o.temporal != "" {
 		args = append(args, "--set-string", "temporal.address="+o.temporal)
-	}
-	if o.trial {
-		args = append(args, "--set", "temporal.bundled.enabled=true")
 	}
 	if o.chart == "" && version.IsRelease() {
 		args = append(args, "--set-string", "image.tag="+version.Number()) // the chart that is built in is of this version

@@ -40,11 +40,11 @@ func TestInitMakesAHub(t *testing.T) {
 	c := newConsole(t)
 	helm := &recordedHelm{}
 	definitions := becomesHub(c, true)
-	require.NoError(t, c.runWithHelm(helm, "init", "--trial", "--set", "image.tag=dev"))
+	require.NoError(t, c.runWithHelm(helm, "init", "--set", "image.tag=dev"))
 	assert.Contains(t, *definitions, "memberclusters.cluster.kubernetes-fleet.io")
 	assert.Contains(t, *definitions, "rolloutholds.fleetflow.io")
 	assert.Equal(t, []string{"upgrade", "--install", "hub-agent"}, helm.args[:3])
-	assert.Equal(t, []string{"--namespace", "fleet-system", "--create-namespace", "--reset-then-reuse-values", "--set", "temporal.bundled.enabled=true", "--set", "image.tag=dev"}, helm.args[4:])
+	assert.Equal(t, []string{"--namespace", "fleet-system", "--create-namespace", "--reset-then-reuse-values", "--set", "image.tag=dev"}, helm.args[4:])
 	assert.True(t, slices.ContainsFunc(helm.chart, func(path string) bool { return strings.HasSuffix(path, "templates/_guardrails.tpl") }), "files whose names begin with _ belong to the chart")
 	assert.Contains(t, c.out.String(), "waiting until it leads")
 	made := &corev1.Namespace{}
@@ -57,7 +57,7 @@ func TestInitAsksTheChartBeforeItChangesAnything(t *testing.T) {
 	c := newConsole(t)
 	helm := &recordedHelm{refuses: "--dry-run=server"}
 	definitions := becomesHub(c, true)
-	err := c.runWithHelm(helm, "init", "--trial", "--set", "image.tag=dev")
+	err := c.runWithHelm(helm, "init", "--set", "image.tag=dev")
 	require.ErrorContains(t, err, "asking helm what the chart makes of it: pods run on this cluster")
 	assert.Empty(t, *definitions)
 	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "fleet-system"}, &corev1.Namespace{}), "nothing was changed")
@@ -68,7 +68,7 @@ func TestInitLeavesTheLabelsOfANamespaceThatIsThere(t *testing.T) {
 	there := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet-system", Labels: map[string]string{"team": "platform"}}}
 	c := newConsole(t, there)
 	becomesHub(c, true)
-	require.NoError(t, c.runWithHelm(&recordedHelm{}, "init", "--trial", "--set", "image.tag=dev"))
+	require.NoError(t, c.runWithHelm(&recordedHelm{}, "init", "--set", "image.tag=dev"))
 	assert.Contains(t, c.err.String(), "namespace fleet-system was there and lacks the label pod-security.kubernetes.io/enforce")
 	require.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(there), there))
 	assert.Equal(t, map[string]string{"team": "platform"}, there.Labels)
@@ -101,7 +101,7 @@ func TestInitSaysWhyTheAgentDoesNotLead(t *testing.T) {
 	c := newConsole(t, pod)
 	c.discover = everyKind()
 	becomesHub(c, false)
-	err := c.runWithHelm(&recordedHelm{}, "init", "--trial", "--set", "image.tag=dev", "--timeout", "10ms")
+	err := c.runWithHelm(&recordedHelm{}, "init", "--set", "image.tag=dev", "--timeout", "10ms")
 	require.ErrorContains(t, err, "Pod fleet-system/hub-agent-7f waits with ImagePullBackOff; the cluster does not get the image hub-agent:dev: push it there, or name another with --set image.repository=")
 }
 
@@ -126,9 +126,7 @@ func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 		args       []string
 		want       string
 	}{
-		"no Temporal":              {args: []string{"--set", "image.tag=dev"}, want: "where is Temporal? Name it with --temporal host:port, or try fleetflow out with --trial"},
-		"two of them":              {args: []string{"--trial", "--temporal", "a:7233"}, want: "give one of them"},
-		"no image":                 {args: []string{"--trial"}, want: "is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…"},
+		"no image":                 {args: []string{"--dry-run"}, want: "is of no release, so that there is no image of its version: give --set image.repository=… --set image.tag=…"},
 		"no helm":                  {missing: true, want: "helm is not installed"},
 		"a Kubernetes that is old": {kubernetes: "v1.29.9-gke.1", want: "the hub runs Kubernetes v1.29.9-gke.1, and fleetflow needs 1.30 or later there"},
 		"a hub of KubeFleet":       {objects: []client.Object{leaseOf(kubefleet.HubAgentLease, "theirs")}, want: "KubeFleet's hub agent (theirs) runs here: end it first. kubectl fleet migrate check"},
@@ -155,7 +153,7 @@ func TestInitRefusesWhatWouldNotWork(t *testing.T) {
 			}})
 			args := test.args
 			if args == nil {
-				args = []string{"--trial", "--set", "image.tag=dev"}
+				args = []string{"--set", "image.tag=dev"}
 			}
 			err := c.runWithHelm(helm, append([]string{"init", "--timeout", time.Second.String()}, args...)...)
 			require.ErrorContains(t, err, test.want)

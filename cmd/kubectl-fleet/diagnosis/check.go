@@ -84,6 +84,9 @@ const (
 	missedBeats = 3
 	// defaultHeartbeat is the period of a member that names none.
 	defaultHeartbeat = time.Minute
+	// bundledMembers and bundledRuns are what the bundled Temporal is meant for.
+	bundledMembers = 500
+	bundledRuns    = 300
 )
 
 type checker struct {
@@ -271,16 +274,29 @@ func (c *checker) checkNoted(namespace string) {
 		c.find(partTemporal, Warning, "ApprovalsNotVerified", "no approval through Temporal is taken: "+unverified,
 			"approve with kubectl fleet approve, or set temporal.approvals of the chart to off, which says that Temporal approves nothing")
 	}
+	mode := clusterv1beta1.TemporalMode(note.Annotations[clusterv1beta1.TemporalModeAnnotation])
+	if mode == clusterv1beta1.TemporalBundled && (len(c.Members) > bundledMembers || c.Unfinished > bundledRuns) {
+		c.find(partTemporal, Warning, "BundledTemporalOutgrown", fmt.Sprintf(
+			"the bundled Temporal is for up to %d clusters or %d rollouts at a time, and there are %d clusters and %d runs that have not ended",
+			bundledMembers, bundledRuns, len(c.Members), c.Unfinished),
+			"move to an external one, in the middle of runs if need be: deploy/docs/which-temporal.md")
+	}
+	which := "it"
+	remedy := startTemporal
+	if mode == clusterv1beta1.TemporalBundled {
+		which = "the bundled one"
+		remedy = fmt.Sprintf("kubectl --namespace %s logs deployment/hub-agent --container temporal says why; the kubelet starts it again", namespace)
+	}
 	switch {
 	case !c.holds(note):
 		c.find(partTemporal, Unknown, "NotReported", fmt.Sprintf("whether Temporal can be reached is not known: the hub agent has said nothing of it for %s", c.age(note.Spec.RenewTime)), c.describeLogs())
 	case failed:
 		c.find(partTemporal, Error, "EngineUnreachable", fmt.Sprintf("the hub agent has not reached Temporal for %s: %s",
-			c.age(note.Spec.AcquireTime), problem), startTemporal)
+			c.age(note.Spec.AcquireTime), problem), remedy)
 	case c.WaitingHidden:
-		c.praise(partTemporal, "the hub agent reached it %s ago", c.age(note.Spec.RenewTime))
+		c.praise(partTemporal, "the hub agent reached %s %s ago", which, c.age(note.Spec.RenewTime))
 	default:
-		c.praise(partTemporal, "the hub agent reached it %s ago; no placement and no run waits for it", c.age(note.Spec.RenewTime))
+		c.praise(partTemporal, "the hub agent reached %s %s ago; no placement and no run waits for it", which, c.age(note.Spec.RenewTime))
 	}
 }
 

@@ -46,6 +46,8 @@ type Facts struct {
 	Deployments []appsv1.Deployment
 	Pods        []corev1.Pod
 	Members     []clusterv1beta1.MemberCluster
+	// Unfinished is how many runs have not ended.
+	Unfinished int
 	// Waiting are placements and runs that say that Temporal cannot be reached, with what they say.
 	Waiting []string
 	// Unread is what could not be read, and why. LeasesHidden, MembersHidden and WaitingHidden say that the leases, the members, and
@@ -136,7 +138,12 @@ func (f *Facts) readPlacements(ctx context.Context, fleet hub.Reader) error {
 func (f *Facts) readRuns(ctx context.Context, fleet hub.Reader) error {
 	runs, err := fleet.Runs(ctx)
 	for _, run := range runs {
-		f.noteWaiting(run.Ref.String(), run.Object.GetUpdateRunStatus().Conditions)
+		conditions := run.Object.GetUpdateRunStatus().Conditions
+		f.noteWaiting(run.Ref.String(), conditions)
+		end := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded)
+		if end == nil || end.Status == metav1.ConditionUnknown {
+			f.Unfinished++
+		}
 	}
 	f.WaitingHidden = f.WaitingHidden || apierrors.IsForbidden(err)
 	return err

@@ -33,6 +33,8 @@ type Options struct {
 	Logger   log.Logger
 	// Security of the connection.
 	Security Security
+	// Bundled says that the server is for this process alone.
+	Bundled bool
 	// Metrics are reported to if they are given.
 	Metrics *Metrics
 	// Tracer, if it is given, makes spans of pokes and of the workflows and activities that follow.
@@ -54,11 +56,15 @@ type Client struct {
 	metrics   *Metrics
 	tracer    trace.Tracer
 	connected chan struct{}
+	takeover  takeover
 }
 
 // New returns a client of a Temporal server that need not be up yet.
 func New(o Options) (*Client, error) {
-	c := &Client{connected: make(chan struct{}, 1), address: o.Address, namespace: o.Namespace, metrics: o.Metrics}
+	c := &Client{
+		connected: make(chan struct{}, 1), address: o.Address, namespace: o.Namespace, metrics: o.Metrics,
+		takeover: takeover{turn: make(chan struct{}, 1), done: !o.Bundled},
+	}
 	if c.metrics == nil {
 		c.metrics = NewMetrics()
 	}

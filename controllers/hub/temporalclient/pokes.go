@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -23,7 +24,10 @@ func (c *Client) Poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
 	ctx, cancel := context.WithTimeout(ctx, pokeTimeout)
 	defer cancel()
 	ctx, span := c.startPokeSpan(ctx, ref, poke)
-	err := c.signalRepairingNamespace(ctx, ref, poke)
+	err := c.TakeOver(ctx)
+	if err == nil {
+		err = c.signalRepairingNamespace(ctx, ref, poke)
+	}
 	endPokeSpan(span, err)
 	c.metrics.countPoke(err)
 	return err
@@ -87,21 +91,31 @@ func (c *Client) ListOpen(ctx context.Context) (map[string]string, error) {
 	if err := c.Ensure(ctx); err != nil {
 		return nil, err
 	}
-	ids := map[string]string{}
-	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: c.namespace, PageSize: pageSize,
-		Query: fmt.Sprintf("ExecutionStatus = 'Running' AND WorkflowType IN ('%s', '%s')", wf.PlacementWorkflow, wf.UpdateRunWorkflow),
+	if err := c.TakeOver(ctx); err != nil {
+		return nil, err
 	}
+	ids := map[string]string{}
+	query := fmt.Sprintf("%s AND WorkflowType IN ('%s', '%s')", openQuery, wf.PlacementWorkflow, wf.UpdateRunWorkflow)
+	err := c.listEach(ctx, query, func(e *workflow.WorkflowExecutionInfo) { ids[e.GetExecution().GetWorkflowId()] = e.GetType().GetName() })
+	return ids, err
+}
+
+// openQuery finds all open executions.
+const openQuery = "ExecutionStatus = 'Running'"
+
+// listEach calls a function with each execution that a query finds.
+func (c *Client) listEach(ctx context.Context, query string, each func(*workflow.WorkflowExecutionInfo)) error {
+	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: c.namespace, PageSize: pageSize, Query: query}
 	for {
 		page, err := c.listPage(ctx, request)
 		if err != nil {
-			return nil, fmt.Errorf("listing open workflows: %w", err)
+			return fmt.Errorf("listing open workflows: %w", err)
 		}
 		for _, e := range page.GetExecutions() {
-			ids[e.GetExecution().GetWorkflowId()] = e.GetType().GetName()
+			each(e)
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return ids, nil
+			return nil
 		}
 	}
 }

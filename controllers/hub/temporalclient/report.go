@@ -41,23 +41,34 @@ type Reporter struct {
 	// Lease is the one that is written, Holder who writes it.
 	Lease  types.NamespacedName
 	Holder string
-	Clock  clock.WithTicker
-	Log    logr.Logger
+	// Mode is noted, too.
+	Mode clusterv1beta1.TemporalMode
+	// Patience is how long an answer may be missing; without one after that, Start ends. 0 is for ever.
+	Patience time.Duration
+	Clock    clock.WithTicker
+	Log      logr.Logger
 
 	// approvals is what AskApprovals has found out; nil if nothing yet.
 	approvals *string
+	// answered is when Temporal answered last, or when the first question was asked.
+	answered time.Time
 }
 
 // NeedLeaderElection says that only the agent that leads reports: it is the one that decides.
 func (r *Reporter) NeedLeaderElection() bool { return true }
 
-// Start reports until the context ends.
+// Start reports until the context ends. It returns an error, which ends the agent, if Temporal does not answer for longer than the
+// patience.
 func (r *Reporter) Start(ctx context.Context) error {
+	r.answered = r.Clock.Now()
 	ticker := r.Clock.NewTicker(reportEvery)
 	defer ticker.Stop()
 	for {
 		if err := r.Report(ctx); err != nil && ctx.Err() == nil {
 			r.Log.Error(err, "Reporting whether Temporal can be reached")
+		}
+		if silent := r.Clock.Since(r.answered); r.Patience > 0 && silent >= r.Patience {
+			return fmt.Errorf("the bundled Temporal has not answered for %s: this agent leaves the lease to another", silent.Round(time.Second))
 		}
 		select {
 		case <-ctx.Done():
@@ -76,6 +87,7 @@ func (r *Reporter) Report(ctx context.Context) error {
 		problem = clusterv1beta1.CutText(err.Error(), maxReported)
 		r.approvals = nil // another Temporal may answer next
 	} else {
+		r.answered = r.Clock.Now()
 		r.findOutApprovals(asked)
 	}
 	if ctx.Err() != nil {
@@ -137,6 +149,7 @@ func (r *Reporter) note(lease *coordinationv1.Lease, problem string) {
 	case problem != before:
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, clusterv1beta1.TemporalProblemAnnotation, problem)
 	}
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, clusterv1beta1.TemporalModeAnnotation, string(r.Mode))
 	r.noteApprovals(lease)
 	lease.Spec.HolderIdentity = &r.Holder
 	lease.Spec.RenewTime = &now

@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 )
 
@@ -56,6 +57,32 @@ func TestWhetherTemporalIsReachedIsNotedThoughNothingWaitsForIt(t *testing.T) {
 	lease = noted()
 	assert.NotContains(t, lease.Annotations, problem)
 	assert.True(t, lease.Spec.AcquireTime.Time.Equal(clk.Now()))
+}
+
+// A leader whose own Temporal does not come up leaves the lease to another.
+func TestALeaderWaitsForItsTemporalForAsLongAsItsPatience(t *testing.T) {
+	hub := fake.NewClientBuilder().Build()
+	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+	key := types.NamespacedName{Namespace: "fleet-system", Name: "hub-agent-temporal.fleetflow.io"}
+	answers := make(chan error)
+	reporter := &temporalclient.Reporter{
+		Ask: func(context.Context) error { return <-answers }, Live: hub, Writer: hub, Lease: key, Holder: "hub-agent-7f", Clock: clk,
+		Mode: clusterv1beta1.TemporalBundled, Patience: 20 * time.Second, Log: logr.Discard(),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- reporter.Start(t.Context()) }()
+	answers <- nil
+	for end := error(nil); end == nil; {
+		clk.Step(10 * time.Second)
+		select {
+		case answers <- errors.New("connection refused"):
+		case end = <-ended:
+			assert.ErrorContains(t, end, "the bundled Temporal has not answered for")
+		}
+	}
+	lease := coordinationv1.Lease{}
+	require.NoError(t, hub.Get(t.Context(), key, &lease))
+	assert.Equal(t, "Bundled", lease.Annotations["fleetflow.io/temporal-mode"])
 }
 
 // The note is of Temporal as it answers now: one that was away may be another.

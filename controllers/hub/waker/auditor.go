@@ -1,6 +1,7 @@
 package waker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,8 @@ type Auditor struct {
 	Log      logr.Logger
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
+	// PokesPerSecond is how many workflows are poked in a second; 0 is 20.
+	PokesPerSecond int
 
 	// idle are the workflows of runs that the last audit found open although nothing needs
 	// them.
@@ -113,7 +116,8 @@ func (a *Auditor) wakeMissing(ctx context.Context, reconnected bool) error {
 	if err != nil {
 		return err
 	}
-	limit := rate.NewLimiter(auditPokesPerSec, auditPokesPerSec)
+	pokes := cmp.Or(a.PokesPerSecond, auditPokesPerSec)
+	limit := rate.NewLimiter(rate.Limit(pokes), pokes)
 	failed := a.releaseIdle(ctx, limit, open, needing)
 	failed = errors.Join(failed, a.endStuck(ctx, limit, open, needing))
 	for _, ref := range needing {

@@ -26,7 +26,7 @@ strategy: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{- /* Fields of a Pod, but for its containers and volumes. */ -}}
+{{- /* Fields of a Pod, but for its containers and volumes; sidecars in the context are among its init containers. */ -}}
 {{- define "fleet-dashboard.pod" -}}
 serviceAccountName: {{ include "fleet-dashboard.account" . }}
 {{- with .Values.imagePullSecrets }}
@@ -36,7 +36,7 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 priorityClassName: {{ . }}
 {{- end }}
 securityContext: {{- toYaml .Values.podSecurityContext | nindent 2 }}
-{{- with concat .Values.initContainers (get .Values "extraInitContainers" | default list) }}
+{{- with concat .Values.initContainers (get .Values "extraInitContainers" | default list) (get . "sidecars" | default list) }}
 initContainers: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.hostAliases }}
