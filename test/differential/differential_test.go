@@ -44,6 +44,7 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 	kinds, err := readKinds("testdata/kinds.yaml")
 	require.NoError(t, err)
 	setUp(t)
+	requireKindsTaken(t, kinds)
 	from := *seed
 	if from == 0 {
 		from = rand.Uint64()
@@ -140,6 +141,21 @@ func (c count) plus(other count) count {
 	return count{
 		drawn: c.drawn + other.drawn, unchanged: c.unchanged + other.unchanged,
 		applied: c.applied + other.applied, judged: c.judged + other.judged,
+	}
+}
+
+// requireKindsTaken checks that the API server takes the rich object of each kind. Otherwise most of what is drawn of the kind is
+// compared with nothing.
+func requireKindsTaken(t *testing.T, kinds []map[string]any) {
+	t.Helper()
+	w, err := newWorker(parallel, cluster, kinds)
+	require.NoError(t, err)
+	for i := range kinds {
+		kind := kinds[i]["kind"].(string)
+		namespace, name := w.where(kind)
+		right, err := w.fresh(t.Context(), trial{Kind: i, Steps: []step{{}}}.manifest(kinds, 0, namespace, name))
+		require.NoError(t, err, kind)
+		assert.NotNil(t, right, "the API server takes a %s as testdata/kinds.yaml has it; texts such as y and n are in quotes", kind)
 	}
 }
 
