@@ -117,7 +117,7 @@ const (
 )
 
 // fixed are kinds of which little can be changed once an object exists, so that many changes are refused in any way.
-var fixed = []string{"CSIDriver", "Job", "PersistentVolumeClaim", "Pod", "ResourceClaimTemplate"}
+var fixed = []string{"CSIDriver", "Job", "PersistentVolumeClaim", "Pod", "PriorityClass", "ResourceClaimTemplate", "StorageClass"}
 
 // checkCounts checks that the manifests of each kind are taken and judged. Otherwise a run without a fault says little.
 func checkCounts(t *testing.T, counts map[string]count) {

@@ -52,6 +52,10 @@ func plain(object, manifest *unstructured.Unstructured) map[string]any {
 	switch kind.Kind {
 	case "Service":
 		removeNodePorts(out)
+		if address, _, _ := unstructured.NestedString(manifest.Object, "spec", "clusterIP"); address == "" { // it is taken by chance
+			unstructured.RemoveNestedField(out, "spec", "clusterIP")
+			unstructured.RemoveNestedField(out, "spec", "clusterIPs")
+		}
 	case "ServiceAccount":
 		delete(out, "secrets") // they belong to the cluster
 	case "Job", "ReplicationController":
@@ -139,6 +143,8 @@ func (v *verdict) compareMaps(path string, manifest, right, there, others map[st
 		_, ours := manifest[key]
 		switch {
 		case !wanted && set && !ours && compare.Same(has, other): // also a null
+		case !wanted && ours && set && compare.Same(has, manifest[key]):
+			// The manifest has it, and it has an effect only together with what the other tool has set.
 		case wanted && found:
 			v.compare(at, manifest[key], want, has, other)
 		case wanted && isOfNulls(manifest[key], want):
@@ -178,7 +184,7 @@ func (v *verdict) compareLists(path string, manifest, right, there, others []any
 	}
 	if len(others) == 0 || len(right) == len(there) && len(manifest) == len(right) {
 		for i := range right {
-			v.compare(fmt.Sprintf("%s/%d", path, i), at(manifest, i), right[i], at(there, i), at(others, i))
+			v.compareItem(fmt.Sprintf("%s/%d", path, i), at(manifest, i), right[i], at(there, i), others)
 		}
 		return
 	}
@@ -196,6 +202,19 @@ func (v *verdict) compareLists(path string, manifest, right, there, others []any
 			v.add(fmt.Sprintf("%s/%d", path, i), "is missing: "+short(want)+" among "+short(there))
 		}
 	}
+}
+
+// compareItem compares an item of a list, of which the other tool may have had any place.
+func (v *verdict) compareItem(path string, manifest, right, there any, others []any) {
+	first := verdict{}
+	first.compare(path, manifest, right, there, nil)
+	for _, other := range others {
+		probe := verdict{}
+		if probe.compare(path, manifest, right, there, other); len(probe.breaches) == 0 {
+			return
+		}
+	}
+	v.breaches = append(v.breaches, first.breaches...)
 }
 
 func asMap(value any) map[string]any {

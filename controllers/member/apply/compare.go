@@ -121,7 +121,7 @@ func (e *Engine) dryRunPatch(
 		return nil, fmt.Errorf("encoding the manifest: %w", err)
 	}
 	err = e.Client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, data), append(options, client.ForceOwnership)...)
-	if apierrors.IsInvalid(err) {
+	if isRefusedAsApply(err) {
 		return e.mergeInstead(ctx, live, object, err, client.DryRunAll)
 	}
 	return out, err

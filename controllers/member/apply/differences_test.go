@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -165,4 +166,88 @@ func TestAServerSideApplyThatIsInvalidIsMergedInstead(t *testing.T) {
 	data, err := json.Marshal(problem)
 	require.NoError(t, err)
 	assert.Contains(t, string(data), "invalid")
+}
+
+func TestAnEmptyNameOfAnItemIsTheSameAsNone(t *testing.T) {
+	account := func(secrets string) string {
+		return `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a","namespace":"n"},"secrets":` + secrets + `}`
+	}
+	there := live(t, account(`[{"name":""},{"name":"x"}]`), func(object map[string]any) {
+		object["secrets"] = []any{map[string]any{}, map[string]any{"name": "x"}}
+	})
+	patch, err := ThreeWay(there, desired(t, account(`[{"name":""},{"name":"x"}]`)))
+	require.NoError(t, err)
+	assert.True(t, patch.Empty(), "%s", patch.Data)
+
+	nameless := Marked(Decode(raw(account(`[{"name":null}]`)))[0], me)
+	assert.Equal(t, []any{map[string]any{"name": ""}}, nameless.Object["secrets"], "a server-side apply takes no item without a name")
+}
+
+func TestTheOldNameOfAnAccountLeavesWithTheNewOne(t *testing.T) {
+	deployment := func(account string) string {
+		return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":{"template":{"spec":{` + account +
+			`"containers":[{"name":"c","env":[{"name":"A","value":"1"},{"name":"A","value":"2"}]}]}}}}`
+	}
+	spec := func(object map[string]any) map[string]any {
+		found, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "template", "spec")
+		return found.(map[string]any)
+	}
+	there := live(t, deployment(`"serviceAccountName":"x",`), func(object map[string]any) { spec(object)["serviceAccount"] = "x" })
+	patch, err := ThreeWay(there, desired(t, deployment("")))
+	require.NoError(t, err)
+	assert.NotContains(t, spec(patch.Result.Object), "serviceAccountName")
+	assert.NotContains(t, spec(patch.Result.Object), "serviceAccount", "the API server would take it for the other")
+
+	patch, err = ThreeWay(there, desired(t, deployment(`"serviceAccountName":"x",`)))
+	require.NoError(t, err)
+	assert.True(t, patch.Empty(), "%s", patch.Data)
+}
+
+func TestAKeyThatWasNullIsRemovedWithItsEmptyText(t *testing.T) {
+	service := func(labels string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"n","labels":` + labels + `},"spec":{"ports":[{"port":80}]}}`
+	}
+	there := live(t, service(`{"app":null}`), func(object map[string]any) {
+		object["metadata"].(map[string]any)["labels"] = map[string]any{"app": ""}
+	})
+	patch, err := ThreeWay(there, desired(t, service(`{}`)))
+	require.NoError(t, err)
+	assert.Empty(t, patch.Result.GetLabels())
+
+	patch, err = ThreeWay(there, desired(t, service(`{"app":null}`)))
+	require.NoError(t, err)
+	assert.True(t, patch.Empty(), "%s", patch.Data)
+}
+
+func TestPlainValuesOfASecretAreEncodedBesideANull(t *testing.T) {
+	m := Decode(raw(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"n"},"data":null,"stringData":{"x":"1"}}`))[0]
+	assert.Equal(t, map[string]any{"x": "MQ=="}, m.Object.Object["data"])
+	assert.NotContains(t, m.Object.Object, "stringData", "what is written there could not be removed later")
+}
+
+// TestAnObjectThatIsAsWantedIsAppliedAlthoughAServerSideApplyIsInvalid plays a definition that needs a field which such an apply would
+// take off.
+func TestAnObjectThatIsAsWantedIsAppliedAlthoughAServerSideApplyIsInvalid(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"the field is needed":          apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", nil),
+		"an item of a list has no key": apierrors.NewInternalError(errors.New("associative list with keys has an element that omits all key fields")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, writes := newEngine(nil)
+			mustApply(t, e, requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: clientSide}))
+			e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+					if p.Type() == types.ApplyPatchType {
+						return refusal
+					}
+					return c.Patch(ctx, o, p, opts...)
+				},
+			})
+			req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
+			mustApply(t, e, req)
+			*writes = 0
+			mustApply(t, e, req)
+			assert.Zero(t, *writes)
+		})
+	}
 }

@@ -198,7 +198,10 @@ func keysOf(item any, mergeKey string) string {
 	if !ok {
 		return fmt.Sprint(item)
 	}
-	id := fmt.Sprint(fields[mergeKey])
+	id := ""
+	if key := fields[mergeKey]; key != nil { // an empty name is left out
+		id = fmt.Sprint(key)
+	}
 	if further, ok := furtherKeys[mergeKey]; ok {
 		value, _ := fields[further.field].(string)
 		if value == "" {

@@ -162,6 +162,9 @@ func encodeSecret(object *unstructured.Unstructured) {
 	if !found || err != nil {
 		return // the API server refuses it with a message
 	}
+	if data, found, _ := unstructured.NestedFieldNoCopy(object.Object, "data"); found && data == nil {
+		unstructured.RemoveNestedField(object.Object, "data")
+	}
 	for key, value := range clear {
 		encoded := base64.StdEncoding.EncodeToString([]byte(value))
 		if unstructured.SetNestedField(object.Object, encoded, "data", key) != nil {

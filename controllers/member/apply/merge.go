@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,9 +187,10 @@ func builtInThreeWay(typed runtime.Object, base map[string]any, live, wanted *un
 		return Patch{}, err
 	}
 	if hasNull(base) {
-		base, _ = removeNulls(base).(map[string]any)
+		base = settleNulls(base, live.Object, wanted.Object)
 	}
 	desired := withoutNulls(wanted).Object
+	base = withAlias(base, live.Object, desired)
 	if isAmbiguous(lookup, base) || isAmbiguous(lookup, live.Object) || isAmbiguous(lookup, desired) {
 		return exactPatch(live, exactMerge{}.mergeMaps(lookup, base, live.Object, desired))
 	}
@@ -219,6 +221,57 @@ func withoutNulls(object *unstructured.Unstructured) *unstructured.Unstructured 
 	return &unstructured.Unstructured{Object: removeNulls(object.Object).(map[string]any)}
 }
 
+// podSpecs are where the built-in kinds have the specification of their pods.
+var podSpecs = [][]string{
+	{"spec", "template", "spec"}, {"template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"}, {"spec"},
+}
+
+// withAlias returns a base which says that the old name of the account of a pod leaves the manifest together with the new one. The API
+// server writes both, and takes the one that is there for the other.
+func withAlias(base, live, desired map[string]any) map[string]any {
+	for _, at := range podSpecs {
+		spec := func(of map[string]any, field string) any {
+			value, _, _ := unstructured.NestedFieldNoCopy(of, append(slices.Clone(at), field)...)
+			return value
+		}
+		before := spec(base, accountName)
+		if before == nil || spec(desired, accountName) != nil || spec(desired, accountAlias) != nil || spec(live, accountAlias) == nil {
+			continue
+		}
+		out := runtime.DeepCopyJSON(base)
+		if unstructured.SetNestedField(out, before, append(slices.Clone(at), accountAlias)...) == nil {
+			return out
+		}
+	}
+	return base
+}
+
+const (
+	accountName  = "serviceAccountName"
+	accountAlias = "serviceAccount"
+)
+
+// settleNulls returns a base without nulls. Where users choose the keys, the API server makes an empty text of a null: it is in the base
+// if the manifest has the key no longer, so that it goes.
+func settleNulls(base, live, wanted map[string]any) map[string]any {
+	out := make(map[string]any, len(base))
+	for key, value := range base {
+		there, exists := live[key]
+		_, stays := wanted[key]
+		switch inner, isMap := value.(map[string]any); {
+		case value == nil && exists && !stays && isEmpty(there):
+			out[key] = there
+		case isMap:
+			liveInner, _ := there.(map[string]any)
+			wantedInner, _ := wanted[key].(map[string]any)
+			out[key] = settleNulls(inner, liveInner, wantedInner)
+		case value != nil:
+			out[key] = removeNulls(value)
+		}
+	}
+	return out
+}
+
 // removeNulls returns a copy of a value without the fields that are null.
 func removeNulls(value any) any {
 	switch v := value.(type) {
@@ -233,12 +286,21 @@ func removeNulls(value any) any {
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, item := range v {
-			out = append(out, removeNulls(item))
+			there := removeNulls(item)
+			if fields, ok := item.(map[string]any); ok && hasNullName(fields) {
+				there.(map[string]any)["name"] = "" // a server-side apply takes no item without a name
+			}
+			out = append(out, there)
 		}
 		return out
 	default:
 		return value
 	}
+}
+
+func hasNullName(fields map[string]any) bool {
+	name, found := fields["name"]
+	return found && name == nil
 }
 
 // atVersion binds the patch to the version of the live object that was read.

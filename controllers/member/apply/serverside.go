@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -57,7 +59,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	wanted := object.DeepCopy()
 	err := e.sendApply(ctx, object, options)
 	switch {
-	case live != nil && apierrors.IsInvalid(err):
+	case live != nil && isRefusedAsApply(err):
 		return e.mergeInstead(ctx, live, wanted, err)
 	case err == nil && removeNullKeys(wanted, object),
 		live != nil && err == nil && hasEmpty(wanted.Object) && !isUpToDateServerSide(object, wanted):
@@ -97,6 +99,16 @@ func hasEmpty(value any) bool {
 	}
 }
 
+// isRefusedAsApply tells whether the API server refuses the content of a server-side apply. It says so with an internal error where it
+// cannot tell the items of a list apart, which a patch may well bring.
+func isRefusedAsApply(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	return apierrors.IsInvalid(err) || status.Status().Code == http.StatusInternalServerError
+}
+
 // mergeInstead applies a manifest that is refused as a server-side apply by a patch, and returns the refusal if that is refused as
 // well: a map that has lost its last field server-side is null, and so are nulls of the manifest, which few definitions allow.
 func (e *Engine) mergeInstead(
@@ -104,8 +116,11 @@ func (e *Engine) mergeInstead(
 ) (*unstructured.Unstructured, error) {
 	wanted.SetOwnerReferences(live.GetOwnerReferences())
 	patch, err := ThreeWay(live, wanted)
-	if err != nil || patch.Empty() {
+	switch {
+	case err != nil:
 		return live, refusal
+	case patch.Empty():
+		return live, nil // the object is as the manifest says
 	}
 	data, err := patch.atVersion(live)
 	if err != nil {
