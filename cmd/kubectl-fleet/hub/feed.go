@@ -90,7 +90,7 @@ func bothScopes[O client.Object, L client.ObjectList](what, namespace string, ob
 	return []Source{source(what, scoped{}), inside}
 }
 
-// WholeSources are all objects that tell of a fleet; with a namespace, of what is namespaced only what is in it.
+// WholeSources are all objects that a fleet is described by; with a namespace, of what is namespaced only what is in it.
 func WholeSources(namespace string) []Source {
 	return slices.Concat(FleetSources([]Kind{KindMember, KindPlacement, KindRun}, namespace),
 		[]Source{{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{},
