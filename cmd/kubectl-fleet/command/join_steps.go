@@ -322,13 +322,15 @@ func (o *joinOptions) hubAuthority() (string, error) {
 	return base64.StdEncoding.EncodeToString(data), nil
 }
 
+// hasJoined says whether the member has joined, with the token that it has now.
+func (o *joinOptions) hasJoined(member *clusterv1beta1.MemberCluster, there bool) bool {
+	return there && meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined) &&
+		(o.heard.IsZero() || heartbeatOf(member).After(o.heard))
+}
+
 func (o *joinOptions) awaitJoined(ctx context.Context) error {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: o.member}}
-	joined := func(m *clusterv1beta1.MemberCluster, there bool) bool {
-		return there && meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined) &&
-			(o.heard.IsZero() || heartbeatOf(m).After(o.heard))
-	}
-	err := steer.Await(ctx, o.hub, member, &clusterv1beta1.MemberClusterList{}, o.timeout, joined, steer.ByName(member)...)
+	err := steer.Await(ctx, o.hub, member, &clusterv1beta1.MemberClusterList{}, o.timeout, o.hasJoined, steer.ByName(member)...)
 	if err == nil {
 		return nil
 	}

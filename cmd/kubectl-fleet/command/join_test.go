@@ -303,6 +303,26 @@ func TestJoinWarnsOfANamespaceThatNoGuardRailKnows(t *testing.T) {
 	}
 }
 
+func TestAMemberThatJoinsAgainHasJoinedOnceItReportsByItsNewToken(t *testing.T) {
+	member := &clusterv1beta1.MemberCluster{}
+	member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue}}
+	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: ago(time.Minute)}}
+	for sentence, test := range map[string]struct {
+		heard time.Time
+		there bool
+		want  bool
+	}{
+		"one that never reported before":   {time.Time{}, true, true},
+		"one that is not there":            {time.Time{}, false, false},
+		"one that has reported before":     {ago(time.Minute).Time, true, false},
+		"one that has reported since then": {ago(2 * time.Minute).Time, true, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			assert.Equal(t, test.want, (&joinOptions{heard: test.heard}).hasJoined(member, test.there))
+		})
+	}
+}
+
 func TestJoinWaitsForNoAgentThatIsGone(t *testing.T) {
 	in := metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent"}
 	for sentence, there := range map[string][]client.Object{"it was uninstalled": nil, "it is there": {&appsv1.Deployment{ObjectMeta: in}}} {
