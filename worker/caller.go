@@ -46,7 +46,7 @@ func (a *checkedActivity) ExecuteActivity(ctx context.Context, in *interceptor.E
 	return a.Next.ExecuteActivity(ctx, in)
 }
 
-// refuseCaller says why an execution may not call an activity with this input; nothing if it may.
+// refuseCaller returns why an execution may not call an activity with this input; nothing if it may.
 func refuseCaller(name string, args []any, caller wf.Execution) string {
 	owner, known := ownerOf(name, args)
 	switch {
@@ -59,7 +59,7 @@ func refuseCaller(name string, args []any, caller wf.Execution) string {
 	return ""
 }
 
-// ownerOf is the execution of the object that the input of an activity names.
+// ownerOf returns the execution of the object that the input of an activity names.
 func ownerOf(name string, args []any) (owner wf.Execution, known bool) {
 	if len(args) != 1 {
 		return wf.Execution{}, false

@@ -97,7 +97,7 @@ func ensureAttributes(ctx context.Context, c client.Client, namespace string) er
 	return nil
 }
 
-// isAdminDenied tells whether Temporal denies its administration to this client, as it does to an
+// isAdminDenied reports whether Temporal denies its administration to this client, as it does to an
 // API key of one namespace.
 func isAdminDenied(err error) bool {
 	if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {

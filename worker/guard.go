@@ -70,7 +70,7 @@ var withPlacedContent = map[string]bool{
 	"clusterresourceenvelopes": true, "resourceenvelopes": true,
 }
 
-// textForLog is an error as the log may have it: in full, unless it is the API server's answer to a
+// textForLog returns an error as the log may have it: in full, unless it is the API server's answer to a
 // write of placed content, which may quote it. Of that the reason remains.
 func textForLog(err error) string {
 	var answer apierrors.APIStatus
@@ -85,7 +85,7 @@ func textForLog(err error) string {
 	return textForHistory(err)
 }
 
-// textForHistory is the part of an error that a history may contain: what the activity was doing,
+// textForHistory returns the part of an error that a history may contain: what the activity was doing,
 // in our own words and names, and the reason of the API server's answer; not the answer itself.
 func textForHistory(err error) string {
 	doing := "the activity failed"

@@ -41,7 +41,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors are all the metrics.
+// Collectors returns all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.running, m.namesSenders, m.scheduling, m.cycles}
 }

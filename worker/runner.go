@@ -65,7 +65,7 @@ func (r *Runner) Check() error {
 	return nil
 }
 
-// NeedLeaderElection says whether only the replica that leads works.
+// NeedLeaderElection reports whether only the replica that leads works.
 func (r *Runner) NeedLeaderElection() bool { return r.LeaderOnly }
 
 // Start runs until the context ends.
@@ -166,7 +166,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	}
 }
 
-// Options are those that all workers share, with so many slots for activities; 0 stands for the SDK's number.
+// Options returns those that all workers share, with so many slots for activities; 0 stands for the SDK's number.
 func Options(c client.Client, log logr.Logger, slots int) worker.Options {
 	return worker.Options{
 		MaxConcurrentActivityExecutionSize: slots,

@@ -22,7 +22,7 @@ const (
 	maxAskDelay = time.Minute
 )
 
-// NamesSenders tells whether Temporal names the sender of a request of this process. It starts a workflow, reads whom the server
+// NamesSenders reports whether Temporal names the sender of a request of this process. It starts a workflow, reads whom the server
 // has named in its first event, and terminates it.
 func (i *Identities) NamesSenders(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
@@ -54,7 +54,7 @@ var errNoEvents = errors.New("it has no events")
 const sendersUnnamed = "Temporal has not named this agent as the sender of its own request. --temporal-approvals=verified takes no approval " +
 	"through Temporal whose sender it does not name: set up its authorizer and frontend.enablePrincipalPropagation, or approve with kubectl fleet approve"
 
-// ApprovalsProblem says why no approval through Temporal is verified; empty if the server names senders.
+// ApprovalsProblem returns why no approval through Temporal is verified; empty if the server names senders.
 func (i *Identities) ApprovalsProblem(ctx context.Context) (string, error) {
 	named, err := i.NamesSenders(ctx)
 	if named || err != nil {

@@ -24,7 +24,7 @@ const defaultErrorLimit = 4
 // manyMeasurements is more than any metric takes.
 const manyMeasurements = math.MaxInt32
 
-// During is a metric as it counts while the clusters of its stage are updated: it is measured until all are, and then has passed
+// During returns a metric as it counts while the clusters of its stage are updated: it is measured until all are, and then has passed
 // if it was measured at all. One that was not is measured at once.
 func During(metric fleetflowv1alpha1.AnalysisMetric, updated bool) fleetflowv1alpha1.AnalysisMetric {
 	metric.ConsecutiveSuccessLimit = 0
@@ -36,7 +36,7 @@ func During(metric fleetflowv1alpha1.AnalysisMetric, updated bool) fleetflowv1al
 	return metric
 }
 
-// Assess says how far a metric is after what was counted, and when its next measurement is due: that is zero if there is none.
+// Assess returns how far a metric is after what was counted, and when its next measurement is due: that is zero if there is none.
 // A metric that is over stays so.
 func Assess(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.AnalysisMetricStatus,
 	startedAt time.Time) (fleetflowv1alpha1.AnalysisPhase, time.Time) {
@@ -49,7 +49,7 @@ func Assess(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.A
 	return fleetflowv1alpha1.AnalysisRunning, nextMeasurement(metric, counted, startedAt)
 }
 
-// verdict is the table of the phases of a metric: the first rule that holds counts. A metric that was never measured has not
+// verdict returns the table of the phases of a metric: the first rule that holds counts. A metric that was never measured has not
 // succeeded.
 func verdict(metric fleetflowv1alpha1.AnalysisMetric, counted fleetflowv1alpha1.AnalysisMetricStatus) fleetflowv1alpha1.AnalysisPhase {
 	enough := counted.Measured >= max(metric.Count, 1)
@@ -138,7 +138,7 @@ var severity = map[fleetflowv1alpha1.AnalysisPhase]int{
 	fleetflowv1alpha1.AnalysisFailed:       3,
 }
 
-// Conclude says how far an analysis is, and which of its metrics makes it so. It ends with the first metric that has failed,
+// Conclude returns how far an analysis is, and which of its metrics makes it so. It ends with the first metric that has failed,
 // and otherwise once all have ended; metrics of a dry run decide nothing, but are waited for.
 func Conclude(metrics []fleetflowv1alpha1.AnalysisRunMetric,
 	counted []fleetflowv1alpha1.AnalysisMetricStatus) (phase fleetflowv1alpha1.AnalysisPhase, worst int) {

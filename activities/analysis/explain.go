@@ -25,7 +25,7 @@ func Explain(phase fleetflowv1alpha1.AnalysisPhase, worst int, metrics []fleetfl
 	return Shorten(strings.Join(words, "; "), maxMessage)
 }
 
-// ExplainMetric says how a metric stands.
+// ExplainMetric returns how a metric stands.
 func ExplainMetric(metric fleetflowv1alpha1.AnalysisRunMetric, counted fleetflowv1alpha1.AnalysisMetricStatus) string {
 	text := metric.Name + shownValue(counted)
 	if bound := FilledBound(metric); bound != "" {
@@ -53,7 +53,7 @@ func ExplainMetric(metric fleetflowv1alpha1.AnalysisRunMetric, counted fleetflow
 	return text
 }
 
-// shownValue is the value that tells most: of a metric that has failed the newest bad one, and else the newest.
+// shownValue returns the value that tells most: of a metric that has failed the newest bad one, and else the newest.
 func shownValue(counted fleetflowv1alpha1.AnalysisMetricStatus) string {
 	if len(counted.Last) == 0 {
 		return ""
@@ -76,7 +76,7 @@ func shownValue(counted fleetflowv1alpha1.AnalysisMetricStatus) string {
 	return text
 }
 
-// FilledBound is what has to hold of a good measurement, with the values of the arguments.
+// FilledBound returns what has to hold of a good measurement, with the values of the arguments.
 func FilledBound(metric fleetflowv1alpha1.AnalysisRunMetric) string {
 	return argumentInExpression.ReplaceAllStringFunc(boundOf(metric.AnalysisMetric), func(found string) string {
 		if value, is := metric.Args[strings.TrimPrefix(found, "args.")]; is {

@@ -111,7 +111,7 @@ func costlyCall(tree *cel.Ast) (name string) {
 	return name
 }
 
-// argumentsIn are the arguments that an expression names.
+// argumentsIn returns the arguments that an expression names.
 func argumentsIn(text string) []string {
 	var names []string
 	for _, found := range argumentInExpression.FindAllStringSubmatch(text, -1) {
@@ -141,5 +141,5 @@ func oneLine(text string) string {
 	return line
 }
 
-// isNumber says that a sample is a number at all.
+// isNumber reports whether a sample is a number at all.
 func isNumber(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }

@@ -94,7 +94,7 @@ func boundOf(metric fleetflowv1alpha1.AnalysisMetric) string {
 	return metric.Success
 }
 
-// Judge says what a reading has come to; clusters are those of the stage.
+// Judge returns what a reading has come to; clusters are those of the stage.
 func (j *Judge) Judge(ctx context.Context, reading Reading, clusters []string) Measurement {
 	switch {
 	case reading.Problem != "":
@@ -115,12 +115,12 @@ func (j *Judge) Judge(ctx context.Context, reading Reading, clusters []string) M
 	return j.judgeSamples(ctx, reading)
 }
 
-// comparesWithNothing says that the metric compares with a number which there is not.
+// comparesWithNothing reports whether the metric compares with a number which there is not.
 func (j *Judge) comparesWithNothing(reading Reading) bool {
 	return j.metric.Prometheus != nil && j.metric.Prometheus.BaselineQuery != "" && (reading.Baseline == nil || !isNumber(*reading.Baseline))
 }
 
-// variablesOf are the variables of expressions that an answer of Prometheus gives.
+// variablesOf returns the variables of expressions that an answer of Prometheus gives.
 func variablesOf(reading Reading, samples []float64) map[string]any {
 	variables := map[string]any{variableSamples: samples}
 	if len(samples) == 1 {
@@ -162,12 +162,12 @@ func (j *Judge) judgeSamples(ctx context.Context, reading Reading) Measurement {
 // noData is the message of a measurement without any.
 const noData = "no data"
 
-// withoutData is a measurement without data.
+// withoutData returns a measurement without data.
 func (j *Judge) withoutData(message string) Measurement {
 	return Measurement{Outcome: cmp.Or(j.metric.NoData, fleetflowv1alpha1.OutcomeInconclusive), Message: message}
 }
 
-// observesTooLittle says that so many observations are too few to say anything.
+// observesTooLittle reports whether so many observations are too few to say anything.
 func (j *Judge) observesTooLittle(observed float64) bool {
 	return j.metric.Prometheus != nil && j.metric.Prometheus.MinSamples > 0 && observed < float64(j.metric.Prometheus.MinSamples)
 }
@@ -230,7 +230,7 @@ type answerOfCluster struct {
 	shown     string
 }
 
-// answersByCluster are the answers of clusters, of those that have one; problem says why they cannot be distinguished.
+// answersByCluster returns the answers of clusters, of those that have one; problem says why they cannot be distinguished.
 func (j *Judge) answersByCluster(reading Reading, clusters []string) (by map[string]answerOfCluster, problem string) {
 	by = map[string]answerOfCluster{}
 	if j.metric.Objects != nil {
@@ -316,11 +316,11 @@ func (j *Judge) weighClusters(counts *fleetflowv1alpha1.AnalysisClusters, total 
 	return m
 }
 
-// decidesWithoutData says that noData decides where no cluster has an answer. Of objects, which no cluster may have for a good reason,
-// the missing of each cluster does, unless the metric says noData.
+// decidesWithoutData reports whether noData decides where no cluster has an answer. Of objects, which no cluster may have for a
+// good reason, the missing of each cluster does, unless the metric says noData.
 func (j *Judge) decidesWithoutData() bool { return j.metric.Objects == nil || j.metric.NoData != "" }
 
-// passingNeeded is how many clusters have to be good: a percentage is rounded up.
+// passingNeeded returns how many clusters have to be good: a percentage is rounded up.
 func passingNeeded(minPassing *intstr.IntOrString, total int) int {
 	if minPassing == nil {
 		return total
@@ -349,5 +349,5 @@ func worstNames(counts *fleetflowv1alpha1.AnalysisClusters) string {
 
 func formatValue(value float64) string { return strconv.FormatFloat(value, 'g', 6, 64) }
 
-// sortedKeys are the keys of a map in order.
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

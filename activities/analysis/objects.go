@@ -35,7 +35,7 @@ var Anywhere = Reach{true, HubKinds{{Kind: schema.GroupKind{Kind: anything}}}, [
 
 const anything = "*"
 
-// Refuse says why a metric is not measured on the hub; empty if it may be. It is asked of templates, and again of every measurement,
+// Refuse returns why a metric is not measured on the hub; empty if it may be. It is asked of templates, and again of every measurement,
 // with the arguments filled in.
 func (r Reach) Refuse(metric fleetflowv1alpha1.AnalysisMetric) string {
 	switch {
@@ -69,7 +69,7 @@ func ParseHubKinds(texts []string) (HubKinds, error) {
 	return kinds, nil
 }
 
-// refuseObject says why no metric reads an object; empty if one may.
+// refuseObject returns why no metric reads an object; empty if one may.
 func (r Reach) refuseObject(of *fleetflowv1alpha1.ObjectReading) string {
 	kind := of.GroupKind()
 	switch {
@@ -95,7 +95,7 @@ func (r Reach) refuseObject(of *fleetflowv1alpha1.ObjectReading) string {
 
 var statusInExpression = regexp.MustCompile(`\bobject\s*\.\s*\??\s*status\b|\bobject\s*\[`)
 
-// UsesStatus says that the expressions of a metric look at the status of its object.
+// UsesStatus reports whether the expressions of a metric look at the status of its object.
 func UsesStatus(metric fleetflowv1alpha1.AnalysisMetric) bool {
 	return statusInExpression.MatchString(metric.Success) || statusInExpression.MatchString(metric.Failure)
 }

@@ -56,7 +56,7 @@ type Template struct {
 	Reach   Reach
 }
 
-// SourceOf is the source that a metric names, and the type that it has to have.
+// SourceOf returns the source that a metric names, and the type that it has to have.
 func SourceOf(metric fleetflowv1alpha1.AnalysisMetric) (name string, kind fleetflowv1alpha1.MetricSourceType) {
 	if metric.Webhook != nil {
 		return metric.Webhook.SourceRef.Name, fleetflowv1alpha1.MetricSourceWebhook
@@ -67,7 +67,7 @@ func SourceOf(metric fleetflowv1alpha1.AnalysisMetric) (name string, kind fleetf
 	return "", ""
 }
 
-// ProviderOf is what a metric is measured at: Prometheus, Webhook, Job, or the objects of Works or Hub.
+// ProviderOf returns what a metric is measured at: Prometheus, Webhook, Job, or the objects of Works or Hub.
 func ProviderOf(metric fleetflowv1alpha1.AnalysisMetric) string {
 	switch {
 	case metric.Objects != nil:
@@ -82,7 +82,7 @@ func ProviderOf(metric fleetflowv1alpha1.AnalysisMetric) string {
 // providerJob is a metric that is measured by a Job.
 const providerJob = "Job"
 
-// Providers are all that ProviderOf can say.
+// Providers returns all that ProviderOf can say.
 func Providers() []string {
 	return []string{
 		string(fleetflowv1alpha1.MetricSourcePrometheus), string(fleetflowv1alpha1.MetricSourceWebhook), providerJob,
@@ -90,7 +90,7 @@ func Providers() []string {
 	}
 }
 
-// CheckTemplate says why no analysis can be made of a template; nil if one can.
+// CheckTemplate returns why no analysis can be made of a template; nil if one can.
 func CheckTemplate(t Template) *Problem {
 	known := map[string]bool{}
 	for _, arg := range t.Object.Spec.Args {
@@ -123,7 +123,7 @@ func CheckTemplate(t Template) *Problem {
 	return nil
 }
 
-// checkSource says why a metric cannot be measured where it is to be.
+// checkSource returns why a metric cannot be measured where it is to be.
 func checkSource(t Template, metric fleetflowv1alpha1.AnalysisMetric) *Problem {
 	if why := t.Reach.Refuse(metric); why != "" {
 		return invalid(fleetflowv1alpha1.ReasonObjectRefused, "metric %s: %s", metric.Name, why)
@@ -146,7 +146,7 @@ func checkSource(t Template, metric fleetflowv1alpha1.AnalysisMetric) *Problem {
 	return nil
 }
 
-// texts are the texts of a metric in which variables are replaced; query says that $(clusters) may be among them.
+// texts returns the texts of a metric in which variables are replaced; query says that $(clusters) may be among them.
 func texts(metric fleetflowv1alpha1.AnalysisMetric) (all []string, query bool) {
 	if metric.Prometheus != nil {
 		return []string{metric.Prometheus.Query, metric.Prometheus.BaselineQuery, metric.Prometheus.SamplesQuery}, true
@@ -227,7 +227,7 @@ func Resolve(of Subject, templates []Template, given map[string]string, dryRun b
 	return spec, nil
 }
 
-// checkFilledIn says what arguments have made of a metric that cannot be asked.
+// checkFilledIn returns what arguments have made of a metric that cannot be asked.
 func checkFilledIn(metric fleetflowv1alpha1.AnalysisMetric, of Subject) *Problem {
 	switch {
 	case metric.Prometheus != nil && len(Query(metric.Prometheus.Query, of.Clusters, nil)) > MaxQuery:
@@ -240,7 +240,7 @@ func checkFilledIn(metric fleetflowv1alpha1.AnalysisMetric, of Subject) *Problem
 	return nil
 }
 
-// arguments are the values of the arguments of a template.
+// arguments returns the values of the arguments of a template.
 func arguments(template *fleetflowv1alpha1.StageAnalysis, given map[string]string, taken map[string]bool) (map[string]string, *Problem) {
 	var args map[string]string
 	for _, parameter := range template.Spec.Args {
@@ -298,13 +298,13 @@ func replace(text string, values map[string]string) string {
 	})
 }
 
-// Query is a query with the names of clusters in it, and of those to compare with, each as an alternation in a regular expression
+// Query returns a query with the names of clusters in it, and of those to compare with, each as an alternation in a regular expression
 // within quotation marks.
 func Query(query string, clusters, control []string) string {
 	return replace(query, map[string]string{VariableClusters: alternation(clusters), VariableControl: alternation(control)})
 }
 
-// isName says that a text can be the name of an object: it is one segment of a path.
+// isName reports whether a text can be the name of an object: it is one segment of a path.
 func isName(text string) bool { return text != "" && len(content.IsPathSegmentName(text)) == 0 }
 
 func alternation(names []string) string {
@@ -315,7 +315,7 @@ func alternation(names []string) string {
 	return strings.Join(quoted, "|")
 }
 
-// NeedsControl says that metrics compare with clusters that the run has not come to.
+// NeedsControl reports whether metrics compare with clusters that the run has not come to.
 func NeedsControl(metrics []fleetflowv1alpha1.AnalysisRunMetric) bool {
 	return slices.ContainsFunc(metrics, func(m fleetflowv1alpha1.AnalysisRunMetric) bool {
 		return m.Prometheus != nil && strings.Contains(m.Prometheus.Query+m.Prometheus.BaselineQuery+m.Prometheus.SamplesQuery, "$("+

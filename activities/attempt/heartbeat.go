@@ -64,7 +64,7 @@ func SendHeartbeats(ctx context.Context, pace Pace, send func(ctx context.Contex
 	}
 }
 
-// newestProgress is what was reported last: a heartbeat without it would clear what the Temporal UI shows.
+// newestProgress returns what was reported last: a heartbeat without it would clear what the Temporal UI shows.
 func newestProgress(ctx context.Context) []any {
 	if last, ok := ctx.Value(progressKey{}).(*atomic.Value); ok && last.Load() != nil {
 		return []any{last.Load()}
@@ -72,7 +72,7 @@ func newestProgress(ctx context.Context) []any {
 	return nil
 }
 
-// isUnwanted says whether an answer of the server ends the activity: it is canceled, paused or reset, or another attempt has begun.
+// isUnwanted reports whether an answer of the server ends the activity: it is canceled, paused or reset, or another attempt has begun.
 func isUnwanted(err error) bool {
 	_, gone := errors.AsType[*serviceerror.NotFound](err)
 	return gone || temporal.IsCanceledError(err) || errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)

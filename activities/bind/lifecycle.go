@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// HoldsRemoval says what a cluster waits for before its resources may be removed; nil if they may be. A member that
+// HoldsRemoval returns what a cluster waits for before its resources may be removed; nil if they may be. A member that
 // leaves the fleet, or has left it, waits for nothing.
 func HoldsRemoval(ctx context.Context, cached client.Reader, lifecycle *placementv1beta1.ClusterLifecycle,
 	binding placementv1beta1.BindingObject, now time.Time) (*placementv1beta1.HookWait, error) {

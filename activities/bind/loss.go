@@ -49,7 +49,7 @@ func HoldLoss(before, now []snapshot.Identity, held *snapshot.Loss, isEnded func
 	return nil
 }
 
-// byKindAndName is a set of objects, whichever UID and version they have.
+// byKindAndName returns a set of objects, whichever UID and version they have.
 func byKindAndName(all []snapshot.Identity) map[snapshot.Identity]bool {
 	set := make(map[snapshot.Identity]bool, len(all))
 	for _, id := range all {

@@ -12,14 +12,14 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// EndsWithNamespace says that a placement ends because the namespace that it is in does, and not because a user has deleted the
+// EndsWithNamespace reports whether a placement ends because the namespace that it is in does, and not because a user has deleted the
 // placement: that happens before the namespace is deleted. Within one second the order is unknown.
 func EndsWithNamespace(placement placementv1beta1.PlacementObject, namespace metav1.Object) bool {
 	ended := namespace.GetDeletionTimestamp()
 	return ended != nil && !placement.GetDeletionTimestamp().Before(ended)
 }
 
-// HoldsWithNamespace says that what a placement has placed stays on the clusters although the namespace that it is in is being
+// HoldsWithNamespace reports whether what a placement has placed stays on the clusters although the namespace that it is in is being
 // deleted on the hub, and the placement with it: until a user accepts, unless the placement opts out. The namespace is read past
 // the cache.
 func HoldsWithNamespace(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject) (bool, error) {

@@ -19,7 +19,7 @@ type LeavingBinding struct {
 	Rules []placementv1beta1.StatePreservationRule
 }
 
-// TakeState is the state that what replaces a binding gets: what its member reports by the rules and, where that is nothing, what the
+// TakeState returns the state that what replaces a binding gets: what its member reports by the rules and, where that is nothing, what the
 // binding itself has been given.
 func TakeState(ctx context.Context, live client.Reader, left LeavingBinding) (placementv1beta1.PreservedState, error) {
 	given := placementv1beta1.PreservedStateOf(left.Binding)
@@ -30,7 +30,7 @@ func TakeState(ctx context.Context, live client.Reader, left LeavingBinding) (pl
 	return given.Merge(reported), nil
 }
 
-// reportedOf is what the member of a binding reports. It is read live: the cache has neither manifests nor values.
+// reportedOf returns what the member of a binding reports. It is read live: the cache has neither manifests nor values.
 func reportedOf(ctx context.Context, live client.Reader, left LeavingBinding) (placementv1beta1.PreservedState, error) {
 	state := placementv1beta1.PreservedState{}
 	if len(left.Rules) == 0 || left.Binding.GetBindingSpec().ResourceSnapshotName == "" {
@@ -91,7 +91,7 @@ func HandOverState(ctx context.Context, c client.Client, live client.Reader, pla
 	return nil
 }
 
-// findReplacement is the only picked binding of a placement, if it has not been written yet; else nil.
+// findReplacement returns the only picked binding of a placement, if it has not been written yet; else nil.
 func findReplacement(ctx context.Context, live client.Reader,
 	placement placementv1beta1.PlacementObject) (placementv1beta1.BindingObject, error) {
 	list := placementv1beta1.ScopeOf(placement).NewBindingList()

@@ -23,7 +23,7 @@ const (
 	share = 10
 )
 
-// IsTooMany says that so many unexplained removals are too many for a hub with so many live bindings: more than 5 and more
+// IsTooMany reports whether so many unexplained removals are too many for a hub with so many live bindings: more than 5 and more
 // than a tenth of them, or more than 25.
 func IsTooMany(unexplained, live int) bool {
 	return unexplained > min(max(handful, live/share), most)
@@ -58,10 +58,10 @@ func (c *SafetyCatch) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that every replica surveys the hub: its workers work.
+// NeedLeaderElection reports whether every replica surveys the hub: its workers work.
 func (c *SafetyCatch) NeedLeaderElection() bool { return false }
 
-// HoldsOrphan says that a binding whose cluster or placement is gone has to stay for now: it was so when the agent started,
+// HoldsOrphan reports whether a binding whose cluster or placement is gone has to stay for now: it was so when the agent started,
 // and there are too many of that kind. Without a Catch nothing is held.
 func (c *SafetyCatch) HoldsOrphan(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
 	if c == nil || !placementv1beta1.IsLiveBinding(binding) {
@@ -75,7 +75,7 @@ func (c *SafetyCatch) HoldsOrphan(ctx context.Context, binding placementv1beta1.
 	return c.isSuspect(binding.GetUID()) && IsTooMany(len(c.suspects), c.live), nil
 }
 
-// HoldRemovals says which of the unexplained removals that a scheduler has found on a placement have to wait. Those that
+// HoldRemovals returns which of the unexplained removals that a scheduler has found on a placement have to wait. Those that
 // are held already stay so, whatever their number. That the scheduler picks a cluster no more counts only at its first look
 // after the start; that a cluster is gone, only if it was so at the start.
 func (c *SafetyCatch) HoldRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, found []placementv1beta1.HeldRemoval,
@@ -106,7 +106,7 @@ func (c *SafetyCatch) HoldRemovals(ctx context.Context, placement placementv1bet
 	return nil, nil
 }
 
-// isSuspect says that a binding would have gone unexplained ever since the start.
+// isSuspect reports whether a binding would have gone unexplained ever since the start.
 func (c *SafetyCatch) isSuspect(uid types.UID) bool { return c.suspects[uid] && !c.cleared[uid] }
 
 // clearOthers clears the bindings of a placement, given with their UIDs, of which the scheduler has not found that they would

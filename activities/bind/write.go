@@ -33,7 +33,7 @@ type Target struct {
 	Pinned bool
 }
 
-// RevisionAt is the revision of a binding once it is brought to the target.
+// RevisionAt returns the revision of a binding once it is brought to the target.
 func (t *Target) RevisionAt(b placementv1beta1.BindingObject) string {
 	bound := placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
 	annotations := map[string]string{placementv1beta1.PreservedStateAnnotation: b.GetAnnotations()[placementv1beta1.PreservedStateAnnotation]}
@@ -111,7 +111,7 @@ func replaceAssignments(seen *placementv1beta1.ResourceBindingSpec, wanted []pla
 	return setOptional([]fence.Op{fence.Test(path, before)}, path, wanted, len(wanted) > 0, len(seen.ReplicaAssignments) > 0)
 }
 
-// RemovedResources are the annotations that say, on a binding, what happens to resources that leave it; none if it says so, or
+// RemovedResources returns the annotations that say, on a binding, what happens to resources that leave it; none if it says so, or
 // need not say it.
 func RemovedResources(from placementv1beta1.BindingObject, placement placementv1beta1.PlacementObject) map[string]string {
 	const key = placementv1beta1.RemovedResourcesAnnotation

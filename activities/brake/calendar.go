@@ -34,7 +34,7 @@ const (
 	maxSkipped = 1000
 )
 
-// IsOpen says whether the window is open at a time.
+// IsOpen reports whether the window is open at a time.
 func (c *Calendar) IsOpen(at time.Time) bool { return c.isOpen(at.Unix()) }
 
 func (c *Calendar) isOpen(at int64) bool {
@@ -47,12 +47,12 @@ func (c *Calendar) isOpen(at int64) bool {
 	return is
 }
 
-// Closes is when a window that is open closes. It is zero if it never does.
+// Closes returns when a window that is open closes. It is zero if it never does.
 func (c *Calendar) Closes(at time.Time) Opening {
 	return c.opening(time.Time{}, c.ends(at.Unix()))
 }
 
-// Next is the first opening that begins after a time; if the window is open then, the next one.
+// Next returns the first opening that begins after a time; if the window is open then, the next one.
 func (c *Calendar) Next(at time.Time) (Opening, bool) {
 	from := c.ends(at.Unix())
 	for range maxSkipped {
@@ -74,7 +74,7 @@ func (c *Calendar) Next(at time.Time) (Opening, bool) {
 	return Opening{}, false
 }
 
-// Openings are the next openings after a time, at most so many.
+// Openings returns the next openings after a time, at most so many.
 func (c *Calendar) Openings(after time.Time, limit int) []Opening {
 	var openings []Opening
 	for len(openings) < limit {
@@ -91,7 +91,7 @@ func (c *Calendar) Openings(after time.Time, limit int) []Opening {
 	return openings
 }
 
-// Changes is when the window opens or closes next. It is zero if it never does.
+// Changes returns when the window opens or closes next. It is zero if it never does.
 func (c *Calendar) Changes(at time.Time) time.Time {
 	if c.IsOpen(at) {
 		return c.Closes(at).Close
@@ -110,7 +110,7 @@ func (c *Calendar) opening(start time.Time, end int64) Opening {
 // time shows an instant as the clock of the window does.
 func (c *Calendar) time(instant int64) time.Time { return time.Unix(instant, 0).In(c.zone.location) }
 
-// covered says whether an occurrence lasts at an instant, and when the longest of them ends.
+// covered reports whether an occurrence lasts at an instant, and when the longest of them ends.
 func (c *Calendar) covered(at int64) (int64, bool) {
 	latest := c.zone.latest(at)
 	end := at
@@ -127,7 +127,7 @@ func (c *Calendar) covered(at int64) (int64, bool) {
 	return end, end > at
 }
 
-// ends is when the opening that lasts at an instant ends; the instant itself if there is none.
+// ends returns when the opening that lasts at an instant ends; the instant itself if there is none.
 func (c *Calendar) ends(at int64) int64 {
 	for range maxJoined {
 		end, is := c.covered(at)
@@ -139,7 +139,7 @@ func (c *Calendar) ends(at int64) int64 {
 	return endless
 }
 
-// starts is when the first occurrence after an instant begins.
+// starts returns when the first occurrence after an instant begins.
 func (c *Calendar) starts(after int64) (int64, bool) {
 	latest := c.zone.latest(after)
 	first := int64(0)

@@ -64,7 +64,7 @@ func (c cronDays) include(date time.Time) bool {
 // horizon is how many days an entry is looked for: the 29th of February comes back after eight years at the latest.
 const horizon = 8*366 + 1
 
-// before is the start of the last occurrence that begins at a wall time or before it, and may still last then.
+// before returns the start of the last occurrence that begins at a wall time or before it, and may still last then.
 func (e *entry) before(wall int64, except []int64) (int64, bool) {
 	today := wall - mod(wall, day)
 	for date := today; date >= today-e.length-2*day; date -= day {
@@ -80,7 +80,7 @@ func (e *entry) before(wall int64, except []int64) (int64, bool) {
 	return 0, false
 }
 
-// after is the start of the first occurrence that begins after a wall time.
+// after returns the start of the first occurrence that begins after a wall time.
 func (e *entry) after(wall int64, except []int64) (int64, bool) {
 	today := wall - mod(wall, day)
 	for date := today; date <= today+horizon*day; date += day {
@@ -95,7 +95,7 @@ func (e *entry) after(wall int64, except []int64) (int64, bool) {
 	return 0, false
 }
 
-// occurs says whether the entry occurs on the day that begins at a wall time.
+// occurs reports whether the entry occurs on the day that begins at a wall time.
 func (e *entry) occurs(date int64, except []int64) bool {
 	if !e.days.include(time.Unix(date, 0).UTC()) {
 		return false
@@ -104,7 +104,7 @@ func (e *entry) occurs(date int64, except []int64) bool {
 	return !excepted
 }
 
-// end is when an occurrence that starts at a wall time ends, as an instant.
+// end returns when an occurrence that starts at a wall time ends, as an instant.
 func (e *entry) end(z *zone, start int64, second bool) int64 {
 	if e.elapsed {
 		return z.instant(start, false) + e.length

@@ -145,7 +145,7 @@ func (c *Calendar) cron(opening fleetflowv1alpha1.CronOpening) error {
 	return nil
 }
 
-// neverOpens says why the window opens at no time, past ones included; nothing if it does.
+// neverOpens returns why the window opens at no time, past ones included; nothing if it does.
 func (c *Calendar) neverOpens(spec *fleetflowv1alpha1.RolloutWindowSpec) string {
 	if len(spec.Weekly)+len(spec.Monthly)+len(spec.Dates)+len(spec.Cron) == 0 {
 		return "there is no entry in weekly, monthly, dates or cron"

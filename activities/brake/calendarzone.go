@@ -60,7 +60,7 @@ func loadZone(name string) (*zone, bool) {
 	return z, true
 }
 
-// periodAt is the place of the period in which an instant is.
+// periodAt returns the place of the period in which an instant is.
 func (z *zone) periodAt(instant int64) int {
 	i, is := slices.BinarySearchFunc(z.periods, instant, func(p period, instant int64) int { return int(p.start - instant) })
 	if is {
@@ -69,7 +69,7 @@ func (z *zone) periodAt(instant int64) int {
 	return max(i-1, 0)
 }
 
-// instant is when the clock shows a time: the first time that it does, or the second if it shows it twice and second is
+// instant returns when the clock shows a time: the first time that it does, or the second if it shows it twice and second is
 // set. A time that it skips is the first instant after the gap.
 func (z *zone) instant(wall int64, second bool) int64 {
 	found := int64(0)
@@ -93,7 +93,7 @@ func (z *zone) instant(wall int64, second bool) int64 {
 	return found
 }
 
-// latest is the latest time in the floating calendar that begins at an instant or before it. While the clock goes through
+// latest returns the latest time in the floating calendar that begins at an instant or before it. While the clock goes through
 // an hour for the second time, all of that hour has begun.
 func (z *zone) latest(instant int64) int64 {
 	i := z.periodAt(instant)

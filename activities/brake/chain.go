@@ -34,7 +34,7 @@ type Subject struct {
 	Exemptions Exemptions
 }
 
-// SubjectOf is a placement, with its rolling updates and evictions.
+// SubjectOf returns a placement, with its rolling updates and evictions.
 func SubjectOf(placement placementv1beta1.PlacementObject) Subject {
 	return Subject{
 		Namespace: placement.GetNamespace(), Placement: placement.GetName(), UID: placement.GetUID(), Created: placement.GetCreationTimestamp(),
@@ -42,7 +42,7 @@ func SubjectOf(placement placementv1beta1.PlacementObject) Subject {
 	}
 }
 
-// SubjectOfRun is a stage of a run; the stage that clears clusters has no name. The placement is nil where it is gone.
+// SubjectOfRun returns a stage of a run; the stage that clears clusters has no name. The placement is nil where it is gone.
 func SubjectOfRun(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string) Subject {
 	of := Subject{
 		Namespace: run.GetNamespace(), Run: run.GetName(), UID: run.GetUID(), Created: run.GetCreationTimestamp(),
@@ -54,7 +54,7 @@ func SubjectOfRun(run placementv1beta1.UpdateRunObject, placement placementv1bet
 	return of
 }
 
-// StartInRun is which kind of start it is to give a cluster the resources of a run.
+// StartInRun returns which kind of start it is to give a cluster the resources of a run.
 func StartInRun(binding placementv1beta1.BindingObject) Start {
 	if binding == nil || binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return fleetflowv1alpha1.StartFirstPlacements
@@ -105,7 +105,7 @@ func NewChain(sources ...Source) *Chain {
 	return &c
 }
 
-// Closed says whether a cluster is closed for a kind of start at an instant, and why. Of several reasons it says the one of
+// Closed reports whether a cluster is closed for a kind of start at an instant, and why. Of several reasons it says the one of
 // the first source that has one.
 func (c *Chain) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
 	if c == nil {
@@ -119,7 +119,7 @@ func (c *Chain) Closed(cluster Cluster, start Start, now time.Time) (Closure, bo
 	return Closure{}, false
 }
 
-// NextChange is when time alone may change an answer of Closed; zero if it never does.
+// NextChange returns when time alone may change an answer of Closed; zero if it never does.
 func (c *Chain) NextChange(now time.Time) (next time.Time) {
 	if c == nil {
 		return next
@@ -130,7 +130,7 @@ func (c *Chain) NextChange(now time.Time) (next time.Time) {
 	return next
 }
 
-// earlierOf is the earlier of two instants, each of which may be missing.
+// earlierOf returns the earlier of two instants, each of which may be missing.
 func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -22,7 +22,7 @@ func ExemptionsOf(all []fleetflowv1alpha1.RolloutExemption, of Subject, onlyVeri
 	return found
 }
 
-// is says whether an exemption is for the subject. What a placement is exempt from, its update runs are not.
+// is reports whether an exemption is for the subject. What a placement is exempt from, its update runs are not.
 func (s Subject) is(exemption *fleetflowv1alpha1.RolloutExemption) bool {
 	target := exemption.Spec.TargetRef
 	switch {
@@ -47,7 +47,7 @@ func (e Exemptions) From(kind fleetflowv1alpha1.ExemptKind, name string) (last *
 	return last
 }
 
-// until is when the exemption from a hold or window ends; zero if there is none.
+// until returns when the exemption from a hold or window ends; zero if there is none.
 func (e Exemptions) until(kind fleetflowv1alpha1.ExemptKind, name string) time.Time {
 	if found := e.From(kind, name); found != nil {
 		return found.Spec.ExpirationTime.Time

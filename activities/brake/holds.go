@@ -39,7 +39,7 @@ func Holds(all []fleetflowv1alpha1.RolloutHold, of Subject) Source {
 	return concern
 }
 
-// HoldConcerns says whether a hold is about a subject, on some clusters at least.
+// HoldConcerns reports whether a hold is about a subject, on some clusters at least.
 func HoldConcerns(hold *fleetflowv1alpha1.RolloutHold, of Subject) bool {
 	exempt := of.Rollback && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
 	return hold.DeletionTimestamp.IsZero() && !exempt && hold.CoversPlacement(of.PlacementLabels, of.NamespaceLabels)
@@ -62,7 +62,7 @@ func compareExpiry(a, b time.Time) int {
 	return b.Compare(a)
 }
 
-// Closed says whether a hold in force covers the cluster.
+// Closed reports whether a hold in force covers the cluster.
 func (h holds) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
 	for i := range h {
 		hold := &h[i]
@@ -75,7 +75,7 @@ func (h holds) Closed(cluster Cluster, start Start, now time.Time) (Closure, boo
 	return Closure{}, false
 }
 
-// NextChange is when the next hold expires, or an exemption from one.
+// NextChange returns when the next hold expires, or an exemption from one.
 func (h holds) NextChange(now time.Time) (next time.Time) {
 	for i := range h {
 		for _, expires := range []time.Time{h[i].Expires(), h[i].exemptUntil} {

@@ -24,7 +24,7 @@ func (t *Tally) Add(closure Closure) {
 	t.byClosure[closure]++
 }
 
-// Count is how many clusters are closed.
+// Count returns how many clusters are closed.
 func (t *Tally) Count() (n int) {
 	for _, count := range t.byClosure {
 		n += count
@@ -32,7 +32,7 @@ func (t *Tally) Count() (n int) {
 	return n
 }
 
-// Closures are what closes clusters, that which closes most of them first.
+// Closures returns what closes clusters, that which closes most of them first.
 func (t *Tally) Closures() []Closure {
 	closures := make([]Closure, 0, len(t.byClosure))
 	for closure := range t.byClosure {
@@ -44,7 +44,7 @@ func (t *Tally) Closures() []Closure {
 	return closures
 }
 
-// Until is when time alone opens the first of the clusters; zero if it opens none.
+// Until returns when time alone opens the first of the clusters; zero if it opens none.
 func (t *Tally) Until() (first time.Time) {
 	for closure := range t.byClosure {
 		first = earlierOf(first, closure.Until)
@@ -63,7 +63,7 @@ func (t *Tally) Reason() string {
 	return ""
 }
 
-// Text says how many of so many clusters of something wait for what. It says nothing that time alone changes, so that it is
+// Text returns how many of so many clusters of something wait for what. It says nothing that time alone changes, so that it is
 // not written again and again.
 func (t *Tally) Text(of int, what string) string {
 	var parts []string

@@ -78,16 +78,16 @@ func (w *Window) selector(name string, of *metav1.LabelSelector) labels.Selector
 	return selector
 }
 
-// CoversCluster says whether the window is about a cluster with these labels; one that is not of scope Cluster is about all.
+// CoversCluster reports whether the window is about a cluster with these labels; one that is not of scope Cluster is about all.
 func (w *Window) CoversCluster(of map[string]string) bool { return w.clusters.Matches(labels.Set(of)) }
 
-// CoversPlacement says whether the window is about a placement with these labels (GateLabels), in a Namespace with these; one of
+// CoversPlacement reports whether the window is about a placement with these labels (GateLabels), in a Namespace with these; one of
 // scope Fleet or Cluster is about all.
 func (w *Window) CoversPlacement(of, namespace map[string]string) bool {
 	return w.placements.Matches(labels.Set(of)) && w.namespaces.Matches(labels.Set(namespace))
 }
 
-// Concerns says whether the window is about a subject, on some clusters at least.
+// Concerns reports whether the window is about a subject, on some clusters at least.
 func (w *Window) Concerns(of Subject) bool {
 	switch {
 	case of.Rollback && w.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt:
@@ -98,7 +98,7 @@ func (w *Window) Concerns(of Subject) bool {
 	return w.CoversPlacement(of.PlacementLabels, of.NamespaceLabels)
 }
 
-// WhyNotNamed says why a stage of a strategy cannot name a window in windows, given nil if there is none of that name; empty if
+// WhyNotNamed returns why a stage of a strategy cannot name a window in windows, given nil if there is none of that name; empty if
 // it can.
 func WhyNotNamed(window *fleetflowv1alpha1.RolloutWindow) string {
 	switch {
@@ -115,7 +115,7 @@ func WhyNotNamed(window *fleetflowv1alpha1.RolloutWindow) string {
 	return ""
 }
 
-// IsOpen says whether the window is open. An Allow that can not be followed is closed, and such a Deny is open.
+// IsOpen reports whether the window is open. An Allow that can not be followed is closed, and such a Deny is open.
 func (w *Window) IsOpen(now time.Time) bool {
 	if w.Calendar == nil {
 		return w.isDeny()
@@ -154,7 +154,7 @@ func Windows(all []fleetflowv1alpha1.RolloutWindow, of Subject) Source {
 	return &windows{all: concern, exemptUntil: exemptUntil}
 }
 
-// statesAt is what the windows do at an instant.
+// statesAt returns what the windows do at an instant.
 func (w *windows) statesAt(now time.Time) *windowStates {
 	if s := w.states.Load(); s != nil && !now.Before(s.from) && (s.until.IsZero() || now.Before(s.until)) {
 		return s
@@ -180,7 +180,7 @@ func (w *windows) statesAt(now time.Time) *windowStates {
 	return s
 }
 
-// Closed says whether a cluster is closed: a Deny that is about it is open, or of one scope there are Allows for it of which
+// Closed reports whether a cluster is closed: a Deny that is about it is open, or of one scope there are Allows for it of which
 // none is open. Of several windows that close it, it names the one that opens it last.
 func (w *windows) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
 	s := w.statesAt(now)
@@ -228,7 +228,7 @@ var scopes = [...]fleetflowv1alpha1.WindowScope{
 	fleetflowv1alpha1.WindowFleet, fleetflowv1alpha1.WindowPlacement, fleetflowv1alpha1.WindowStage, fleetflowv1alpha1.WindowCluster,
 }
 
-// opensBefore says whether a window is open, or opens, before another one.
+// opensBefore reports whether a window is open, or opens, before another one.
 func (s *windowStates) opensBefore(i, other int) bool {
 	switch {
 	case !s.closed[other]:
@@ -239,7 +239,7 @@ func (s *windowStates) opensBefore(i, other int) bool {
 	return !s.opens[i].IsZero() && (s.opens[other].IsZero() || s.opens[i].Before(s.opens[other]))
 }
 
-// closure is what to report about the window.
+// closure returns what to report about the window.
 func (w *Window) closure(opens time.Time) Closure {
 	c := Closure{Kind: kindWindow, Name: w.Name, Reason: fleetflowv1alpha1.ReasonOutsideAllowedWindow, Why: w.Spec.Message, Until: opens}
 	if w.isDeny() {
@@ -251,5 +251,5 @@ func (w *Window) closure(opens time.Time) Closure {
 	return c
 }
 
-// NextChange is when the next window opens or closes.
+// NextChange returns when the next window opens or closes.
 func (w *windows) NextChange(now time.Time) time.Time { return w.statesAt(now).until }

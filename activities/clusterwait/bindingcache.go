@@ -204,7 +204,7 @@ func (c *BindingCache) isOlderInCache(ctx context.Context, b placementv1beta1.Bi
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// ClusterState says how far a cluster is with its binding, from the Works in the cache. A
+// ClusterState returns how far a cluster is with its binding, from the Works in the cache. A
 // Work of which the cache has an older version counts as missing, never as available.
 func (c *BindingCache) ClusterState(ctx context.Context, b placementv1beta1.BindingObject) (workmodel.ClusterState, error) {
 	var works placementv1beta1.WorkList

@@ -55,18 +55,18 @@ const ClusterLabelsKey Key = "labels"
 // GatesKey is the key of what closes clusters, and of exemptions from it.
 const GatesKey Key = "gates"
 
-// PlacementKey is the key of a placement, its clusters and its snapshots.
+// PlacementKey returns the key of a placement, its clusters and its snapshots.
 func PlacementKey(scope placementv1beta1.Scope, name string) Key {
 	return Key("placement/" + scope.String() + name)
 }
 
-// BindingsKey is the key of the set of a placement's bindings and of their specs:
+// BindingsKey returns the key of the set of a placement's bindings and of their specs:
 // what a rolling update plans with.
 func BindingsKey(scope placementv1beta1.Scope, placement string) Key {
 	return Key("bindings/" + scope.String() + placement)
 }
 
-// RunKey is the key of an update run.
+// RunKey returns the key of an update run.
 func RunKey(scope placementv1beta1.Scope, name string) Key {
 	return Key("run/" + scope.String() + name)
 }

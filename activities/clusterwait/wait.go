@@ -106,7 +106,7 @@ func (w *Wait) endAtDeadline(ctx context.Context, out *Result) error {
 	return nil
 }
 
-// remainingWait is the time until WakeAt, at most MaxWait.
+// remainingWait returns the time until WakeAt, at most MaxWait.
 func (w *Wait) remainingWait(now time.Time) time.Duration {
 	if w.WakeAt.IsZero() {
 		return MaxWait

@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 	return Describe(e.Envelope) + ": " + strings.Join(told, "; ")
 }
 
-// Describe is an envelope as users write it, such as "ResourceEnvelope app/example".
+// Describe returns an envelope as users write it, such as "ResourceEnvelope app/example".
 func Describe(id placementv1beta1.EnvelopeIdentifier) string {
 	return string(id.Type) + " " + qualifiedName(id.Namespace, id.Name)
 }

@@ -41,7 +41,7 @@ type Rules struct {
 	ClusterScopedInConfigMaps bool
 }
 
-// In are the rules for the envelopes that a placement of a scope brings: those of a placement in a namespace hold nothing
+// In returns the rules for the envelopes that a placement of a scope brings: those of a placement in a namespace hold nothing
 // that is cluster-scoped, regardless of their author.
 func (r Rules) In(scope placementv1beta1.Scope) Rules {
 	r.ClusterScopedInConfigMaps = r.ClusterScopedInConfigMaps && !scope.Namespaced()
@@ -55,7 +55,7 @@ func (r Rules) scopeOf(gk schema.GroupKind) Scope {
 	return r.Scope(gk)
 }
 
-// onlyNamespaced says whether an envelope holds objects of its own namespace only.
+// onlyNamespaced reports whether an envelope holds objects of its own namespace only.
 func (r Rules) onlyNamespaced(id placementv1beta1.EnvelopeIdentifier) bool {
 	return id.Type == placementv1beta1.ResourceEnvelopeType ||
 		id.Type == placementv1beta1.ConfigMapEnvelopeType && !r.ClusterScopedInConfigMaps
@@ -161,7 +161,7 @@ func checkNamespace(object *unstructured.Unstructured, id placementv1beta1.Envel
 		KeyOf(object), holder, id.Namespace)
 }
 
-// apparentScope is the scope that an object itself makes one think of.
+// apparentScope returns the scope that an object itself makes one think of.
 func apparentScope(object *unstructured.Unstructured) Scope {
 	if object.GetNamespace() == "" {
 		return ClusterScope

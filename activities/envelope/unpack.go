@@ -27,7 +27,7 @@ type Entry struct {
 // marks are the words one of which every stored envelope contains.
 var marks = [][]byte{[]byte("Envelope"), []byte(placementv1beta1.EnvelopeConfigMapAnnotation)}
 
-// Identify says which envelope a manifest of a snapshot is; false if it is none.
+// Identify returns which envelope a manifest of a snapshot is; false if it is none.
 // To most manifests, which are none, it takes no more than a look.
 func Identify(manifest []byte) (placementv1beta1.EnvelopeIdentifier, bool) {
 	if !slices.ContainsFunc(marks, func(mark []byte) bool { return bytes.Contains(manifest, mark) }) {
@@ -117,5 +117,5 @@ func KeyOf(object interface {
 	return ObjectKey{Group: gk.Group, Kind: gk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// String is the object as users write it, such as "ConfigMap app/config".
+// String returns the object as users write it, such as "ConfigMap app/config".
 func (k ObjectKey) String() string { return k.Kind + " " + qualifiedName(k.Namespace, k.Name) }

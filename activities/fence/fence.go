@@ -60,10 +60,10 @@ func Untrack(object client.Object) []Op {
 	return []Op{Add("/metadata/managedFields", []metav1.ManagedFieldsEntry{{}})}
 }
 
-// AnnotationPath is the path of an annotation, LabelPath that of a label.
+// AnnotationPath returns the path of an annotation, LabelPath that of a label.
 func AnnotationPath(key string) string { return "/metadata/annotations/" + escapePointer(key) }
 
-// LabelPath is the path of a label.
+// LabelPath returns the path of a label.
 func LabelPath(key string) string { return "/metadata/labels/" + escapePointer(key) }
 
 // escapePointer makes a key usable in a JSON pointer (RFC 6901).

@@ -50,7 +50,7 @@ func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRu
 	return brake.NewChain(brake.Holds(holds.Items, of), brake.Windows(windows.Items, of)), nil
 }
 
-// SelectsNamespaces says whether a hold or window asks for the labels of Namespaces.
+// SelectsNamespaces reports whether a hold or window asks for the labels of Namespaces.
 func SelectsNamespaces(holds []fleetflowv1alpha1.RolloutHold, windows []fleetflowv1alpha1.RolloutWindow) bool {
 	return slices.ContainsFunc(holds, func(h fleetflowv1alpha1.RolloutHold) bool { return h.Spec.NamespaceSelector != nil }) ||
 		slices.ContainsFunc(windows, func(w fleetflowv1alpha1.RolloutWindow) bool { return w.Spec.NamespaceSelector != nil })
@@ -68,7 +68,7 @@ func NamespaceLabels(ctx context.Context, reader client.Reader, name string) (ma
 	return namespace.Labels, nil
 }
 
-// NamespaceMetadata is a Namespace of which no more than the metadata is read, as the cache has it.
+// NamespaceMetadata returns a Namespace of which no more than the metadata is read, as the cache has it.
 func NamespaceMetadata(name string) *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -99,12 +99,12 @@ func listServed(ctx context.Context, reader client.Reader, list client.ObjectLis
 	return err
 }
 
-// BrakesServed says whether the hub serves the kinds that close clusters: its CustomResourceDefinitions may be older than the agent.
+// BrakesServed reports whether the hub serves the kinds that close clusters: its CustomResourceDefinitions may be older than the agent.
 func BrakesServed(mapper meta.RESTMapper) (bool, error) {
 	return serves(mapper, "RolloutHold", "RolloutWindow")
 }
 
-// ExemptionsServed says whether the hub serves RolloutExemptions.
+// ExemptionsServed reports whether the hub serves RolloutExemptions.
 func ExemptionsServed(mapper meta.RESTMapper) (bool, error) {
 	return serves(mapper, "RolloutExemption")
 }
@@ -207,14 +207,14 @@ func (k *BrakeKeeper) refresh(ctx context.Context) error {
 	return k.readGate(ctx)
 }
 
-// IsOpen says that nothing was read that closes any cluster.
+// IsOpen reports whether nothing was read that closes any cluster.
 func (k *BrakeKeeper) IsOpen() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.gate == nil
 }
 
-// NextChange is when time alone may open or close a cluster; zero if it never does.
+// NextChange returns when time alone may open or close a cluster; zero if it never does.
 func (k *BrakeKeeper) NextChange() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()

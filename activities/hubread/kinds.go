@@ -127,7 +127,7 @@ func (c *ServedKinds) listHeld(ctx context.Context, definitions *metav1.PartialO
 	return held, nil
 }
 
-// EnvelopeRules are what envelopes may hold, as far as the hub knows now.
+// EnvelopeRules returns what envelopes may hold, as far as the hub knows now.
 func (c *ServedKinds) EnvelopeRules(ctx context.Context) (envelope.Rules, error) {
 	catalog, err := c.Catalog(ctx, "")
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *ServedKinds) EnvelopeRules(ctx context.Context) (envelope.Rules, error)
 		!restricted}, nil
 }
 
-// maxAgeOf is how long a catalog is used before it is read again.
+// maxAgeOf returns how long a catalog is used before it is read again.
 func maxAgeOf(catalog *snapshot.Catalog) time.Duration {
 	if catalog.Incomplete() {
 		return maxIncompleteAge

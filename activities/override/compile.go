@@ -99,7 +99,7 @@ func compileOperation(from *placementv1beta1.JSONPatchOverride) operation {
 	return op
 }
 
-// checkValue says what is wrong with the operator and whether it has a value.
+// checkValue returns what is wrong with the operator and whether it has a value.
 func checkValue(from *placementv1beta1.JSONPatchOverride) *problem {
 	switch from.Operator {
 	case placementv1beta1.JSONPatchOverrideOpAdd, placementv1beta1.JSONPatchOverrideOpReplace:

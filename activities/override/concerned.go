@@ -9,7 +9,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Ref is the short form of a source: the name of a ClusterResourceOverrideSnapshot, or
+// Ref returns the short form of a source: the name of a ClusterResourceOverrideSnapshot, or
 // namespace/name of a ResourceOverrideSnapshot.
 func (s Source) Ref() string {
 	return placementv1beta1.Scope{Namespace: s.Namespace}.String() + s.Name
@@ -27,7 +27,7 @@ func ParseRef(ref string) (Source, error) {
 	return Source{}, fmt.Errorf("%q names no override snapshot", ref)
 }
 
-// Namespaced says whether the source is a ResourceOverrideSnapshot.
+// Namespaced reports whether the source is a ResourceOverrideSnapshot.
 func (s Source) Namespaced() bool { return s.Kind == namespacedKind }
 
 // Concern is an override that selects some resource of a placement.
@@ -37,7 +37,7 @@ type Concern struct {
 	Made bool
 }
 
-// Concerns are the overrides that the matcher has picked, whatever the clusters, in the
+// Concerns returns the overrides that the matcher has picked, whatever the clusters, in the
 // order in which they are applied.
 func (m *Matcher) Concerns() []Concern {
 	concerns := make([]Concern, 0, len(m.overrides))
@@ -47,7 +47,7 @@ func (m *Matcher) Concerns() []Concern {
 	return concerns
 }
 
-// Picked is the Matcher of overrides that were found to concern a placement before.
+// Picked returns the Matcher of overrides that were found to concern a placement before.
 func Picked(snapshots []placementv1beta1.OverrideSnapshotObject) *Matcher {
 	m := &Matcher{}
 	for _, candidate := range sortedSpecs(snapshots) {
@@ -59,7 +59,7 @@ func Picked(snapshots []placementv1beta1.OverrideSnapshotObject) *Matcher {
 // fingerprintLength is in hexadecimal digits: enough to tell a handful of sets apart.
 const fingerprintLength = 12
 
-// Made is a fingerprint of the overrides that refer to the placement, whatever they select:
+// Made returns a fingerprint of the overrides that refer to the placement, whatever they select:
 // of their snapshots and what those say. It is empty if there are none.
 func Made(placement Placement, snapshots []placementv1beta1.OverrideSnapshotObject) string {
 	var made []string

@@ -16,7 +16,7 @@ import (
 // labelKeys finds the variables that stand for labels of a cluster.
 var labelKeys = regexp.MustCompile(regexp.QuoteMeta(labelVariable) + `([^}]*)}`)
 
-// variableLabels are the labels that the rules of an override take values from, sorted.
+// variableLabels returns the labels that the rules of an override take values from, sorted.
 func (s *spec) variableLabels() []string {
 	var keys []string
 	for _, rule := range s.rules {
@@ -30,7 +30,7 @@ func (s *spec) variableLabels() []string {
 	return slices.Compact(keys)
 }
 
-// Inputs is a fingerprint of what decides, beside the names in Applicable, what an object
+// Inputs returns a fingerprint of what decides, beside the names in Applicable, what an object
 // looks like on a cluster: the content of the overrides and the labels that variables
 // stand for. It is empty if no override applies.
 func (m *Matcher) Inputs(cluster Cluster) string {
@@ -56,7 +56,7 @@ func (m *Matcher) Inputs(cluster Cluster) string {
 	return hex.EncodeToString(sum.Sum(nil))[:fingerprintLength]
 }
 
-// IsSnapshotOf says whether a snapshot shows what an override with a hash says. That of another author states another hash
+// IsSnapshotOf reports whether a snapshot shows what an override with a hash says. That of another author states another hash
 // of the same content.
 func IsSnapshotOf(snapshot placementv1beta1.OverrideSnapshotObject, hash []byte) (bool, error) {
 	if bytes.Equal(snapshot.GetOverrideHash(), hash) {
@@ -66,7 +66,7 @@ func IsSnapshotOf(snapshot placementv1beta1.OverrideSnapshotObject, hash []byte)
 	return bytes.Equal(content, hash), err
 }
 
-// Hash tells what overrides say apart: the SHA-256 sum of their specs, in hexadecimal digits. How the
+// Hash returns what overrides say apart: the SHA-256 sum of their specs, in hexadecimal digits. How the
 // values of patches are written, their spaces and the order of their keys, does not go into it.
 func Hash(override interface{ GetOverrideSpec() any }) ([]byte, error) {
 	written, err := json.Marshal(override.GetOverrideSpec())

@@ -13,7 +13,7 @@ type Placement struct {
 	Name      string
 }
 
-// PlacementOf is a placement of either kind as overrides refer to it.
+// PlacementOf returns a placement of either kind as overrides refer to it.
 func PlacementOf(placement placementv1beta1.PlacementObject) Placement {
 	return Placement{Namespace: placement.GetNamespace(), Name: placement.GetName()}
 }
@@ -107,13 +107,13 @@ func newMatch(s spec) match {
 	return m
 }
 
-// Concerns says whether an override, by the placement that it refers to and its namespace,
+// Concerns reports whether an override, by the placement that it refers to and its namespace,
 // is for a placement.
 func Concerns(ref *placementv1beta1.PlacementRef, namespace string, placement Placement) bool {
 	return ref == nil || Referred(ref, namespace) == placement
 }
 
-// Referred is the placement that an override in a namespace, or in none, refers to. A reference that leaves out its
+// Referred returns the placement that an override in a namespace, or in none, refers to. A reference that leaves out its
 // scope is to a ClusterResourcePlacement; one from no namespace to a ResourcePlacement is to none.
 func Referred(ref *placementv1beta1.PlacementRef, namespace string) Placement {
 	switch {

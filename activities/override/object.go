@@ -51,5 +51,5 @@ func NewObject(manifest []byte) (*Object, error) {
 	}, nil
 }
 
-// Identifier says which object it is.
+// Identifier returns which object it is.
 func (o *Object) Identifier() placementv1beta1.ResourceIdentifier { return o.id.toIdentifier() }

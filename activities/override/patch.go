@@ -123,7 +123,7 @@ func (p *Patch) LastChange(o *Object, path []string) (source Source, found bool)
 	return source, found
 }
 
-// fieldAt is what an object says in a field, as JSON; empty if it has no such field.
+// fieldAt returns what an object says in a field, as JSON; empty if it has no such field.
 func fieldAt(n *node, path []string) string {
 	for _, name := range path {
 		inner := n.splitContent()

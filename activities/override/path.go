@@ -66,12 +66,12 @@ func (p pointer) checkAllowed() error {
 	return nil
 }
 
-// inMetadata says whether the path is to the labels or annotations, or to one of them.
+// inMetadata reports whether the path is to the labels or annotations, or to one of them.
 func (p pointer) inMetadata() bool {
 	return len(p.names) > 1 && p.names[0] == "metadata" && (p.names[1] == "labels" || p.names[1] == "annotations")
 }
 
-// prefixTo is the path down to a depth, as it was written.
+// prefixTo returns the path down to a depth, as it was written.
 func (p pointer) prefixTo(depth int) string {
 	return "/" + strings.Join(p.written[:depth], "/")
 }

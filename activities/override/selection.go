@@ -29,12 +29,12 @@ func (r resource) toIdentifier() placementv1beta1.ResourceIdentifier {
 	return placementv1beta1.ResourceIdentifier{Group: r.group, Version: r.version, Kind: r.kind, Namespace: r.namespace, Name: r.name}
 }
 
-// isNamespace says whether the resource is a Namespace.
+// isNamespace reports whether the resource is a Namespace.
 func (o objectKey) isNamespace() bool {
 	return o.group == "" && o.kind == "Namespace" && o.namespace == ""
 }
 
-// ofVersion says whether the resource is meant by a selector of a version. The fields of a
+// ofVersion reports whether the resource is meant by a selector of a version. The fields of a
 // kind can differ between versions, so a patch is for the version that it names.
 func (r resource) ofVersion(version string) bool {
 	return version == "" || r.version == "" || version == r.version

@@ -101,7 +101,7 @@ func expandObject(value map[string]any, cluster Cluster) (any, error) {
 	return expanded, nil
 }
 
-// hasVariables says whether a decoded JSON value may have variables to replace.
+// hasVariables reports whether a decoded JSON value may have variables to replace.
 func hasVariables(value any) bool {
 	switch value := value.(type) {
 	case string:

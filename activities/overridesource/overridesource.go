@@ -19,7 +19,7 @@ import (
 // and must not be changed.
 type Snapshots []placementv1beta1.OverrideSnapshotObject
 
-// shortForms are all snapshots in short form.
+// shortForms returns all snapshots in short form.
 func (s Snapshots) shortForms() []string {
 	refs := make([]string, 0, len(s))
 	for _, snapshot := range s {
@@ -117,7 +117,7 @@ func getSnapshot(ctx context.Context, cached, live client.Reader, source overrid
 	return nil
 }
 
-// RefsOf are the snapshots that a binding names, in short form.
+// RefsOf returns the snapshots that a binding names, in short form.
 func RefsOf(spec placementv1beta1.ResourceBindingSpec) []string {
 	return Refs(spec.ClusterResourceOverrideSnapshots, spec.ResourceOverrideSnapshots)
 }
@@ -141,7 +141,7 @@ func Cluster(ctx context.Context, reader client.Reader, name string) (override.C
 	return override.Cluster{Name: name, Labels: member.Labels, Gone: err != nil}, nil
 }
 
-// Annotations are those of a binding whose overrides are applied from inputs; nil if it
+// Annotations returns those of a binding whose overrides are applied from inputs; nil if it
 // has none.
 func Annotations(inputs string) map[string]string {
 	if inputs == "" {
@@ -150,7 +150,7 @@ func Annotations(inputs string) map[string]string {
 	return map[string]string{placementv1beta1.OverrideInputsAnnotation: inputs}
 }
 
-// Inputs are those of the overrides that were picked for a cluster before.
+// Inputs returns those of the overrides that were picked for a cluster before.
 func Inputs(ctx context.Context, cached, live client.Reader, refs []string, name string) (string, error) {
 	if len(refs) == 0 {
 		return "", nil

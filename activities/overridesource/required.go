@@ -6,7 +6,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Lacking are the overrides that a placement requires and of which no snapshot is in force, as messages name them: they do not exist,
+// Lacking returns the overrides that a placement requires and of which no snapshot is in force, as messages name them: they do not exist,
 // or are not valid. It is nil if there are none.
 func (s Snapshots) Lacking(placement placementv1beta1.PlacementObject) []string {
 	required := placement.GetPlacementSpec().RequiredOverrides
@@ -30,7 +30,7 @@ func (s Snapshots) Lacking(placement placementv1beta1.PlacementObject) []string 
 	return lacking
 }
 
-// RequiredOf is how a placement that requires the override of a snapshot names it.
+// RequiredOf returns how a placement that requires the override of a snapshot names it.
 func RequiredOf(snapshot placementv1beta1.OverrideSnapshotObject) placementv1beta1.RequiredOverride {
 	of := overrideOf(snapshot)
 	return placementv1beta1.RequiredOverride{Namespace: of.Namespace, Name: of.Name}
@@ -47,7 +47,7 @@ func (e *LackingError) Error() string {
 // namedLacking is how many overrides are named.
 const namedLacking = 5
 
-// DescribeLacking says which overrides are lacking, and what to do.
+// DescribeLacking returns which overrides are lacking, and what to do.
 func DescribeLacking(overrides []string) string {
 	named := strings.Join(overrides[:min(len(overrides), namedLacking)], ", ")
 	if len(overrides) > namedLacking {

@@ -148,7 +148,7 @@ func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.B
 	return a.patchBinding(ctx, binding, operations)
 }
 
-// noteLeaving is what the annotations of a binding that goes say of why it does; what is empty is taken off. The time is that of the
+// noteLeaving returns what the annotations of a binding that goes say of why it does; what is empty is taken off. The time is that of the
 // decision, so that what is picked in its place is younger.
 func noteLeaving(placement placementv1beta1.PlacementObject, decision scheduler.Decision, binding placementv1beta1.BindingObject,
 	now time.Time) map[string]string {

@@ -11,7 +11,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// isRespecified says that a placement has changed since its clusters were last picked, or that clusters were never picked by the
+// isRespecified reports whether a placement has changed since its clusters were last picked, or that clusters were never picked by the
 // latest of its policies, which explains that some of them are no longer picked.
 func isRespecified(placement placementv1beta1.PlacementObject, policies []placementv1beta1.PolicySnapshotObject,
 	latest placementv1beta1.PolicySnapshotObject) bool {
@@ -26,7 +26,7 @@ func isRespecified(placement placementv1beta1.PlacementObject, policies []placem
 	return len(policies) > 0
 }
 
-// holdRemovals says that a decision is not to be carried out, because it would let bindings go for no reason that a user has
+// holdRemovals reports whether a decision is not to be carried out, because it would let bindings go for no reason that a user has
 // given, or would have the placement leave too many clusters at once. That stands on the placement then, for its status and for the user
 // who accepts.
 func (a *Activities) holdRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, d decided) (bool, error) {

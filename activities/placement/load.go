@@ -40,7 +40,7 @@ func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (wf.Placemen
 	}, nil
 }
 
-// hasPreparedForEviction says whether a lifecycle hook has a cluster of the placement out of service to be evicted. Should the
+// hasPreparedForEviction reports whether a lifecycle hook has a cluster of the placement out of service to be evicted. Should the
 // eviction be gone by now, that is to be decided as well.
 func hasPreparedForEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (bool, error) {
 	if placementv1beta1.LifecycleOf(placement) == nil {

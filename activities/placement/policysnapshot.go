@@ -112,8 +112,8 @@ func noteWaiting(ctx context.Context, a *Activities, placement placementv1beta1.
 	return since, waits, nil
 }
 
-// postponePolicy says that a policy that the latest snapshot does not hold waits for the next resource snapshot, and notes on the latest
-// policy snapshot, which may be nil, since when.
+// postponePolicy reports whether a policy that the latest snapshot does not hold waits for the next resource snapshot, and notes
+// on the latest policy snapshot, which may be nil, since when.
 func postponePolicy(ctx context.Context, c client.Client, placement placementv1beta1.PlacementObject,
 	latest placementv1beta1.PolicySnapshotObject, same bool) (bool, error) {
 	if latest == nil {
@@ -134,7 +134,7 @@ func postponePolicy(ctx context.Context, c client.Client, placement placementv1b
 	return false, nil // the note stays with the snapshot that is the latest no longer
 }
 
-// holdsPolicy says whether a snapshot, which may be nil, holds the policy with a hash. That of another author states
+// holdsPolicy reports whether a snapshot, which may be nil, holds the policy with a hash. That of another author states
 // another hash of the same policy.
 func holdsPolicy(latest placementv1beta1.PolicySnapshotObject, hash []byte) (bool, error) {
 	if latest == nil {
@@ -196,7 +196,7 @@ func policyIndex(policy placementv1beta1.PolicySnapshotObject) int {
 	return placementv1beta1.IndexOf(policy, placementv1beta1.PolicyIndexLabel)
 }
 
-// newestPolicy is the latest of the snapshots, which are in the order of their indexes, by
+// newestPolicy returns the latest of the snapshots, which are in the order of their indexes, by
 // its label, or else the last of all; nil if there are none.
 func newestPolicy(existing []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
 	if latest := placementv1beta1.LatestSnapshot(existing, placementv1beta1.PolicyIndexLabel); latest != nil {
@@ -240,7 +240,7 @@ func (a *Activities) createPolicySnapshot(ctx context.Context, placement placeme
 	return created, nil
 }
 
-// policyAnnotations are what may change without a new policy snapshot.
+// policyAnnotations returns what may change without a new policy snapshot.
 func policyAnnotations(placement placementv1beta1.PlacementObject) map[string]string {
 	annotations := map[string]string{
 		placementv1beta1.CRPGenerationAnnotation: strconv.FormatInt(placement.GetGeneration(), 10),

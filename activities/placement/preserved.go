@@ -11,7 +11,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// takeState is the state that goes along to the one cluster that a decision picks anew, encoded; empty if nothing does. It is that of
+// takeState returns the state that goes along to the one cluster that a decision picks anew, encoded; empty if nothing does. It is that of
 // the cluster that the placement leaves for it, or what was on its way to one that has not been given anything yet. A cluster that is
 // picked again before it was cleared needs none: its copy is still there.
 func takeState(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
@@ -31,7 +31,8 @@ func takeState(ctx context.Context, live client.Reader, placement placementv1bet
 	return state.Encode(), nil
 }
 
-// leavingOf are the bindings whose state goes along: first those that have not been given anything, of which only what is on its way does.
+// leavingOf returns the bindings whose state goes along: first those that have not been given anything, of which only what is on
+// its way does.
 func leavingOf(placement placementv1beta1.PlacementObject, existing []placementv1beta1.BindingObject,
 	decision scheduler.Decision) []bind.LeavingBinding {
 	var passing, leaving []bind.LeavingBinding
@@ -51,7 +52,7 @@ func leavingOf(placement placementv1beta1.PlacementObject, existing []placementv
 	return append(passing, leaving...)
 }
 
-// rulesFor are the rules by which state of a binding that goes is preserved; none if the placement does not fail over from there.
+// rulesFor returns the rules by which state of a binding that goes is preserved; none if the placement does not fail over from there.
 func rulesFor(placement placementv1beta1.PlacementObject, decision scheduler.Decision,
 	name string) []placementv1beta1.StatePreservationRule {
 	cause := placementv1beta1.CauseCluster

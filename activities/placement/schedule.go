@@ -98,7 +98,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (wf.Sched
 	}, a.prunePolicies(ctx, placement, policies, policy.GetName(), revision)
 }
 
-// carriedOut is what a policy snapshot notes of requests to reschedule, once the one that the placement has was carried out. Without
+// carriedOut returns what a policy snapshot notes of requests to reschedule, once the one that the placement has was carried out. Without
 // a readable one, it is what it was.
 func carriedOut(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) string {
 	if asked, err := placementv1beta1.RescheduleAt(placement); err == nil && !asked.IsZero() {
@@ -109,7 +109,7 @@ func carriedOut(placement placementv1beta1.PlacementObject, policy placementv1be
 	return policy.GetAnnotations()[placementv1beta1.RescheduleAtAnnotation]
 }
 
-// holdOrBar says that a decision is not to be carried out. Otherwise it notes which clusters are barred by it, before the bindings
+// holdOrBar reports whether a decision is not to be carried out. Otherwise it notes which clusters are barred by it, before the bindings
 // are written: nothing tells afterwards that these go for that reason.
 func holdOrBar(ctx context.Context, a *Activities, placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject,
 	decided decided, now time.Time) (bool, error) {
@@ -147,7 +147,7 @@ func listOverdue(placement placementv1beta1.PlacementObject, bindings []placemen
 	return overdue
 }
 
-// formatInstant is an instant as it is noted; empty if there is none.
+// formatInstant returns an instant as it is noted; empty if there is none.
 func formatInstant(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -298,7 +298,7 @@ func (a *Activities) reportDecision(ctx context.Context, placement placementv1be
 	return nil
 }
 
-// isOwnReason says that a condition was written here, and not by another scheduler.
+// isOwnReason reports whether a condition was written here, and not by another scheduler.
 func isOwnReason(reason string) bool {
 	return reason == placementv1beta1.ReasonSchedulingPolicyUnfulfilled || reason == placementv1beta1.ReasonReplicasUnplaced
 }
@@ -318,7 +318,7 @@ func listNotFound(placement placementv1beta1.PlacementObject, policy placementv1
 // agePattern matches how long, in a reason, a cluster has been out of reach or unhealthy.
 var agePattern = regexp.MustCompile(`[0-9.]+ minutes ago`)
 
-// withoutAges is a status without the ages in its reasons, which grow all the time.
+// withoutAges returns a status without the ages in its reasons, which grow all the time.
 func withoutAges(status placementv1beta1.SchedulingPolicySnapshotStatus) placementv1beta1.SchedulingPolicySnapshotStatus {
 	status.ClusterDecisions = slices.Clone(status.ClusterDecisions)
 	for i := range status.ClusterDecisions {
@@ -330,7 +330,7 @@ func withoutAges(status placementv1beta1.SchedulingPolicySnapshotStatus) placeme
 	return status
 }
 
-// boundDecisions are the decisions for which there is room: every selected cluster, then
+// boundDecisions returns the decisions for which there is room: every selected cluster, then
 // the others. If there are too many selected ones to list them all, the others tell more
 // than the last of them.
 func boundDecisions(decision scheduler.Decision) []placementv1beta1.ClusterDecision {

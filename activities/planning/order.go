@@ -28,7 +28,7 @@ func CompileOrder(given *placementv1beta1.ClusterOrder) rollout.Order {
 	return order
 }
 
-// MaxInFlightPerValue is how many clusters with one value of the label that an order scatters by may be
+// MaxInFlightPerValue returns how many clusters with one value of the label that an order scatters by may be
 // updated at the same time; 0 if it does not say.
 func MaxInFlightPerValue(given *placementv1beta1.ClusterOrder) int {
 	if given == nil || len(given.Scatter) == 0 || given.Scatter[0].MaxInFlight == nil {

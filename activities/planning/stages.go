@@ -90,7 +90,7 @@ func AssignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []str
 	return a, nil
 }
 
-// matcherOf is the selector of a stage; without one the stage has all clusters.
+// matcherOf returns the selector of a stage; without one the stage has all clusters.
 func matcherOf(selector *metav1.LabelSelector) (func(map[string]string) bool, error) {
 	if selector == nil {
 		return func(map[string]string) bool { return true }, nil
@@ -130,7 +130,7 @@ func (a Assignment) Freeze(status *placementv1beta1.UpdateRunStatus, names stage
 	}
 }
 
-// FreezeStage is the status that a stage begins with, without its clusters.
+// FreezeStage returns the status that a stage begins with, without its clusters.
 func FreezeStage(names stagetask.Names, config placementv1beta1.StageConfig) placementv1beta1.StageUpdatingStatus {
 	return placementv1beta1.StageUpdatingStatus{
 		StageName:             config.Name,
@@ -140,7 +140,7 @@ func FreezeStage(names stagetask.Names, config placementv1beta1.StageConfig) pla
 	}
 }
 
-// ClusterStatuses are the statuses that clusters begin with.
+// ClusterStatuses returns the statuses that clusters begin with.
 func ClusterStatuses(names []string) []placementv1beta1.ClusterUpdatingStatus {
 	statuses := make([]placementv1beta1.ClusterUpdatingStatus, len(names))
 	for i, name := range names {

@@ -21,7 +21,7 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 	key := "order"
 	last := placementv1beta1.StageConfig{
 		Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, SortingLabelKey: &key,
-		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadlineSeconds: new(int32(3600)), FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
+		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadlineSeconds: new(int32(3600)), MinReadySeconds: new(int32(30)), FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
 		Windows:          []string{"nights"},
 		BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 		DuringStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeAnalysis, Analysis: &placementv1beta1.AnalysisConfig{}}},

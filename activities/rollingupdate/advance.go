@@ -220,7 +220,7 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 	return changed, err
 }
 
-// requestedWakeAt is when the workflow wants the call to return, by its own clock: not
+// requestedWakeAt returns when the workflow wants the call to return, by its own clock: not
 // within the next second, so that two clocks that differ never make a hot loop.
 func (c *advanceCall) requestedWakeAt() time.Time {
 	if soon := c.acts.Clock.Now().Add(time.Second); !c.in.WakeAt.IsZero() && c.in.WakeAt.Before(soon) {

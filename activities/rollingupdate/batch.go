@@ -249,7 +249,7 @@ func (w batchWriter) removeBinding(ctx context.Context, binding placementv1beta1
 	return bind.Remove(ctx, w.acts.Client, binding)
 }
 
-// newTarget is what a change makes of a binding, with further annotations.
+// newTarget returns what a change makes of a binding, with further annotations.
 func (w batchWriter) newTarget(change wf.Change, binding placementv1beta1.BindingObject,
 	annotations map[string]string) bind.Target {
 	to := w.goalOf(change).targetOf(change.Cluster)
@@ -308,7 +308,7 @@ func (w batchWriter) findStable(ctx context.Context, name string) (string, error
 	return name, nil
 }
 
-// goalOf is what a change brings its binding to.
+// goalOf returns what a change brings its binding to.
 func (w batchWriter) goalOf(change wf.Change) *goal {
 	if change.Snapshot != "" {
 		return w.goal.at(change.Snapshot)

@@ -81,7 +81,7 @@ func isExpendable(b placementv1beta1.BindingObject) bool {
 	return false
 }
 
-// reportsOnly says whether nothing is applied, and differences are only reported.
+// reportsOnly reports whether nothing is applied, and differences are only reported.
 func reportsOnly(s *placementv1beta1.ApplyStrategy) bool {
 	return s != nil && s.Type == placementv1beta1.ApplyStrategyTypeReportDiff
 }

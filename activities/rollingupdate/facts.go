@@ -59,14 +59,14 @@ func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingO
 	}
 }
 
-// isAnsweredSince says whether a hook of a cluster was answered, or holds it, since the facts were gathered.
+// isAnsweredSince reports whether a hook of a cluster was answered, or holds it, since the facts were gathered.
 func (f *rolloutFacts) isAnsweredSince(now rollout.Cluster) bool {
 	return slices.ContainsFunc(f.Clusters, func(c rollout.Cluster) bool {
 		return c.Name == now.Name && (c.UpdateHeld != now.UpdateHeld || c.RemovalHeld != now.RemovalHeld || c.Prepared != now.Prepared)
 	})
 }
 
-// basis is a fingerprint of the bindings that the facts were gathered from: which there
+// basis returns a fingerprint of the bindings that the facts were gathered from: which there
 // are, and what they ask for.
 func (f *rolloutFacts) basis() string {
 	var sum uint64
@@ -90,7 +90,7 @@ func hashOf(values ...any) uint64 {
 	return hash.Sum64()
 }
 
-// clusterChange is what the history keeps of a decided step.
+// clusterChange returns what the history keeps of a decided step.
 func (f *rolloutFacts) clusterChange(step rollout.Step) wf.Change {
 	c := f.pins[step.Cluster]
 	c.Op = string(step.Op)
@@ -100,7 +100,7 @@ func (f *rolloutFacts) clusterChange(step rollout.Step) wf.Change {
 	return c
 }
 
-// evictionChange is what the history keeps of a decided eviction.
+// evictionChange returns what the history keeps of a decided eviction.
 func (f *rolloutFacts) evictionChange(step rollout.EvictionStep) wf.Change {
 	c := wf.Change{Cluster: step.Cluster}
 	if step.Op == rollout.Evict {
@@ -113,7 +113,7 @@ func (f *rolloutFacts) evictionChange(step rollout.EvictionStep) wf.Change {
 
 func isEviction(change wf.Change) bool { return change.Eviction != "" }
 
-// recordedVerdict is the verdict in a change as the history keeps it.
+// recordedVerdict returns the verdict in a change as the history keeps it.
 func recordedVerdict(change wf.Change) rollout.Verdict {
 	if change.Verdict == nil {
 		return rollout.Verdict{}
@@ -150,7 +150,7 @@ func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Clu
 	return limits, nil
 }
 
-// snapshotIndex is the index in the name of a snapshot; -1 if the name has another form.
+// snapshotIndex returns the index in the name of a snapshot; -1 if the name has another form.
 func snapshotIndex(snapshot string) int {
 	index, err := strconv.Atoi(workmodel.SnapshotIndex(snapshot))
 	if err != nil {

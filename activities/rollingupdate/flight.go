@@ -52,14 +52,14 @@ func (l *flightLog) isInFlight(cluster string) bool {
 	return l.inFlight.Has(cluster)
 }
 
-// countInFlight is the number of clusters in flight.
+// countInFlight returns the number of clusters in flight.
 func (l *flightLog) countInFlight() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.inFlight)
 }
 
-// sortedNames are the clusters that have landed and those that are in flight, in order.
+// sortedNames returns the clusters that have landed and those that are in flight, in order.
 func (l *flightLog) sortedNames() (landed, inFlight []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,7 @@ func (o observer) observeClosed(ctx context.Context, f *rolloutFacts) error {
 	return nil
 }
 
-// startOf is which kind of start a change is; empty if it is none.
+// startOf returns which kind of start a change is; empty if it is none.
 func startOf(change wf.Change) brake.Start {
 	switch change.Op {
 	case wf.OpUpdate, wf.OpPrepareUpdate:
@@ -73,7 +73,7 @@ func (w batchWriter) forbids(ctx context.Context, change wf.Change) (bool, error
 	return w.gates.ForbidsWrite(ctx, change.Cluster, start)
 }
 
-// isOutdated says that the cache knows a later spec of the placement than the batch was decided for. The user may want fewer clusters
+// isOutdated reports whether the cache knows a later spec of the placement than the batch was decided for. The user may want fewer clusters
 // by now, or may have paused the rollout; a call that waits in turn for its writes would not notice.
 func (w batchWriter) isOutdated(ctx context.Context) (bool, error) {
 	cached := placementv1beta1.ScopeOf(w.placement).NewPlacement(w.placement.GetName())

@@ -69,7 +69,7 @@ func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings
 	return nil
 }
 
-// targetOf is what the binding of a cluster should say.
+// targetOf returns what the binding of a cluster should say.
 func (g *goal) targetOf(cluster string) bind.Target {
 	overrides := g.overrides[cluster]
 	t := bind.Target{
@@ -84,7 +84,7 @@ func (g *goal) targetOf(cluster string) bind.Target {
 	return t
 }
 
-// at is the goal with another snapshot.
+// at returns the goal with another snapshot.
 func (g goal) at(snapshot string) *goal {
 	g.snapshot = snapshot
 	return &g

@@ -25,7 +25,7 @@ var bindingSteps = []string{
 	placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported,
 }
 
-// describeWaiting says what the bindings of a rollout wait for, the longest wait first.
+// describeWaiting returns what the bindings of a rollout wait for, the longest wait first.
 func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *placementv1beta1.ClusterLifecycle, now time.Time) []wf.Waiting {
 	all := make([]wf.Waiting, 0, len(bindings))
 	for _, b := range bindings {
@@ -43,7 +43,7 @@ func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *place
 	return all[:min(len(all), maxWaiting)]
 }
 
-// describeWait says what is missing on a cluster, as far as its binding tells. It has no
+// describeWait returns what is missing on a cluster, as far as its binding tells. It has no
 // messages: they may be long, and the binding has them.
 func describeWait(b placementv1beta1.BindingObject) wf.Waiting {
 	w := wf.Waiting{Cluster: b.GetBindingSpec().TargetCluster, Step: placementv1beta1.ConditionTypeAvailable}

@@ -249,12 +249,12 @@ func staysOn(shares []share) string {
 	return ", and what runs stays on " + listWorkloads(names)
 }
 
-// keepsReplicas says that replicas which run stay where they are if that can be.
+// keepsReplicas reports whether replicas which run stay where they are if that can be.
 func (a *assigner) keepsReplicas(rule *placementv1beta1.ReplicaSchedulingRule) bool {
 	return rule.Rebalance != placementv1beta1.RebalanceAlways && !a.cycle.facts.Afresh
 }
 
-// isMoved says that clusters get other replicas of a workload than they have.
+// isMoved reports whether clusters get other replicas of a workload than they have.
 func (a *assigner) isMoved(workload placementv1beta1.Workload, shares []share) bool {
 	for i := range shares {
 		if noted := a.targets[i].findNoted(workload); noted != nil && int64(noted.Replicas) != shares[i].seats {
@@ -264,12 +264,12 @@ func (a *assigner) isMoved(workload placementv1beta1.Workload, shares []share) b
 	return false
 }
 
-// withholdsAnew says that replicas are withheld from other clusters than before.
+// withholdsAnew reports whether replicas are withheld from other clusters than before.
 func (a *assigner) withholdsAnew() bool {
 	return slices.ContainsFunc(a.targets, func(t target) bool { return t.withheld != (t.decision.Withheld != nil) })
 }
 
-// matchesNone says that a rule has entries for clusters, and none for a target.
+// matchesNone reports whether a rule has entries for clusters, and none for a target.
 func (a *assigner) matchesNone(rule *placementv1beta1.ReplicaSchedulingRule, i int) bool {
 	return a.entries[rule][i] == nil && len(rule.Clusters) > 0
 }
@@ -302,7 +302,7 @@ func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *pl
 	return reasons, waits
 }
 
-// limitsOf are the limits of a workload that were learnt, by target; nil where there is none. A Job has none: it is divided once.
+// limitsOf returns the limits of a workload that were learnt, by target; nil where there is none. A Job has none: it is divided once.
 func (a *assigner) limitsOf(demand *placementv1beta1.ReplicaDemand) []*placementv1beta1.ReplicaAssignment {
 	limits := make([]*placementv1beta1.ReplicaAssignment, len(a.targets))
 	for i := range a.targets {
@@ -316,7 +316,7 @@ func (a *assigner) limitsOf(demand *placementv1beta1.ReplicaDemand) []*placement
 	return limits
 }
 
-// sharesOf are the shares of the clusters in a division, in the order of the targets.
+// sharesOf returns the shares of the clusters in a division, in the order of the targets.
 func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule,
 	limits []*placementv1beta1.ReplicaAssignment) []share {
 	key := demand.Namespace + "/" + demand.Name
@@ -350,7 +350,7 @@ func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placem
 	return shares
 }
 
-// divideAfresh is how many replicas each cluster would get if none were there yet.
+// divideAfresh returns how many replicas each cluster would get if none were there yet.
 func divideAfresh(total int64, shares []share, keep bool) []int64 {
 	seats := make([]int64, 0, len(shares))
 	fresh := slices.Clone(shares)
@@ -387,7 +387,7 @@ func divideCompletions(completions *int32, shares []share) []share {
 	return divided
 }
 
-// describeSeats says why a cluster gets as many replicas as it does.
+// describeSeats returns why a cluster gets as many replicas as it does.
 func (s *share) describeSeats(unmatched bool, votes, afresh int64) string {
 	if unmatched {
 		return reasonUnmatched
@@ -402,7 +402,7 @@ func (s *share) describeSeats(unmatched bool, votes, afresh int64) string {
 // reasonUnmatched is why a cluster gets nothing for which the rule has no entry.
 const reasonUnmatched = "no entry of clusters matches the cluster"
 
-// describeDivision is what a message adds about workloads whose replicas find no place, or that are not divided.
+// describeDivision returns what a message adds about workloads whose replicas find no place, or that are not divided.
 func (d *Decision) describeDivision() string {
 	message := ""
 	if len(d.Unplaced) > 0 {

@@ -126,15 +126,15 @@ func withdrawReplacements(c *cycle, clearing map[string]bool) {
 	}
 }
 
-// hasRecovered says that what is placed on a cluster which the placement has left for that is available again, and that there is no other
-// reason to leave it.
+// hasRecovered reports whether what is placed on a cluster which the placement has left for that is available again, and that
+// there is no other reason to leave it.
 func hasRecovered(c *cycle, left Binding) bool {
 	return left.LeftBecause == placementv1beta1.CauseApplication && left.Available && left.Health.IsWell() && !left.Marked &&
 		left.Previous == placementv1beta1.BindingStateBound && left.PolicySnapshot == c.facts.PolicySnapshot &&
 		dueOf(c, left).Against(c.facts.Now) == ""
 }
 
-// dueOf says when the placement leaves the cluster of a binding, which is in the fleet.
+// dueOf returns when the placement leaves the cluster of a binding, which is in the fleet.
 func dueOf(c *cycle, binding Binding) failover.Due {
 	return failover.DueOf(c.known.Policy.Tolerations, c.facts.Failover, c.findCluster(binding.Cluster), binding.Health, c.facts.Now)
 }
@@ -277,7 +277,7 @@ func (c *cycle) pickCluster(cluster string, score *placementv1beta1.ClusterScore
 	c.decision.Create = append(c.decision.Create, decision)
 }
 
-// groupOf is the affinity group that a cluster is picked from; empty if there are none.
+// groupOf returns the affinity group that a cluster is picked from; empty if there are none.
 func groupOf(c *cycle, cluster string) string {
 	switch member := c.findCluster(cluster); {
 	case c.known.Group == nil, c.tierOf != nil && member == nil:

@@ -41,17 +41,17 @@ type share struct {
 // noUpper is the upper bound of a cluster that has none.
 const noUpper = math.MaxInt32
 
-// hashTie is the tie of a cluster in the division of a workload, whose name is namespace/name.
+// hashTie returns the tie of a cluster in the division of a workload, whose name is namespace/name.
 func hashTie(cluster, workload string) uint32 {
 	hash := fnv.New32()
 	_, _ = hash.Write([]byte(cluster + workload)) // writing to a hash never fails
 	return hash.Sum32()
 }
 
-// stays is how many replicas a cluster has if what runs stays, as far as its own bounds let it.
+// stays returns how many replicas a cluster has if what runs stays, as far as its own bounds let it.
 func (s *share) stays() int64 { return max(s.lower, min(s.current, s.upper)) }
 
-// describeBound says which bound a cluster is at; nothing if at none.
+// describeBound returns which bound a cluster is at; nothing if at none.
 func (s *share) describeBound() string {
 	switch {
 	case s.limit < noUpper && s.seats == s.limit && s.limit == s.upper:
@@ -193,7 +193,7 @@ func (d *division) giveAtOnce() {
 	}
 }
 
-// countGiven is how many replicas come before the quotient unit/at.
+// countGiven returns how many replicas come before the quotient unit/at.
 func (d *division) countGiven(unit, at uint64) int64 {
 	given := int64(0)
 	for _, s := range d.shares {
@@ -202,7 +202,7 @@ func (d *division) countGiven(unit, at uint64) int64 {
 	return given
 }
 
-// seatsBefore is how many seats a cluster has after all replicas that come before the quotient unit/at.
+// seatsBefore returns how many seats a cluster has after all replicas that come before the quotient unit/at.
 func (s *seated) seatsBefore(unit, at uint64) int64 {
 	high, low := bits.Mul64(uint64(s.votes), at)
 	switch {

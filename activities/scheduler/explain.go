@@ -97,7 +97,7 @@ type explainer struct {
 	last *Rival
 }
 
-// allClusterNames are the clusters of the fleet, those that are leaving it and those the policy
+// allClusterNames returns the clusters of the fleet, those that are leaving it and those the policy
 // names, by name.
 func (e *explainer) allClusterNames() []string {
 	var names []string
@@ -131,7 +131,7 @@ func ranksAbove(a, b Rival) bool {
 	return order < 0 || order == 0 && a.Cluster > b.Cluster
 }
 
-// reasonAgainst is the first reason against picking a cluster next.
+// reasonAgainst returns the first reason against picking a cluster next.
 func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string, int) {
 	if _, marked := e.cycle.marked[cluster.Name]; marked {
 		return cmp.Or(e.cycle.failing[cluster.Name], isMarked), byMark
@@ -171,7 +171,7 @@ func (e *explainer) explainCluster(name string) Explanation {
 	return explanation
 }
 
-// describeLeaving says when and why the placement is to leave a picked cluster.
+// describeLeaving returns when and why the placement is to leave a picked cluster.
 func (e *explainer) describeLeaving(name string) string {
 	if withheld := e.withheld[name]; withheld != nil {
 		return describeWithholding(withheld, e.cycle.facts.Failover)
@@ -189,7 +189,7 @@ func (e *explainer) describeLeaving(name string) string {
 	return ""
 }
 
-// describeShares says what a cluster gets of the replicas of divided workloads, and why.
+// describeShares returns what a cluster gets of the replicas of divided workloads, and why.
 func (e *explainer) describeShares(name string) []string {
 	var shares []string
 	for i := range e.assigned[name] {

@@ -55,7 +55,7 @@ func WhyUndecided(placement placementv1beta1.PlacementObject, latest placementv1
 		placementv1beta1.SchedulerOf(placement), placement.GetGeneration())
 }
 
-// isSettled says that a binding was picked for the policy as it is, so that its cluster is not reconsidered.
+// isSettled reports whether a binding was picked for the policy as it is, so that its cluster is not reconsidered.
 func (f *Facts) isSettled(binding Binding) bool {
 	return binding.PolicySnapshot == f.PolicySnapshot && (!f.Afresh || typeOf(f.Policy) == placementv1beta1.PickFixedPlacementType)
 }
@@ -99,7 +99,7 @@ type Binding struct {
 	Short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
 }
 
-// BindingsOf are the bindings with the name of a placement, as the scheduler knows them.
+// BindingsOf returns the bindings with the name of a placement, as the scheduler knows them.
 func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1beta1.BindingObject) []Binding {
 	bindings := make([]Binding, 0, len(stored))
 	owner := placementv1beta1.PlacementOwner(placement)
@@ -179,7 +179,7 @@ func UnlearntLimits(bindings []Binding) []string {
 	return unlearnt
 }
 
-// holdsCluster says that the binding holds its cluster for the placement.
+// holdsCluster reports whether the binding holds its cluster for the placement.
 func (b Binding) holdsCluster() bool {
 	return !b.Terminating && b.State != placementv1beta1.BindingStateUnscheduled
 }

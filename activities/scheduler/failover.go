@@ -37,7 +37,7 @@ func ReadBars(annotations map[string]string) map[string]Bar {
 	return bars
 }
 
-// EncodeBars is what a policy snapshot notes; empty if there are no bars.
+// EncodeBars returns what a policy snapshot notes; empty if there are no bars.
 func EncodeBars(bars map[string]Bar) string {
 	if len(bars) == 0 {
 		return ""
@@ -47,7 +47,7 @@ func EncodeBars(bars map[string]Bar) string {
 	return string(data)
 }
 
-// standingBars are the bars that still count: until other resources are placed, or the copy that is still there has been available for
+// standingBars returns the bars that still count: until other resources are placed, or the copy that is still there has been available for
 // the time of toleration.
 func standingBars(facts Facts) map[string]Bar {
 	standing := map[string]Bar{}
@@ -181,7 +181,7 @@ func listFailedOver(c *cycle, unscheduled []string) (gone map[string]string, ill
 // atOnce is within what time clusters fall due at once.
 const atOnce = time.Minute
 
-// TooManyAtOnce are the bindings that a decision lets go because the placement fails over, if it would leave too many clusters at
+// TooManyAtOnce returns the bindings that a decision lets go because the placement fails over, if it would leave too many clusters at
 // once: three or more, and over half of those that it has, that fall due within a minute. Then the clusters are probably not at
 // fault; a hub that has lost its network sees the same. Those that it has left within the last minute count as well, whatever
 // becomes of their copies.
@@ -213,8 +213,8 @@ func TooManyAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemova
 	return listLeftAtOnce(facts, decision)
 }
 
-// dueAtOnce is when the placement leaves the cluster of a binding, or when it withheld replicas from it, if that is near enough to now to
-// count among those that are left at once.
+// dueAtOnce returns when the placement leaves the cluster of a binding, or when it withheld replicas from it, if that is near
+// enough to now to count among those that are left at once.
 func dueAtOnce(facts Facts, binding Binding, cluster *clusterv1beta1.MemberCluster) (at time.Time, is bool) {
 	if withheld := binding.Decision.Withheld; withheld != nil && binding.holdsCluster() {
 		return withheld.Since.Time, facts.Now.Sub(withheld.Since.Time).Abs() <= atOnce
@@ -239,7 +239,7 @@ func listLeftAtOnce(facts Facts, decision Decision) []placementv1beta1.HeldRemov
 	return removals
 }
 
-// countsAtOnce says that the placement has the cluster, or has left it within the time in which clusters are left at once.
+// countsAtOnce reports whether the placement has the cluster, or has left it within the time in which clusters are left at once.
 func (b Binding) countsAtOnce(now time.Time) bool {
 	if b.Disputed || b.Terminating {
 		return false
@@ -247,7 +247,7 @@ func (b Binding) countsAtOnce(now time.Time) bool {
 	return b.holdsCluster() || !b.LeftAt.IsZero() && now.Sub(b.LeftAt).Abs() <= atOnce
 }
 
-// mostWithin is how many instants at most are within some time of each other.
+// mostWithin returns how many instants at most are within some time of each other.
 func mostWithin(instants []time.Time, span time.Duration) int {
 	slices.SortFunc(instants, time.Time.Compare)
 	most := 0

@@ -36,7 +36,7 @@ func ReadGroups(annotations map[string]string, status *placementv1beta1.Scheduli
 	return record
 }
 
-// overflowingGroups are the groups of a policy, which may be nil, if clusters are picked from all of them.
+// overflowingGroups returns the groups of a policy, which may be nil, if clusters are picked from all of them.
 func overflowingGroups(policy *placementv1beta1.PlacementPolicy) []placementv1beta1.AffinityGroup {
 	if policy == nil || policy.AffinityGroupMode != placementv1beta1.AffinityGroupOverflow {
 		return nil
@@ -44,7 +44,7 @@ func overflowingGroups(policy *placementv1beta1.PlacementPolicy) []placementv1be
 	return policy.AffinityGroups
 }
 
-// joinGroups is the group of all clusters that are in one of several.
+// joinGroups returns the group of all clusters that are in one of several.
 func joinGroups(groups []placementv1beta1.AffinityGroup) *placementv1beta1.AffinityGroup {
 	joint := &placementv1beta1.AffinityGroup{ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}}
 	var names []string
@@ -109,8 +109,8 @@ func (s *groupSearch) pickGroup() (*cycle, Decision) {
 	return s.keepHeld()
 }
 
-// groupHeld is the place of the group that the placement is in; -1 if it is in none, or is to be picked afresh. That of clusters picked for
-// the latest policy comes first; of several, for a move may have been cut short, the first.
+// groupHeld returns the place of the group that the placement is in; -1 if it is in none, or is to be picked afresh. That of
+// clusters picked for the latest policy comes first; of several, for a move may have been cut short, the first.
 func (s *groupSearch) groupHeld() int {
 	if s.facts.Afresh {
 		return -1
@@ -181,7 +181,7 @@ func (s *groupSearch) foundIn(i int) int {
 	return len(s.rounds[i].decision.Selected) - s.rounds[i].amiss
 }
 
-// neededIn is how many clusters a group must have.
+// neededIn returns how many clusters a group must have.
 func (s *groupSearch) neededIn(i int) int {
 	if typeOf(s.facts.Policy) == placementv1beta1.PickAllPlacementType {
 		return 1
@@ -227,7 +227,7 @@ func (s *groupSearch) keepHeld() (*cycle, Decision) {
 	return c, c.keepEverything(errors.New("no affinity group has enough clusters, so that nothing is moved: " + strings.Join(reasons, "; ")))
 }
 
-// reasonAgainst says how many clusters a group lacks, and what keeps its other clusters out.
+// reasonAgainst returns how many clusters a group lacks, and what keeps its other clusters out.
 func (s *groupSearch) reasonAgainst(i int) string {
 	c := s.rounds[i]
 	if c.unmet != "" {

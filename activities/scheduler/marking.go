@@ -58,7 +58,7 @@ func (m marking) unscheduleReplaced() {
 	}
 }
 
-// rejectionOf tells why a cluster was replaced. Of one that the placement leaves it is what keeps it out from now on, so that the next
+// rejectionOf returns why a cluster was replaced. Of one that the placement leaves it is what keeps it out from now on, so that the next
 // decision has nothing else to tell.
 func (m marking) rejectionOf(cluster, reason string) rejection {
 	if m.cycle.failing[cluster] != "" {
@@ -124,7 +124,7 @@ func (d departures) compareStays(a, b Binding) int {
 	)
 }
 
-// isUp says that the cluster has what it is to have, and is available.
+// isUp reports whether the cluster has what it is to have, and is available.
 func (b Binding) isUp() bool { return b.Available && b.State == placementv1beta1.BindingStateBound }
 
 func compareFalseFirst(a, b bool) int {

@@ -51,7 +51,7 @@ func (c *cycle) pickNamed(name string) {
 	}
 }
 
-// reasonForAbsence is why a named cluster that cannot be found in the fleet is not picked.
+// reasonForAbsence returns why a named cluster that cannot be found in the fleet is not picked.
 func (c *cycle) reasonForAbsence(name string) string {
 	for i := range c.facts.Clusters {
 		if cluster := &c.facts.Clusters[i]; cluster.Name == name {

@@ -46,7 +46,7 @@ var profiles = map[placementv1beta1.PlacementType]profile{
 	},
 }
 
-// typeOf is the placement type of a policy; none picks all clusters.
+// typeOf returns the placement type of a policy; none picks all clusters.
 func typeOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.PlacementType {
 	if policy == nil || policy.PlacementType == "" {
 		return placementv1beta1.PickAllPlacementType
@@ -54,7 +54,7 @@ func typeOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.Placement
 	return policy.PlacementType
 }
 
-// orEmpty is a policy that is never nil.
+// orEmpty returns a policy that is never nil.
 func orEmpty(policy *placementv1beta1.PlacementPolicy) *placementv1beta1.PlacementPolicy {
 	if policy == nil {
 		return &placementv1beta1.PlacementPolicy{}

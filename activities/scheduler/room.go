@@ -54,7 +54,7 @@ func roomOf(cluster *clusterv1beta1.MemberCluster, now time.Time) room {
 	return room{available: maps.Clone(usage.Available), observed: observed}
 }
 
-// countFree is how many more pods there is room for that request as much each.
+// countFree returns how many more pods there is room for that request as much each.
 func (r *room) countFree(requests corev1.ResourceList) int64 {
 	free := int64(math.MaxInt32)
 	limited := false
@@ -76,7 +76,7 @@ func (r *room) countFree(requests corev1.ResourceList) int64 {
 	return free
 }
 
-// timesIn is how many times a quantity is in another one, rounded down.
+// timesIn returns how many times a quantity is in another one, rounded down.
 func timesIn(has, each resource.Quantity) int64 {
 	if has.Sign() <= 0 {
 		return 0
@@ -109,13 +109,13 @@ func (r *room) take(pods int64, requests corev1.ResourceList) {
 	subtract(corev1.ResourcePods, *resource.NewQuantity(1, resource.DecimalSI))
 }
 
-// isFresh says that a cluster has a report that counts.
+// isFresh reports whether a cluster has a report that counts.
 func isFresh(cluster *clusterv1beta1.MemberCluster, now time.Time) bool {
 	r := roomOf(cluster, now)
 	return r.available != nil
 }
 
-// inFlight are the replicas of an assignment that were added last and that the report of the cluster does not count yet.
+// inFlight returns the replicas of an assignment that were added last and that the report of the cluster does not count yet.
 func (r *room) inFlight(before *placementv1beta1.ReplicaAssignment) int64 {
 	if before == nil || before.GrownAt == nil || before.Grown == 0 || r.observed.After(before.GrownAt.Add(countedAfter)) {
 		return 0
@@ -132,16 +132,16 @@ func learnLimit(status placementv1beta1.ReplicaStatus) (replicas int32, learnt b
 	return max(0, status.Ready, status.Replicas-status.Unschedulable), true
 }
 
-// timeOf is a time as it is stored.
+// timeOf returns a time as it is stored.
 func timeOf(at time.Time) *metav1.Time { return new(metav1.NewTime(at).Rfc3339Copy()) }
 
-// CountsRoom says that a policy, which may be nil, divides replicas by how many more the clusters have room for.
+// CountsRoom reports whether a policy, which may be nil, divides replicas by how many more the clusters have room for.
 func CountsRoom(policy *placementv1beta1.PlacementPolicy) bool {
 	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling,
 		func(rule placementv1beta1.ReplicaSchedulingRule) bool { return rule.CountsRoom() })
 }
 
-// FollowsRoom says that a policy, which may be nil, moves replicas when clusters have more or less room.
+// FollowsRoom reports whether a policy, which may be nil, moves replicas when clusters have more or less room.
 func FollowsRoom(policy *placementv1beta1.PlacementPolicy) bool {
 	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling, func(rule placementv1beta1.ReplicaSchedulingRule) bool {
 		return rule.CountsRoom() && rule.Rebalance == placementv1beta1.RebalanceAlways
@@ -185,7 +185,7 @@ func RequestsToWatch(facts Facts, decision Decision) string {
 	return string(encoded)
 }
 
-// CountFree is how many more pods a cluster has room for, for each of the requests that RequestsToWatch has encoded.
+// CountFree returns how many more pods a cluster has room for, for each of the requests that RequestsToWatch has encoded.
 func CountFree(cluster *clusterv1beta1.MemberCluster, encoded string, now time.Time) []int64 {
 	var requests []corev1.ResourceList
 	if encoded == "" || json.Unmarshal([]byte(encoded), &requests) != nil {

@@ -21,16 +21,16 @@ type roomDivision struct {
 	said  string
 }
 
-// runsWithin is how many replicas a cluster keeps of those it has, within its upper bound.
+// runsWithin returns how many replicas a cluster keeps of those it has, within its upper bound.
 func (s *share) runsWithin() int64 { return min(s.current, s.upper) }
 
-// top is the most that a cluster can have: what it has, and what it has room for, within its upper bound.
+// top returns the most that a cluster can have: what it has, and what it has room for, within its upper bound.
 func (s *share) top() int64 { return max(0, min(s.upper, s.current+s.free)) }
 
-// floor is the lower bound of a cluster, as far as it has room.
+// floor returns the lower bound of a cluster, as far as it has room.
 func (s *share) floor() int64 { return min(s.lower, s.top()) }
 
-// holds is how many replicas a cluster has if what runs stays, as far as its own bounds and its room let it.
+// holds returns how many replicas a cluster has if what runs stays, as far as its own bounds and its room let it.
 func (s *share) holds() int64 { return max(s.floor(), s.runsWithin()) }
 
 // divide divides, if the clusters have room enough. If they do not, everything stays as it is, except for what the total is less;
@@ -186,7 +186,7 @@ func (d *roomDivision) narrow(tier []int, wanted int64) {
 	}
 }
 
-// describe says why a cluster gets as many replicas as it does.
+// describe returns why a cluster gets as many replicas as it does.
 func (d *roomDivision) describe(i int) string {
 	all := int64(0)
 	for _, votes := range d.votes {

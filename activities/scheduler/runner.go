@@ -98,7 +98,7 @@ func (r *runner) preScore() error {
 	return nil
 }
 
-// nameFilter is the name of the filter with a number that filterCluster or batchFilter has returned.
+// nameFilter returns the name of the filter with a number that filterCluster or batchFilter has returned.
 func (r *runner) nameFilter(by int) string {
 	if by < len(r.filters) {
 		return r.filters[by].Name()
@@ -132,12 +132,12 @@ func firstReason(filters []framework.FilterPlugin, cycle *framework.Cycle, clust
 	return "", 0
 }
 
-// scoreCluster is the part of a cluster's score that holds for the whole cycle.
+// scoreCluster returns the part of a cluster's score that holds for the whole cycle.
 func (r *runner) scoreCluster(cluster *clusterv1beta1.MemberCluster) framework.Score {
 	return sumScores(r.scores, r.cycle, cluster)
 }
 
-// batchScore is the part of the score of a class, as classOf numbers it, that holds until the next pick.
+// batchScore returns the part of the score of a class, as classOf numbers it, that holds until the next pick.
 func (r *runner) batchScore(class int) framework.Score {
 	var total framework.Score
 	for _, i := range r.scoring {

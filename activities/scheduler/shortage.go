@@ -9,7 +9,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// describeShortage says how many of the wanted clusters were found, and what keeps the others out.
+// describeShortage returns how many of the wanted clusters were found, and what keeps the others out.
 func describeShortage(c *cycle, found int) string {
 	text := fmt.Sprintf("%d of %d clusters found", found, c.wanted)
 	named := c.rejected[byName]
@@ -28,7 +28,7 @@ func describeShortage(c *cycle, found int) string {
 	return text
 }
 
-// describeEmptyChoice says why a policy is followed with no cluster at all.
+// describeEmptyChoice returns why a policy is followed with no cluster at all.
 func describeEmptyChoice(c *cycle) string {
 	if typeOf(c.facts.Policy) == placementv1beta1.PickAllPlacementType {
 		text := fmt.Sprintf("The policy matches none of %d clusters, nothing is placed", len(c.known.Fleet))

@@ -33,7 +33,7 @@ func NewTaker(namespace string, policy *placementv1beta1.PlacementPolicy) *Taker
 	return t
 }
 
-// Takes says whether the policy would pick a cluster it does not have yet, if there were
+// Takes reports whether the policy would pick a cluster it does not have yet, if there were
 // room for one more and no other cluster in the way. A policy that cannot be followed
 // takes none.
 func (t *Taker) Takes(cluster *clusterv1beta1.MemberCluster, now time.Time) bool {
@@ -70,12 +70,12 @@ func Interests(namespace string, policy *placementv1beta1.PlacementPolicy) []fra
 	return slices.Compact(interests)
 }
 
-// WeighsBy says that what changed about a cluster can change the weight or the bounds of the cluster in a division of replicas.
+// WeighsBy reports whether what changed about a cluster can change the weight or the bounds of the cluster in a division of replicas.
 func WeighsBy(policy *placementv1beta1.PlacementPolicy, changed framework.Interest) bool {
 	return slices.Contains(weighingLabels(policy), changed)
 }
 
-// weighingLabels are the labels of clusters that the rules of a policy look at that divide replicas, and groups that overflow.
+// weighingLabels returns the labels of clusters that the rules of a policy look at that divide replicas, and groups that overflow.
 func weighingLabels(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
 	if policy == nil {
 		return nil
@@ -135,12 +135,12 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 	return changes
 }
 
-// isHealthy says that the hub knows a cluster to be healthy.
+// isHealthy reports whether the hub knows a cluster to be healthy.
 func isHealthy(cluster *clusterv1beta1.MemberCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
 }
 
-// changedKeys are the keys that are in one of two maps only, or whose values are not the same.
+// changedKeys returns the keys that are in one of two maps only, or whose values are not the same.
 func changedKeys(before, after map[string]string, same func(before, after string) bool) []string {
 	var keys []string
 	for key, value := range before {
@@ -156,13 +156,13 @@ func changedKeys(before, after map[string]string, same func(before, after string
 	return keys
 }
 
-// Ineligible says why nothing new can be placed on a cluster at this time, or nothing
+// Ineligible returns why nothing new can be placed on a cluster at this time, or nothing
 // if it can.
 func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	return clustereligibility.Ineligible(cluster, now)
 }
 
-// EligibleUntil is the last instant at which a cluster that is eligible now stays so, if it does not report again. Who schedules
+// EligibleUntil returns the last instant at which a cluster that is eligible now stays so, if it does not report again. Who schedules
 // a look for right after it needs not poll.
 func EligibleUntil(cluster *clusterv1beta1.MemberCluster) time.Time {
 	return clustereligibility.Until(cluster)

@@ -95,7 +95,7 @@ func (t *target) limitOf(demand *placementv1beta1.ReplicaDemand, now time.Time) 
 	return nil
 }
 
-// forgets says that a limit is to be forgotten: the cluster reports room for more than when it was learnt, or of pods without
+// forgets reports whether a limit is to be forgotten: the cluster reports room for more than when it was learnt, or of pods without
 // requests, of which no report tells, it was learnt long ago. While the member reports pods that no node takes, it stays.
 func (t *target) forgets(before *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, free int64, now time.Time,
 	stillShort bool) bool {

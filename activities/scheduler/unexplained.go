@@ -15,7 +15,7 @@ const (
 	NoLongerPicked = "the cluster is not picked any more, though the placement has not changed"
 )
 
-// Unexplained are the bindings that a decision unschedules for no reason that a user has given: the cluster is not being
+// Unexplained returns the bindings that a decision unschedules for no reason that a user has given: the cluster is not being
 // deleted, and respecified, which says whether the placement has changed since the last decision, is false.
 func Unexplained(facts Facts, decision Decision, respecified bool) []placementv1beta1.HeldRemoval {
 	if len(decision.Unschedule) == 0 {
@@ -46,14 +46,14 @@ func Unexplained(facts Facts, decision Decision, respecified bool) []placementv1
 	return found
 }
 
-// leavesGroup says that a binding goes because clusters are picked from another affinity group now: the user gave the order.
+// leavesGroup reports whether a binding goes because clusters are picked from another affinity group now: the user gave the order.
 func leavesGroup(binding Binding, decision Decision) bool {
 	return binding.Decision.AffinityGroup != "" && slices.ContainsFunc(decision.Selected, func(picked placementv1beta1.ClusterDecision) bool {
 		return picked.AffinityGroup != "" && picked.AffinityGroup != binding.Decision.AffinityGroup
 	})
 }
 
-// mayBePicked says that a policy can pick a cluster of a name, and so that the facts have the cluster if it exists.
+// mayBePicked reports whether a policy can pick a cluster of a name, and so that the facts have the cluster if it exists.
 func mayBePicked(policy *placementv1beta1.PlacementPolicy, cluster string) bool {
 	return typeOf(policy) != placementv1beta1.PickFixedPlacementType || slices.Contains(policy.ClusterNames, cluster)
 }

@@ -83,7 +83,7 @@ func (r rejections) addRejection(rejected rejection) {
 	r[rejected.by] = slices.Insert(kind, at, rejected)
 }
 
-// mostTelling are those that tell most: from every kind of reason some, the kinds in turn,
+// mostTelling returns those that tell most: from every kind of reason some, the kinds in turn,
 // that which came closest to being picked first; within a kind the best ranked first, or
 // in the order of names.
 func (r rejections) mostTelling() []placementv1beta1.ClusterDecision {

@@ -11,13 +11,13 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// withholdsReplicas says that a placement which fails over stays on the clusters that fit, so that only their replicas go to others.
+// withholdsReplicas reports whether a placement which fails over stays on the clusters that fit, so that only their replicas go to others.
 func withholdsReplicas(facts Facts) bool {
 	return facts.Failover != nil && typeOf(facts.Policy) == placementv1beta1.PickAllPlacementType &&
 		placementv1beta1.DividesReplicas(facts.Policy)
 }
 
-// replacesClusters says that clusters which are to be left make place for others.
+// replacesClusters reports whether clusters which are to be left make place for others.
 func replacesClusters(c *cycle) bool {
 	return !withholdsReplicas(c.facts) || len(c.facts.Policy.AffinityGroups) > 0 && len(overflowingGroups(c.facts.Policy)) == 0
 }
@@ -42,7 +42,7 @@ func withholdReplicas(c *cycle) {
 	slices.Sort(c.decision.NewlyWithheld)
 }
 
-// withheldFrom says why a cluster gets no replicas from now on; nil if it does.
+// withheldFrom returns why a cluster gets no replicas from now on; nil if it does.
 func withheldFrom(c *cycle, binding *Binding) *placementv1beta1.WithheldReplicas {
 	if !withholdsReplicas(c.facts) || !binding.holdsCluster() {
 		return nil
@@ -70,7 +70,7 @@ func withheldFrom(c *cycle, binding *Binding) *placementv1beta1.WithheldReplicas
 	return nil
 }
 
-// standsWithheld says that replicas stay withheld from a cluster where nothing is ill by now, because what was placed there was: an
+// standsWithheld reports whether replicas stay withheld from a cluster where nothing is ill by now, because what was placed there was: an
 // emptied workload is available whatever the cluster is like.
 func standsWithheld(c *cycle, binding *Binding) bool {
 	before := binding.Decision.Withheld
@@ -90,7 +90,7 @@ func standsWithheld(c *cycle, binding *Binding) bool {
 	return true
 }
 
-// withheldReason is why replicas are withheld from the cluster of a binding.
+// withheldReason returns why replicas are withheld from the cluster of a binding.
 func (d *Decision) withheldReason(binding string) string {
 	for _, kept := range d.Keep {
 		if kept.Name == binding && kept.Decision.Withheld != nil {
@@ -129,7 +129,7 @@ func (s *share) withholdSeats() {
 	s.free = 0
 }
 
-// describeWithheld says why a cluster from which replicas are withheld has as many as it has.
+// describeWithheld returns why a cluster from which replicas are withheld has as many as it has.
 func describeWithheld(withheld *placementv1beta1.WithheldReplicas, seats int64) string {
 	if seats > 0 {
 		return "no other cluster takes them, so that they stay: " + withheld.Reason

@@ -14,7 +14,7 @@ import (
 // defaultHistoryLimit is how many snapshots are kept if the placement does not say.
 const defaultHistoryLimit = 10
 
-// HistoryLimit is how many snapshots of a placement are kept.
+// HistoryLimit returns how many snapshots of a placement are kept.
 func HistoryLimit(placement placementv1beta1.PlacementObject) int {
 	if limit := placement.GetPlacementSpec().RevisionHistoryLimit; limit != nil && *limit > 0 {
 		return int(*limit)

@@ -23,7 +23,7 @@ type lossCatch struct {
 	dynamic dynamic.Interface
 }
 
-// lossToHold are the objects that the latest snapshot has, that the placement asks for as the snapshot has them, that are no
+// lossToHold returns the objects that the latest snapshot has, that the placement asks for as the snapshot has them, that are no
 // longer selected, and that the safety catch holds; nil if there are none, or a user has accepted that they go. What the
 // selectors have left out since the snapshot goes, for the user asks for that.
 func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
@@ -61,7 +61,7 @@ func (c lossCatch) lossToHold(ctx context.Context, placement placementv1beta1.Pl
 	return loss, nil
 }
 
-// still are the objects that are selected now, and those that are left to other placements, with what is in envelopes.
+// still returns the objects that are selected now, and those that are left to other placements, with what is in envelopes.
 func (f *formerObjects) still(selected selectedObjects) []snapshot.Identity {
 	var now []snapshot.Identity
 	placed := make(map[snapshot.Identity]bool, len(selected.items))
@@ -78,12 +78,12 @@ func (f *formerObjects) still(selected selectedObjects) []snapshot.Identity {
 	return now
 }
 
-// bareOf is an object whichever UID and version it has.
+// bareOf returns an object whichever UID and version it has.
 func bareOf(id snapshot.Identity) snapshot.Identity {
 	return snapshot.Identity{GroupKind: id.GroupKind, Namespace: id.Namespace, Name: id.Name}
 }
 
-// heldLoss is what was held of the latest snapshot when it was last looked at and no user has accepted since; nil if nothing was.
+// heldLoss returns what was held of the latest snapshot when it was last looked at and no user has accepted since; nil if nothing was.
 func heldLoss(placement placementv1beta1.PlacementObject, latest *snapshotGroup) *snapshot.Loss {
 	lost, index := snapshot.LossOf(placement)
 	if lost == nil || latest == nil || index != latest.index || lost.IsAccepted(placement, index) {
@@ -92,7 +92,7 @@ func heldLoss(placement placementv1beta1.PlacementObject, latest *snapshotGroup)
 	return lost
 }
 
-// isRespecified says that a user has changed what the placement asks to select since the latest snapshot was made.
+// isRespecified reports whether a user has changed what the placement asks to select since the latest snapshot was made.
 func isRespecified(placement placementv1beta1.PlacementObject) bool {
 	last := lastVerdict(placement)
 	if last.Selectors == "" { // a selection before these were noted
@@ -101,7 +101,7 @@ func isRespecified(placement placementv1beta1.PlacementObject) bool {
 	return last.Selectors != snapshot.HashSelectors(placement)
 }
 
-// isNamespaceEnded says that a namespace is being deleted on the hub, or is gone.
+// isNamespaceEnded reports whether a namespace is being deleted on the hub, or is gone.
 func (c lossCatch) isNamespaceEnded(ctx context.Context, name string) (bool, error) {
 	namespace, err := c.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -99,7 +99,7 @@ func requireNamespace(queries []*objectQuery) error {
 	return nil
 }
 
-// queriesInside are the queries for what is selected together with the namespaces that
+// queriesInside returns the queries for what is selected together with the namespaces that
 // were found.
 func queriesInside(selection *snapshot.Selection, catalog *snapshot.Catalog, outer []*objectQuery, revision string) []*objectQuery {
 	var queries []*objectQuery
@@ -173,7 +173,7 @@ func runQueries(ctx context.Context, reader dynamic.Interface, queries []*object
 	return err
 }
 
-// foundBytes is how many bytes the objects have that were found.
+// foundBytes returns how many bytes the objects have that were found.
 func (q *objectQuery) foundBytes() int64 {
 	size := 0
 	for i := range q.found {

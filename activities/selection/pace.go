@@ -38,12 +38,12 @@ const BytesPerSecondFlag = "resource-snapshot-bytes-per-second"
 // maxBytesInterval keeps the time that a bound in bytes asks for within reason.
 const maxBytesInterval = 24 * time.Hour
 
-// intervalAfter is the least time until another snapshot may follow this one.
+// intervalAfter returns the least time until another snapshot may follow this one.
 func (p Pace) intervalAfter(latest *snapshotGroup) time.Duration {
 	return max(p.MinimumInterval, time.Duration(len(latest.parts))*intervalPerPart)
 }
 
-// intervalFor is the least time between the latest snapshot and one of which this much is
+// intervalFor returns the least time between the latest snapshot and one of which this much is
 // written. Both are stored, so a restart of the process changes nothing.
 func (p Pace) intervalFor(written int64) time.Duration {
 	if p.BytesPerSecond <= 0 {
@@ -63,7 +63,7 @@ type delay struct {
 	excess string
 }
 
-// delayOf says how long selected content has to wait until it may become a snapshot. When
+// delayOf returns how long selected content has to wait until it may become a snapshot. When
 // the content was first seen to differ is noted on the latest snapshot, so that a restart
 // of the process does not begin to count anew.
 func (s *Selector) delayOf(ctx context.Context, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
@@ -97,7 +97,7 @@ func (s *Selector) delayOf(ctx context.Context, placement placementv1beta1.Place
 	return wait, nil
 }
 
-// clustersWrittenTo is how many clusters get Works made of each snapshot of a placement. An
+// clustersWrittenTo returns how many clusters get Works made of each snapshot of a placement. An
 // update run, which a user starts, decides that for one with an external strategy.
 func clustersWrittenTo(placement placementv1beta1.PlacementObject) int {
 	if placementv1beta1.IsExternal(placement) {
@@ -112,7 +112,7 @@ func clustersWrittenTo(placement placementv1beta1.PlacementObject) int {
 	return clusters
 }
 
-// describeExcess says why the bound in bytes asks for time.
+// describeExcess returns why the bound in bytes asks for time.
 func (p Pace) describeExcess(size, written int64, clusters int) string {
 	return fmt.Sprintf("a snapshot of %s and Works of it for %d cluster(s) are %s to write; the hub agent's flag --%s lets a placement have %s a second, "+
 		"so they follow the latest snapshot after %s",
@@ -120,7 +120,7 @@ func (p Pace) describeExcess(size, written int64, clusters int) string {
 		p.intervalFor(written).Round(time.Second))
 }
 
-// changeSeenAt is when the selected content was first seen to differ from that of the
+// changeSeenAt returns when the selected content was first seen to differ from that of the
 // latest snapshot: as it was noted, or now, which it notes.
 func changeSeenAt(ctx context.Context, c client.Client, master *metav1.PartialObjectMetadata, now time.Time) (time.Time, error) {
 	noted := master.Annotations[placementv1beta1.NextResourceSnapshotCandidateDetectionTimeAnnotation]

@@ -55,7 +55,7 @@ type reading struct {
 	answered, objects, bytes atomic.Int64
 }
 
-// isLarge says whether the selection needed its slot for large ones.
+// isLarge reports whether the selection needed its slot for large ones.
 func (r *reading) isLarge() bool { return r.answered.Load() > smallReading }
 
 // countItem counts an object that is placed. The error is errTooMuch or errLarge.
@@ -84,7 +84,7 @@ func (r *reading) countAnswer(n, page int64) error {
 	return nil
 }
 
-// describeTooMuch says what has reached the ceiling: which query has found most.
+// describeTooMuch returns what has reached the ceiling: which query has found most.
 func (r *reading) describeTooMuch(queries []*objectQuery) *snapshot.InvalidError {
 	most := queries[0]
 	flag := MaxObjectsFlag

@@ -90,7 +90,7 @@ func (r *rivalReader) shareWithRivals(ctx context.Context, placement placementv1
 	return err
 }
 
-// nameOf is the name of a placement as users write it.
+// nameOf returns the name of a placement as users write it.
 func nameOf(placement placementv1beta1.PlacementObject) string {
 	return placementv1beta1.ScopeOf(placement).String() + placement.GetName()
 }
@@ -116,7 +116,7 @@ func (r *rivalReader) readRival(ctx context.Context, catalog *snapshot.Catalog,
 	return rival, err
 }
 
-// objectsIn are the objects in a snapshot of a placement. Snapshots never change, so what was read once is kept.
+// objectsIn returns the objects in a snapshot of a placement. Snapshots never change, so what was read once is kept.
 func (r *rivalReader) objectsIn(ctx context.Context, placement placementv1beta1.PlacementObject, name string,
 	index int) (map[snapshot.Identity]bool, error) {
 	key := string(placement.GetUID()) + "/" + name

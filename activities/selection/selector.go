@@ -97,7 +97,7 @@ func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1
 	return wf.SelectResult{}, fmt.Errorf("annotating placement %s: %w", placement.GetName(), err)
 }
 
-// lastVerdict is the verdict that an earlier selection has recorded; a zero one if there
+// lastVerdict returns the verdict that an earlier selection has recorded; a zero one if there
 // is none that can be read.
 func lastVerdict(placement placementv1beta1.PlacementObject) snapshot.Verdict {
 	verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])

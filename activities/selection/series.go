@@ -90,17 +90,17 @@ func (s *series) groupAt(index int) *snapshotGroup {
 	return group
 }
 
-// contentHash is the hash of the content.
+// contentHash returns the hash of the content.
 func (g *snapshotGroup) contentHash() string {
 	return cmp.Or(g.content, g.master.Annotations[snapshot.PartOfAnnotation], g.statedHash())
 }
 
-// statedHash is the hash of the content, as the master states it.
+// statedHash returns the hash of the content, as the master states it.
 func (g *snapshotGroup) statedHash() string {
 	return g.master.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
 }
 
-// statedCount is how many parts the snapshot has, as the master states it.
+// statedCount returns how many parts the snapshot has, as the master states it.
 func (g *snapshotGroup) statedCount() (int, error) {
 	return strconv.Atoi(g.master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
 }
@@ -123,7 +123,7 @@ func (g *snapshotGroup) isComplete() bool {
 	return true
 }
 
-// hasPart says whether a part is there and belongs to the content with this hash.
+// hasPart reports whether a part is there and belongs to the content with this hash.
 // Snapshots of KubeFleet do not say; they are believed.
 func (g *snapshotGroup) hasPart(sub int, hash string) bool {
 	part, ok := g.parts[sub]
@@ -134,7 +134,7 @@ func (g *snapshotGroup) hasPart(sub int, hash string) bool {
 	return stated == "" || stated == hash
 }
 
-// latestGroup is the newest snapshot, or nil: the one that says so; if several do, the
+// latestGroup returns the newest snapshot, or nil: the one that says so; if several do, the
 // complete one with the highest index; if none does, the same among all.
 func (s *series) latestGroup() *snapshotGroup {
 	groups := s.withMaster()
@@ -157,7 +157,7 @@ func rankBool(b bool) int {
 	return 0
 }
 
-// withMaster are the snapshots that have a master, by index.
+// withMaster returns the snapshots that have a master, by index.
 func (s *series) withMaster() []*snapshotGroup {
 	var groups []*snapshotGroup
 	for _, group := range s.groups {
@@ -169,7 +169,7 @@ func (s *series) withMaster() []*snapshotGroup {
 	return groups
 }
 
-// nextIndex is the index of a new snapshot.
+// nextIndex returns the index of a new snapshot.
 func (s *series) nextIndex() int {
 	highest := s.disputed
 	if groups := s.withMaster(); len(groups) > 0 {
@@ -178,7 +178,7 @@ func (s *series) nextIndex() int {
 	return highest + 1
 }
 
-// masterAndParts are the objects of a snapshot in the order in which they are deleted:
+// masterAndParts returns the objects of a snapshot in the order in which they are deleted:
 // without the master the snapshot no longer exists, and the parts are leftovers.
 func (g *snapshotGroup) masterAndParts() []*metav1.PartialObjectMetadata {
 	objects := []*metav1.PartialObjectMetadata{g.master}

@@ -77,7 +77,7 @@ func (w snapshotWriter) storeContent(ctx context.Context, existing *series, cont
 	return result, w.unlabelOthers(ctx, existing, index)
 }
 
-// canHold says that a snapshot holds a content, or does once its lost parts are written: one that was divided otherwise never would.
+// canHold reports whether a snapshot holds a content, or does once its lost parts are written: one that was divided otherwise never would.
 func (w snapshotWriter) canHold(existing *snapshotGroup, content snapshot.Content) bool {
 	if existing.isComplete() {
 		return true

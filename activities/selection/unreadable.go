@@ -36,7 +36,7 @@ func (s *Selector) refuseUnreadable(ctx context.Context, placement placementv1be
 	return nil
 }
 
-// apiGroupOf is the API group of a manifest.
+// apiGroupOf returns the API group of a manifest.
 func apiGroupOf(manifest []byte) string {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(manifest, &kind); err != nil {

@@ -88,7 +88,7 @@ func NewContent(selected []Item) Content {
 	return content
 }
 
-// Size is how many bytes of JSON the objects are.
+// Size returns how many bytes of JSON the objects are.
 func (c Content) Size() int64 {
 	size := int64(0)
 	for _, manifest := range c.Manifests {
@@ -110,7 +110,7 @@ func FormatBytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Hash is the SHA-256 of what the spec of a snapshot with these manifests is as JSON, in hexadecimal digits.
+// Hash returns the SHA-256 of what the spec of a snapshot with these manifests is as JSON, in hexadecimal digits.
 func Hash(manifests [][]byte) string {
 	digest := sha256.New()
 	// Writing to a hash never fails.
@@ -125,7 +125,7 @@ func Hash(manifests [][]byte) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// formerHash is the SHA-256 of manifests in their order, in hexadecimal digits.
+// formerHash returns the SHA-256 of manifests in their order, in hexadecimal digits.
 func formerHash(manifests [][]byte) string {
 	digest := sha256.New()
 	for _, manifest := range manifests {
@@ -135,7 +135,7 @@ func formerHash(manifests [][]byte) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// SameObjects says whether two lists of manifests hold the same objects, whatever their order and however they are written.
+// SameObjects reports whether two lists of manifests hold the same objects, whatever their order and however they are written.
 func SameObjects(a, b [][]byte) (bool, error) {
 	first, err := canonicalObjects(a)
 	if err != nil {
@@ -145,7 +145,7 @@ func SameObjects(a, b [][]byte) (bool, error) {
 	return slices.Equal(first, second), err
 }
 
-// canonicalObjects are the objects in manifests without what is true on the hub only, in a canonical form and order.
+// canonicalObjects returns the objects in manifests without what is true on the hub only, in a canonical form and order.
 func canonicalObjects(manifests [][]byte) ([]string, error) {
 	objects := make([]string, 0, len(manifests))
 	for _, manifest := range manifests {
@@ -217,7 +217,7 @@ var uncounted = map[schema.GroupKind]bool{
 	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:       true,
 }
 
-// Uncounted says that only the content of objects of a kind tells whether a write was
+// Uncounted reports whether only the content of objects of a kind tells whether a write was
 // about more than their status: to know, one has to watch all of it.
 func Uncounted(gk schema.GroupKind) bool { return uncounted[gk] }
 

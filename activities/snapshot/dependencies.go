@@ -237,7 +237,7 @@ func (f finder) addVolume(volume *corev1.VolumeSource) {
 	}
 }
 
-// driverSecrets are the Secrets that drivers of volumes take.
+// driverSecrets returns the Secrets that drivers of volumes take.
 func driverSecrets(volume *corev1.VolumeSource) []*corev1.LocalObjectReference {
 	var refs []*corev1.LocalObjectReference
 	if source := volume.CSI; source != nil {

@@ -96,18 +96,18 @@ func parseNamespaces(flag, text string) (map[string]bool, error) {
 	return names, nil
 }
 
-// Empty says that the filter keeps nothing from being placed.
+// Empty reports whether the filter keeps nothing from being placed.
 func (f Filter) Empty() bool {
 	return len(f.skipped)+len(f.allowed)+len(f.namespaces)+len(f.placeable) == 0 && !f.workload
 }
 
-// SkipsNamespace says whether a namespace and all in it are kept from being placed.
+// SkipsNamespace reports whether a namespace and all in it are kept from being placed.
 func (f Filter) SkipsNamespace(name string) bool { return f.namespaces[name] }
 
-// PlaceableNamespaces are the only namespaces from which something is placed; empty for all.
+// PlaceableNamespaces returns the only namespaces from which something is placed; empty for all.
 func (f Filter) PlaceableNamespaces() []string { return f.placeable }
 
-// refuseElsewhere says which namespace an object must be in that is placed, if there is a restriction and the namespace is
+// refuseElsewhere returns which namespace an object must be in that is placed, if there is a restriction and the namespace is
 // not one of them; an empty string otherwise.
 func (f Filter) refuseElsewhere(namespace string) string {
 	if len(f.placeable) == 0 || slices.Contains(f.placeable, namespace) {
@@ -116,7 +116,7 @@ func (f Filter) refuseElsewhere(namespace string) string {
 	return fmt.Sprintf("the hub agent's flag --%s lets placements select from %s only", PlaceableFlag, strings.Join(f.placeable, ", "))
 }
 
-// refuseTerm says why a selector over a cluster-scoped kind is beyond the namespaces from which something is placed; an
+// refuseTerm returns why a selector over a cluster-scoped kind is beyond the namespaces from which something is placed; an
 // empty string if it is not.
 func (f Filter) refuseTerm(gk schema.GroupKind, name string, scope placementv1beta1.SelectionScope) string {
 	switch {
@@ -261,7 +261,7 @@ func parseOne(item string) (apiEntry, error) {
 	return entry, entry.checkSyntax()
 }
 
-// checkSyntax says what in an entry cannot be a name; most often it is a typing error.
+// checkSyntax returns what in an entry cannot be a name; most often it is a typing error.
 func (e apiEntry) checkSyntax() error {
 	if problems := validation.IsDNS1123Subdomain(e.group); e.group != "" && len(problems) > 0 {
 		return fmt.Errorf("%q is no API group", e.group)

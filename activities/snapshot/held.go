@@ -82,10 +82,10 @@ func (c *Catalog) HeldAs(gk schema.GroupKind) (name string, held bool) {
 	return name, c.held.unserved[name]
 }
 
-// HoldsAny says whether any kind is held.
+// HoldsAny reports whether any kind is held.
 func (c *Catalog) HoldsAny() bool { return len(c.held.served)+len(c.held.unserved) > 0 }
 
-// Holds says whether a kind is held, by its name.
+// Holds reports whether a kind is held, by its name.
 func (c *Catalog) Holds(name string) bool {
 	kind, served := c.ServedAs(name)
 	return c.held.unserved[name] || served && c.held.served[kind.GroupKind()] == name
@@ -116,10 +116,10 @@ func (s *Selection) holdNamespaces(catalog *Catalog) {
 	}
 }
 
-// CanHold says whether the placement could select objects of a kind that is held, by its name.
+// CanHold reports whether the placement could select objects of a kind that is held, by its name.
 func (s *Selection) CanHold(name string) bool { return slices.Contains(s.Held, name) }
 
-// SameHeld says whether a selection that goes by the catalog would hold what an earlier one has recorded that it held.
+// SameHeld reports whether a selection that goes by the catalog would hold what an earlier one has recorded that it held.
 func (s *Selection) SameHeld(recorded []string, catalog *Catalog) bool {
 	for _, name := range s.Held {
 		if !slices.Contains(recorded, name) {

@@ -42,7 +42,7 @@ func Encode(object *unstructured.Unstructured) (Item, error) {
 	return item, nil
 }
 
-// isToken says whether an object is a token of a service account, which only its content
+// isToken reports whether an object is a token of a service account, which only its content
 // reveals as generated.
 func isToken(object *unstructured.Unstructured) bool {
 	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
@@ -52,7 +52,7 @@ func isToken(object *unstructured.Unstructured) bool {
 	return kind == string(corev1.SecretTypeServiceAccountToken)
 }
 
-// isMadeForOthers says whether a controller of the hub has made an object for another. That shows in the content: a claim
+// isMadeForOthers reports whether a controller of the hub has made an object for another. That shows in the content: a claim
 // with an owner, or an object that only such controllers have written.
 func isMadeForOthers(gk schema.GroupKind, object *unstructured.Unstructured) bool {
 	return gk == volumeClaim && len(object.GetOwnerReferences()) > 0 || placementv1beta1.IsMadeByControllers(gk, object.GetManagedFields())
@@ -77,7 +77,7 @@ func NewClaimMaker(set *unstructured.Unstructured) ClaimMaker {
 	return maker
 }
 
-// Makes says whether an item is a claim that the set makes, by its name: <template>-<set>-<ordinal>.
+// Makes reports whether an item is a claim that the set makes, by its name: <template>-<set>-<ordinal>.
 func (m ClaimMaker) Makes(item Item) bool {
 	if item.GroupKind != volumeClaim || item.Namespace != m.Namespace {
 		return false
@@ -89,13 +89,13 @@ func (m ClaimMaker) Makes(item Item) bool {
 	})
 }
 
-// IsClaim says whether an item is a claim of a volume that is placed so far.
+// IsClaim reports whether an item is a claim of a volume that is placed so far.
 func (i *Item) IsClaim() bool { return i.GroupKind == volumeClaim && i.Manifest != nil }
 
 // LeaveOut keeps the item from being placed; it counts as selected.
 func (i *Item) LeaveOut() { i.Manifest = nil }
 
-// IsTooLarge says that no snapshot can hold the object.
+// IsTooLarge reports whether no snapshot can hold the object.
 func (i *Item) IsTooLarge() bool { return len(i.Manifest) > ObjectLimit }
 
 // KeepFormer lets an object that is too large stay as the latest snapshot has it; nil if it

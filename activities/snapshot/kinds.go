@@ -34,12 +34,12 @@ type Kind struct {
 	Native bool
 }
 
-// GVR is what clients address the kind by.
+// GVR returns what clients address the kind by.
 func (k Kind) GVR() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.Resource)
 }
 
-// String is the kind as users write it, such as "Deployment (apps/v1)".
+// String returns the kind as users write it, such as "Deployment (apps/v1)".
 func (k Kind) String() string {
 	return k.Kind + " (" + k.GroupVersion().String() + ")"
 }
@@ -94,7 +94,7 @@ func (c *Catalog) addKind(gv schema.GroupVersion, resource *metav1.APIResource, 
 	c.resources[kind.GVR().GroupResource()] = kind
 }
 
-// builtIn says whether an API group is Kubernetes' own.
+// builtIn reports whether an API group is Kubernetes' own.
 func builtIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" &&
 		!strings.HasSuffix(group, ".metrics.k8s.io")
@@ -146,14 +146,14 @@ func (c *Catalog) Lookup(gvk schema.GroupVersionKind) (Kind, bool) {
 	return kind, ok
 }
 
-// Namespaced says whether the objects of a kind live in namespaces, whatever the version; false
+// Namespaced reports whether the objects of a kind live in namespaces, whatever the version; false
 // if the hub does not serve it.
 func (c *Catalog) Namespaced(gk schema.GroupKind) (namespaced, served bool) {
 	namespaced, served = c.namespaced[gk]
 	return namespaced, served
 }
 
-// Versions are the versions of a kind the hub serves, in alphabetical order.
+// Versions returns the versions of a kind the hub serves, in alphabetical order.
 func (c *Catalog) Versions(gk schema.GroupKind) []string {
 	var versions []string
 	for gvk := range c.kinds {
@@ -165,7 +165,7 @@ func (c *Catalog) Versions(gk schema.GroupKind) []string {
 	return versions
 }
 
-// Contents are the kinds that are placed with a namespace: all that are namespaced and may be placed, each in its preferred
+// Contents returns the kinds that are placed with a namespace: all that are namespaced and may be placed, each in its preferred
 // version.
 func (c *Catalog) Contents() []Kind { return c.contents }
 
@@ -176,14 +176,14 @@ func (c *Catalog) Doubt(unreadable map[string]error, outdated bool) {
 	c.outdated = outdated
 }
 
-// Unreadable are the API groups that could not be read and of which nothing is known
+// Unreadable returns the API groups that could not be read and of which nothing is known
 // from before, with the cause.
 func (c *Catalog) Unreadable() map[string]error { return c.unreadable }
 
-// Incomplete says that some API group could not be read.
+// Incomplete reports whether some API group could not be read.
 func (c *Catalog) Incomplete() bool { return len(c.unreadable) > 0 || c.outdated }
 
-// Serves says whether the resource was known when the catalog was read.
+// Serves reports whether the resource was known when the catalog was read.
 func (c *Catalog) Serves(resource schema.GroupResource) bool {
 	_, served := c.resources[resource]
 	return served
@@ -212,7 +212,7 @@ var disabledKinds = map[schema.GroupKind]bool{
 	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerBackend"}: true,
 }
 
-// Disabled says whether objects of a kind are never placed.
+// Disabled reports whether objects of a kind are never placed.
 func Disabled(gk schema.GroupKind) bool {
 	if gk.Group == placementv1beta1.GroupVersion.Group {
 		return !envelopes[gk.Kind]
@@ -220,10 +220,10 @@ func Disabled(gk schema.GroupKind) bool {
 	return DisabledGroup(gk.Group) || disabledKinds[gk]
 }
 
-// DisabledGroup says whether nothing of an API group is ever placed.
+// DisabledGroup reports whether nothing of an API group is ever placed.
 func DisabledGroup(group string) bool { return disabledGroups[group] }
 
-// ReservedNamespace says whether a namespace belongs to Kubernetes or to the
+// ReservedNamespace reports whether a namespace belongs to Kubernetes or to the
 // fleet and is therefore never placed.
 func ReservedNamespace(name string) bool {
 	return name == clusterv1beta1.DefaultNamespace ||

@@ -45,20 +45,20 @@ func NewLoss(reason string, before int, lost []Identity) *Loss {
 	return &Loss{Reason: reason, Before: before, Total: len(lost), Digest: Fingerprint(lost), Named: named[:min(len(named), namedLost)]}
 }
 
-// LossOf is the loss that is held of a placement, and the index of the snapshot that keeps it; nil if none is. A verdict that
+// LossOf returns the loss that is held of a placement, and the index of the snapshot that keeps it; nil if none is. A verdict that
 // cannot be read has none: the hub agent makes it anew.
 func LossOf(placement placementv1beta1.PlacementObject) (lost *Loss, index int) {
 	verdict, _ := DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 	return verdict.Lost, verdict.Index
 }
 
-// Token is what SelectionLossAcceptedAnnotation has on a placement to let exactly these objects go from the latest snapshot: the
+// Token returns what SelectionLossAcceptedAnnotation has on a placement to let exactly these objects go from the latest snapshot: the
 // next loss comes with another snapshot, and is held again.
 func (l *Loss) Token(placement placementv1beta1.PlacementObject, index int) string {
 	return fmt.Sprintf("%s/%d/%s", placement.GetUID(), index, l.Digest)
 }
 
-// IsAccepted says that a user has accepted exactly this loss from a snapshot, or wants no loss of the placement to be held.
+// IsAccepted reports whether a user has accepted exactly this loss from a snapshot, or wants no loss of the placement to be held.
 func (l *Loss) IsAccepted(placement placementv1beta1.PlacementObject, index int) bool {
 	annotations := placement.GetAnnotations()
 	return annotations[placementv1beta1.AcceptRemovalsAnnotation] == placementv1beta1.LabelValueTrue ||
@@ -86,7 +86,7 @@ func NetLoss(lost, gained []Identity) int {
 	return total
 }
 
-// AskedFor are those objects of a snapshot that the selectors select as the snapshot has them, and what these name, if that is
+// AskedFor returns those objects of a snapshot that the selectors select as the snapshot has them, and what these name, if that is
 // propagated. They are what a user has not left out, whatever has become of them on the hub.
 func (s *Selection) AskedFor(former map[Identity][]byte, propagates bool) ([]Identity, error) {
 	heads := make(map[Identity]*metav1.PartialObjectMetadata, len(former))
@@ -127,7 +127,7 @@ func (s *Selection) AskedFor(former map[Identity][]byte, propagates bool) ([]Ide
 // entryKind is what an entry of an envelope is counted as: an object like any other, whichever kind of envelope it is in.
 var entryKind = schema.GroupKind{Kind: "Envelope entry"}
 
-// EntriesOf are the entries of an envelope, from its manifest; nil of anything else. The clusters have an object for each.
+// EntriesOf returns the entries of an envelope, from its manifest; nil of anything else. The clusters have an object for each.
 func EntriesOf(id Identity, manifest []byte) []Identity {
 	var envelope struct {
 		Metadata struct {

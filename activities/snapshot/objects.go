@@ -7,7 +7,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Candidate says whether an object may be placed as far as its metadata tells.
+// Candidate reports whether an object may be placed as far as its metadata tells.
 // The watcher, which has metadata only, and the selection, which reads content, agree on it.
 func Candidate(gk schema.GroupKind, object metav1.Object) bool {
 	switch {
@@ -24,7 +24,7 @@ var envelopes = map[string]bool{
 	string(placementv1beta1.ResourceEnvelopeType):        true,
 }
 
-// EnvelopeType says which type of envelope an object is, by its kind and
+// EnvelopeType returns which type of envelope an object is, by its kind and
 // annotations; false if it is none. Any other ConfigMap is just a ConfigMap.
 func EnvelopeType(gk schema.GroupKind, annotations map[string]string) (placementv1beta1.EnvelopeType, bool) {
 	switch {

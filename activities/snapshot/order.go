@@ -53,7 +53,7 @@ type place struct {
 	texts [4]string
 }
 
-// placeOf is where KubeFleet puts an object. Kinds without a rank go by group and version before they go by kind.
+// placeOf returns where KubeFleet puts an object. Kinds without a rank go by group and version before they go by kind.
 func placeOf(kind, apiVersion, namespace, name string) place {
 	rank, ranked := kindOrder[kind]
 	if !ranked {

@@ -72,7 +72,7 @@ func Share(me Rival, items []Item, namespaces map[string]labels.Set, rivals []Ri
 	return kept, left, nil
 }
 
-// headOf are the metadata of an item.
+// headOf returns the metadata of an item.
 func headOf(item *Item) (*metav1.ObjectMeta, error) {
 	head := &metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}
 	if item.Manifest == nil {
@@ -103,7 +103,7 @@ type contest struct {
 	match  func(*Rival) match
 }
 
-// lostTo is the rival that has the object, or gets it; nil if the placement does.
+// lostTo returns the rival that has the object, or gets it; nil if the placement does.
 func (c *contest) lostTo() *Rival {
 	var winner *Rival
 	for i := range c.rivals {
@@ -133,7 +133,7 @@ func (c *contest) winsAgainst(rival *Rival) bool {
 	return c.match(rival) == matchNone || !c.canGet(rival) || c.comesBefore(&c.me, rival)
 }
 
-// canGet says that a rival that does not have the object takes it over from all that do.
+// canGet reports whether a rival that does not have the object takes it over from all that do.
 func (c *contest) canGet(rival *Rival) bool {
 	for i := range c.rivals {
 		if holder := &c.rivals[i]; holder.Has[c.id] && !rival.TakesFrom(holder.Rank) {
@@ -143,7 +143,7 @@ func (c *contest) canGet(rival *Rival) bool {
 	return true
 }
 
-// comesBefore says that a placement gets the object rather than another one, if none of them has it.
+// comesBefore reports whether a placement gets the object rather than another one, if none of them has it.
 func (c *contest) comesBefore(a, b *Rival) bool {
 	return cmp.Or(
 		a.Compare(b.Rank),
@@ -162,7 +162,7 @@ const (
 	matchName
 )
 
-// matchOf is how closely an object of a kind is selected; namespace are the labels of its namespace, if it is in one.
+// matchOf returns how closely an object of a kind is selected; namespace are the labels of its namespace, if it is in one.
 func (s *Selection) matchOf(gk schema.GroupKind, object metav1.Object, namespace labels.Set) match {
 	if s == nil {
 		return matchNone
@@ -182,7 +182,7 @@ func (s *Selection) matchOf(gk schema.GroupKind, object metav1.Object, namespace
 	return best
 }
 
-// SelectsNamespacesByLabel says that the labels of a namespace decide whether what is in it is selected.
+// SelectsNamespacesByLabel reports whether the labels of a namespace decide whether what is in it is selected.
 func (s *Selection) SelectsNamespacesByLabel() bool {
 	return s != nil && slices.ContainsFunc(s.Rules, func(rule Rule) bool {
 		return rule.Kind.GroupKind() == NamespaceKind &&
@@ -208,7 +208,7 @@ func closestOf(rules []Rule, gk schema.GroupKind, object metav1.Object) match {
 	return best
 }
 
-// MayShare says that two placements have a priority and may select the same objects, as far as their selectors tell.
+// MayShare reports whether two placements have a priority and may select the same objects, as far as their selectors tell.
 func MayShare(a, b placementv1beta1.PlacementObject) bool {
 	_, ranked := placementv1beta1.RankOf(a)
 	_, also := placementv1beta1.RankOf(b)
@@ -225,7 +225,7 @@ func MayShare(a, b placementv1beta1.PlacementObject) bool {
 	return false
 }
 
-// termsMeet says that two selectors, each of a placement in a namespace or in none, may select the same object.
+// termsMeet reports whether two selectors, each of a placement in a namespace or in none, may select the same object.
 func termsMeet(in string, a *placementv1beta1.ResourceSelectorTerm, otherIn string, b *placementv1beta1.ResourceSelectorTerm) bool {
 	meets := func(name, other string) bool { return name == "" || other == "" || name == other }
 	switch {
@@ -239,13 +239,13 @@ func termsMeet(in string, a *placementv1beta1.ResourceSelectorTerm, otherIn stri
 	return false
 }
 
-// selectsInNamespace says that a selector of no namespace may bring along what is in one.
+// selectsInNamespace reports whether a selector of no namespace may bring along what is in one.
 func selectsInNamespace(term *placementv1beta1.ResourceSelectorTerm, namespace string) bool {
 	return term.Group == NamespaceKind.Group && term.Kind == NamespaceKind.Kind && (term.Name == "" || term.Name == namespace) &&
 		term.SelectionScope != placementv1beta1.NamespaceOnly
 }
 
-// IsWritten says that all clusters of a placement have Works of its latest snapshot.
+// IsWritten reports whether all clusters of a placement have Works of its latest snapshot.
 func IsWritten(placement placementv1beta1.PlacementObject) bool {
 	status := placement.GetPlacementStatus()
 	verdict, err := DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])

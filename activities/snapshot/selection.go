@@ -23,7 +23,7 @@ type InvalidError struct {
 // much.
 const ReasonTooMuch = "TooMuch"
 
-// Error is the message for the user.
+// Error returns the message for the user.
 func (e *InvalidError) Error() string { return e.Message }
 
 func newInvalidError(format string, args ...any) error {
@@ -47,7 +47,7 @@ type Rule struct {
 	filter Filter
 }
 
-// Matches says whether the rule selects an object of its kind.
+// Matches reports whether the rule selects an object of its kind.
 func (r Rule) Matches(object metav1.Object) bool {
 	if r.Kind.GroupKind() == NamespaceKind && r.filter.SkipsNamespace(object.GetName()) {
 		return false
@@ -77,7 +77,7 @@ type Selection struct {
 	insideOne bool
 }
 
-// Contents are the rules that decide what is placed with a Namespace that a rule selected: nil rules and all=false if it is the
+// Contents returns the rules that decide what is placed with a Namespace that a rule selected: nil rules and all=false if it is the
 // Namespace alone.
 func (s *Selection) Contents(rule Rule) (rules []Rule, all bool) {
 	switch rule.Scope {
@@ -154,7 +154,7 @@ func describeTerm(rule Rule) string {
 	return fmt.Sprintf("%s %q", rule.Kind, rule.Name)
 }
 
-// bySelectors says whether a Namespace is selected together with selectors for
+// bySelectors reports whether a Namespace is selected together with selectors for
 // its contents.
 func bySelectors(terms []placementv1beta1.ResourceSelectorTerm) bool {
 	return slices.ContainsFunc(terms, func(term placementv1beta1.ResourceSelectorTerm) bool {
@@ -223,7 +223,7 @@ func (r Rule) SelectedTwice(first Rule, object Identity) error {
 		"or remove it (found duplicate resource)", first.Index, r.Index, r.Kind, name)
 }
 
-// All is a rule that selects every object of a kind.
+// All returns a rule that selects every object of a kind.
 func All(kind Kind) Rule {
 	return Rule{Kind: kind, Labels: labels.Everything()}
 }

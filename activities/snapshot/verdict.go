@@ -77,7 +77,7 @@ type Verdict struct {
 	ReadAgain time.Time `json:"readAgain,omitzero"`
 }
 
-// IsTooMuchFor says that what a generation of the placement selects was found to be too much, and is not to be read again
+// IsTooMuchFor reports whether what a generation of the placement selects was found to be too much, and is not to be read again
 // yet.
 func (v Verdict) IsTooMuchFor(generation int64, now time.Time) bool {
 	return v.Reason == ReasonTooMuch && v.Generation == generation && v.ReadAgain.After(now)
@@ -103,14 +103,14 @@ func DescribeMissing(missing []string) string {
 	return strings.Join(missing, "; ")
 }
 
-// Encode is the verdict as the annotation holds it.
+// Encode returns the verdict as the annotation holds it.
 func (v Verdict) Encode() string {
 	// Strings, integers and times always encode.
 	data, _ := json.Marshal(v)
 	return string(data)
 }
 
-// LatestOf is the master snapshot that holds what is selected of a placement; empty if that is not known.
+// LatestOf returns the master snapshot that holds what is selected of a placement; empty if that is not known.
 func LatestOf(placement metav1.Object) string {
 	// What cannot be read counts as not known.
 	verdict, _ := DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])

@@ -90,7 +90,7 @@ func (a *Activities) planner(scope placementv1beta1.Scope) *planner {
 	return &planner{acts: a, scope: scope}
 }
 
-// scopeOf is where a run lives, and all that belongs to it.
+// scopeOf returns where a run lives, and all that belongs to it.
 func scopeOf(ref wf.Ref) placementv1beta1.Scope {
 	return placementv1beta1.Scope{Namespace: ref.Namespace}
 }

@@ -284,7 +284,7 @@ func (s runStore) pauseAnalysed(ctx context.Context, run placementv1beta1.Update
 	return nil
 }
 
-// measureOf is what the checks of tasks ask to measure; nil for nothing.
+// measureOf returns what the checks of tasks ask to measure; nil for nothing.
 func measureOf(in wf.GateRequest, checked []checkedTask) *wf.MeasureRequest {
 	for _, c := range checked {
 		if c.outcome.Measure != "" {

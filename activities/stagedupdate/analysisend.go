@@ -30,7 +30,7 @@ func (s runStore) stopAnalyses(ctx context.Context, run placementv1beta1.UpdateR
 	return nil
 }
 
-// openAnalyses are the names of the analyses of a run of which it does not say that they have passed.
+// openAnalyses returns the names of the analyses of a run of which it does not say that they have passed.
 func openAnalyses(run placementv1beta1.UpdateRunObject) []string {
 	var names []string
 	for i := range run.GetUpdateRunStatus().StagesStatus {

@@ -81,7 +81,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in wf.ApprovalRequest) 
 	return wf.ApprovalResult{Request: request.GetName(), By: who}, nil
 }
 
-// approvalTask is the task that an approval is for, as the run's strategy has it.
+// approvalTask returns the task that an approval is for, as the run's strategy has it.
 func approvalTask(run placementv1beta1.UpdateRunObject, in wf.ApprovalRequest) placementv1beta1.StageTask {
 	if hasStage(run, in.StageRequest) {
 		for _, task := range updaterun.Tasks(run, in.Index, sideOf(in.Before)) {
@@ -107,7 +107,7 @@ const (
 // eventApprovalRefused is the reason of events about approvals that the policy does not take.
 const eventApprovalRefused = "ApprovalRefused"
 
-// whyRefused says why an approval does not count; nothing if it does.
+// whyRefused returns why an approval does not count; nothing if it does.
 func (p ApprovalPolicy) whyRefused(channel string, verified bool) string {
 	const instead = "; approve with kubectl, which the hub's API server authorizes, such as kubectl fleet approve, or have an operator change --temporal-approvals of the hub agent"
 	switch {
@@ -137,7 +137,7 @@ func (s runStore) openRequest(
 	return request, nil
 }
 
-// approvedReason is the condition's reason: which channel.
+// approvedReason returns the condition's reason: which channel.
 func approvedReason(channel string) string {
 	if channel == wf.ChannelUpdate {
 		return "ApprovedByTemporalUpdate"
@@ -183,7 +183,7 @@ func ignoredAction(in wf.SignalReport) string {
 	return truncateText(in.Reason+" "+in.Stage, maxAction)
 }
 
-// ignoredNote says why a signal did nothing and what to send instead. The sender may have
+// ignoredNote returns why a signal did nothing and what to send instead. The sender may have
 // named a stage by a text of any length, so it is truncated.
 func ignoredNote(in wf.SignalReport) string {
 	in.Stage = truncateText(in.Stage, maxStage)

@@ -11,7 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// ownerOf says whose the binding of a cluster is; for one that the run cannot have, endText is the
+// ownerOf returns whose the binding of a cluster is; for one that the run cannot have, endText is the
 // sentence that the run ends with because of it. A run never takes a cluster from a later run.
 func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string,
 	b placementv1beta1.BindingObject) (owner rollout.BindingOwner, endText string) {
@@ -30,7 +30,7 @@ func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string,
 	return rollout.OwnerNone, ""
 }
 
-// createdLater says whether the run that holds a binding is later than another.
+// createdLater reports whether the run that holds a binding is later than another.
 // The API keeps seconds only; of two runs of the same second the one with the
 // greater uid counts as later: one of them must, or they would take the cluster
 // from each other for ever.
@@ -43,14 +43,14 @@ func createdLater(b placementv1beta1.BindingObject, run placementv1beta1.UpdateR
 		run.GetUID())
 }
 
-// sameSecond says whether another run, created in the same second, holds a
+// sameSecond reports whether another run, created in the same second, holds a
 // binding.
 func sameSecond(b placementv1beta1.BindingObject, run placementv1beta1.UpdateRunObject) bool {
 	at, err := time.Parse(time.RFC3339, b.GetAnnotations()[placementv1beta1.UpdateRunCreatedAnnotation])
 	return err == nil && at.Equal(created(run)) && b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] != string(run.GetUID())
 }
 
-// heldBefore says that no run later than another holds a binding.
+// heldBefore reports whether no run later than another holds a binding.
 func heldBefore(b placementv1beta1.BindingObject, run placementv1beta1.UpdateRunObject) bool {
 	at, err := time.Parse(time.RFC3339, b.GetAnnotations()[placementv1beta1.UpdateRunCreatedAnnotation])
 	return b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation] == "" || err == nil && at.Before(created(run))
@@ -60,7 +60,7 @@ func created(run placementv1beta1.UpdateRunObject) time.Time {
 	return run.GetCreationTimestamp().Time.Truncate(time.Second)
 }
 
-// preempted is the message of a run from which a later one has taken a cluster. What stands in parentheses is KubeFleet's.
+// preempted returns the message of a run from which a later one has taken a cluster. What stands in parentheses is KubeFleet's.
 func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b placementv1beta1.BindingObject) string {
 	want := snapshotFor(run, cluster)
 	diff := "binding has different resourceSnapshotName"
@@ -82,7 +82,7 @@ func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b pl
 		b.GetBindingSpec().State == placementv1beta1.BindingStateBound, by)
 }
 
-// snapshotFor is the master snapshot a run brings one cluster to; in a rollback, each has its
+// snapshotFor returns the master snapshot a run brings one cluster to; in a rollback, each has its
 // own.
 func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
 	spec := run.GetUpdateRunSpec()
@@ -102,7 +102,7 @@ func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
 	return placementv1beta1.ResourceSnapshotName(spec.PlacementName, index, 0)
 }
 
-// targetOf is what a cluster's binding should say during and after the run.
+// targetOf returns what a cluster's binding should say during and after the run.
 func targetOf(run placementv1beta1.UpdateRunObject, stage int, cluster string, from placementv1beta1.BindingObject) bind.Target {
 	to := bind.Target{
 		Snapshot:      snapshotFor(run, cluster),

@@ -131,7 +131,7 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 	return w.judgeWrite(cluster, nil, fenced)
 }
 
-// prepareUpdate says what a lifecycle hook has a cluster wait for before its resources change, and notes on the binding
+// prepareUpdate returns what a lifecycle hook has a cluster wait for before its resources change, and notes on the binding
 // that the cluster goes out of service for that. If nothing holds it, the target says where the cluster stands from then on.
 func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1beta1.BindingObject,
 	target *bind.Target) (*placementv1beta1.HookWait, error) {

@@ -72,7 +72,7 @@ type deletionCall struct {
 	held []wf.TaskWait
 }
 
-// waitOf is what a lifecycle hook has a cluster wait for; nil if none holds it.
+// waitOf returns what a lifecycle hook has a cluster wait for; nil if none holds it.
 func (d *deletionCall) waitOf(cluster string) *placementv1beta1.HookWait {
 	if wait, held := d.waits.Load(cluster); held {
 		return wait.(*placementv1beta1.HookWait)
@@ -179,7 +179,7 @@ func (d *deletionCall) recordReselected(r updaterun.Recorder) {
 	r.ClustersSkipped(r.DeletionStage(), d.reselected, "The cluster is selected for the placement again")
 }
 
-// lookAt is when there is something to do though nothing has changed. A run that stops tries nothing
+// lookAt returns when there is something to do though nothing has changed. A run that stops tries nothing
 // again.
 func (d *deletionCall) lookAt(pending sets.Set[string]) time.Time {
 	if updaterun.IsStopping(d.run) {
@@ -197,7 +197,7 @@ func (d *deletionCall) lookAt(pending sets.Set[string]) time.Time {
 	return first
 }
 
-// stuckAt is when the run is to be called stuck because a cluster is not cleared; zero once it has
+// stuckAt returns when the run is to be called stuck because a cluster is not cleared; zero once it has
 // been, and while it stops.
 func (d *deletionCall) stuckAt(pending sets.Set[string]) time.Time {
 	if updaterun.IsStuck(d.run) || updaterun.IsStopping(d.run) {
@@ -332,7 +332,7 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 	return true, err
 }
 
-// prepareRemoval says whether a lifecycle hook holds the removal from a cluster, and notes on the binding that the cluster goes
+// prepareRemoval reports whether a lifecycle hook holds the removal from a cluster, and notes on the binding that the cluster goes
 // out of service for that.
 func (d *deletionCall) prepareRemoval(ctx context.Context, cluster string, binding placementv1beta1.BindingObject) (held bool, err error) {
 	lifecycle := placementv1beta1.LifecycleOf(d.placement)
@@ -353,7 +353,7 @@ func (d *deletionCall) prepareRemoval(ctx context.Context, cluster string, bindi
 	return true, nil
 }
 
-// refusalToClear is why the binding of a cluster is not deleted; nil if nothing keeps it.
+// refusalToClear returns why the binding of a cluster is not deleted; nil if nothing keeps it.
 func (d *deletionCall) refusalToClear(cluster string) *rollout.Refusal {
 	if slices.Contains(d.suspended, cluster) {
 		return &rollout.Refusal{Cause: suspensionCause}
@@ -368,7 +368,7 @@ func (d *deletionCall) refusalToClear(cluster string) *rollout.Refusal {
 	return nil
 }
 
-// refusalFacts are the facts about the clusters of the deletion stage, as far as its bindings cannot be deleted.
+// refusalFacts returns the facts about the clusters of the deletion stage, as far as its bindings cannot be deleted.
 func (d *deletionCall) refusalFacts(clusters []string) rollout.StageFacts {
 	facts := rollout.StageFacts{MaxConcurrency: len(clusters)}
 	if updaterun.IsLarge(d.run) {

@@ -57,7 +57,7 @@ func (f *runFence) noteRead(run placementv1beta1.UpdateRunObject) {
 	f.readAt, f.generation, f.stopping = f.acts.Clock.Now(), run.GetGeneration(), updaterun.IsStopping(run)
 }
 
-// mayWrite says whether the run is still as it was when the attempt read it.
+// mayWrite reports whether the run is still as it was when the attempt read it.
 func (f *runFence) mayWrite(ctx context.Context) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -73,7 +73,7 @@ func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
 	return nil
 }
 
-// isClosed says that a cluster is closed.
+// isClosed reports whether a cluster is closed.
 func (g *stageGate) isClosed(cluster string) bool {
 	_, closed := g.closed[cluster]
 	return closed
@@ -104,7 +104,7 @@ func (g *stageGate) record(r updaterun.Recorder, plan rollout.StagePlan) {
 	r.Held(counted.Reason(), text, plan.StandsStill)
 }
 
-// saysOtherwise says that the status of the run tells something else of closed clusters than a plan does.
+// saysOtherwise reports whether the status of the run tells something else of closed clusters than a plan does.
 func (g *stageGate) saysOtherwise(plan rollout.StagePlan) bool {
 	run := g.observer.run
 	said := heldOn(run)
@@ -169,7 +169,7 @@ func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[s
 	return found, nil
 }
 
-// gatesMoved says that other clusters are closed than when the call began.
+// gatesMoved reports whether other clusters are closed than when the call began.
 func (d *deletionGate) gatesMoved(ctx context.Context) (bool, error) {
 	stage := d.call.run.GetUpdateRunStatus().DeletionStageStatus
 	now, err := d.findClosed(ctx, slices.Concat(updaterun.NamesIn(stage, updaterun.PhaseRunning),
@@ -204,7 +204,7 @@ func (d *deletionGate) standStill(ctx context.Context, cleared []string) error {
 	return err
 }
 
-// heldOn is the condition of a run that says that clusters are closed; nil if it has none.
+// heldOn returns the condition of a run that says that clusters are closed; nil if it has none.
 func heldOn(run placementv1beta1.UpdateRunObject) *metav1.Condition {
 	if said := placementv1beta1.FindTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld); said != nil {
 		kept := *said
@@ -230,7 +230,7 @@ const phaseHeld = "Held"
 // maxWaits bounds what a workflow is told: it is part of the history.
 const maxWaits = 5
 
-// waitsFor is what a workflow waits for while clusters are closed: the first that time alone opens is waited for by a timer.
+// waitsFor returns what a workflow waits for while clusters are closed: the first that time alone opens is waited for by a timer.
 func waitsFor(tally *brake.Tally) []wf.TaskWait {
 	var waits []wf.TaskWait
 	closures := tally.Closures()

@@ -151,7 +151,7 @@ func (g gateCheck) performChecks(ctx context.Context) (checked []checkedTask, en
 	return checked, false, nil
 }
 
-// inOrder are the tasks that a request is about, those that start after others behind these.
+// inOrder returns the tasks that a request is about, those that start after others behind these.
 func inOrder(run placementv1beta1.UpdateRunObject, in wf.GateRequest) []stagetask.Task {
 	var tasks []stagetask.Task
 	switch {
@@ -180,7 +180,7 @@ func sideOf(before bool) stagetask.Side {
 	return stagetask.After
 }
 
-// waitsOf are the tasks that the stage waits for; those that do not end by themselves come first.
+// waitsOf returns the tasks that the stage waits for; those that do not end by themselves come first.
 func waitsOf(checked []checkedTask, now time.Time) []wf.TaskWait {
 	var waits []wf.TaskWait
 	for _, c := range checked {

@@ -174,7 +174,7 @@ func (p *planner) waitUntilScheduled(ctx context.Context, run placementv1beta1.U
 	}
 }
 
-// checkScheduled says what is missing before a run of the placement can begin.
+// checkScheduled returns what is missing before a run of the placement can begin.
 func checkScheduled(f *facts) error {
 	switch {
 	case f.policy == nil:

@@ -52,7 +52,7 @@ func (a *Activities) LoadStage(ctx context.Context, in wf.StageRequest) (wf.Stag
 	return stagePlanOf(run, in.Index), nil
 }
 
-// stagePlanOf is the frozen order of a stage, how far it has come, and with which clusters it goes on. What
+// stagePlanOf returns the frozen order of a stage, how far it has come, and with which clusters it goes on. What
 // the user asks for in the spec is carried out by the call of AdvanceStage that follows.
 func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) wf.StagePlan {
 	stage := &run.GetUpdateRunStatus().StagesStatus[index]

@@ -4,19 +4,19 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// frozen says that a run goes on with the clusters it was planned for, whatever is picked later.
+// frozen reports whether a run goes on with the clusters it was planned for, whatever is picked later.
 func frozen(run placementv1beta1.UpdateRunObject) bool {
 	s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot
 	return s != nil && s.OnMembershipChange == placementv1beta1.MembershipChangeContinue
 }
 
-// ignores says that a run may leave clusters out of its stages.
+// ignores reports whether a run may leave clusters out of its stages.
 func ignores(run placementv1beta1.UpdateRunObject) bool {
 	s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot
 	return s != nil && s.UnassignedClusters == placementv1beta1.UnassignedClustersIgnore
 }
 
-// heldClusters says what the stages of a run do while clusters are held.
+// heldClusters returns what the stages of a run do while clusters are held.
 func heldClusters(run placementv1beta1.UpdateRunObject) placementv1beta1.HeldClustersPolicy {
 	if s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot; s != nil {
 		return s.HeldClusters

@@ -23,7 +23,7 @@ func (s runStore) refuseCall(run placementv1beta1.UpdateRunObject, what, why str
 	s.emitRefusal(run, eventCallRefused, what, truncateText(fmt.Sprintf("%s is refused, whatever the workflow says: %s", what, why), maxNote))
 }
 
-// unfinishedBefore says which stage before one is not over; nothing if all are.
+// unfinishedBefore returns which stage before one is not over; nothing if all are.
 func unfinishedBefore(run placementv1beta1.UpdateRunObject, index int) (why string) {
 	stages := run.GetUpdateRunStatus().StagesStatus
 	for i := range stages[:index] {
@@ -34,7 +34,7 @@ func unfinishedBefore(run placementv1beta1.UpdateRunObject, index int) (why stri
 	return ""
 }
 
-// reasonNotToStart says why no cluster of a stage may be started yet; nothing if some may.
+// reasonNotToStart returns why no cluster of a stage may be started yet; nothing if some may.
 func reasonNotToStart(run placementv1beta1.UpdateRunObject, index int) (why string) {
 	if why := unfinishedBefore(run, index); why != "" {
 		return why
@@ -45,7 +45,7 @@ func reasonNotToStart(run placementv1beta1.UpdateRunObject, index int) (why stri
 	return ""
 }
 
-// refuseAdvance says why a request to advance a stage contradicts the run; nothing if it does not.
+// refuseAdvance returns why a request to advance a stage contradicts the run; nothing if it does not.
 // Clusters that the status does not know as started count as new ones, whatever the request calls them.
 func refuseAdvance(run placementv1beta1.UpdateRunObject, in wf.StageAdvance) (why string) {
 	stage := &run.GetUpdateRunStatus().StagesStatus[in.Index]

@@ -52,7 +52,7 @@ type observationGaps struct {
 	last map[string]time.Time
 }
 
-// observedSince is since when there was no gap for a run.
+// observedSince returns since when there was no gap for a run.
 func (g *observationGaps) observedSince(run string, now time.Time) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +92,7 @@ type APIServerOutages struct {
 	length    time.Duration
 }
 
-// Last says when the last outage ended and how long it took. One that goes on ends now; recovered is
+// Last returns when the last outage ended and how long it took. One that goes on ends now; recovered is
 // zero if there was none.
 func (o *APIServerOutages) Last() (recovered time.Time, length time.Duration) {
 	o.mu.Lock()

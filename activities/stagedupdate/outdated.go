@@ -23,7 +23,7 @@ type planChecks struct {
 	at map[types.UID]time.Time
 }
 
-// isRecentlyValid says that it was no longer ago than an attempt relies on what it has read live.
+// isRecentlyValid reports whether it was no longer ago than an attempt relies on what it has read live.
 func (p *planChecks) isRecentlyValid(run types.UID, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *planChecks) noteValid(run types.UID, now time.Time) {
 	p.at[run] = now
 }
 
-// checkPlanStillValid says why a run cannot go on with its plan. A *userError ends the run.
+// checkPlanStillValid returns why a run cannot go on with its plan. A *userError ends the run.
 func (p *planner) checkPlanStillValid(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts) error {
 	if err := checkEnding(run); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (p *planner) compareBindings(ctx context.Context, run placementv1beta1.Upda
 	return verdict
 }
 
-// outdated says why a run can no longer continue: the placement or what its policy selects is not what was frozen (KubeFleet
+// outdated returns why a run can no longer continue: the placement or what its policy selects is not what was frozen (KubeFleet
 // abandons such a run, and fleetflow does the same unless the run says otherwise). It is pure.
 func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject,
 	policy placementv1beta1.PolicySnapshotObject) error {
@@ -112,13 +112,13 @@ func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.P
 	return nil
 }
 
-// isRestored says that a run was initialized before it was created: the hub was restored from a backup, and the placement
+// isRestored reports whether a run was initialized before it was created: the hub was restored from a backup, and the placement
 // was created again with it.
 func isRestored(run placementv1beta1.UpdateRunObject, initialized *metav1.Condition) bool {
 	return initialized.LastTransitionTime.Time.Before(run.GetCreationTimestamp().Time)
 }
 
-// decisions are the clusters that a policy snapshot names as selected, and whether these are
+// decisions returns the clusters that a policy snapshot names as selected, and whether these are
 // all.
 func decisions(policy placementv1beta1.PolicySnapshotObject) (selected []string, complete bool) {
 	for _, d := range policy.GetPolicySnapshotStatus().ClusterDecisions {
@@ -166,7 +166,7 @@ func compareStaged(run placementv1beta1.UpdateRunObject, planned map[string]bool
 	return nil
 }
 
-// decided says that the scheduler has seen this generation of the placement.
+// decided reports whether the scheduler has seen this generation of the placement.
 func decided(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) bool {
 	return policy.GetPolicySnapshotStatus().ObservedCRPGeneration >= placement.GetGeneration()
 }

@@ -37,7 +37,7 @@ func cannotStart(text string) string {
 	return "Cannot start: " + text + " (" + kubeFleetClientError + ")"
 }
 
-// planOutdated is the message of a run whose plan does not hold any more because of text. KubeFleet speaks of initializing there, too.
+// planOutdated returns the message of a run whose plan does not hold any more because of text. KubeFleet speaks of initializing there, too.
 func planOutdated(text string) string {
 	return "Cannot go on: " + text + " (" + kubeFleetClientError + ")"
 }
@@ -76,7 +76,7 @@ func checkReferences(run placementv1beta1.UpdateRunObject) error {
 	return nil
 }
 
-// checkPlacement says why a run cannot work on a placement.
+// checkPlacement returns why a run cannot work on a placement.
 func checkPlacement(placement placementv1beta1.PlacementObject) error {
 	if placement == nil || !placement.GetDeletionTimestamp().IsZero() {
 		return refuse("parent clusterResourcePlacement not found")
@@ -88,7 +88,7 @@ func checkPlacement(placement placementv1beta1.PlacementObject) error {
 	return nil
 }
 
-// checkBeginning says why a run cannot begin to work on a placement, or may not use its strategy on it.
+// checkBeginning returns why a run cannot begin to work on a placement, or may not use its strategy on it.
 func checkBeginning(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) error {
 	if err := checkPlacement(placement); err != nil {
 		return err
@@ -103,7 +103,7 @@ func checkBeginning(run placementv1beta1.UpdateRunObject, placement placementv1b
 		placement.GetName(), name, strings.Join(allowed, ", "))
 }
 
-// strategyInForce is how a placement has its resources applied.
+// strategyInForce returns how a placement has its resources applied.
 func strategyInForce(placement placementv1beta1.PlacementObject) *placementv1beta1.ApplyStrategy {
 	return new(placementv1beta1.EffectiveApplyStrategy(placementv1beta1.StrategyOf(placement).ApplyStrategy))
 }
@@ -239,7 +239,7 @@ func setOverrides(cluster *placementv1beta1.ClusterUpdatingStatus, overrides *ov
 	cluster.ResourceOverrideSnapshots = applicable.ResourceOverrideSnapshots
 }
 
-// labelsOf are the labels of clusters by name.
+// labelsOf returns the labels of clusters by name.
 func labelsOf(clusters []clusterv1beta1.MemberCluster) map[string]map[string]string {
 	out := make(map[string]map[string]string, len(clusters))
 	for i := range clusters {

@@ -9,7 +9,7 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// checkClusters says why a run whose stage waits for its tasks cannot go on with its plan, and records
+// checkClusters returns why a run whose stage waits for its tasks cannot go on with its plan, and records
 // which of the clusters that the stage went on without have become available. It says whether the run is
 // still active.
 func (g gateCheck) checkClusters(ctx context.Context, f *facts) (active bool, err error) {

@@ -28,7 +28,7 @@ const eventClusterSuspended = "ClusterSuspended"
 // maxCauseBytes bounds what a message repeats of another message.
 const maxCauseBytes = 256
 
-// writeRefusal says whether the API server has refused a write for what it is, and why: a webhook or a
+// writeRefusal reports whether the API server has refused a write for what it is, and why: a webhook or a
 // policy of the user denies it, or a right is missing. Trying again at once would not help, and other
 // writes may well succeed. An API server that cannot be reached, takes too long, is overloaded or
 // broken, or does not know who asks, says nothing of the write: that is an error like others. A webhook

@@ -151,7 +151,7 @@ func (p *planner) readRolledBack(ctx context.Context, run placementv1beta1.Updat
 	return nil, fmt.Errorf("run %s, which %s rolls back, has not ended yet", of.GetName(), run.GetName())
 }
 
-// checkRollback says why a run cannot roll back another; of is nil if there is none.
+// checkRollback returns why a run cannot roll back another; of is nil if there is none.
 func checkRollback(run, of placementv1beta1.UpdateRunObject) error {
 	uid := run.GetAnnotations()[placementv1beta1.RollbackOfUIDAnnotation]
 	switch {
@@ -170,8 +170,8 @@ func checkRollback(run, of placementv1beta1.UpdateRunObject) error {
 	return nil
 }
 
-// rollsRollbackBack says why a rollback is not rolled back: its clusters would get what was taken from them, without the approvals and past
-// the holds that a run forward waits for.
+// rollsRollbackBack returns why a rollback is not rolled back: its clusters would get what was taken from them, without the
+// approvals and past the holds that a run forward waits for.
 func rollsRollbackBack(of placementv1beta1.UpdateRunObject) string {
 	return fmt.Sprintf("clusterStagedUpdateRun `%s` to roll back is a rollback itself, of `%s`: create a run with the resourceSnapshotIndex that the clusters are to have",
 		of.GetName(), of.GetUpdateRunSpec().RollbackOf)
@@ -185,7 +185,7 @@ func checkEnding(run placementv1beta1.UpdateRunObject) error {
 	return nil
 }
 
-// readSnapshotIndexes are the indexes of the resource snapshots that are kept.
+// readSnapshotIndexes returns the indexes of the resource snapshots that are kept.
 func (p *planner) readSnapshotIndexes(ctx context.Context, placement string) (map[string]bool, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(p.scope.ResourceSnapshotKind().Kind + "List"))
@@ -202,7 +202,7 @@ func (p *planner) readSnapshotIndexes(ctx context.Context, placement string) (ma
 	return kept, nil
 }
 
-// snapshotIndexOf is the index in the name of a master snapshot; empty if it is none.
+// snapshotIndexOf returns the index in the name of a master snapshot; empty if it is none.
 func snapshotIndexOf(placement, name string) string {
 	index, ok := strings.CutPrefix(name, placement+"-")
 	if !ok {
@@ -243,10 +243,10 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 	status.ResourceSnapshotIndexUsed = sharedIndex(status.StagesStatus)
 }
 
-// restoresSucceeded says that a rollback takes each of its clusters to nothing but a resource snapshot that a run forward had brought to
-// that cluster and that has succeeded. Users who create runs choose which one is rolled back, and which clusters a run has: to go by the
-// name, or by a run that had no cluster, would let a version past holds that was replaced because it was bad. A record that is missing, as
-// that run was deleted, counts as none. It is pure.
+// restoresSucceeded reports whether a rollback takes each of its clusters to nothing but a resource snapshot that a run forward
+// had brought to that cluster and that has succeeded. Users who create runs choose which one is rolled back, and which clusters a
+// run has: to go by the name, or by a run that had no cluster, would let a version past holds that was replaced because it was
+// bad. A record that is missing, as that run was deleted, counts as none. It is pure.
 func restoresSucceeded(run placementv1beta1.UpdateRunObject, runs []placementv1beta1.UpdateRunObject) bool {
 	type arrival struct{ cluster, index string }
 	brought := map[arrival]bool{}
@@ -276,9 +276,9 @@ func restoresSucceeded(run placementv1beta1.UpdateRunObject, runs []placementv1b
 	return true
 }
 
-// endsBegun says why a rollback ends that was planned already, by a version that let rollbacks be rolled back; empty if it goes on. A run
-// that is younger than its rollback has taken the place of the one that it was made for, and says nothing of it; so does one that is
-// gone, which is nil. It is pure.
+// endsBegun returns why a rollback ends that was planned already, by a version that let rollbacks be rolled back; empty if it
+// goes on. A run that is younger than its rollback has taken the place of the one that it was made for, and says nothing of it;
+// so does one that is gone, which is nil. It is pure.
 func endsBegun(run, of placementv1beta1.UpdateRunObject) string {
 	if of == nil || of.GetUpdateRunSpec().RollbackOf == "" || !of.GetCreationTimestamp().Time.Before(run.GetCreationTimestamp().Time) {
 		return ""
@@ -286,8 +286,8 @@ func endsBegun(run, of placementv1beta1.UpdateRunObject) string {
 	return cannotContinue(rollsRollbackBack(of))
 }
 
-// isUnproved says that a rollback is under way of which is not noted that it restores what has succeeded: it does not, or a version has
-// planned it that did not ask.
+// isUnproved reports whether a rollback is under way of which is not noted that it restores what has succeeded: it does not, or a
+// version has planned it that did not ask.
 func isUnproved(run placementv1beta1.UpdateRunObject) bool {
 	status := run.GetUpdateRunStatus()
 	return run.GetUpdateRunSpec().RollbackOf != "" && !status.RestoresSucceeded && !placementv1beta1.IsRunOver(run) &&
@@ -329,7 +329,7 @@ func (p *planner) reviewRollback(ctx context.Context, run placementv1beta1.Updat
 	return err
 }
 
-// keepsApprovals says whether to roll a run back takes the approvals of its strategy. They protect clusters from a version
+// keepsApprovals reports whether to roll a run back takes the approvals of its strategy. They protect clusters from a version
 // that was taken back before. The strategy says so if it takes none: also by a failure budget that asks for the rollback.
 func keepsApprovals(of placementv1beta1.UpdateRunObject) bool {
 	for i := range of.GetUpdateRunStatus().StagesStatus {
@@ -341,7 +341,7 @@ func keepsApprovals(of placementv1beta1.UpdateRunObject) bool {
 	return strategy == nil || strategy.RollbackApprovals != placementv1beta1.RollbackApprovalsSkip
 }
 
-// rollbackConfigOf is the configuration of a stage of a rollback: as many clusters at once as before, no
+// rollbackConfigOf returns the configuration of a stage of a rollback: as many clusters at once as before, no
 // tasks but approvals, if they are kept, and a failure budget that lets all clusters fail, so that none keeps the others
 // from going back.
 func rollbackConfigOf(config placementv1beta1.StageConfig, keepApprovals bool) placementv1beta1.StageConfig {
@@ -361,7 +361,7 @@ func rollbackConfigOf(config placementv1beta1.StageConfig, keepApprovals bool) p
 	return config
 }
 
-// clustersToTakeBack are the clusters of a stage that the run has written to, in the order in which they
+// clustersToTakeBack returns the clusters of a stage that the run has written to, in the order in which they
 // go back.
 func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placementv1beta1.StageUpdatingStatus,
 	bindings map[string]placementv1beta1.BindingObject, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
@@ -401,7 +401,7 @@ func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placeme
 	return out
 }
 
-// previousSnapshotOf is the snapshot that a cluster had before, or why it stays as it is.
+// previousSnapshotOf returns the snapshot that a cluster had before, or why it stays as it is.
 func previousSnapshotOf(of placementv1beta1.UpdateRunObject, b placementv1beta1.BindingObject, held bool,
 	kept map[string]bool) (index, why string) {
 	if b == nil || !placementv1beta1.IsLiveBinding(b) {
@@ -424,7 +424,7 @@ func previousSnapshotOf(of placementv1beta1.UpdateRunObject, b placementv1beta1.
 	return index, ""
 }
 
-// sharedIndex is the snapshot that all clusters go back to; empty if there is none.
+// sharedIndex returns the snapshot that all clusters go back to; empty if there is none.
 func sharedIndex(stages []placementv1beta1.StageUpdatingStatus) string {
 	indexes := map[string]bool{}
 	for i := range stages {

@@ -54,7 +54,7 @@ func newStageCall(a *Activities, in wf.StageAdvance, run placementv1beta1.Update
 	return c
 }
 
-// stageStatus is the status of the stage that is being advanced.
+// stageStatus returns the status of the stage that is being advanced.
 func (c *stageCall) stageStatus() *placementv1beta1.StageUpdatingStatus {
 	return &c.run.GetUpdateRunStatus().StagesStatus[c.in.Index]
 }

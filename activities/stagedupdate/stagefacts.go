@@ -12,7 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// facts are all that the next step of the stage is decided from.
+// facts returns all that the next step of the stage is decided from.
 func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFacts {
 	facts := stageFacts(run, c.in.Index)
 	facts.Stopping = updaterun.IsStopping(run)
@@ -53,7 +53,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 	return facts
 }
 
-// stageFacts are what the status of a run says about a stage.
+// stageFacts returns what the status of a run says about a stage.
 func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFacts {
 	stage := &run.GetUpdateRunStatus().StagesStatus[index]
 	config := updaterun.StageConfig(run, index)
@@ -79,7 +79,7 @@ func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFa
 // suspensionCause is why a cluster is not written to that the placement suspends.
 var suspensionCause = rollout.Cause{Reason: placementv1beta1.ReasonSuspended, Why: placementv1beta1.SuspensionText}
 
-// recordedRefusal is why a cluster is not written to, as the status says.
+// recordedRefusal returns why a cluster is not written to, as the status says.
 func recordedRefusal(c *placementv1beta1.ClusterUpdatingStatus) rollout.Cause {
 	said := updaterun.NotWritten(c)
 	if said == nil {
@@ -88,7 +88,7 @@ func recordedRefusal(c *placementv1beta1.ClusterUpdatingStatus) rollout.Cause {
 	return rollout.Cause{Reason: said.Reason, Why: said.Message}
 }
 
-// phaseInRollout is the phase of a cluster as decisions call it.
+// phaseInRollout returns the phase of a cluster as decisions call it.
 func phaseInRollout(phase updaterun.Phase) rollout.ClusterPhase {
 	switch phase {
 	case updaterun.PhaseRunning:
@@ -104,7 +104,7 @@ func phaseInRollout(phase updaterun.Phase) rollout.ClusterPhase {
 	}
 }
 
-// actionsOf are the actions that a run's spec asks for, by cluster.
+// actionsOf returns the actions that a run's spec asks for, by cluster.
 func actionsOf(requests updaterun.Requests) map[string]rollout.StageAction {
 	actions := map[string]rollout.StageAction{}
 	for _, name := range requests.Skip {
@@ -118,7 +118,7 @@ func actionsOf(requests updaterun.Requests) map[string]rollout.StageAction {
 	return actions
 }
 
-// deadlineOf is how long a cluster of a stage may take.
+// deadlineOf returns how long a cluster of a stage may take.
 func deadlineOf(config placementv1beta1.StageConfig) time.Duration {
 	if seconds := config.ClusterDeadlineSeconds; seconds != nil && *seconds > 0 {
 		return time.Duration(*seconds) * time.Second
@@ -198,7 +198,7 @@ func concurrencyOf(config placementv1beta1.StageConfig) string {
 	return config.MaxConcurrency.String()
 }
 
-// positionsIn are the positions of some clusters in their stage.
+// positionsIn returns the positions of some clusters in their stage.
 func positionsIn(stage *placementv1beta1.StageUpdatingStatus, names []string) wf.Positions {
 	wanted := sets.New(names...)
 	var positions []int

@@ -83,7 +83,7 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 	return nil
 }
 
-// isSuspended says that the placement, as it was last read, suspends a cluster.
+// isSuspended reports whether the placement, as it was last read, suspends a cluster.
 func (o *stageObserver) isSuspended(cluster string) bool {
 	return placementv1beta1.IsSuspended(o.placement, cluster)
 }
@@ -100,7 +100,7 @@ func splitSuspended(placement placementv1beta1.PlacementObject, clusters []strin
 	return suspended, others
 }
 
-// proveDone says whether clusters that a request reports as done are: they are available now, or the status has them as
+// proveDone reports whether clusters that a request reports as done are: they are available now, or the status has them as
 // done. Others would be started in their place. If one is not, the run's workflow has to look at the run again.
 func (o *stageObserver) proveDone(ctx context.Context, clusters []string) (bool, error) {
 	stage := &o.run.GetUpdateRunStatus().StagesStatus[o.request.Index]
@@ -229,7 +229,7 @@ func (o *stageObserver) refusedWhys(clusters []string) map[string]string {
 	return whys
 }
 
-// lateWhys says why clusters are given up; the status of a large run has room for the first few.
+// lateWhys returns why clusters are given up; the status of a large run has room for the first few.
 func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[string]string {
 	whys := make(map[string]string, len(clusters))
 	for i, name := range clusters {

@@ -89,7 +89,7 @@ func (c *stageCall) adopt(plan rollout.StagePlan) {
 	}
 }
 
-// firstOf is the first name of a list; empty if there is none.
+// firstOf returns the first name of a list; empty if there is none.
 func firstOf(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -97,7 +97,7 @@ func firstOf(names []string) string {
 	return names[0]
 }
 
-// hasOutcome says that there is something to report to the workflow. Clusters that were not started are
+// hasOutcome reports whether there is something to report to the workflow. Clusters that were not started are
 // reported at the end of a call that waits for others.
 func (c *stageCall) hasOutcome() bool {
 	d := &c.delta

@@ -56,7 +56,7 @@ func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s wf.StageState, confi
 	return wf.PhasePending
 }
 
-// typesToDo are the types of the tasks on one side of a stage that are not done.
+// typesToDo returns the types of the tasks on one side of a stage that are not done.
 func typesToDo(run placementv1beta1.UpdateRunObject, index int, side stagetask.Side) []string {
 	var names []string
 	for _, task := range updaterun.Tasks(run, index, side) {

@@ -41,7 +41,7 @@ func (p *statusPace) observeWrite(took time.Duration) {
 	p.average += (took - p.average) / newestShare
 }
 
-// debounceOf is for how long no further cluster of a run must have become done before the next step.
+// debounceOf returns for how long no further cluster of a run must have become done before the next step.
 func (p *statusPace) debounceOf(run placementv1beta1.UpdateRunObject) time.Duration {
 	return p.adapt(run, clusterwait.DefaultDebounce, largeDebounce, busyDebounce)
 }

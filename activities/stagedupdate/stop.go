@@ -36,7 +36,7 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 	return true, nil
 }
 
-// stageInFlight is a stage of which clusters are being changed; empty if there is none.
+// stageInFlight returns a stage of which clusters are being changed; empty if there is none.
 func stageInFlight(run placementv1beta1.UpdateRunObject) string {
 	state := stateOf(run)
 	for _, stage := range state.Stages {

@@ -28,7 +28,7 @@ type AssignmentChange struct {
 	Shrinks bool
 }
 
-// HasPendingAssignments says that a cluster has not in force what is decided for it. What is not divided any more is taken out of
+// HasPendingAssignments reports whether a cluster has not in force what is decided for it. What is not divided any more is taken out of
 // force once the cluster has the latest snapshot: an older one may have other numbers.
 func HasPendingAssignments(binding placementv1beta1.BindingObject, latest string) bool {
 	spec := binding.GetBindingSpec()
@@ -46,7 +46,7 @@ func HasPendingAssignments(binding placementv1beta1.BindingObject, latest string
 	return len(inForce) > 0 && spec.ResourceSnapshotName == latest
 }
 
-// isScaled says that the replicas of a cluster are scaled: it is picked, and has been given resources.
+// isScaled reports whether the replicas of a cluster are scaled: it is picked, and has been given resources.
 func isScaled(binding placementv1beta1.BindingObject) bool {
 	spec := binding.GetBindingSpec()
 	return placementv1beta1.IsLiveBinding(binding) && spec.State == placementv1beta1.BindingStateBound && spec.ResourceSnapshotName != ""
@@ -128,7 +128,7 @@ func divisionOf(c DividedCluster) division {
 	return d
 }
 
-// readyReplicas are the pods that a member reports as ready, since it has carried out what the Work asks for.
+// readyReplicas returns the pods that a member reports as ready, since it has carried out what the Work asks for.
 func readyReplicas(work *placementv1beta1.Work) map[placementv1beta1.Workload]int {
 	if applied := currentCondition(work, placementv1beta1.ConditionTypeApplied); applied == nil || applied.Status == metav1.ConditionUnknown {
 		return nil
@@ -142,13 +142,13 @@ func readyReplicas(work *placementv1beta1.Work) map[placementv1beta1.Workload]in
 	return ready
 }
 
-// ReplicasReportedSince says that a Work has other numbers of ready pods, or of pods that no node takes, than it had before.
+// ReplicasReportedSince reports whether a Work has other numbers of ready pods, or of pods that no node takes, than it had before.
 func ReplicasReportedSince(before, after *placementv1beta1.Work) bool {
 	return !maps.Equal(readyReplicas(before), readyReplicas(after)) ||
 		!slices.Equal(unschedulableReplicas(before), unschedulableReplicas(after))
 }
 
-// unschedulableReplicas are the pods that no node takes, of the workloads that have some, as a member reports them.
+// unschedulableReplicas returns the pods that no node takes, of the workloads that have some, as a member reports them.
 func unschedulableReplicas(work *placementv1beta1.Work) []int32 {
 	var counts []int32
 	for _, said := range work.Status.ManifestConditions {
@@ -159,10 +159,10 @@ func unschedulableReplicas(work *placementv1beta1.Work) []int32 {
 	return counts
 }
 
-// HasUnschedulable says that a member reports pods of divided workloads of a Work that no node takes.
+// HasUnschedulable reports whether a member reports pods of divided workloads of a Work that no node takes.
 func HasUnschedulable(work *placementv1beta1.Work) bool { return len(unschedulableReplicas(work)) > 0 }
 
-// nextChange is what the cluster is to have in force, if the clusters in next get what is decided of each workload.
+// nextChange returns what the cluster is to have in force, if the clusters in next get what is decided of each workload.
 func (d *division) nextChange(next map[placementv1beta1.Workload][]string, latest string) (change AssignmentChange, changed bool) {
 	if !d.scaled || d.Frozen {
 		return change, false
@@ -195,7 +195,7 @@ func sortAssignments(assignments map[placementv1beta1.Workload]placementv1beta1.
 	})
 }
 
-// AssignmentsWithVersion is what a binding is to have in force once it is given a snapshot: a cluster gets workloads that are new
+// AssignmentsWithVersion returns what a binding is to have in force once it is given a snapshot: a cluster gets workloads that are new
 // to it with what is decided of them, and what is not divided any more goes with the snapshot that is left.
 func AssignmentsWithVersion(spec *placementv1beta1.ResourceBindingSpec, snapshot string) []placementv1beta1.ReplicaAssignment {
 	decided := assignmentsByWorkload(spec.ClusterDecision.Assignments)

@@ -107,7 +107,7 @@ func CheckNamespace(parts []placementv1beta1.ResourceSnapshotObject) error {
 	return nil
 }
 
-// HasEnvelopes says whether parts of a snapshot have an envelope among their resources.
+// HasEnvelopes reports whether parts of a snapshot have an envelope among their resources.
 func HasEnvelopes(parts []placementv1beta1.ResourceSnapshotObject) bool {
 	return slices.ContainsFunc(parts, func(part placementv1beta1.ResourceSnapshotObject) bool {
 		return slices.ContainsFunc(part.GetResourceSnapshotSpec().SelectedResources, func(resource placementv1beta1.ResourceContent) bool {
@@ -160,7 +160,7 @@ func encodeManifests(entries []envelope.Entry) []placementv1beta1.Manifest {
 // one Work only.
 type owners map[envelope.ObjectKey]string
 
-// plainOwners are those of the resources that are in no envelope.
+// plainOwners returns those of the resources that are in no envelope.
 func (c *Content) plainOwners() owners {
 	taken := owners{}
 	for _, p := range c.units {
@@ -195,7 +195,7 @@ func (o owners) claimObjects(id placementv1beta1.EnvelopeIdentifier, entries []e
 	return nil
 }
 
-// Parts are the parts the content was made of, the master first. They must not be changed.
+// Parts returns the parts the content was made of, the master first. They must not be changed.
 func (c *Content) Parts() []placementv1beta1.ResourceSnapshotObject { return c.parts }
 
 // Invalid is an *InvalidError if envelopes cannot be unpacked, else nil.

@@ -55,7 +55,7 @@ func listHeld(binding placementv1beta1.BindingObject, held *OverrideError, faile
 	return slices.Concat(all, failed[:min(len(failed), maxFindings-len(all))])
 }
 
-// sinceWhen is since when the binding has said so of a resource.
+// sinceWhen returns since when the binding has said so of a resource.
 func sinceWhen(binding placementv1beta1.BindingObject, found placementv1beta1.FailedResourcePlacement, now metav1.Time) metav1.Time {
 	for i := range binding.GetBindingStatus().FailedPlacements {
 		said := &binding.GetBindingStatus().FailedPlacements[i]
@@ -79,7 +79,7 @@ func findFailed(work *placementv1beta1.Work, manifest *placementv1beta1.Manifest
 	return found
 }
 
-// failedCondition is the first condition of a manifest that is false.
+// failedCondition returns the first condition of a manifest that is false.
 func failedCondition(conditions []metav1.Condition) *metav1.Condition {
 	for _, conditionType := range []string{
 		placementv1beta1.ConditionTypeApplied,

@@ -60,7 +60,7 @@ func Generate(binding placementv1beta1.BindingObject, content *Content) ([]place
 	return works, nil
 }
 
-// baseOfWorkNames is what the names of the Works of a placement begin with. The Works of
+// baseOfWorkNames returns what the names of the Works of a placement begin with. The Works of
 // all placements of a cluster are in one namespace, so that of the placement goes in.
 func baseOfWorkNames(namespace, placement string) string {
 	if namespace == "" {
@@ -95,12 +95,12 @@ func workMeta(binding placementv1beta1.BindingObject, part placementv1beta1.Reso
 	return work
 }
 
-// AbandonsRemoved says that resources that leave a binding, or one of its Works, stay on the member.
+// AbandonsRemoved reports whether resources that leave a binding, or one of its Works, stay on the member.
 func AbandonsRemoved(object metav1.Object) bool {
 	return object.GetAnnotations()[placementv1beta1.RemovedResourcesAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon)
 }
 
-// ReportBack is what the Works of a placement say about reporting the status of objects;
+// ReportBack returns what the Works of a placement say about reporting the status of objects;
 // nil if it is not reported. It is no part of a revision: what runs is the same.
 func ReportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.ReportBackStrategy {
 	strategy := placementv1beta1.StrategyOf(placement).ReportBackStrategy
@@ -134,7 +134,7 @@ func markEnvelope(work *metav1.ObjectMeta, id *placementv1beta1.EnvelopeIdentifi
 // hashInLabel is the number of hex digits that tell apart names cut for a label.
 const hashInLabel = 8
 
-// labelValue is a name as the value of a label: the name itself, unless it is too
+// labelValue returns a name as the value of a label: the name itself, unless it is too
 // long.
 func labelValue(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {

@@ -30,7 +30,7 @@ func DropManifests(work *placementv1beta1.Work) {
 	work.Spec.Workload = placementv1beta1.WorkloadTemplate{}
 }
 
-// HashOfManifests is the same for two Works whose manifests mean the same, however they are written.
+// HashOfManifests returns the same for two Works whose manifests mean the same, however they are written.
 func HashOfManifests(work *placementv1beta1.Work) (string, error) {
 	if hash := work.Annotations[ManifestsHashAnnotation]; hash != "" {
 		return hash, nil

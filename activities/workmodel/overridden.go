@@ -38,7 +38,7 @@ type HeldObject struct {
 // toldHeld is how many objects that are held back a message names.
 const toldHeld = 3
 
-// Error says which rule of which override fails on which object, and why.
+// Error returns which rule of which override fails on which object, and why.
 func (e *OverrideError) Error() string {
 	if len(e.Held) == 0 {
 		return e.Cause.Error()

@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// ReportedState is what a member reports, by the rules, of the status of the objects of a Work. The member says what the values are;
+// ReportedState returns what a member reports, by the rules, of the status of the objects of a Work. The member says what the values are;
 // which objects there are is read from the manifests, and what the labels are called from the rules, neither of which it can write.
 func ReportedState(work *placementv1beta1.Work, rules []placementv1beta1.StatePreservationRule) placementv1beta1.PreservedState {
 	state := placementv1beta1.PreservedState{}
@@ -36,7 +36,7 @@ func ReportedState(work *placementv1beta1.Work, rules []placementv1beta1.StatePr
 	return state
 }
 
-// labelsIn are the labels that reported values become.
+// labelsIn returns the labels that reported values become.
 func labelsIn(values []placementv1beta1.StateValue, rules []placementv1beta1.StatePreservationRule) map[string]string {
 	labels := map[string]string{}
 	for _, rule := range rules {

@@ -27,7 +27,7 @@ const OverriddenReplicasAnnotation = placementv1beta1.OwnPrefix + "overridden-re
 // DroppedAnnotation lists, on a Work, the workloads that the cluster does not have because it gets no replicas of them.
 const DroppedAnnotation = placementv1beta1.OwnPrefix + "dropped-workloads"
 
-// hashAssignments is a hash of the assignments that a binding has in force, without their reasons; empty if it has none.
+// hashAssignments returns a hash of the assignments that a binding has in force, without their reasons; empty if it has none.
 func hashAssignments(binding placementv1beta1.BindingObject) string {
 	assignments := binding.GetBindingSpec().ReplicaAssignments
 	if len(assignments) == 0 {
@@ -51,7 +51,7 @@ func withoutReason(a placementv1beta1.ReplicaAssignment) placementv1beta1.Replic
 	return a
 }
 
-// withoutNotes is an assignment without what only the next decision has to know.
+// withoutNotes returns an assignment without what only the next decision has to know.
 func withoutNotes(a placementv1beta1.ReplicaAssignment) placementv1beta1.ReplicaAssignment {
 	a.Free = nil
 	a.Grown = 0
@@ -183,7 +183,7 @@ type overriddenReplicas struct {
 // toldOverridden is how many workloads with overridden replicas a message names.
 const toldOverridden = 5
 
-// overriddenIn says which replicas in a unit are overridden; empty if none are.
+// overriddenIn returns which replicas in a unit are overridden; empty if none are.
 func (c *Content) overriddenIn(unit int) string {
 	var told []string
 	more := 0

@@ -12,7 +12,7 @@ import (
 // read, long enough that the handful of revisions of one binding never collide.
 const revisionLength = 12
 
-// Revision is a short hash of everything in a binding that decides what its cluster
+// Revision returns a short hash of everything in a binding that decides what its cluster
 // has to run. Two bindings of the same revision need the same Works; why the cluster
 // was picked does not go into it.
 func Revision(binding placementv1beta1.BindingObject) string {

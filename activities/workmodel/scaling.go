@@ -96,7 +96,7 @@ func workloadIn(id placementv1beta1.WorkResourceIdentifier) string {
 	return placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}.String()
 }
 
-// isAvailable says that a Work is available as it is now.
+// isAvailable reports whether a Work is available as it is now.
 func isAvailable(work *placementv1beta1.Work) bool {
 	for _, step := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable} {
 		if said := currentCondition(work, step); said == nil || said.Status != metav1.ConditionTrue {
@@ -106,7 +106,7 @@ func isAvailable(work *placementv1beta1.Work) bool {
 	return true
 }
 
-// isScaledEnough says that nothing but the replicas of a Work has changed since it was available, and that enough of them are
+// isScaledEnough reports whether nothing but the replicas of a Work has changed since it was available, and that enough of them are
 // ready. Before the member has carried the change out, what it reports is about what was there before.
 func isScaledEnough(work *placementv1beta1.Work) bool {
 	enough := scalingOf(work)
@@ -141,7 +141,7 @@ func isScalingOver(binding placementv1beta1.BindingObject) bool {
 		said.Reason != placementv1beta1.ReasonScalingOnly
 }
 
-// isDividedAs says that Works were made with the assignments that a binding has in force.
+// isDividedAs reports whether Works were made with the assignments that a binding has in force.
 func isDividedAs(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) bool {
 	hash := hashAssignments(binding)
 	for i := range works {

@@ -27,7 +27,8 @@ func MarkDoubted(binding placementv1beta1.BindingObject, status *placementv1beta
 	status.Conditions = placementv1beta1.KeepTransitionTimes(binding.GetBindingStatus().Conditions, status.Conditions, now)
 }
 
-// restsOnReports says that a condition of a binding holds only as long as its member is looked at. That something was applied holds on.
+// restsOnReports reports whether a condition of a binding holds only as long as its member is looked at. That something was
+// applied holds on.
 func restsOnReports(said *metav1.Condition) bool {
 	switch said.Type {
 	case placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported:

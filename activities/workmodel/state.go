@@ -36,7 +36,7 @@ type ClusterState struct {
 	AvailableSince time.Time
 }
 
-// StateOf tells how far a binding is from the Works in its member's namespace.
+// StateOf returns how far a binding is from the Works in its member's namespace.
 // Works of other bindings, of an earlier binding of the same name and of other
 // revisions count for nothing.
 func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) ClusterState {
@@ -93,7 +93,7 @@ func (s ClusterState) withWork(work *placementv1beta1.Work, diffOnly bool) Clust
 	return s
 }
 
-// Observe says what is known of what a binding has placed.
+// Observe returns what is known of what a binding has placed.
 func Observe(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) placementv1beta1.Observation {
 	current, synced := currentWorks(binding, works)
 	if !synced || reportsDiff(binding.GetBindingSpec()) {
@@ -112,7 +112,7 @@ func Observe(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 	return placementv1beta1.ObservedNothing
 }
 
-// availableSince is the later of when the Work became available and when it was
+// availableSince returns the later of when the Work became available and when it was
 // brought to its revision: a Work that stays available through an update keeps
 // the older of the two in its condition.
 func availableSince(work *placementv1beta1.Work, available *metav1.Condition) time.Time {
@@ -124,7 +124,7 @@ func availableSince(work *placementv1beta1.Work, available *metav1.Condition) ti
 	return since
 }
 
-// currentCondition is the condition a Work has for its present spec, or nil.
+// currentCondition returns the condition a Work has for its present spec, or nil.
 func currentCondition(work *placementv1beta1.Work, conditionType string) *metav1.Condition {
 	condition := meta.FindStatusCondition(work.Status.Conditions, conditionType)
 	if condition == nil || condition.ObservedGeneration != work.Generation {
@@ -178,7 +178,7 @@ func IsAnyUnsigned(binding placementv1beta1.BindingObject, works []placementv1be
 	return slices.ContainsFunc(works, isToSign) && (!synced || slices.ContainsFunc(current, isToSign))
 }
 
-// Owns says whether a Work was written for exactly this binding, rather than
+// Owns reports whether a Work was written for exactly this binding, rather than
 // for another one or an earlier one of its name.
 func Owns(binding placementv1beta1.BindingObject, work *placementv1beta1.Work) bool {
 	return placementv1beta1.IsWorkOf(work, binding)

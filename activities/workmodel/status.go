@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// BindingStatus is the status a binding should have: its conditions and what
+// BindingStatus returns the status a binding should have: its conditions and what
 // its member reports about single resources. syncErr is what went wrong when
 // the Works were last written, now the time given to conditions that changed.
 func BindingStatus(binding placementv1beta1.BindingObject, works []placementv1beta1.Work, syncErr error,
@@ -109,7 +109,7 @@ func overriddenCondition(binding placementv1beta1.BindingObject, works []placeme
 	return newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue, placementv1beta1.ReasonOverriddenSucceeded, message)
 }
 
-// reportedConditions are the conditions that rest on what the member says.
+// reportedConditions returns the conditions that rest on what the member says.
 func reportedConditions(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) []metav1.Condition {
 	if reportsDiff(binding.GetBindingSpec()) {
 		return []metav1.Condition{diffReportedCondition(works)}

@@ -151,7 +151,7 @@ func (s *Syncer) leaveWork(ctx context.Context, work client.Object) error {
 	return s.removeWork(ctx, work)
 }
 
-// hasChanged says whether a Work is no longer what it was as to what leave tests.
+// hasChanged reports whether a Work is no longer what it was as to what leave tests.
 func (s *Syncer) hasChanged(ctx context.Context, work client.Object) (bool, error) {
 	now := &metav1.PartialObjectMetadata{}
 	now.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("Work"))

@@ -17,7 +17,7 @@ import (
 
 const timeFormat = time.RFC3339
 
-// replacementPatch is the patch that makes have what want is. The resource version is no fence
+// replacementPatch returns the patch that makes have what want is. The resource version is no fence
 // here: it moves with every report of the member.
 func replacementPatch(want, have *placementv1beta1.Work) (client.Patch, error) {
 	return fence.Patch(have.UID, append(metadataOperations(want, have), fence.Add("/spec", want.Spec))...)
@@ -106,7 +106,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 	return false, err
 }
 
-// describeHolder says whose a Work is that has the name of one of a binding's. Placements of different kinds can want one
+// describeHolder returns whose a Work is that has the name of one of a binding's. Placements of different kinds can want one
 // name: team.web, and web in namespace team.
 func describeHolder(binding placementv1beta1.BindingObject, have *placementv1beta1.Work) string {
 	scope := placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]}

@@ -64,7 +64,7 @@ func (k *keptContents) dropElement(element *list.Element) {
 	k.bytes -= entry.bytes
 }
 
-// contentSize is how much JSON a content was made of.
+// contentSize returns how much JSON a content was made of.
 func contentSize(content *workmodel.Content) int {
 	bytes := 0
 	for _, part := range content.Parts() {

@@ -34,7 +34,7 @@ func (s *Syncer) signWork(ctx context.Context, want, have *placementv1beta1.Work
 	return lostRace(err), err
 }
 
-// sameSpec says whether two Works ask for the same, however their manifests are written.
+// sameSpec reports whether two Works ask for the same, however their manifests are written.
 func sameSpec(want, have *placementv1beta1.Work) (bool, error) {
 	if !equality.Semantic.DeepEqual(want.Spec.ApplyStrategy, have.Spec.ApplyStrategy) ||
 		!equality.Semantic.DeepEqual(want.Spec.ReportBackStrategy, have.Spec.ReportBackStrategy) ||

@@ -83,7 +83,7 @@ func (l *snapshotLoader) loadContent(ctx context.Context, binding placementv1bet
 	return read, nil
 }
 
-// belongsToPlacement says whether a snapshot is of the placement the binding is of.
+// belongsToPlacement reports whether a snapshot is of the placement the binding is of.
 func belongsToPlacement(binding placementv1beta1.BindingObject, snapshot metav1.Object) bool {
 	placement := snapshot.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	return placement == "" || placement == placementv1beta1.PlacementNameOf(binding)

@@ -32,7 +32,7 @@ type HeldError struct {
 	Why string
 }
 
-// Error says which Work is in the way and why.
+// Error returns which Work is in the way and why.
 func (e *HeldError) Error() string { return fmt.Sprintf("work %s %s", e.Work, e.Why) }
 
 // Syncer writes the Works of bindings.
@@ -103,10 +103,10 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 	return errors.Join(content.HeldBack(), content.Invalid(), err)
 }
 
-// isSettled says that the Works are there and are not to be looked at again for what could not be overridden.
+// isSettled reports whether the Works are there and are not to be looked at again for what could not be overridden.
 func isSettled(state workmodel.ClusterState) bool { return state.Synced && !state.HeldBack }
 
-// allUpToDate says whether no Work has to be written.
+// allUpToDate reports whether no Work has to be written.
 func allUpToDate(wanted, existing []placementv1beta1.Work) bool {
 	return !slices.ContainsFunc(wanted, func(want placementv1beta1.Work) bool {
 		return !slices.ContainsFunc(existing, func(have placementv1beta1.Work) bool {
@@ -173,7 +173,7 @@ func (s *Syncer) writeAll(ctx context.Context, binding placementv1beta1.BindingO
 	return s.writeEach(ctx, binding, then, have)
 }
 
-// holdsNothing says whether a Work has yet to be made the binding's.
+// holdsNothing reports whether a Work has yet to be made the binding's.
 func holdsNothing(want, have *placementv1beta1.Work) bool {
 	if have == nil {
 		return true
@@ -290,7 +290,7 @@ func stateOfWork(want, have *placementv1beta1.Work) workState {
 	return outdated
 }
 
-// sameParent says whether two Works name the same binding by their labels.
+// sameParent reports whether two Works name the same binding by their labels.
 func sameParent(a, b *placementv1beta1.Work) bool {
 	return a.Labels[placementv1beta1.ParentBindingLabel] == b.Labels[placementv1beta1.ParentBindingLabel] &&
 		a.Labels[placementv1beta1.ParentNamespaceLabel] == b.Labels[placementv1beta1.ParentNamespaceLabel]
@@ -338,7 +338,7 @@ func ignoreExists(err error) error {
 	return err
 }
 
-// lostRace says whether a patch failed because what it tested is no longer so.
+// lostRace reports whether a patch failed because what it tested is no longer so.
 // The API server answers a failed JSON patch test with 422.
 func lostRace(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)

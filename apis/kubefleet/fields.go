@@ -31,10 +31,10 @@ var specs = sync.OnceValue(func() map[string]map[string]bool {
 	return byKind
 })
 
-// KnowsSpec says that the fields of the spec of a kind in a version are known.
+// KnowsSpec reports whether the fields of the spec of a kind in a version are known.
 func KnowsSpec(kind, version string) bool { return specs()[kind+" "+version] != nil }
 
-// HasField says that KubeFleet's kind has a field, such as spec.stages[].name.
+// HasField reports whether KubeFleet's kind has a field, such as spec.stages[].name.
 func HasField(kind, version, path string) bool { return specs()[kind+" "+version][path] }
 
 // Prune removes from a spec what clients with KubeFleet's Go types drop when they update an object, and returns the paths of the

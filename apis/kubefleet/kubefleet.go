@@ -83,5 +83,5 @@ func (h Hold) Observe(lease *coordinationv1.Lease, now time.Time) Hold {
 	return seen
 }
 
-// IsHeld says that the lease is to be respected at a time.
+// IsHeld reports whether the lease is to be respected at a time.
 func (h Hold) IsHeld(now time.Time) bool { return now.Before(h.Until) }

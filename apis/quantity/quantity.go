@@ -94,7 +94,7 @@ func checkAt(of reflect.Type, content any) (path []string, err error) {
 	return nil, nil
 }
 
-// typeOf is the type of what a struct or map has under a name; nil if it has nothing there.
+// typeOf returns the type of what a struct or map has under a name; nil if it has nothing there.
 func typeOf(of reflect.Type, name string) reflect.Type {
 	switch of.Kind() {
 	case reflect.Map:

@@ -37,13 +37,13 @@ func NewAPIClock(own clock.WithTicker) *APIClock {
 	return &APIClock{WithTicker: own, moved: make(chan struct{}, 1)}
 }
 
-// Now is the time by the API server's clock.
+// Now returns the time by the API server's clock.
 func (c *APIClock) Now() time.Time { return c.WithTicker.Now().Add(c.Skew()) }
 
-// Since is how long ago an instant is by the API server's clock.
+// Since returns how long ago an instant is by the API server's clock.
 func (c *APIClock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 
-// Skew is how far the API server's clock is ahead of that of this process at least; below zero it is behind.
+// Skew returns how far the API server's clock is ahead of that of this process at least; below zero it is behind.
 func (c *APIClock) Skew() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ type SkewReporter struct {
 	Log    logr.Logger
 }
 
-// NeedLeaderElection says that replicas that do not lead tell it, too: each has a clock.
+// NeedLeaderElection reports whether replicas that do not lead tell it, too: each has a clock.
 func (r *SkewReporter) NeedLeaderElection() bool { return false }
 
 // Start reports until the context ends.
@@ -150,7 +150,7 @@ func (r *SkewReporter) Start(ctx context.Context) error {
 	}
 }
 
-// SkewText says how far the clock of an agent is from that of its API server.
+// SkewText returns how far the clock of an agent is from that of its API server.
 func SkewText(skew time.Duration) string {
 	side := "behind"
 	if skew < 0 {

@@ -82,7 +82,7 @@ var reasonsAgainst = map[int]string{
 	http.StatusServiceUnavailable: "the API server cannot be asked who may read this",
 }
 
-// statusOf is what a request is to be answered with, as far as its sender is concerned. An answer of the API server is
+// statusOf returns what a request is to be answered with, as far as its sender is concerned. An answer of the API server is
 // remembered for a while, one that it could not give is not.
 func (a *metricsAccess) statusOf(r *http.Request) (int, error) {
 	token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -68,7 +68,7 @@ func (p *Process) Check() error {
 	return errors.Join(p.Log.Check(), p.Profiles.Check(), p.Traces.Check())
 }
 
-// ManagerOptions are those of the manager that runs the agent; what is under way may take so long to end when the agent
+// ManagerOptions returns those of the manager that runs the agent; what is under way may take so long to end when the agent
 // is told to stop.
 func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Duration) ctrl.Options {
 	metrics := metricsserver.Options{BindAddress: p.metricsAddress, SecureServing: p.metricsSecure}

@@ -25,7 +25,7 @@ func (p *Profiles) Check() error {
 	return nil
 }
 
-// Address is what a manager wants: empty if there are to be no profiles. They tell what is in the memory of the process,
+// Address returns what a manager wants: empty if there are to be no profiles. They tell what is in the memory of the process,
 // so that only who may get into its Pod can have them.
 func (p *Profiles) Address() string {
 	if !p.enabled {

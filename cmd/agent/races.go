@@ -39,7 +39,7 @@ func (s raceSink) WithValues(keysAndValues ...any) logr.LogSink {
 // WithName returns a sink with a name.
 func (s raceSink) WithName(name string) logr.LogSink { return raceSink{s.LogSink.WithName(name)} }
 
-// lostRace says that a write was refused because what it rests on has changed. The API server answers a failed test of a JSON patch
+// lostRace reports whether a write was refused because what it rests on has changed. The API server answers a failed test of a JSON patch
 // with 422 and names no kind, unlike where it finds an object invalid.
 func lostRace(err error) bool {
 	if apierrors.IsConflict(err) {

@@ -79,7 +79,7 @@ func (s *StandBack) Start(ctx context.Context) error {
 	return fmt.Errorf("%s (%s) has begun to work here: this agent ends, and stands back when it is started again", s.Lease.Agent, hold.Holder)
 }
 
-// NeedLeaderElection says that replicas that do not lead watch, too: their workers work.
+// NeedLeaderElection reports whether replicas that do not lead watch, too: their workers work.
 func (s *StandBack) NeedLeaderElection() bool { return false }
 
 // awaitHold waits until the lease is held, or is not any more; done is false if the context ended before.

@@ -95,7 +95,7 @@ func logLostSpans(log logr.Logger, err error) {
 	log.Info("Traces could not be sent", "cause", err.Error())
 }
 
-// describeService says whose spans they are.
+// describeService returns whose spans they are.
 func describeService(service string, attributes []attribute.KeyValue) *resource.Resource {
 	all := append([]attribute.KeyValue{semconv.ServiceName(service), semconv.ServiceVersion(version.Number())}, attributes...)
 	if host, err := os.Hostname(); err == nil {

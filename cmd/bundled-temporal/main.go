@@ -109,7 +109,7 @@ func (o *options) deleteDatabase() error {
 	return nil
 }
 
-// arguments are those of the development server.
+// arguments returns those of the development server.
 func (o *options) arguments() []string {
 	arguments := []string{
 		"server", "start-dev", "--ip=" + o.host, "--port=" + o.port, "--http-port=" + o.httpPort, "--namespace=" + o.namespace,

@@ -183,7 +183,7 @@ func serveHealth(ctx context.Context, address string, ready *atomic.Bool) (end f
 	return func() { _ = server.Close() }, nil
 }
 
-// hostOf is the host of the dashboard as browsers name it: without the port of the scheme.
+// hostOf returns the host of the dashboard as browsers name it: without the port of the scheme.
 func hostOf(o *options) string {
 	if port := o.url.Port(); o.url.Scheme == "https" && port == "443" || o.url.Scheme == "http" && port == "80" {
 		return strings.TrimSuffix(o.url.Host, ":"+port)

@@ -57,7 +57,7 @@ type options struct {
 // list is a flag of texts that are separated by commas.
 type list []string
 
-// String is the list as it is given.
+// String returns the list as it is given.
 func (l *list) String() string { return strings.Join(*l, ",") }
 
 // Set takes the list.
@@ -169,7 +169,7 @@ func (o *options) checkAccess() error {
 	return nil
 }
 
-// namesOne says whether a text is <namespace>/<name>.
+// namesOne reports whether a text is <namespace>/<name>.
 func namesOne(text string) bool {
 	namespace, name, err := cache.SplitMetaNamespaceKey(text)
 	return err == nil && namespace != "" && name != ""
@@ -216,7 +216,7 @@ func (o *options) newLogger(out io.Writer) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(out, settings))
 }
 
-// hubConfig is how the hub is reached with the account of the dashboard.
+// hubConfig returns how the hub is reached with the account of the dashboard.
 func (o *options) hubConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
@@ -228,7 +228,7 @@ func (o *options) hubConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// clientSecret is the secret of the client at the provider.
+// clientSecret returns the secret of the client at the provider.
 func (o *options) clientSecret() (string, error) {
 	if o.secretFile == "" {
 		return "", nil

@@ -77,7 +77,7 @@ func (u *users) act(user session.Identity) (*web.Person, error) {
 	return &web.Person{Name: user.User, Groups: user.Groups, Reviewer: reviewer, Writes: c, Reading: reads, Filtered: true}, nil
 }
 
-// discovered are the kinds that the hub serves; a group whose server is away does not keep the others from being seen.
+// discovered returns the kinds that the hub serves; a group whose server is away does not keep the others from being seen.
 func (u *users) discovered() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	groups, lists, err := u.discover.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -107,7 +107,7 @@ func (u *users) tokenOf(ctx context.Context, token string) (session.Identity, er
 	return user, nil
 }
 
-// expiryOf is when a token ends, if it is a JWT that says so; the hub has checked it.
+// expiryOf returns when a token ends, if it is a JWT that says so; the hub has checked it.
 func expiryOf(token string) time.Time {
 	parts := strings.Split(token, ".")
 	const partsOfJWT = 3
@@ -124,7 +124,7 @@ func expiryOf(token string) time.Time {
 	return time.Unix(claims.Expires, 0)
 }
 
-// newSealer is what seals sessions, with the keys of a folder, which have to be there, or of a Secret on the hub.
+// newSealer returns what seals sessions, with the keys of a folder, which have to be there, or of a Secret on the hub.
 func newSealer(o *options, users *users) (*session.Sealer, error) {
 	sealer := &session.Sealer{Folder: o.sessionKeys, Clock: users.clock}
 	if o.sessionSecret != "" {
@@ -138,7 +138,7 @@ func newSealer(o *options, users *users) (*session.Sealer, error) {
 	return sealer, sealer.Check()
 }
 
-// newAccess is how users are let in.
+// newAccess returns how users are let in.
 func newAccess(o *options, users *users, sealer *session.Sealer, log logr.Logger) (web.Access, error) {
 	if o.anonymous != "" {
 		person, err := users.act(session.Identity{User: o.anonymous})

@@ -78,7 +78,7 @@ func checkPods(ctx context.Context, args []string, out io.Writer) error {
 		strings.Join(union(check.named, ending), ", "))
 }
 
-// union are the namespaces that the values name, and others after them.
+// union returns the namespaces that the values name, and others after them.
 func union(named string, others []string) []string {
 	if named == "" {
 		return others

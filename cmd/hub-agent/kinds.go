@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// explainMissingKinds says what to do if the agent cannot begin because the hub does not serve kinds of the fleet. Helm installs them
+// explainMissingKinds returns what to do if the agent cannot begin because the hub does not serve kinds of the fleet. Helm installs them
 // with the chart, but neither with an upgrade nor where crds are skipped.
 func explainMissingKinds(err error) error {
 	if !isMissingKind(err) {

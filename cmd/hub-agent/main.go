@@ -96,7 +96,8 @@ func run(args []string) error {
 		return fmt.Errorf("watching for KubeFleet's hub agent: %w", err)
 	}
 	metrics.Registry.MustRegister(agent.NewBuildInfo())
-	log.Info("Starting", "version", version.Number(), "role", o.role, "temporalMode", o.temporal.mode, "temporal", o.temporal.address, "temporalNamespace",
+	log.Info("Starting", "version", version.Number(), "role", o.role, "temporalMode", o.temporal.mode, "temporal", o.temporal.address,
+		"temporalNamespace",
 		o.temporal.namespace)
 	return explainMissingKinds(mgr.Start(ctx))
 }

@@ -230,17 +230,17 @@ func (o *options) readAnalysisFlags() (err error) {
 	return nil
 }
 
-// splitList are the entries of a list that commas separate.
+// splitList returns the entries of a list that commas separate.
 func splitList(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// exemptions says which RolloutExemptions count.
+// exemptions returns which RolloutExemptions count.
 func (o *options) exemptions() hubread.ExemptionRule {
 	return hubread.ExemptionRule{Unverified: !o.verifiedExemptions}
 }
 
-// namespaceOfProfiles is where members have ClusterProfiles; empty if they have none.
+// namespaceOfProfiles returns where members have ClusterProfiles; empty if they have none.
 func (o *options) namespaceOfProfiles() string {
 	if !o.inventory {
 		return ""
@@ -248,7 +248,7 @@ func (o *options) namespaceOfProfiles() string {
 	return o.profileNamespace
 }
 
-// hubConfig is the connection to the hub.
+// hubConfig returns the connection to the hub.
 func (o *options) hubConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {

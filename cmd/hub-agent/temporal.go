@@ -98,10 +98,10 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 	return errors.Join(append(problems, o.checkFiles()...)...)
 }
 
-// bundled says that Temporal is beside this agent, for this agent alone.
+// bundled reports whether Temporal is beside this agent, for this agent alone.
 func (o *temporalOptions) bundled() bool { return o.mode == clusterv1beta1.TemporalBundled }
 
-// auditPokes is how many missing workflows are started in a second; 0 is the usual number. After a change of the leader the bundled
+// auditPokes returns how many missing workflows are started in a second; 0 is the usual number. After a change of the leader the bundled
 // server has none.
 func (o *temporalOptions) auditPokes() int {
 	if o.bundled() {
@@ -117,9 +117,11 @@ func (o *temporalOptions) checkMode() []error {
 	case o.patience < 0:
 		problems = append(problems, fmt.Errorf("--%s must not be negative; 0 is for ever", temporalPatienceFlag))
 	case o.mode != clusterv1beta1.TemporalExternal && !o.bundled():
-		problems = append(problems, fmt.Errorf("--%s is %q; it must be %s or %s", temporalModeFlag, o.mode, clusterv1beta1.TemporalBundled, clusterv1beta1.TemporalExternal))
+		problems = append(problems, fmt.Errorf("--%s is %q; it must be %s or %s", temporalModeFlag, o.mode, clusterv1beta1.TemporalBundled,
+			clusterv1beta1.TemporalExternal))
 	case !o.bundled() && o.patience > 0:
-		problems = append(problems, fmt.Errorf("--%s is for --%s=%s: all agents share an external Temporal", temporalPatienceFlag, temporalModeFlag, clusterv1beta1.TemporalBundled))
+		problems = append(problems, fmt.Errorf("--%s is for --%s=%s: all agents share an external Temporal", temporalPatienceFlag,
+			temporalModeFlag, clusterv1beta1.TemporalBundled))
 	}
 	if !o.bundled() {
 		return problems
@@ -135,7 +137,7 @@ func (o *temporalOptions) checkMode() []error {
 	return problems
 }
 
-// isLoopback tells whether an address stays on this machine.
+// isLoopback reports whether an address stays on this machine.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())

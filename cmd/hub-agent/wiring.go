@@ -63,7 +63,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, Outages: o.outages,
 			ProfileNamespace: o.namespaceOfProfiles(),
-			Temporal:         temporal, AuditPokes: o.temporal.auditPokes(), Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
+			Temporal:         temporal, AuditPokes: o.temporal.auditPokes(), Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
+			Catch:      catch,
 			Vocabulary: o.vocabulary, Registry: metrics.Registry, Sources: sources, Reach: o.reach, Exemptions: o.exemptions(), Clock: o.clock,
 			Jobs: metricsource.Jobs{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Reach: o.reach, Clock: o.clock},
 		}); err != nil {
@@ -107,7 +108,7 @@ func addReporter(mgr ctrl.Manager, temporal *temporalclient.Client, o *options, 
 	return nil
 }
 
-// needsSenders says that an approval through Temporal counts only if Temporal names its sender.
+// needsSenders reports whether an approval through Temporal counts only if Temporal names its sender.
 func (o *options) needsSenders() bool {
 	return stagedupdate.ApprovalPolicy(o.temporal.approvals) == stagedupdate.ApprovalsVerified
 }

@@ -183,10 +183,13 @@ func (o *options) addSelfUpdate(flags *flag.FlagSet) (pod *string) {
 			return nil
 		}
 	}
-	flags.StringVar(&o.selfUpdate.Deployment, "self-update-deployment", "", "the agent's own Deployment, in the namespace of its Pod, which the agent changes as the hub asks; the hub may change nothing if empty")
-	flags.Func("self-update-repositories", "repositories whose images the hub may have the agent run, separated by commas", list(&o.selfUpdate.Allowed.Repositories))
+	flags.StringVar(&o.selfUpdate.Deployment, "self-update-deployment", "",
+		"the agent's own Deployment, in the namespace of its Pod, which the agent changes as the hub asks; the hub may change nothing if empty")
+	flags.Func("self-update-repositories", "repositories whose images the hub may have the agent run, separated by commas",
+		list(&o.selfUpdate.Allowed.Repositories))
 	flags.Func("self-update-hub-addresses", "addresses of the hub that the hub may send the agent to, separated by commas; any that shows a certificate of HUB_CERTIFICATE_AUTHORITY if empty", list(&o.selfUpdate.Allowed.HubURLs))
-	flags.DurationVar(&o.selfUpdate.Timeout, "self-update-timeout", selfupdate.DefaultTimeout, "how long an agent that the hub has asked for may take to report; then the former one is back")
+	flags.DurationVar(&o.selfUpdate.Timeout, "self-update-timeout", selfupdate.DefaultTimeout,
+		"how long an agent that the hub has asked for may take to report; then the former one is back")
 	return flags.String("pod", "", "the Pod that the agent runs in, as <namespace>/<name>, of which it reports the image")
 }
 
@@ -273,7 +276,7 @@ func (o *options) readAuthority(value string) error {
 	return nil
 }
 
-// hubConfig is how the agent reaches the hub. A file is what the token is read from, if there is one: it is there while this
+// hubConfig returns how the agent reaches the hub. A file is what the token is read from, if there is one: it is there while this
 // cluster's API server is away.
 func (o *options) hubConfig(tokens hubtoken.Store) *rest.Config {
 	config := &rest.Config{
@@ -294,7 +297,7 @@ func (o *options) hubConfig(tokens hubtoken.Store) *rest.Config {
 	return config
 }
 
-// memberConfig is how the agent reaches its own cluster.
+// memberConfig returns how the agent reaches its own cluster.
 func (o *options) memberConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	tokenTimeout = 10 * time.Second
 )
 
-// tokenStore is where the token for the hub is kept: a Secret of this cluster, which the given configuration reaches, or a file.
+// tokenStore returns where the token for the hub is kept: a Secret of this cluster, which the given configuration reaches, or a file.
 func (o *options) tokenStore(member *rest.Config) (hubtoken.Store, error) {
 	if o.tokenSecret == "" {
 		return hubtoken.File(o.tokenFile), nil

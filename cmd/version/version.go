@@ -16,13 +16,13 @@ var number string
 // unknown is the version of a program of which nothing is known.
 const unknown = "devel"
 
-// Number is the version, such as v0.1.0: that of the release, or else what Go knows of the commit.
+// Number returns the version, such as v0.1.0: that of the release, or else what Go knows of the commit.
 func Number() string {
 	info, _ := debug.ReadBuildInfo() // a program without it is of no known version
 	return numberOf(number, info)
 }
 
-// IsRelease says whether the version is that of a release, of which there are images.
+// IsRelease reports whether the version is that of a release, of which there are images.
 func IsRelease() bool {
 	return number != "" && !strings.Contains(number, "-g") && !strings.Contains(number, "dirty") && strings.HasPrefix(number, "v")
 }
@@ -40,10 +40,10 @@ func numberOf(stamped string, info *debug.BuildInfo) string {
 // Label is the label that says of which version the agent is that holds a lease.
 const Label = "app.kubernetes.io/version"
 
-// Labels are the labels of what an agent of this version holds.
+// Labels returns the labels of what an agent of this version holds.
 func Labels() map[string]string { return map[string]string{Label: labelValue(Number())} }
 
-// labelValue is a version as a label can have it: Go's versions may have a +.
+// labelValue returns a version as a label can have it: Go's versions may have a +.
 func labelValue(of string) string {
 	value := strings.Map(func(r rune) rune {
 		if r == '+' {
@@ -54,7 +54,7 @@ func labelValue(of string) string {
 	return strings.Trim(value[:min(len(value), validation.LabelValueMaxLength)], "-_.")
 }
 
-// Of is what a program says when it is asked for its version: that and what it was made with and for.
+// Of returns what a program says when it is asked for its version: that and what it was made with and for.
 func Of(program string) string {
 	return fmt.Sprintf("%s %s (%s, %s/%s)", program, Number(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
-// CacheOptions are those of the hub's cache, for controllers and workers alike. Of managed fields it holds only whether a user has
+// CacheOptions returns those of the hub's cache, for controllers and workers alike. Of managed fields it holds only whether a user has
 // applied a part of a binding or a Work. It holds no manifests, of what members write only what is read of it, and of roles only the
 // fleet's own. Code that needs a manifest reads past the cache.
 func CacheOptions() cache.Options {

@@ -100,7 +100,7 @@ func digestStatuses(manifests []placementv1beta1.ManifestCondition) *placementv1
 		hex.EncodeToString(mirrored.Sum(nil)) + `"`)}}
 }
 
-// countsOf is what the hub reads of the report on a workload whose pods are counted, if nothing is wrong with it or there is no room
+// countsOf returns what the hub reads of the report on a workload whose pods are counted, if nothing is wrong with it or there is no room
 // for more: which one it is, its pods and, if one is not True, its conditions without words.
 func countsOf(manifest *placementv1beta1.ManifestCondition) placementv1beta1.ManifestCondition {
 	id := manifest.Identifier
@@ -117,13 +117,13 @@ func countsOf(manifest *placementv1beta1.ManifestCondition) placementv1beta1.Man
 	return kept
 }
 
-// needsAttention says whether an object has failed or differs.
+// needsAttention reports whether an object has failed or differs.
 func needsAttention(manifest *placementv1beta1.ManifestCondition) bool {
 	return manifest.DriftDetails != nil || manifest.DiffDetails != nil ||
 		slices.ContainsFunc(manifest.Conditions, func(c metav1.Condition) bool { return c.Status == metav1.ConditionFalse })
 }
 
-// sizeOfReport is how much memory the report on an object takes, roughly.
+// sizeOfReport returns how much memory the report on an object takes, roughly.
 func sizeOfReport(manifest *placementv1beta1.ManifestCondition) int {
 	id := &manifest.Identifier
 	size := 3*overhead + len(id.Group) + len(id.Version) + len(id.Kind) + len(id.Resource) + len(id.Namespace) + len(id.Name)

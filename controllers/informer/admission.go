@@ -58,7 +58,7 @@ func (a *Admission) Refused() []string {
 	return slices.Sorted(slices.Values(a.refused))
 }
 
-// refusesTheAgent tells whether an API server does not let the agent in: it has no rights, or its token is not known.
+// refusesTheAgent reports whether an API server does not let the agent in: it has no rights, or its token is not known.
 func refusesTheAgent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

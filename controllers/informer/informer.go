@@ -151,7 +151,7 @@ func retryWhileAway[T any](ctx context.Context, s *retryingSource, request func(
 	}
 }
 
-// isAwayOrStarting tells whether an error comes from an API server that is away or has not fully
+// isAwayOrStarting reports whether an error comes from an API server that is away or has not fully
 // started.
 func (s *retryingSource) isAwayOrStarting(err error) bool {
 	now := s.clock.Now()
@@ -164,7 +164,7 @@ func (s *retryingSource) isAwayOrStarting(err error) bool {
 		(apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
 }
 
-// isAway tells whether there was no answer, or an answer that the API server or its database cannot
+// isAway reports whether there was no answer, or an answer that the API server or its database cannot
 // be reached.
 func isAway(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok {

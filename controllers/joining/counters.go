@@ -32,7 +32,7 @@ func NewCounters() *Counters {
 	return c
 }
 
-// Collectors are what to register.
+// Collectors returns what to register.
 func (c *Counters) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.joins, c.leaves}
 }

@@ -39,7 +39,7 @@ type ruleFile struct {
 	} `json:"groups"`
 }
 
-// Queries are all queries of the dashboard and the alert rules in the folder of charts.
+// Queries returns all queries of the dashboard and the alert rules in the folder of charts.
 func Queries(charts string) ([]Query, error) {
 	content, err := os.ReadFile(filepath.Join(charts, "hub-agent", "monitoring", "fleetflow.json"))
 	if err != nil {
@@ -103,7 +103,7 @@ var operators = []string{"and", "or", "unless", "bool", "offset", "atan2", "le"}
 // suffixes are those of the series of a histogram.
 var suffixes = []string{"_bucket", "_sum", "_count"}
 
-// Metrics are the names of the metrics that an expression uses; a histogram's series count as the histogram.
+// Metrics returns the names of the metrics that an expression uses; a histogram's series count as the histogram.
 func Metrics(expression string) []string {
 	for _, other := range []*regexp.Regexp{texts, matchers, ranges, groupings} {
 		expression = other.ReplaceAllString(expression, " ")

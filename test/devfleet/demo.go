@@ -90,7 +90,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	return err
 }
 
-// withAdvice says how to look at a fleet on which something was not as it should be.
+// withAdvice returns how to look at a fleet on which something was not as it should be.
 func withAdvice(err error, dir string) error {
 	if _, found := errors.AsType[*demo.Failure](err); !found {
 		return err

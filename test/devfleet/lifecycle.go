@@ -110,7 +110,7 @@ func deleteFleet(dir string, display *progress.Display) error {
 	return nil
 }
 
-// componentCommands are the verbs on one component.
+// componentCommands returns the verbs on one component.
 func componentCommands(dir *fleetDir) []*cobra.Command {
 	return []*cobra.Command{
 		componentCommand(dir, control.Start, "Start a stopped component and wait until it is ready"),

@@ -88,7 +88,7 @@ func (d *fleetDir) resolve() (err error) {
 
 func defaultDir() string { return cmp.Or(os.Getenv(fleetEnv), ".fleet") }
 
-// callOf is how to call this program for a fleet, as printed in advice.
+// callOf returns how to call this program for a fleet, as printed in advice.
 func callOf(dir string) string {
 	call := "go run ./test/devfleet"
 	if usual, err := filepath.Abs(defaultDir()); err == nil && usual == dir {

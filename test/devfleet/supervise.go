@@ -20,7 +20,7 @@ import (
 
 const supervisorStartTimeout = 10 * time.Second
 
-// superviseCommand is what "up" starts in the background; people do not call it.
+// superviseCommand returns what "up" starts in the background; people do not call it.
 func superviseCommand(dir *fleetDir) *cobra.Command {
 	return &cobra.Command{
 		Use: "supervise", Hidden: true, Args: cobra.NoArgs,

@@ -211,7 +211,7 @@ func bringUp(ctx context.Context, options upOptions, root string, client *contro
 	return fleet, nil
 }
 
-// hasPrometheus says that the fleet of a folder was given a Prometheus before.
+// hasPrometheus reports whether the fleet of a folder was given a Prometheus before.
 func hasPrometheus(dir string) bool {
 	fleet, err := state.Load(dir)
 	return err == nil && fleet.Prometheus // the callers that need the state report what is wrong with it
@@ -365,7 +365,7 @@ Next          kubectl get memberclusters
 	}
 }
 
-// aboutDashboard says how the dashboard is opened, and where it shows a run then.
+// aboutDashboard returns how the dashboard is opened, and where it shows a run then.
 func aboutDashboard(fleet *state.Fleet, program, run string) string {
 	link := dashboardLink(fleet)
 	if fleet.DashboardLink() == "" {
@@ -375,7 +375,7 @@ func aboutDashboard(fleet *state.Fleet, program, run string) string {
 		fleet.Dashboard("/runs/"+run))
 }
 
-// dashboardLink is how the dashboard is opened, or why it is not.
+// dashboardLink returns how the dashboard is opened, or why it is not.
 func dashboardLink(fleet *state.Fleet) string {
 	return cmp.Or(fleet.DashboardLink(), "not started")
 }

@@ -121,7 +121,7 @@ func (r *reader) extend(number int, text string) {
 	r.continued = r.until == "" && strings.HasSuffix(text, `\`)
 }
 
-// Fill is the document with an output, by the last line of its command, where none was printed.
+// Fill returns the document with an output, by the last line of its command, where none was printed.
 func Fill(document string, outputs map[int]string) string {
 	var out strings.Builder
 	number := 0
@@ -144,7 +144,7 @@ var varying = []*regexp.Regexp{
 	regexp.MustCompile(`\b[0-9a-f]{8,64}\b`),
 }
 
-// Canonical is a line of output without what differs each time, and with single spaces.
+// Canonical returns a line of output without what differs each time, and with single spaces.
 func Canonical(line string) string {
 	for _, v := range varying {
 		line = v.ReplaceAllString(line, "~")
@@ -152,7 +152,7 @@ func Canonical(line string) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// Matches says whether the output is as the document prints it. A line of "..." stands for any lines, "..." within a
+// Matches reports whether the output is as the document prints it. A line of "..." stands for any lines, "..." within a
 // line for any text; times, ages and identities may differ, and so may the width of columns.
 func Matches(printed []string, output string) bool {
 	want := canonical(printed)

@@ -99,7 +99,7 @@ func AllPrinted(repository string) ([]Printed, error) {
 	return all, err
 }
 
-// unread says whether a folder has nothing that people read: it is hidden, built, or has what a test compares.
+// unread reports whether a folder has nothing that people read: it is hidden, built, or has what a test compares.
 func unread(name string) bool {
 	return strings.HasPrefix(name, ".") && name != ".github" && name != ".ci" || name == "bin" || name == "testdata" || name == "recorded"
 }
@@ -156,7 +156,7 @@ func inText(content string, only *regexp.Regexp) []Printed {
 // sentenceEnd is a full stop; the dot of a folder stands alone.
 var sentenceEnd = regexp.MustCompile(`\S\. `)
 
-// sentence is a text up to the end of its first sentence, without what is filled in later.
+// sentence returns a text up to the end of its first sentence, without what is filled in later.
 func sentence(text string) string {
 	if end := sentenceEnd.FindStringIndex(text); end != nil {
 		text = text[:end[0]+1]
@@ -274,7 +274,7 @@ func (c Call) ofRepository() Call {
 	return c
 }
 
-// given is a word as a program gets it; what a shell fills in is X.
+// given returns a word as a program gets it; what a shell fills in is X.
 func given(word *syntax.Word) string {
 	var text strings.Builder
 	var write func(parts []syntax.WordPart)

@@ -136,7 +136,7 @@ func rankKind(object *unstructured.Unstructured) int {
 	return 1
 }
 
-// needs says whether an object has the UID of one that is yet to be created, or is in such a namespace.
+// needs reports whether an object has the UID of one that is yet to be created, or is in such a namespace.
 func (l *loader) needs(object *unstructured.Unstructured, waiting []*unstructured.Unstructured) bool {
 	text := encode(object)
 	for _, other := range waiting {
@@ -159,7 +159,7 @@ func encode(object *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// withoutStatus is an object as a client creates it.
+// withoutStatus returns an object as a client creates it.
 func withoutStatus(object *unstructured.Unstructured) *unstructured.Unstructured {
 	bare := object.DeepCopy()
 	delete(bare.Object, "status")
@@ -169,7 +169,7 @@ func withoutStatus(object *unstructured.Unstructured) *unstructured.Unstructured
 	return bare
 }
 
-// withNewUIDs is an object with the UIDs that the others have got.
+// withNewUIDs returns an object with the UIDs that the others have got.
 func (l *loader) withNewUIDs(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if l.keepsUIDs {
 		return object.DeepCopy()

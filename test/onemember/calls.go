@@ -128,7 +128,7 @@ func (c Calls) Of(resources ...string) Calls {
 	return part
 }
 
-// Total is how many calls there were.
+// Total returns how many calls there were.
 func (c Calls) Total() int {
 	total := 0
 	for _, count := range c {

@@ -73,7 +73,7 @@ type begunBatch struct {
 	until time.Time
 }
 
-// mayGain is how many clusters may have resources when a cluster gets its first.
+// mayGain returns how many clusters may have resources when a cluster gets its first.
 func (b begunBatch) mayGain(cluster string, now time.Time) int {
 	if _, claimed := b.clusters[cluster]; !claimed || now.After(b.until) {
 		return 0
@@ -81,7 +81,7 @@ func (b begunBatch) mayGain(cluster string, now time.Time) int {
 	return b.most
 }
 
-// claimedOn are the clusters of the batch that is claimed on a placement.
+// claimedOn returns the clusters of the batch that is claimed on a placement.
 func claimedOn(p *placementv1beta1.ClusterResourcePlacement) map[string]string {
 	var claim struct {
 		Clusters map[string]string `json:"clusters"`
@@ -159,12 +159,12 @@ func (c *Checker) BindingOfRun(now *placementv1beta1.ClusterResourceBinding, gon
 	return c.stopped(was, now, gone)
 }
 
-// isPlacedNow says that a write places something on a cluster that had nothing.
+// isPlacedNow reports whether a write places something on a cluster that had nothing.
 func isPlacedNow(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
 	return !gone && placed(now) && !placed(was)
 }
 
-// known is what was stored of a binding before a write; nil if it is a new one.
+// known returns what was stored of a binding before a write; nil if it is a new one.
 func (c *Checker) known(now *placementv1beta1.ClusterResourceBinding) *placementv1beta1.ClusterResourceBinding {
 	if was := c.bindings[now.Name]; was != nil && was.UID == now.UID {
 		return was
@@ -209,14 +209,14 @@ func (c *Checker) held(was, now *placementv1beta1.ClusterResourceBinding, gone b
 	return nil
 }
 
-// prepares says whether a write takes a cluster out of service before it is left.
+// prepares reports whether a write takes a cluster out of service before it is left.
 func prepares(was, now *placementv1beta1.ClusterResourceBinding) bool {
 	before := stands(was)
 	after := stands(now)
 	return was != nil && before != after && after == placementv1beta1.LifecyclePreparingRemove
 }
 
-// stands says where a cluster stands between its lifecycle hooks.
+// stands returns where a cluster stands between its lifecycle hooks.
 func stands(b *placementv1beta1.ClusterResourceBinding) placementv1beta1.LifecycleState {
 	if b == nil {
 		return ""
@@ -262,24 +262,24 @@ func (c *Checker) older(than *placementv1beta1.ClusterResourceBinding) int {
 	return n
 }
 
-// indexOf is the index in the name of a snapshot.
+// indexOf returns the index in the name of a snapshot.
 func indexOf(snapshot string) int {
 	index, _ := strconv.Atoi(workmodel.SnapshotIndex(snapshot))
 	return index
 }
 
-// begins says whether the end of a binding begins with a write.
+// begins reports whether the end of a binding begins with a write.
 func begins(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
 	return was != nil && was.DeletionTimestamp.IsZero() && (gone || !now.DeletionTimestamp.IsZero())
 }
 
-// costsNothing says whether what a cluster loses is no matter of the limits: the user has
+// costsNothing reports whether what a cluster loses is no matter of the limits: the user has
 // taken it or the cluster out of the fleet, or nothing is applied there.
 func (c *Checker) costsNothing(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
 	return c.byUser[now.Name] || c.leaving[now.Spec.TargetCluster] || !c.placement.DeletionTimestamp.IsZero() || reportsOnly(was, now, gone)
 }
 
-// reportsOnly says whether a cluster goes on without anything being applied to it: then it loses
+// reportsOnly reports whether a cluster goes on without anything being applied to it: then it loses
 // nothing.
 func reportsOnly(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
 	if gone || !now.DeletionTimestamp.IsZero() {
@@ -302,7 +302,7 @@ func (c *Checker) store(now *placementv1beta1.ClusterResourceBinding, gone bool)
 	c.bindings[now.Name] = now.DeepCopy()
 }
 
-// placed says whether a binding, if there is one, gives its cluster resources.
+// placed reports whether a binding, if there is one, gives its cluster resources.
 func placed(b *placementv1beta1.ClusterResourceBinding) bool {
 	return b != nil && b.Spec.ResourceSnapshotName != ""
 }
@@ -392,13 +392,13 @@ func (c *Checker) asked(cluster string) bool {
 	return false
 }
 
-// fixed says whether evictions from the placement are never allowed.
+// fixed reports whether evictions from the placement are never allowed.
 func (c *Checker) fixed() bool {
 	p := c.placement.Spec.Policy
 	return p != nil && p.PlacementType == placementv1beta1.PickFixedPlacementType
 }
 
-// misfit says whether the budget says what it cannot say of a placement on all clusters.
+// misfit reports whether the budget says what it cannot say of a placement on all clusters.
 func (c *Checker) misfit() bool {
 	p := c.placement.Spec.Policy
 	if p != nil && p.PlacementType != "" && p.PlacementType != placementv1beta1.PickAllPlacementType {
@@ -407,7 +407,7 @@ func (c *Checker) misfit() bool {
 	return c.budget.Spec.MaxUnavailable != nil || c.budget.Spec.MinAvailable.Type == intstr.String
 }
 
-// disruptions is how many clusters the budget lets go.
+// disruptions returns how many clusters the budget lets go.
 func (c *Checker) disruptions(available, total int) int {
 	n := 0
 	if p := c.placement.Spec.Policy; p != nil && p.NumberOfClusters != nil {
@@ -419,7 +419,7 @@ func (c *Checker) disruptions(available, total int) int {
 	return resolve(*c.budget.Spec.MaxUnavailable, n) - (max(total, n) - available)
 }
 
-// up says whether a cluster is available, as stored.
+// up reports whether a cluster is available, as stored.
 func (c *Checker) up(b *placementv1beta1.ClusterResourceBinding) bool {
 	return b.DeletionTimestamp.IsZero() && !placementv1beta1.IsSuperseded(b) && c.state(b).Available &&
 		placementv1beta1.LifecycleOf(c.placement).HoldsAvailable(b, c.now()) == nil
@@ -428,7 +428,7 @@ func (c *Checker) up(b *placementv1beta1.ClusterResourceBinding) bool {
 // now is long after every grace period: those are not judged.
 func (c *Checker) now() time.Time { return time.Unix(1<<40, 0) }
 
-// Available says whether the resources of a cluster are available, whatever hooks say.
+// Available reports whether the resources of a cluster are available, whatever hooks say.
 func (c *Checker) Available(b *placementv1beta1.ClusterResourceBinding) bool {
 	return c.state(b).Available
 }
@@ -470,7 +470,7 @@ func (c *Checker) placed() int {
 	return n
 }
 
-// target is the number of clusters the placement asks for.
+// target returns the number of clusters the placement asks for.
 func (c *Checker) target() int {
 	p := c.placement.Spec.Policy
 	switch {

@@ -34,7 +34,7 @@ func (c *Checker) Hold(now *fleetflowv1alpha1.RolloutHold, gone bool, at time.Ti
 // Labels notes which labels a member cluster has.
 func (c *Checker) Labels(cluster string, labels map[string]string) { c.labels[cluster] = labels }
 
-// At is when the writes happen that follow; without it, every grace period is over, and no hold has expired.
+// At returns when the writes happen that follow; without it, every grace period is over, and no hold has expired.
 func (c *Checker) At(now time.Time) { c.clock = now }
 
 // stopped judges that a write begins nothing on a cluster that a hold covers.
@@ -74,7 +74,7 @@ type storedExemption struct {
 	until time.Time
 }
 
-// isExempt says that what writes to a binding is exempt from a hold: the rolling update of its placement, or the run that has the
+// isExempt reports whether what writes to a binding is exempt from a hold: the rolling update of its placement, or the run that has the
 // binding.
 func (c *Checker) isExempt(now *placementv1beta1.ClusterResourceBinding, hold string) bool {
 	for _, exemption := range c.exemptions {
@@ -94,7 +94,7 @@ func (c *Checker) isExempt(now *placementv1beta1.ClusterResourceBinding, hold st
 	return false
 }
 
-// starts are the kinds of starts that a write is: one at most.
+// starts returns the kinds of starts that a write is: one at most.
 func (c *Checker) starts(was, now *placementv1beta1.ClusterResourceBinding, gone bool) []fleetflowv1alpha1.Start {
 	switch {
 	case begins(was, now, gone) && !placed(was):
@@ -113,7 +113,7 @@ func (c *Checker) starts(was, now *placementv1beta1.ClusterResourceBinding, gone
 	return nil
 }
 
-// givesOther says that a cluster is to have something else than before.
+// givesOther reports whether a cluster is to have something else than before.
 func givesOther(was, now *placementv1beta1.ClusterResourceBinding) bool {
 	return was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName ||
 		!equality.Semantic.DeepEqual(was.Spec.ApplyStrategy, now.Spec.ApplyStrategy) ||

@@ -47,7 +47,7 @@ func underWay(stage *placementv1beta1.StageUpdatingStatus) int {
 	return n
 }
 
-// atOnce is the maxConcurrency of a stage as a number of its clusters: a percentage is rounded down, and one may always be on
+// atOnce returns the maxConcurrency of a stage as a number of its clusters: a percentage is rounded down, and one may always be on
 // its way.
 func atOnce(strategy *placementv1beta1.UpdateStrategySpec, stage *placementv1beta1.StageUpdatingStatus) int {
 	for i := range strategy.Stages {

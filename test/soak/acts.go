@@ -138,7 +138,7 @@ func retry(ctx context.Context, do func() error) error {
 	return err
 }
 
-// passes says whether an error goes by itself: it is not what the API server says of the object.
+// passes reports whether an error goes by itself: it is not what the API server says of the object.
 func passes(err error) bool {
 	if apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) {
@@ -232,7 +232,7 @@ func inZone(zone string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{zoneLabel: zone}}
 }
 
-// limitsOf are the limits of a rolling update, as a number says.
+// limitsOf returns the limits of a rolling update, as a number says.
 func limitsOf(n int) *placementv1beta1.RollingUpdateConfig {
 	return &placementv1beta1.RollingUpdateConfig{
 		MaxUnavailable: new(intstr.FromString(fmt.Sprintf("%d%%", 5*(1+n%10)))), MaxSurge: new(intstr.FromInt32(int32(n % 3))),
@@ -275,7 +275,7 @@ func remove(ctx context.Context, w *world, now step) error {
 	return w.remove(ctx, placementNamed(now.Target))
 }
 
-// runsOf are the runs of a placement, oldest first.
+// runsOf returns the runs of a placement, oldest first.
 func (w *world) runsOf(ctx context.Context, placement string) ([]placementv1beta1.ClusterStagedUpdateRun, error) {
 	var list placementv1beta1.ClusterStagedUpdateRunList
 	if err := retry(ctx, func() error { return w.Hub.List(ctx, &list) }); err != nil {
@@ -525,7 +525,7 @@ func (w *world) heal(ctx context.Context, hollowMembers []string) error {
 	return nil
 }
 
-// runningOf are the components that run; the fleet has others that are started on demand, as its Prometheus is.
+// runningOf returns the components that run; the fleet has others that are started on demand, as its Prometheus is.
 func runningOf(status *control.Status) []string {
 	var running []string
 	for _, component := range status.Components {
@@ -553,7 +553,7 @@ func (w *world) finishUpgrade(ctx context.Context) error {
 	return nil
 }
 
-// members are the joined member clusters, by name.
+// members returns the joined member clusters, by name.
 func (w *world) members(ctx context.Context) (map[string]*clusterv1beta1.MemberCluster, error) {
 	var list clusterv1beta1.MemberClusterList
 	if err := w.Hub.List(ctx, &list); err != nil {

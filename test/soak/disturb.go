@@ -35,7 +35,7 @@ func kill(ctx context.Context, w *world, now step) error {
 	return w.Control.Do(ctx, control.Kill, now.Target)
 }
 
-// pidOf is the process of a component, 0 if it is down just now.
+// pidOf returns the process of a component, 0 if it is down just now.
 func (w *world) pidOf(ctx context.Context, component string) (int, error) {
 	if component == beside {
 		return w.peer.pid(), nil
@@ -168,7 +168,7 @@ func fillEtcd(ctx context.Context, address string, d time.Duration) error {
 // temporalFlag is that of the hub agent's flags which leads it over a link.
 const temporalFlag = "--temporal-address="
 
-// newLinks are those of the fleet's hub agent, which lead nowhere yet.
+// newLinks returns those of the fleet's hub agent, which lead nowhere yet.
 func newLinks() (map[string]*link, error) {
 	links := map[string]*link{}
 	for _, name := range []string{linkToHub, linkToTemporal} {

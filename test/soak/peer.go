@@ -113,7 +113,7 @@ func commandLineOf(ctx context.Context, w *world) ([]string, error) {
 	return strings.Split(strings.TrimRight(string(content), "\x00"), "\x00"), nil
 }
 
-// besideArguments are those of a command line of the fleet's hub agent, with another kubeconfig, ports that are free, and
+// besideArguments returns those of a command line of the fleet's hub agent, with another kubeconfig, ports that are free, and
 // without the links that are cut.
 func besideArguments(commandLine []string, kubeconfig string) []string {
 	args := slices.Clone(commandLine[1:])

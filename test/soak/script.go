@@ -56,7 +56,7 @@ type size struct {
 	Members    int `json:"members"`
 }
 
-// userScript is what users do. They begin with all placements; every other one is left to update runs.
+// userScript returns what users do. They begin with all placements; every other one is left to update runs.
 func userScript(seed uint64, of size) *script {
 	s := newScript(seed, 1, of, 800*time.Millisecond, []verb{
 		{"place", 12, (*script).place},
@@ -83,7 +83,7 @@ func userScript(seed uint64, of size) *script {
 	return s
 }
 
-// worldScript is what happens to the fleet. In an upgrade, builds of agents are exchanged too.
+// worldScript returns what happens to the fleet. In an upgrade, builds of agents are exchanged too.
 func worldScript(seed uint64, of size, upgraded bool) *script {
 	verbs := []verb{
 		{"leave", 6, (*script).onHollow},
@@ -120,7 +120,7 @@ func newScript(seed, stream uint64, of size, mean time.Duration, verbs []verb) *
 	return s
 }
 
-// next is the step that follows.
+// next returns the step that follows.
 func (s *script) next() step {
 	if s.opening > 0 {
 		s.opening--
@@ -146,7 +146,7 @@ func (s *script) onPlacement(now *step) { now.Target = s.placements[s.random.Int
 
 func (s *script) onHollow(now *step) { now.Target = s.hollow[s.random.IntN(len(s.hollow))] }
 
-// anyCluster is a real or a simulated member.
+// anyCluster returns a real or a simulated member.
 func (s *script) anyCluster() string {
 	i := s.random.IntN(len(s.hollow) + len(s.real))
 	if i < len(s.real) {

@@ -74,7 +74,7 @@ func (w *world) look(ctx context.Context) (*picture, error) {
 	return p, nil
 }
 
-// valueOn is what a cluster's ConfigMap of a placement says, "" if there is none.
+// valueOn returns what a cluster's ConfigMap of a placement says, "" if there is none.
 func valueOn(ctx context.Context, c client.Client, placement string) (string, error) {
 	object := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: placement, Name: configMap}, object)
@@ -87,7 +87,7 @@ func valueOn(ctx context.Context, c client.Client, placement string) (string, er
 	return object.Data[valueKey], nil
 }
 
-// missing says what is not yet as users have asked for it; nothing if the fleet has come to rest as it should.
+// missing returns what is not yet as users have asked for it; nothing if the fleet has come to rest as it should.
 func (p *picture) missing(members []string) []string {
 	var all []string
 	for _, name := range members {
@@ -108,7 +108,7 @@ func (p *picture) missing(members []string) []string {
 	return all
 }
 
-// missingOfRun says why a run is not over as it should be: well, or with a reason.
+// missingOfRun returns why a run is not over as it should be: well, or with a reason.
 func missingOfRun(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	if !run.DeletionTimestamp.IsZero() {
 		return "it is being deleted"
@@ -152,7 +152,7 @@ func (p *picture) missingOf(placement *placementv1beta1.ClusterResourcePlacement
 	return ""
 }
 
-// pickedBy are the clusters with a binding of a placement.
+// pickedBy returns the clusters with a binding of a placement.
 func (p *picture) pickedBy(placement string) []string {
 	var all []string
 	for i := range p.bindings {
@@ -186,7 +186,7 @@ func (p *picture) wanted(placement *placementv1beta1.ClusterResourcePlacement) i
 	return n
 }
 
-// has says whether what the hub tells a cluster to apply has a value.
+// has reports whether what the hub tells a cluster to apply has a value.
 func (p *picture) has(placement, cluster, value string) bool {
 	text := fmt.Appendf(nil, "%q:%q", valueKey, value)
 	for i := range p.works {
@@ -203,7 +203,7 @@ func (p *picture) has(placement, cluster, value string) bool {
 	return false
 }
 
-// left says what is still stored of placements that are all gone.
+// left returns what is still stored of placements that are all gone.
 func (p *picture) left() []string {
 	var all []string
 	for i := range p.placements {
@@ -226,7 +226,7 @@ func (p *picture) left() []string {
 	return all
 }
 
-// describe is a line of conditions.
+// describe returns a line of conditions.
 func describe[T any](conditions []T) string {
 	if len(conditions) == 0 {
 		return "nothing is said of it"

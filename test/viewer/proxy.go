@@ -81,7 +81,7 @@ func (p *Proxy) keep(r *http.Request) {
 	p.mu.Unlock()
 }
 
-// Requests are those so far, in their order.
+// Requests returns those so far, in their order.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func verbOf(r *http.Request) string {
 	}
 }
 
-// isCollection says whether a path such as /apis/group/version/namespaces/name/resource names all objects of a kind.
+// isCollection reports whether a path such as /apis/group/version/namespaces/name/resource names all objects of a kind.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

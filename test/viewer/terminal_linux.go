@@ -62,7 +62,7 @@ func (t *Terminal) keep() {
 	}
 }
 
-// Sent is what the program has sent so far.
+// Sent returns what the program has sent so far.
 func (t *Terminal) Sent() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

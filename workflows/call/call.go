@@ -110,7 +110,7 @@ const (
 	Youth        = time.Second
 )
 
-// Exhausted says that an execution that has received so many signals should
+// Exhausted reports whether an execution that has received so many signals should
 // continue as new before its history becomes too long.
 func Exhausted(ctx workflow.Context, signals int) bool {
 	info := workflow.GetInfo(ctx)

@@ -82,7 +82,7 @@ type Ref struct {
 	UID string `json:"uid"`
 }
 
-// Key is the name users know the object by: "name" or "namespace/name".
+// Key returns the name users know the object by: "name" or "namespace/name".
 func (r Ref) Key() string {
 	if r.Namespace == "" {
 		return r.Name
@@ -147,22 +147,22 @@ type Stuck struct {
 // one at a time.
 type Execution struct{ Type, ID string }
 
-// PlacementExecution is the execution of a placement.
+// PlacementExecution returns the execution of a placement.
 func PlacementExecution(ref Ref) Execution {
 	return Execution{Type: PlacementWorkflow, ID: PlacementID(ref.Namespace, ref.Name)}
 }
 
-// RunExecution is the execution of an update run.
+// RunExecution returns the execution of an update run.
 func RunExecution(ref Ref) Execution {
 	return Execution{Type: UpdateRunWorkflow, ID: UpdateRunID(ref.Namespace, ref.Name)}
 }
 
-// StageExecution is the execution of a stage of an update run.
+// StageExecution returns the execution of a stage of an update run.
 func StageExecution(run Ref, stage string) Execution {
 	return Execution{Type: StageWorkflow, ID: StageID(RunExecution(run).ID, stage)}
 }
 
-// Execution is the execution of the object of a reference, by its kind.
+// Execution returns the execution of the object of a reference, by its kind.
 func (r Ref) Execution() Execution {
 	if r.Kind == KindClusterStagedUpdateRun || r.Kind == KindStagedUpdateRun {
 		return RunExecution(r)

@@ -28,7 +28,7 @@ func PositionsOf(positions []int) Positions {
 	return Positions(b.String())
 }
 
-// Of are the names at the positions; what is beyond the list has none.
+// Of returns the names at the positions; what is beyond the list has none.
 func (p Positions) Of(list []string) []string {
 	var names []string
 	if p == "" {

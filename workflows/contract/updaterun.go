@@ -246,7 +246,7 @@ type TaskWait struct {
 	CheckAt time.Time `json:"checkAt,omitzero"`
 }
 
-// NeedsApproval says that the stage waits for an approval.
+// NeedsApproval reports whether the stage waits for an approval.
 func (s GateState) NeedsApproval() bool {
 	return slices.ContainsFunc(s.Waits, isApprovable)
 }
@@ -256,7 +256,7 @@ func (s *GateState) Approved() { s.Waits = slices.DeleteFunc(s.Waits, isApprovab
 
 func isApprovable(w TaskWait) bool { return w.Approvable }
 
-// NextCheck is the task that is to be checked again first, if any is.
+// NextCheck returns the task that is to be checked again first, if any is.
 func (s GateState) NextCheck() (next TaskWait, ok bool) {
 	for _, w := range s.Waits {
 		if !w.CheckAt.IsZero() && (!ok || w.CheckAt.Before(next.CheckAt)) {

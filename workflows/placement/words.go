@@ -20,7 +20,7 @@ func (p *placement) describeRollout(selected wf.SelectResult) string {
 		selected.Snapshot, p.scheduled.Selected, p.scheduled.PolicySnapshot)
 }
 
-// describeProgress says how far a rollout is, and if it is stuck, on what.
+// describeProgress returns how far a rollout is, and if it is stuck, on what.
 func describeProgress(result wf.AdvanceResult, progress, now time.Time) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n\n| changing next | in flight | waiting for the limits |\n|---|---|---|\n| %d | %d | %d |",
@@ -51,7 +51,7 @@ func describeProgress(result wf.AdvanceResult, progress, now time.Time) string {
 	return out.String()
 }
 
-// describeClosed says which clusters wait because they are closed; nothing if none do.
+// describeClosed returns which clusters wait because they are closed; nothing if none do.
 func describeClosed(result wf.AdvanceResult) string {
 	if result.Closed == 0 {
 		return ""
@@ -68,7 +68,7 @@ var markup = strings.NewReplacer("\r", " ", "\n", " ", "|", `\|`, `\`, `\\`, "["
 	`\*`, "_", `\_`, "~", `\~`, "&", `\&`,
 	"://", `:\//`, "www.", `www\.`, "@", `\@`)
 
-// summarizeRequest says what an activity is asked to do, to which clusters and why.
+// summarizeRequest returns what an activity is asked to do, to which clusters and why.
 func summarizeRequest(r wf.AdvanceRequest) string {
 	if r.EvictionsOnly {
 		return fmt.Sprintf("decide %d evictions", len(r.Batch))

@@ -90,7 +90,7 @@ func (p *placement) runUntilQuiet(ctx workflow.Context) error {
 	}
 }
 
-// isContinued says that an execution goes on with the work of one before, of which it knows nothing.
+// isContinued reports whether an execution goes on with the work of one before, of which it knows nothing.
 func isContinued(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).ContinuedExecutionRunID != "" &&
 		workflow.GetVersion(ctx, "schedule-when-continued", workflow.DefaultVersion, 1) == 1
@@ -274,7 +274,7 @@ func (p *placement) waitForOpening(ctx workflow.Context, result wf.AdvanceResult
 	}
 }
 
-// lookAgain is when to look whether a rollout is stuck, or has been for long enough to end.
+// lookAgain returns when to look whether a rollout is stuck, or has been for long enough to end.
 func lookAgain(progress, now time.Time) time.Time {
 	for _, after := range []time.Duration{wf.StuckAfter, BlockedFor} {
 		if at := progress.Add(after); at.After(now) {
@@ -363,21 +363,21 @@ func (p *placement) waitForWork(ctx workflow.Context) bool {
 	return p.waitForPoke(ctx, workflow.NewTimerWithOptions(timerCtx, Linger, workflow.TimerOptions{Summary: "wait for further changes"}))
 }
 
-// collectTimer is the end of the time in which changes are collected. Clocks may differ a
+// collectTimer returns the end of the time in which changes are collected. Clocks may differ a
 // little, so it is never at once.
 func (p *placement) collectTimer(ctx workflow.Context) workflow.Future {
 	left := max(p.due.Sub(workflow.Now(ctx)), 100*time.Millisecond)
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "collect changes of what is selected"})
 }
 
-// failbackTimer is the time at which an earlier affinity group may have had enough clusters for long enough, or at which what was
+// failbackTimer returns the time at which an earlier affinity group may have had enough clusters for long enough, or at which what was
 // learnt of the room of a cluster counts no more. Clocks may differ a little.
 func (p *placement) failbackTimer(ctx workflow.Context) workflow.Future {
 	left := max(p.failback.Sub(workflow.Now(ctx)), 0) + time.Second
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "decide again, as time has passed"})
 }
 
-// openingTimer is the time at which a closed cluster opens. Clocks may differ a little.
+// openingTimer returns the time at which a closed cluster opens. Clocks may differ a little.
 func (p *placement) openingTimer(ctx workflow.Context) workflow.Future {
 	left := max(p.opens.Sub(workflow.Now(ctx)), 0) + time.Second
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "clusters are closed until then"})

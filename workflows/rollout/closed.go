@@ -3,7 +3,7 @@ package rollout
 // Closed are the changes of a cluster that must not begin now. What is under way ends.
 type Closed struct{ Update, Addition, Removal, Eviction bool }
 
-// isClosed says that an operation must not begin on a cluster.
+// isClosed reports whether an operation must not begin on a cluster.
 func (c Cluster) isClosed(op Op) bool {
 	switch op {
 	case Update, PrepareUpdate:

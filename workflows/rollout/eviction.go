@@ -66,7 +66,7 @@ type Verdict struct {
 	Total     int `json:"total,omitempty"`
 }
 
-// Valid says whether there was something to evict.
+// Valid reports whether there was something to evict.
 func (v Verdict) Valid() bool {
 	switch v.Code {
 	case PlacementMissing, PlacementDeleting, NotForPickFixed, NoBinding, ManyBindings:
@@ -75,7 +75,7 @@ func (v Verdict) Valid() bool {
 	return true
 }
 
-// Executed says whether the eviction is carried out.
+// Executed reports whether the eviction is carried out.
 func (v Verdict) Executed() bool {
 	switch v.Code {
 	case BeingRemoved, PlacementFailed, NoBudget, WithinBudget:
@@ -159,7 +159,7 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 	}
 }
 
-// waitsToOpen says that the one cluster to evict from is closed for that.
+// waitsToOpen reports whether the one cluster to evict from is closed for that.
 func waitsToOpen(targets []Cluster) bool {
 	return len(targets) == 1 && targets[0].isClosed(Evict) && !targets[0].Deleting
 }
@@ -168,7 +168,7 @@ func claimed(targets []Cluster) bool {
 	return slices.ContainsFunc(targets, func(c Cluster) bool { return c.Claimed && !c.Deleting })
 }
 
-// judgeEviction says how an eviction ends if it is decided now.
+// judgeEviction returns how an eviction ends if it is decided now.
 func (p *planner) judgeEviction(e Eviction, targets []Cluster, policy EvictionPolicy) Verdict {
 	switch {
 	case e.Begun != nil && e.Gone:

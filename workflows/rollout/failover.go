@@ -40,13 +40,13 @@ func (f *failovers) countCluster(c Cluster) {
 	}
 }
 
-// awaitsReplacement says that the copy on a cluster that the placement has left is to stay for now: as many copies stay as clusters
+// awaitsReplacement reports whether the copy on a cluster that the placement has left is to stay for now: as many copies stay as clusters
 // have not settled. More would take the room of those that are to replace them.
 func (f *failovers) awaitsReplacement(c Cluster) bool {
 	return c.State == Unscheduled && c.Leaving == LeavingGracefully && c.Placed && f.unsettled > 0 && f.leaving <= f.unsettled
 }
 
-// awaitsDeparture says that a cluster gets nothing for now: as many wait as copies are still to go.
+// awaitsDeparture reports whether a cluster gets nothing for now: as many wait as copies are still to go.
 func (f *failovers) awaitsDeparture(c Cluster) bool {
 	if c.Placed || f.departing == 0 {
 		return false

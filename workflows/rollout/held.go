@@ -14,7 +14,7 @@ type Account struct {
 	Changes, Additions int
 }
 
-// Held says why the limits hold a rollout back though no cluster is on its way to become
+// Held returns why the limits hold a rollout back though no cluster is on its way to become
 // available: then it is stuck by definition, and only other limits or other clusters help.
 // It is empty if there is room.
 func (a Account) Held() string {

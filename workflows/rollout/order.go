@@ -73,7 +73,7 @@ func (a *orderedMember) comparePriority(b *orderedMember) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(b.rank, a.rank))
 }
 
-// priorityOf is the place of a cluster before it is scattered.
+// priorityOf returns the place of a cluster before it is scattered.
 func (o Order) priorityOf(c Member) (group int, rank int64) {
 	for _, w := range o.Weights {
 		if w.Match(c) {
@@ -97,7 +97,7 @@ func (o Order) priorityOf(c Member) (group int, rank int64) {
 	return len(o.Labels), 0
 }
 
-// integerAtEnd is the number that a label's value ends with; 0 if it ends with none, the highest
+// integerAtEnd returns the number that a label's value ends with; 0 if it ends with none, the highest
 // there is if it is too large.
 func integerAtEnd(value string) int64 {
 	n, _ := strconv.ParseInt(value[len(strings.TrimRight(value, "0123456789")):], 10, 64) // what is no number is 0
@@ -120,7 +120,7 @@ func scatterByValue(rows []*orderedMember) {
 	})
 }
 
-// compareFirst is what a comparison says; if it makes no difference, names do.
+// compareFirst returns what a comparison says; if it makes no difference, names do.
 func compareFirst(compared int, a, b string) int {
 	if compared != 0 {
 		return compared

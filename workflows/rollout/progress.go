@@ -14,7 +14,7 @@ const (
 	ClusterSkipped
 )
 
-// String is the phase as users see it in a table.
+// String returns the phase as users see it in a table.
 func (p ClusterPhase) String() string {
 	return [...]string{"-", "updating", "done", "failed", "skipped"}[p]
 }
@@ -48,7 +48,7 @@ func (p Progress) In(phase ClusterPhase) []int {
 // Count returns how many clusters are in a phase.
 func (p Progress) Count(phase ClusterPhase) int { return len(p.In(phase)) }
 
-// Settled says that no cluster waits or is in flight.
+// Settled reports whether no cluster waits or is in flight.
 func (p Progress) Settled() bool { return p.Count(ClusterWaiting)+p.Count(ClusterUpdating) == 0 }
 
 // GiveUp decides, of clusters that are past their deadline, without how many a stage goes on:

@@ -15,7 +15,7 @@ type ReplicaShare struct {
 	Frozen bool
 }
 
-// serves is how many ready replicas of the cluster will stay.
+// serves returns how many ready replicas of the cluster will stay.
 func (s ReplicaShare) serves() int { return min(s.Ready, s.InForce) }
 
 // NextShares returns the clusters that get what is decided for them now: those that grow at once, and those that shrink

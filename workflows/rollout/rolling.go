@@ -257,16 +257,16 @@ func (p *planner) countCluster(c Cluster) {
 	p.plan.WakeAt = EarlierOf(p.plan.WakeAt, c.ReadyAt)
 }
 
-// isOlder says that a wanted cluster keeps an older snapshot.
+// isOlder reports whether a wanted cluster keeps an older snapshot.
 func (c Cluster) isOlder() bool { return c.Old && c.State == Bound && !c.Deleting }
 
-// isUpdating says that a cluster was given the target and is not available with it yet, or may
+// isUpdating reports whether a cluster was given the target and is not available with it yet, or may
 // still be given it, or is prepared for it.
 func (c Cluster) isUpdating() bool {
 	return c.State == Bound && !c.Deleting && (c.Claimed || c.Prepared == Update || c.Current && !c.Available)
 }
 
-// isHeld says that a hook holds a change of the cluster.
+// isHeld reports whether a hook holds a change of the cluster.
 func (c Cluster) isHeld(op Op) bool {
 	return op == Update && c.UpdateHeld || op == Remove && c.RemovalHeld
 }
@@ -282,7 +282,7 @@ func compareTrueFirst(a, b bool) int {
 	return 1
 }
 
-// EarlierOf is the earlier of two instants, each of which may be missing.
+// EarlierOf returns the earlier of two instants, each of which may be missing.
 func EarlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -293,7 +293,7 @@ func EarlierOf(a, b time.Time) time.Time {
 func isUp(c Cluster) bool           { return c.Available && !c.Deleting && !c.Superseded }
 func holdsResources(c Cluster) bool { return (c.Placed || c.Deleting) && !c.Lost && !c.Superseded }
 
-// availableFor is how many clusters are available when one is to be taken away. What was
+// availableFor returns how many clusters are available when one is to be taken away. What was
 // claimed for itself is not reserved against it.
 func (p *planner) availableFor(c Cluster) int {
 	if c.Claimed {
@@ -356,7 +356,7 @@ func (p *planner) planStep(c Cluster, op Op) {
 	p.plan.Steps = append(p.plan.Steps, Step{c.Name, op})
 }
 
-// isIdle says whether nothing is planned for a cluster and nothing under way.
+// isIdle reports whether nothing is planned for a cluster and nothing under way.
 func (p *planner) isIdle(c Cluster) bool { return !c.Deleting && !p.planned[c.Name] }
 
 // isFree reports whether, in addition, no eviction waits for a cluster.
@@ -438,7 +438,7 @@ func (p *planner) blockUpdate(c Cluster) {
 	}
 }
 
-// additionOp is how a new cluster gets resources: at the stable revision if the target is not to
+// additionOp returns how a new cluster gets resources: at the stable revision if the target is not to
 // spread further, or if the partition wants more clusters at an older snapshot than there are.
 func (p *planner) additionOp() Op {
 	if p.stable && (p.limits.Paused || p.older-p.reservedOlder < p.limits.Partition) {
@@ -500,7 +500,7 @@ func (p *planner) releaseClaims(clusters []Cluster) {
 	}
 }
 
-// WantsTakeAway says that the cluster must be rewritten or removed.
+// WantsTakeAway reports whether the cluster must be rewritten or removed.
 func (c Cluster) WantsTakeAway() bool {
 	return c.State == Unscheduled && !c.Superseded || c.State == Bound && !c.Current
 }

@@ -67,7 +67,7 @@ const (
 	BudgetRollback BudgetAction = "Rollback"
 )
 
-// Interrupts says that the run does not go on by itself.
+// Interrupts reports whether the run does not go on by itself.
 func (a BudgetAction) Interrupts() bool { return a != BudgetKept && a != BudgetWait }
 
 // FailureBudget is how many clusters of a stage may fail, and what happens beyond.
@@ -81,7 +81,7 @@ type Cause struct {
 	Reason, Why string
 }
 
-// IsNone says that nothing keeps the binding from being written.
+// IsNone reports whether nothing keeps the binding from being written.
 func (c Cause) IsNone() bool { return c == Cause{} }
 
 // Refusal says that the API server refuses to write a cluster's binding, or that a lifecycle hook holds the cluster.
@@ -240,7 +240,7 @@ type stageDecision struct {
 	moves bool
 }
 
-// inFlight says that the request has a cluster written to or waited for.
+// inFlight reports whether the request has a cluster written to or waited for.
 func (c *StageCluster) inFlight() bool { return c.Role == RoleStart || c.Role == RoleInFlight }
 
 // conclude takes a cluster out of the request.
@@ -312,7 +312,7 @@ func (d *stageDecision) carryOutActions() {
 	}
 }
 
-// withoutNames is a list without some names; nil if nothing is left.
+// withoutNames returns a list without some names; nil if nothing is left.
 func withoutNames(list, names []string) []string {
 	var left []string
 	for _, name := range list {
@@ -323,7 +323,7 @@ func withoutNames(list, names []string) []string {
 	return left
 }
 
-// isAvailable says that a cluster has what the run wants there.
+// isAvailable reports whether a cluster has what the run wants there.
 func (c *StageCluster) isAvailable() bool { return c.Owner == OwnerThisRun && c.Available }
 
 // recordAvailable finds the clusters in flight that have become available.
@@ -347,10 +347,10 @@ func (d *stageDecision) recordRecovered() {
 	d.plan.AlreadyRecorded.Failed = withoutNames(d.plan.AlreadyRecorded.Failed, d.plan.Recover)
 }
 
-// isHooked says that a hook holds a cluster.
+// isHooked reports whether a hook holds a cluster.
 func (c *StageCluster) isHooked() bool { return c.Refusal != nil && c.Refusal.Hook }
 
-// isOverdue says that a cluster has had its time. One that was not observed may be available.
+// isOverdue reports whether a cluster has had its time. One that was not observed may be available.
 func (d *stageDecision) isOverdue(c *StageCluster) bool {
 	seen := c.Owner == OwnerThisRun || c.Owner != OwnerUnknown && c.Refusal != nil
 	return seen && !c.Frozen && !c.isHooked() && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero() &&
@@ -367,7 +367,7 @@ func (d *stageDecision) listOverdue() []*StageCluster {
 	return overdue
 }
 
-// countPhase is how many clusters are in a phase.
+// countPhase returns how many clusters are in a phase.
 func (d *stageDecision) countPhase(phase ClusterPhase) (n int) {
 	for i := range d.Clusters {
 		if d.Clusters[i].Phase == phase {
@@ -462,7 +462,7 @@ func (d *stageDecision) noteClosed() {
 	d.plan.StandsStill = len(d.plan.Closed) > 0 && len(d.plan.InFlight) == 0 && len(d.nextClusters()) == 0
 }
 
-// mustWrite says that a cluster of the request is to be written to now.
+// mustWrite reports whether a cluster of the request is to be written to now.
 func (d *stageDecision) mustWrite(c *StageCluster) bool {
 	switch {
 	case d.Stopping && c.Owner != OwnerThisRun, c.Frozen:
@@ -507,7 +507,7 @@ func (d *stageDecision) proposeNext() {
 	d.plan.Next = d.nextClusters()
 }
 
-// nextClusters are those that the next request begins with. The order is kept, so that from the first that is closed on all
+// nextClusters returns those that the next request begins with. The order is kept, so that from the first that is closed on all
 // wait, unless the stage goes on without those that are closed until they open.
 func (d *stageDecision) nextClusters() (next []string) {
 	progress := make(Progress, len(d.Clusters))
@@ -587,7 +587,7 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// Concluded are the clusters that a request need not name any longer once the plan is recorded. With
+// Concluded returns the clusters that a request need not name any longer once the plan is recorded. With
 // any of them there is something to report to the workflow.
 func (p *StagePlan) Concluded() []string {
 	recorded := p.AlreadyRecorded
@@ -595,7 +595,7 @@ func (p *StagePlan) Concluded() []string {
 		p.Skip, p.Requeue, p.Recover, p.Done, p.GiveUp, p.Leave, p.NotStarted)
 }
 
-// HasOutcomes says that the status has to say something else before anything is written to a cluster.
+// HasOutcomes reports whether the status has to say something else before anything is written to a cluster.
 func (p *StagePlan) HasOutcomes() bool {
 	outcomes := slices.Concat(p.Skip, p.Requeue, p.Restart, p.Noted, p.Recover, p.GiveUp, p.Leave, p.TakeBack, p.Refused, p.Written)
 	return len(outcomes) > 0 || p.RecordDone || p.Stuck != ""

@@ -109,7 +109,7 @@ func (b *approvalInbox) drainSignals() {
 	}
 }
 
-// refusalOf says why an approval cannot be accepted now: a reason for the event
+// refusalOf returns why an approval cannot be accepted now: a reason for the event
 // and a sentence for the sender, both empty when it can.
 func (b *approvalInbox) refusalOf(a wf.Approval) (reason, sentence string) {
 	run, stages, waiting := b.run.ref.Key(), stageNames(b.run.state), b.run.gate.stageName()

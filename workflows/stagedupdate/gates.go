@@ -20,7 +20,7 @@ type gate struct {
 	state  wf.GateState
 }
 
-// stageName is the stage that the run waits before or after; empty without a gate.
+// stageName returns the stage that the run waits before or after; empty without a gate.
 func (g *gate) stageName() string {
 	if g == nil {
 		return ""
@@ -46,7 +46,7 @@ func (g *gate) describeWaits() string {
 	return strings.Join(words, " and ")
 }
 
-// runPhase is the phase of a run that waits at the gate.
+// runPhase returns the phase of a run that waits at the gate.
 func (g *gate) runPhase() string {
 	if g == nil || len(g.state.Waits) == 0 {
 		return phaseBetweenTwoChecks
@@ -152,7 +152,7 @@ func (r *run) sleepUntilTold(ctx workflow.Context, measured workflow.Channel) er
 	return ctx.Err()
 }
 
-// formatClock says when something will be: the day only if it is not within a day, the seconds only
+// formatClock returns when something will be: the day only if it is not within a day, the seconds only
 // if there are some.
 func formatClock(now, then time.Time) string {
 	then = then.UTC()

@@ -99,7 +99,7 @@ func (p *stageProgress) setPhaseOf(names []string, phase rollout.ClusterPhase) {
 	}
 }
 
-// namesIn are the names of the clusters in a phase.
+// namesIn returns the names of the clusters in a phase.
 func (p *stageProgress) namesIn(phase rollout.ClusterPhase) []string {
 	var names []string
 	for _, i := range p.phases.In(phase) {
@@ -108,7 +108,7 @@ func (p *stageProgress) namesIn(phase rollout.ClusterPhase) []string {
 	return names
 }
 
-// isFinished says that there is nothing to do for any cluster, and the status of the run says so.
+// isFinished reports whether there is nothing to do for any cluster, and the status of the run says so.
 func (p *stageProgress) isFinished() bool {
 	return p.phases.Settled() && p.next == "" && len(p.unrecorded) == 0 && !p.overBudget
 }
@@ -162,7 +162,7 @@ func (p *stageProgress) learn(delta wf.StageDelta) {
 	p.overBudget = false // had it stayed so, the run would have stopped or ended
 }
 
-// standsStill says that nothing is in flight, chosen to begin or left to record.
+// standsStill reports whether nothing is in flight, chosen to begin or left to record.
 func (p *stageProgress) standsStill() bool {
 	return p.countInFlight() == 0 && p.next == "" && len(p.unrecorded) == 0
 }

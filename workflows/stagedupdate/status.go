@@ -53,7 +53,7 @@ func registerStatus(ctx workflow.Context, status func() (Status, error)) error {
 	return nil
 }
 
-// searchAttributes are those of an execution; a visibility write each, so they change with the phase
+// searchAttributes returns those of an execution; a visibility write each, so they change with the phase
 // only. The execution of a stage has no phase: it keeps its attributes when it has ended, and users who
 // search for a phase want runs.
 func searchAttributes(placement, runName, stage, phase string) []temporal.SearchAttributeUpdate {
@@ -112,7 +112,7 @@ func (r *run) phaseOf(what step) string {
 	return PhaseAbandoned
 }
 
-// progressTable is the progress of the run in Markdown, for the Temporal UI.
+// progressTable returns the progress of the run in Markdown, for the Temporal UI.
 func (r *run) progressTable() string {
 	lines := []string{fmt.Sprintf("**%s** → snapshot %s of %s: **%s**\n",
 		r.ref.Key(), orDash(r.state.SnapshotIndex), orDash(r.state.Placement), orDash(r.phase))}
@@ -143,7 +143,7 @@ func orDash(s string) string {
 // maxRows bounds the table of a stage: current details may hold 20 kB.
 const maxRows = 100
 
-// table is the progress of one stage in Markdown; of a long stage it shows the
+// table returns the progress of one stage in Markdown; of a long stage it shows the
 // clusters around those in flight.
 func (p *stageProgress) table() string {
 	lines := []string{fmt.Sprintf("Stage **%s**: %d of %d done, %d at a time.\n", p.request.Stage, p.countDone(), len(p.clusters),

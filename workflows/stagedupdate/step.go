@@ -62,5 +62,5 @@ func chooseStepBeforePause(s wf.RunState) (what step, stage int) {
 // stateRun is the desired state of a run that executes; omitted means the same.
 const stateRun = "Run"
 
-// wantsStop says that the user wants the run to stop, or not to start yet.
+// wantsStop reports whether the user wants the run to stop, or not to start yet.
 func wantsStop(s wf.RunState) bool { return s.DesiredState != "" && s.DesiredState != stateRun }

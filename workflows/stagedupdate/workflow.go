@@ -60,7 +60,7 @@ type run struct {
 	phase, stage string
 }
 
-// signalsReceived is how many signals of any kind the execution has received.
+// signalsReceived returns how many signals of any kind the execution has received.
 func (r *run) signalsReceived() int { return r.pokesReceived + r.inbox.received }
 
 // driveToEnd takes one step after the other until there is none.

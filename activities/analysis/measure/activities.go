@@ -79,7 +79,7 @@ type subject struct {
 	placement string
 }
 
-// of are the clusters that an analysis in a position is about. While a stage is updated, the others still have the old version.
+// of returns the clusters that an analysis in a position is about. While a stage is updated, the others still have the old version.
 func (s subject) of(position string) []string {
 	if position == fleetflowv1alpha1.PositionDuring && len(s.Begun) > 0 {
 		return s.Begun
@@ -157,7 +157,8 @@ func (m *measuring) measure(ctx context.Context) (wf.MeasureResult, error) {
 	}
 }
 
-// isToWrite says whether the status is written now, where the next measurement is due after wait, and the call may leave that to the next.
+// isToWrite reports whether the status is written now, where the next measurement is due after wait, and the call may leave that
+// to the next.
 func (m *measuring) isToWrite(now time.Time, wait time.Duration, leaves bool) bool {
 	if wait >= waitsFor && m.putOff {
 		return true // otherwise the gates would ask to measure at once
@@ -228,7 +229,7 @@ func (m *measuring) assess(i int) {
 	}
 }
 
-// nextDue is when the first measurement is due of those that are left.
+// nextDue returns when the first measurement is due of those that are left.
 func (m *measuring) nextDue() (next time.Time) {
 	for i := range m.run.GetStageAnalysisRunStatus().Metrics {
 		of := &m.run.GetStageAnalysisRunStatus().Metrics[i]

@@ -58,7 +58,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Collectors are what to register.
+// Collectors returns what to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.measurements, m.runs, m.requests, m.putOff}
 }
@@ -90,7 +90,7 @@ func (m *Metrics) countPutOff(source string) {
 
 func metav1Time(t time.Time) metav1.Time { return metav1.NewTime(t) }
 
-// microTime is an instant as the API has it; nil for none.
+// microTime returns an instant as the API has it; nil for none.
 func microTime(t time.Time) *metav1.MicroTime {
 	if t.IsZero() {
 		return nil

@@ -36,12 +36,12 @@ type Question struct {
 	Sequence int32
 }
 
-// NextSequence is the number of the measurement of a metric that is under way, or comes next.
+// NextSequence returns the number of the measurement of a metric that is under way, or comes next.
 func NextSequence(counted *fleetflowv1alpha1.AnalysisMetricStatus) int32 {
 	return counted.Measured + counted.Errors + 1
 }
 
-// Query is what is asked, as people read it: the query with the names of the clusters, a path, or what names an object.
+// Query returns what is asked, as people read it: the query with the names of the clusters, a path, or what names an object.
 func (q Question) Query() string {
 	switch {
 	case q.Metric.Webhook != nil:
@@ -212,7 +212,7 @@ func (s *Sources) callWebhook(ctx context.Context, source *fleetflowv1alpha1.Met
 	return reading, wait, nil
 }
 
-// retryAfter is for how long a source asks to be left alone; 0 if it does not.
+// retryAfter returns for how long a source asks to be left alone; 0 if it does not.
 func retryAfter(got *answer) time.Duration {
 	if got.status != http.StatusTooManyRequests && got.status != http.StatusServiceUnavailable {
 		return 0

@@ -35,7 +35,7 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:42::42"),     // Scaleway
 }
 
-// Refuse says why an address is not called; empty if it may be. An address that leads to an IPv4 address is judged by that.
+// Refuse returns why an address is not called; empty if it may be. An address that leads to an IPv4 address is judged by that.
 func (g Guard) Refuse(target netip.AddrPort) string {
 	addr := plainAddress(target.Addr())
 	behind := behindIPv6(addr)
@@ -80,7 +80,7 @@ func (g Guard) refuseAddress(addr netip.Addr, port uint16) string {
 	return ""
 }
 
-// isHub says that the hub's API server answers at a plain address.
+// isHub reports whether the hub's API server answers at a plain address.
 func (g Guard) isHub(addr netip.Addr, port uint16) bool {
 	for _, hub := range g.Hub {
 		if plainAddress(hub.Addr()) == addr && (!addr.IsLoopback() || hub.Port() == port) {
@@ -90,8 +90,8 @@ func (g Guard) isHub(addr netip.Addr, port uint16) bool {
 	return slices.ContainsFunc(g.HubPorts, func(hub netip.AddrPort) bool { return plainAddress(hub.Addr()) == addr && hub.Port() == port })
 }
 
-// plainAddress is an address as ranges are about it: IPv4 as such, and without the zone, which says by which interface it is reached. No
-// range contains an address with a zone.
+// plainAddress returns an address as ranges are about it: IPv4 as such, and without the zone, which says by which interface it is
+// reached. No range contains an address with a zone.
 func plainAddress(addr netip.Addr) netip.Addr { return addr.WithZone("").Unmap() }
 
 func anyContains(ranges []netip.Prefix, addr netip.Addr) bool {
@@ -109,7 +109,7 @@ var (
 	teredo = netip.MustParsePrefix("2001::/32")
 )
 
-// isISATAP says that an address, with any prefix, ends with an IPv4 address as those of an ISATAP tunnel do (RFC 5214).
+// isISATAP reports whether an address, with any prefix, ends with an IPv4 address as those of an ISATAP tunnel do (RFC 5214).
 func isISATAP(octets [16]byte) bool {
 	return octets[8]&^3 == 0 && octets[9] == 0 && octets[10] == 0x5e && octets[11] == 0xfe
 }
@@ -128,7 +128,7 @@ var tunnels = []struct {
 	{netip.MustParsePrefix("::/96"), [4]int{12, 13, 14, 15}},           // IPv4-compatible (RFC 4291)
 }
 
-// behindIPv6 are the IPv4 addresses that an IPv6 address may lead to; nil for one that embeds none. Which one it is in NAT64, the
+// behindIPv6 returns the IPv4 addresses that an IPv6 address may lead to; nil for one that embeds none. Which one it is in NAT64, the
 // prefix of the network says, which is not known here: so none of them may be one that is refused.
 func behindIPv6(addr netip.Addr) (behind []netip.Addr) {
 	if addr.IsLoopback() || addr.IsUnspecified() || addr.Is4() {
@@ -206,7 +206,7 @@ func (g Guard) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// AddressesOfURL are the addresses of the server of a url, as far as they can be found out; none if it cannot be read.
+// AddressesOfURL returns the addresses of the server of a url, as far as they can be found out; none if it cannot be read.
 func AddressesOfURL(text string) []netip.AddrPort {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" {
@@ -215,12 +215,12 @@ func AddressesOfURL(text string) []netip.AddrPort {
 	return AddressesOf(net.JoinHostPort(parsed.Hostname(), portOf(parsed)))
 }
 
-// portOf is the port of a url, also if it does not say one.
+// portOf returns the port of a url, also if it does not say one.
 func portOf(of *url.URL) string {
 	return cmp.Or(of.Port(), map[string]string{"http": "80", "https": "443"}[strings.ToLower(of.Scheme)])
 }
 
-// AddressesOf are the addresses of a server by its host and port, as far as they can be found out.
+// AddressesOf returns the addresses of a server by its host and port, as far as they can be found out.
 func AddressesOf(hostport string) []netip.AddrPort {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -65,7 +65,7 @@ func (j Jobs) Read(ctx context.Context, q Question) (reading analysis.Reading, l
 	return j.readJob(ctx, &job, timeoutOf(&job, q.Metric.Job))
 }
 
-// nameOfJob is the name of the Job of a measurement: looking twice finds the same one.
+// nameOfJob returns the name of the Job of a measurement: looking twice finds the same one.
 func nameOfJob(q Question) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", q.Of.GetUID(), q.Of.GetStageAnalysisRunSpec().Attempt, q.Metric.Name))
 	return fmt.Sprintf("%s-%s-%d", q.Metric.Name[:min(len(q.Metric.Name), jobMetric)], hex.EncodeToString(sum[:4]), q.Sequence)
@@ -155,7 +155,7 @@ func newJob(cron *batchv1.CronJob, q Question, key types.NamespacedName) *batchv
 	return job
 }
 
-// timeoutOf is how long a Job may take: what the metric says, or the CronJob, if that is less.
+// timeoutOf returns how long a Job may take: what the metric says, or the CronJob, if that is less.
 func timeoutOf(job *batchv1.Job, wanted *fleetflowv1alpha1.JobRun) time.Duration {
 	if of := job.Spec.ActiveDeadlineSeconds; of != nil {
 		return time.Duration(*of) * time.Second
@@ -163,7 +163,7 @@ func timeoutOf(job *batchv1.Job, wanted *fleetflowv1alpha1.JobRun) time.Duration
 	return wanted.EffectiveTimeout()
 }
 
-// readJob says how a Job has ended, if it has.
+// readJob returns how a Job has ended, if it has.
 func (j Jobs) readJob(ctx context.Context, job *batchv1.Job,
 	timeout time.Duration) (reading analysis.Reading, later time.Duration, err error) {
 	late := fmt.Sprintf("the Job %s/%s has not ended within %s", job.Namespace, job.Name, timeout)
@@ -233,7 +233,7 @@ func (j Jobs) DeleteUnended(ctx context.Context, of fleetflowv1alpha1.StageAnaly
 	return nil
 }
 
-// hasEnded says that a Job is complete or has failed.
+// hasEnded reports whether a Job is complete or has failed.
 func hasEnded(job *batchv1.Job) bool {
 	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)

@@ -114,7 +114,7 @@ func (o Objects) readCluster(ctx context.Context, q Question, cluster string) (f
 	return nil, "", nil
 }
 
-// manifestOf is the manifest of an object in a Work, and where in it that is; nil if there is none.
+// manifestOf returns the manifest of an object in a Work, and where in it that is; nil if there is none.
 func manifestOf(work *placementv1beta1.Work, wanted *fleetflowv1alpha1.ObjectReading) (manifest []byte, at int) {
 	for at := range work.Spec.Workload.Manifests {
 		var is struct {
@@ -140,7 +140,7 @@ func manifestOf(work *placementv1beta1.Work, wanted *fleetflowv1alpha1.ObjectRea
 // annotations, which may have a copy of all.
 var shownOfWorks = []string{"apiVersion", "kind", "spec"}
 
-// objectOf is an object of a Work, with what its member has reported.
+// objectOf returns an object of a Work, with what its member has reported.
 func objectOf(work *placementv1beta1.Work, manifest []byte, at int,
 	metric fleetflowv1alpha1.AnalysisMetric) (object *analysis.Object, problem string) {
 	report := reportOn(work, at)
@@ -185,7 +185,7 @@ func objectOf(work *placementv1beta1.Work, manifest []byte, at int,
 	return object, ""
 }
 
-// reportOn is what the member has reported on a manifest of the Work as it is now; nil if it has not.
+// reportOn returns what the member has reported on a manifest of the Work as it is now; nil if it has not.
 func reportOn(work *placementv1beta1.Work, at int) *placementv1beta1.ManifestCondition {
 	applied := meta.FindStatusCondition(work.Status.Conditions, placementv1beta1.ConditionTypeApplied)
 	if applied == nil || applied.ObservedGeneration != work.Generation {

@@ -99,7 +99,7 @@ func (l *limit) takeTurn(ctx context.Context) (release func(), err error) {
 	return func() { <-l.slots; <-l.common }, nil
 }
 
-// Check says why a source cannot be used; nil if it can, as far as that is known without calling it.
+// Check returns why a source cannot be used; nil if it can, as far as that is known without calling it.
 func (s *Sources) Check(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (*analysis.Problem, error) {
 	for _, needed := range source.Credentials() {
 		if _, problem, err := s.credential(ctx, source, needed); err != nil || problem != nil {
@@ -121,7 +121,7 @@ func (s *Sources) Check(ctx context.Context, source *fleetflowv1alpha1.MetricSou
 	return nil, nil
 }
 
-// refuseURL says why the address in a url is not called. A name that cannot be resolved now may be later.
+// refuseURL returns why the address in a url is not called. A name that cannot be resolved now may be later.
 func refuseURL(guard Guard, text string) string {
 	for _, address := range AddressesOfURL(text) {
 		if why := guard.Refuse(address); why != "" {
@@ -147,7 +147,7 @@ func (s *Sources) credential(ctx context.Context, source *fleetflowv1alpha1.Metr
 	return value, nil, nil
 }
 
-// isWithin says that a url is the one given, or below it: of the same scheme, host and port, and with a path that begins with its
+// isWithin reports whether a url is the one given, or below it: of the same scheme, host and port, and with a path that begins with its
 // segments.
 func isWithin(text, given string) bool {
 	at, err := url.Parse(text)
@@ -270,7 +270,7 @@ func fetchAnswer(c *http.Client, request *http.Request, bounds fleetflowv1alpha1
 	return &answer{response.StatusCode, response.Header, body, nil}, none
 }
 
-// problemOf is an error of a request as a sentence, without the url.
+// problemOf returns an error of a request as a sentence, without the url.
 func problemOf(err error, timeout time.Duration) string {
 	if refused, is := errors.AsType[*refusedAddress](err); is {
 		return refused.Error()

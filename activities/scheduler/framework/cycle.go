@@ -49,7 +49,7 @@ const (
 	Clearing
 )
 
-// Holds says whether the placement is on the cluster, picked by whatever policy.
+// Holds reports whether the placement is on the cluster, picked by whatever policy.
 func (c *Cycle) Holds(cluster string) bool {
 	hold := c.Has[cluster]
 	return hold == Picked || hold == Obsolete

@@ -30,10 +30,10 @@ const (
 	Room Interest = "room"
 )
 
-// Label is the interest in a label of the cluster that is to be picked.
+// Label returns the interest in a label of the cluster that is to be picked.
 func Label(key string) Interest { return Interest("label/" + key) }
 
-// LabelsIn are the interests in the labels that a selector, which may be nil, looks at.
+// LabelsIn returns the interests in the labels that a selector, which may be nil, looks at.
 func LabelsIn(selector *metav1.LabelSelector) []Interest {
 	if selector == nil {
 		return nil
@@ -48,21 +48,21 @@ func LabelsIn(selector *metav1.LabelSelector) []Interest {
 	return interests
 }
 
-// Property is the interest in a property of the cluster that is to be picked.
+// Property returns the interest in a property of the cluster that is to be picked.
 func Property(name string) Interest { return Interest("property/" + name) }
 
-// Group is the interest in a label of any cluster, for it makes groups of clusters.
+// Group returns the interest in a label of any cluster, for it makes groups of clusters.
 func Group(key string) Interest { return Interest(groupPrefix + key) }
 
 const groupPrefix = "group/"
 
-// Namespace is the interest in whether the cluster that is to be picked has a namespace.
+// Namespace returns the interest in whether the cluster that is to be picked has a namespace.
 func Namespace(name string) Interest { return Interest("namespace/" + name) }
 
-// OfAny says whether the interest is in any cluster, and not only in the one to be picked.
+// OfAny reports whether the interest is in any cluster, and not only in the one to be picked.
 func (i Interest) OfAny() bool {
 	return i == Presence || i == NamespaceReports || strings.HasPrefix(string(i), groupPrefix)
 }
 
-// Named is the interest in one cluster by its name.
+// Named returns the interest in one cluster by its name.
 func Named(cluster string) Interest { return Interest("cluster/" + cluster) }

@@ -42,13 +42,13 @@ func NewPropertyReader(name string) PropertyReader {
 	}
 }
 
-// PropertyOfResource is the name of the property for a resource: capacity is total, allocatable or
+// PropertyOfResource returns the name of the property for a resource: capacity is total, allocatable or
 // available.
 func PropertyOfResource(capacity, name string) string {
 	return clusterv1beta1.ResourcePropertyPrefix + capacity + "-" + strings.ReplaceAll(name, "/", ".")
 }
 
-// IsAvailableProperty says that a property is how much of a resource is available.
+// IsAvailableProperty reports whether a property is how much of a resource is available.
 func IsAvailableProperty(name string) bool {
 	return strings.HasPrefix(name, PropertyOfResource(available, ""))
 }

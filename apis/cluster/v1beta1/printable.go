@@ -26,7 +26,7 @@ func Printable(text string) string {
 	return out.String()
 }
 
-// isCommand tells whether a terminal would act on a character instead of showing it.
+// isCommand reports whether a terminal would act on a character instead of showing it.
 func isCommand(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':

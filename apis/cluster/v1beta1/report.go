@@ -39,7 +39,7 @@ func FitReport(status *InternalMemberClusterStatus) {
 	}
 }
 
-// ReportsNamespaces says whether a cluster reports its namespaces.
+// ReportsNamespaces reports whether a cluster reports its namespaces.
 func ReportsNamespaces(cluster *MemberCluster) bool {
 	return meta.FindStatusCondition(cluster.Status.Conditions, ConditionTypeNamespaceCollectionSucceeded) != nil
 }

@@ -55,7 +55,7 @@ func SilentSince(member *MemberCluster) (since time.Time, silent bool) {
 	return healthy.LastTransitionTime.Time, true
 }
 
-// IsSilent says that a member has not reported for too long.
+// IsSilent reports whether a member has not reported for too long.
 func IsSilent(member *MemberCluster) bool {
 	_, silent := SilentSince(member)
 	return silent

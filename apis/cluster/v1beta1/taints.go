@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// String is how messages name a taint, as kubectl takes it: key=value:Effect.
+// String returns how messages name a taint, as kubectl takes it: key=value:Effect.
 func (t Taint) String() string {
 	if t.Value == "" {
 		return t.Key + ":" + string(t.Effect)
@@ -17,17 +17,17 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + string(t.Effect)
 }
 
-// noteKey is the key of a taint in TaintsSinceAnnotation, which is stored: it stays what it is.
+// noteKey returns the key of a taint in TaintsSinceAnnotation, which is stored: it stays what it is.
 func (t Taint) noteKey() string {
 	return fmt.Sprintf("{Key:%s Value:%s Effect:%s}", t.Key, t.Value, t.Effect)
 }
 
-// Equal says that two taints are the same, with the same time.
+// Equal reports whether two taints are the same, with the same time.
 func (t Taint) Equal(other Taint) bool {
 	return t.noteKey() == other.noteKey() && t.TimeAdded.Equal(other.TimeAdded)
 }
 
-// TaintSince is since when a cluster has a taint with effect NoExecute: since the time in the taint, if that is not yet to come,
+// TaintSince returns since when a cluster has a taint with effect NoExecute: since the time in the taint, if that is not yet to come,
 // else since the hub first saw it. What neither tells is since now.
 func TaintSince(cluster *MemberCluster, taint Taint, now time.Time) time.Time {
 	if taint.TimeAdded != nil && !taint.TimeAdded.After(now) {
@@ -39,8 +39,8 @@ func TaintSince(cluster *MemberCluster, taint Taint, now time.Time) time.Time {
 	return now
 }
 
-// NoteTaints is the value of TaintsSinceAnnotation on a cluster, as it is now: when the hub first saw each taint with effect NoExecute of which
-// the taint itself does not tell; empty if there is none.
+// NoteTaints returns the value of TaintsSinceAnnotation on a cluster, as it is now: when the hub first saw each taint with effect
+// NoExecute of which the taint itself does not tell; empty if there is none.
 func NoteTaints(cluster *MemberCluster, now time.Time) string {
 	before := notedTaints(cluster)
 	noted := map[string]time.Time{}
@@ -62,7 +62,7 @@ func NoteTaints(cluster *MemberCluster, now time.Time) string {
 	return string(data)
 }
 
-// notedTaints is what the annotation says. What cannot be read was not noted.
+// notedTaints returns what the annotation says. What cannot be read was not noted.
 func notedTaints(cluster *MemberCluster) map[string]time.Time {
 	var noted map[string]time.Time
 	if json.Unmarshal([]byte(cluster.Annotations[TaintsSinceAnnotation]), &noted) != nil {
@@ -71,5 +71,5 @@ func notedTaints(cluster *MemberCluster) map[string]time.Time {
 	return noted
 }
 
-// EqualTaints says that two lists have the same taints in the same order.
+// EqualTaints reports whether two lists have the same taints in the same order.
 func EqualTaints(a, b []Taint) bool { return slices.EqualFunc(a, b, Taint.Equal) }

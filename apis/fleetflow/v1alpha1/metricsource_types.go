@@ -245,7 +245,7 @@ const (
 	defaultSourceBytes       = 1 << 20
 )
 
-// EffectiveLimits are the limits of a source, with those that it does not set.
+// EffectiveLimits returns the limits of a source, with those that it does not set.
 func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
 	limits := MetricSourceLimits{}
 	if s.Spec.Limits != nil {
@@ -260,7 +260,7 @@ func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
 	return limits
 }
 
-// Credentials are the values in Secrets by which the hub agent says to the source who it is.
+// Credentials returns the values in Secrets by which the hub agent says to the source who it is.
 func (s *MetricSource) Credentials() []MetricSourceSecret {
 	var needed []MetricSourceSecret
 	if s.Spec.Auth != nil && s.Spec.Auth.Secret != nil {
@@ -275,7 +275,7 @@ func (s *MetricSource) Credentials() []MetricSourceSecret {
 // TemplateNameLabel has, for allowedTemplates alone, the name of a template, whatever its own labels say.
 const TemplateNameLabel = GroupName + "/template-name"
 
-// Allows says whether a template may use the source. A selector that cannot be read allows none.
+// Allows reports whether a template may use the source. A selector that cannot be read allows none.
 func (s *MetricSource) Allows(template metav1.Object) bool {
 	if s.Spec.AllowedTemplates == nil {
 		return true
@@ -285,7 +285,7 @@ func (s *MetricSource) Allows(template metav1.Object) bool {
 	return err == nil && selector.Matches(seen)
 }
 
-// AllowsNamespace says whether update runs of a namespace, or of the cluster, may be analysed with the source.
+// AllowsNamespace reports whether update runs of a namespace, or of the cluster, may be analysed with the source.
 func (s *MetricSource) AllowsNamespace(namespace string) bool {
 	return allowsNamespace(s.Spec.AllowedNamespaces, namespace)
 }
@@ -297,7 +297,7 @@ func allowsNamespace(allowed []string, namespace string) bool {
 // contactEvery is how exact LastContactTime is: no measurement is worth a write.
 const contactEvery = time.Minute
 
-// IsUnreachable says that the source, as it is now, has not answered when it was asked last.
+// IsUnreachable reports whether the source, as it is now, has not answered when it was asked last.
 func (s *MetricSource) IsUnreachable() bool {
 	ready := meta.FindStatusCondition(s.Status.Conditions, ConditionTypeReady)
 	return ready != nil && ready.Reason == ReasonUnreachable && ready.ObservedGeneration == s.Generation

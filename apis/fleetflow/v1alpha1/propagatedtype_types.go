@@ -84,5 +84,5 @@ const (
 	ReasonKindNotPlaced       = "KindNotPlaced"       // objects of the kind are never placed
 )
 
-// IsDisabled says whether changes of the kind are kept from members.
+// IsDisabled reports whether changes of the kind are kept from members.
 func (t *PropagatedType) IsDisabled() bool { return t.Spec.Propagation == PropagationDisabled }

@@ -110,12 +110,12 @@ type ExemptTarget struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// IsRun says whether it names an update run.
+// IsRun reports whether it names an update run.
 func (t ExemptTarget) IsRun() bool {
 	return t.Kind == t.scope().UpdateRunKind().Kind
 }
 
-// IsPlacement says whether it names a placement.
+// IsPlacement reports whether it names a placement.
 func (t ExemptTarget) IsPlacement() bool {
 	return t.Kind == t.scope().PlacementKind().Kind
 }
@@ -224,7 +224,7 @@ const (
 	ReasonExemptionNoTarget   = "NoSuchTarget"        // there is no such run or placement now, or only one that came after the exemption
 )
 
-// MadeBy is who has made the exemption, and whether the hub's API server vouches for that: it notes the creator in an annotation,
+// MadeBy returns who has made the exemption, and whether the hub's API server vouches for that: it notes the creator in an annotation,
 // as on update runs.
 func (e *RolloutExemption) MadeBy() (who string, verified bool) {
 	if by := e.Annotations[placementv1beta1.CreatorAnnotation]; by != "" {
@@ -233,7 +233,7 @@ func (e *RolloutExemption) MadeBy() (who string, verified bool) {
 	return Unverified, false
 }
 
-// Flaw says why an exemption does not count whatever the time; empty if it may. With onlyVerified, one does not count of which
+// Flaw returns why an exemption does not count whatever the time; empty if it may. With onlyVerified, one does not count of which
 // the hub's API server does not say who has made it.
 func (e *RolloutExemption) Flaw(onlyVerified bool) (reason, message string) {
 	if _, verified := e.MadeBy(); !verified && onlyVerified {
@@ -247,7 +247,7 @@ func (e *RolloutExemption) Flaw(onlyVerified bool) (reason, message string) {
 	return "", ""
 }
 
-// IsFor says whether the exemption is for a run or placement of its name, by the UID of that and by when it was created: one that
+// IsFor reports whether the exemption is for a run or placement of its name, by the UID of that and by when it was created: one that
 // got the name after the exemption was made may be something else than what the maker has looked at.
 func (e *RolloutExemption) IsFor(uid types.UID, created metav1.Time) bool {
 	if e.Spec.TargetRef.UID != "" {
@@ -256,13 +256,13 @@ func (e *RolloutExemption) IsFor(uid types.UID, created metav1.Time) bool {
 	return e.CreationTimestamp.IsZero() || !e.CreationTimestamp.Before(&created)
 }
 
-// IsInForce says whether the exemption counts at an instant.
+// IsInForce reports whether the exemption counts at an instant.
 func (e *RolloutExemption) IsInForce(now time.Time, onlyVerified bool) bool {
 	reason, _ := e.Flaw(onlyVerified)
 	return reason == "" && e.DeletionTimestamp.IsZero() && now.Before(e.Spec.ExpirationTime.Time)
 }
 
-// Record says who has exempted what from what, until when and why, with the name of the exemption.
+// Record returns who has exempted what from what, until when and why, with the name of the exemption.
 func (e *RolloutExemption) Record() string {
 	by, _ := e.MadeBy()
 	text := fmt.Sprintf("exemption %s: %s exempts %s from %s until %s: %s", e.Name, by, e.Spec.TargetText(), e.Spec.FromText(),
@@ -286,7 +286,7 @@ func (s *RolloutExemptionSpec) TargetText() string {
 	return kind + "/" + name
 }
 
-// FromText says from what.
+// FromText returns from what.
 func (s *RolloutExemptionSpec) FromText() string {
 	var all []string
 	for _, from := range s.ExemptFrom {
@@ -304,7 +304,7 @@ func (f ExemptFrom) Text() string {
 	return word
 }
 
-// Covers says whether it is a hold or window of that name, or the analyses of that stage.
+// Covers reports whether it is a hold or window of that name, or the analyses of that stage.
 func (f ExemptFrom) Covers(kind ExemptKind, name string) bool {
 	switch {
 	case f.Kind != kind:

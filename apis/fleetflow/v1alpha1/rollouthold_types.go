@@ -130,7 +130,7 @@ const (
 	ReasonChangesInFlight = "ChangesInFlight" // changes that began before are under way
 )
 
-// Flaw says what is wrong with the selectors of a hold, which then select everything; nil if nothing is.
+// Flaw returns what is wrong with the selectors of a hold, which then select everything; nil if nothing is.
 func (h *RolloutHold) Flaw() error {
 	for _, selector := range []struct {
 		name string
@@ -144,7 +144,7 @@ func (h *RolloutHold) Flaw() error {
 	return nil
 }
 
-// Expires is when the hold ends by itself; zero if it does not.
+// Expires returns when the hold ends by itself; zero if it does not.
 func (h *RolloutHold) Expires() time.Time {
 	if h.Spec.ExpirationTime == nil {
 		return time.Time{}
@@ -152,23 +152,23 @@ func (h *RolloutHold) Expires() time.Time {
 	return h.Spec.ExpirationTime.Time
 }
 
-// IsInForce says whether the hold holds anything at an instant.
+// IsInForce reports whether the hold holds anything at an instant.
 func (h *RolloutHold) IsInForce(now time.Time) bool {
 	return h.Spec.ExpirationTime == nil || now.Before(h.Spec.ExpirationTime.Time)
 }
 
-// Holds says whether the hold is about a kind of start.
+// Holds reports whether the hold is about a kind of start.
 func (h *RolloutHold) Holds(start Start) bool {
 	return includes(h.Spec.Starts, start)
 }
 
-// CoversCluster says whether the hold covers a cluster with these labels, CoversPlacement a placement. A selector that cannot
+// CoversCluster reports whether the hold covers a cluster with these labels, CoversPlacement a placement. A selector that cannot
 // be read selects everything: a line that is to be stopped had better stand.
 func (h *RolloutHold) CoversCluster(of map[string]string) bool {
 	return selects(h.Spec.ClusterSelector, of)
 }
 
-// CoversPlacement says whether the hold covers a placement with these labels (GateLabels), in a Namespace with these; nil for a
+// CoversPlacement reports whether the hold covers a placement with these labels (GateLabels), in a Namespace with these; nil for a
 // ClusterResourcePlacement.
 func (h *RolloutHold) CoversPlacement(of, namespace map[string]string) bool {
 	return selects(h.Spec.PlacementSelector, of) && selects(h.Spec.NamespaceSelector, namespace)

@@ -334,7 +334,7 @@ type RolloutWindowStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Holds says whether the window is about a kind of start.
+// Holds reports whether the window is about a kind of start.
 func (w *RolloutWindow) Holds(start Start) bool { return includes(w.Spec.Starts, start) }
 
 // RolloutWindows is what RolloutWindows are in URLs.

@@ -59,7 +59,7 @@ type StageAnalysisSpec struct {
 	AllowedNamespaces []string `json:"allowedNamespaces,omitzero"`
 }
 
-// AllowsNamespace says whether update runs of a namespace, or of the cluster, may be analysed by the template.
+// AllowsNamespace reports whether update runs of a namespace, or of the cluster, may be analysed by the template.
 func (a *StageAnalysis) AllowsNamespace(namespace string) bool {
 	return allowsNamespace(a.Spec.AllowedNamespaces, namespace)
 }
@@ -310,12 +310,12 @@ const (
 	ObjectsFromHub ObjectsFrom = "Hub"
 )
 
-// GroupKind is the kind of the object, whatever its version.
+// GroupKind returns the kind of the object, whatever its version.
 func (o *ObjectReading) GroupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
 }
 
-// HoldsSecrets says that objects of a kind are Secrets, or have copies of Secrets in them. No metric may read one.
+// HoldsSecrets reports whether objects of a kind are Secrets, or have copies of Secrets in them. No metric may read one.
 func HoldsSecrets(kind schema.GroupKind) bool {
 	switch kind.Kind {
 	case "Secret":
@@ -359,7 +359,7 @@ const AnalysesMayRunAnnotation = GroupName + "/analyses-may-run"
 // defaultJobTimeout is how long a Job may take that does not say.
 const defaultJobTimeout = 15 * time.Minute
 
-// EffectiveTimeout is how long the Job may take.
+// EffectiveTimeout returns how long the Job may take.
 func (j *JobRun) EffectiveTimeout() time.Duration {
 	if j.Timeout == nil {
 		return defaultJobTimeout
@@ -426,7 +426,7 @@ const (
 	ReasonUnknownArgument   = "UnknownArgument"   // something names an argument or a variable that there is not
 )
 
-// IsOver says that a phase of an analysis, or of a metric of one, is final.
+// IsOver reports whether a phase of an analysis, or of a metric of one, is final.
 func (p AnalysisPhase) IsOver() bool {
 	return p != "" && p != AnalysisPending && p != AnalysisRunning
 }

@@ -46,7 +46,7 @@ func NewStageAnalysisRun(namespace, name string) StageAnalysisRunObject {
 	return &StageAnalysisRun{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// StageAnalysisRunKind is the kind of an analysis of a run in a namespace, or of one in none.
+// StageAnalysisRunKind returns the kind of an analysis of a run in a namespace, or of one in none.
 func StageAnalysisRunKind(namespace string) schema.GroupVersionKind {
 	if namespace == "" {
 		return GroupVersion.WithKind("ClusterStageAnalysisRun")
@@ -57,8 +57,8 @@ func StageAnalysisRunKind(namespace string) schema.GroupVersionKind {
 // AnalysisRunLabel has, on an analysis, the name of its update run.
 const AnalysisRunLabel = GroupName + "/update-run"
 
-// AnalysisRunName is the name of the analysis of a side of a stage of an update run. No two of a namespace have one name: a position and
-// a stage have no dash, so that the name is read from its end in one way only.
+// AnalysisRunName returns the name of the analysis of a side of a stage of an update run. No two of a namespace have one name: a
+// position and a stage have no dash, so that the name is read from its end in one way only.
 func AnalysisRunName(run, stage, position string) string {
 	return run + "-" + stage + "-" + strings.ToLower(position)
 }
@@ -66,7 +66,7 @@ func AnalysisRunName(run, stage, position string) string {
 // ConditionTypeAnalysisRunSucceeded is the condition of an analysis that says how far it is: the reason is an AnalysisPhase.
 const ConditionTypeAnalysisRunSucceeded = "Succeeded"
 
-// PhaseOfAttempt is how far the newest attempt is: one of which the status does not know yet has not begun.
+// PhaseOfAttempt returns how far the newest attempt is: one of which the status does not know yet has not begun.
 func PhaseOfAttempt(r StageAnalysisRunObject) AnalysisPhase {
 	status := r.GetStageAnalysisRunStatus()
 	succeeded := meta.FindStatusCondition(status.Conditions, ConditionTypeAnalysisRunSucceeded)

@@ -16,7 +16,7 @@ const (
 	PlacementNamespaceLabel = GroupName + "/placement-namespace"
 )
 
-// GateLabels are the labels of a placement as selectors of holds and windows see them. A ClusterResourcePlacement has no label for
+// GateLabels returns the labels of a placement as selectors of holds and windows see them. A ClusterResourcePlacement has no label for
 // a namespace.
 func GateLabels(placement metav1.Object) map[string]string {
 	seen := maps.Clone(placement.GetLabels())
@@ -48,12 +48,12 @@ const (
 	StartEvictions Start = "Evictions"
 )
 
-// AllStarts are all kinds of starts.
+// AllStarts returns all kinds of starts.
 func AllStarts() []Start {
 	return []Start{StartUpdates, StartFirstPlacements, StartRemovals, StartEvictions}
 }
 
-// includes says whether a kind of start is among those of a hold or window. None is all of them, which the API server stores.
+// includes reports whether a kind of start is among those of a hold or window. None is all of them, which the API server stores.
 func includes(starts []Start, start Start) bool {
 	return len(starts) == 0 || slices.Contains(starts, start)
 }
@@ -86,7 +86,7 @@ const (
 	ReasonOutsideAllowedWindow = "OutsideAllowedWindow" // no RolloutWindow of type Allow is open, of a scope that has some
 )
 
-// HoldsStarts says that a reason is one for which clusters must not be started: a hold, or a window.
+// HoldsStarts reports whether a reason is one for which clusters must not be started: a hold, or a window.
 func HoldsStarts(reason string) bool {
 	return reason == ReasonHoldInForce || reason == ReasonWindowClosed || reason == ReasonOutsideAllowedWindow
 }

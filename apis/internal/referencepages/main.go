@@ -88,7 +88,7 @@ func divide(whole string) map[string]string {
 	return pages
 }
 
-// linked is the text of a page whose links lead to the pages that are the homes of what they name.
+// linked returns the text of a page whose links lead to the pages that are the homes of what they name.
 func linked(text, page string, homes map[string]string) string {
 	return local.ReplaceAllStringFunc(text, func(link string) string {
 		anchor := local.FindStringSubmatch(link)[1]

@@ -16,7 +16,7 @@ import (
 // analysis waits until what its ClusterStageAnalysisRun or StageAnalysisRun has measured is good, and says what to do if it is not.
 type analysis struct{}
 
-// Position is what the analyses of runs call the side.
+// Position returns what the analyses of runs call the side.
 func (s Side) Position() string {
 	switch s {
 	case Before:
@@ -105,7 +105,7 @@ func (a analysis) Check(ctx context.Context, check Check) (Outcome, error) {
 	return outcome, nil
 }
 
-// isResumedAfter says that the user has resumed the run since an attempt that has not passed was recorded.
+// isResumedAfter reports whether the user has resumed the run since an attempt that has not passed was recorded.
 func isResumedAfter(measured *metav1.Condition, run placementv1beta1.UpdateRunObject) bool {
 	return measured != nil && measured.Status == metav1.ConditionFalse &&
 		measured.ObservedGeneration != 0 && measured.ObservedGeneration != run.GetGeneration()
@@ -133,7 +133,7 @@ var words = map[fleetflowv1alpha1.AnalysisPhase]struct{ reason, event string }{
 	fleetflowv1alpha1.AnalysisError:        {reason: placementv1beta1.ReasonStageTaskAnalysisError, event: "AnalysisError"},
 }
 
-// concluded says what follows from an analysis that has ended.
+// concluded returns what follows from an analysis that has ended.
 func (analysis) concluded(check Check, run fleetflowv1alpha1.StageAnalysisRunObject, phase fleetflowv1alpha1.AnalysisPhase,
 	started metav1.Condition) Outcome {
 	ended := metav1.Condition{
@@ -185,7 +185,7 @@ func RecordEnd(stage *placementv1beta1.StageUpdatingStatus, generation int64, no
 	}
 }
 
-// actionAfter is what the task asks for after a phase. What could not be measured takes nothing back.
+// actionAfter returns what the task asks for after a phase. What could not be measured takes nothing back.
 func actionAfter(config *placementv1beta1.AnalysisConfig, phase fleetflowv1alpha1.AnalysisPhase) placementv1beta1.AnalysisAction {
 	if config == nil {
 		config = &placementv1beta1.AnalysisConfig{}

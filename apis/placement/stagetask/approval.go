@@ -45,7 +45,7 @@ func NamesOf(run placementv1beta1.UpdateRunObject) Names {
 	return Names{Namespace: run.GetNamespace(), Run: run.GetName(), Vocabulary: placementv1beta1.VocabularyOf(run)}
 }
 
-// ApprovalRequest is the name of the request to approve what comes before or after a stage.
+// ApprovalRequest returns the name of the request to approve what comes before or after a stage.
 func (n Names) ApprovalRequest(stage string, side Side) string {
 	if side == Before {
 		return placementv1beta1.BeforeStageApprovalName(n.Run, stage)
@@ -53,7 +53,7 @@ func (n Names) ApprovalRequest(stage string, side Side) string {
 	return placementv1beta1.AfterStageApprovalName(n.Vocabulary.Words(), n.Run, stage)
 }
 
-// ApprovalRequestName is the name of the approval request of a stage of a run. The run has recorded it when it began; the
+// ApprovalRequestName returns the name of the approval request of a stage of a run. The run has recorded it when it began; the
 // rule counts only if it has not.
 func ApprovalRequestName(run placementv1beta1.UpdateRunObject, stage string, side Side) string {
 	stages := run.GetUpdateRunStatus().StagesStatus
@@ -127,7 +127,7 @@ func isApproved(request placementv1beta1.ApprovalRequestObject) bool {
 	return meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApproved) || IsAccepted(request)
 }
 
-// IsAccepted says that the hub has taken up an approval. It has then written down who gave it: the condition alone may be
+// IsAccepted reports whether the hub has taken up an approval. It has then written down who gave it: the condition alone may be
 // another writer's.
 func IsAccepted(request placementv1beta1.ApprovalRequestObject) bool {
 	return meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApprovalAccepted) &&
@@ -165,7 +165,7 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 	return request, "", err
 }
 
-// isOwn says that this run has made a request. One that is not younger than the run, and that the run does not know of, is
+// isOwn reports whether this run has made a request. One that is not younger than the run, and that the run does not know of, is
 // not, whatever it says: a user who may annotate requests could give the approval of an earlier run to this one. Times are
 // kept to the second, so a request of the same second is made again.
 func (c approvalCheck) isOwn(request placementv1beta1.ApprovalRequestObject) bool {
@@ -177,7 +177,7 @@ func (c approvalCheck) isOwn(request placementv1beta1.ApprovalRequestObject) boo
 			placementv1beta1.ConditionTypeApprovalRequestCreated))
 }
 
-// isInherited says that a request that does not name this run by its UID is its own all the same: the run says that it has made
+// isInherited reports whether a request that does not name this run by its UID is its own all the same: the run says that it has made
 // its request. KubeFleet made it then, or the hub was restored from a backup.
 func (c approvalCheck) isInherited(request placementv1beta1.ApprovalRequestObject) bool {
 	return request.GetDeletionTimestamp().IsZero() && c.refuseForeign(request) == "" &&
@@ -211,7 +211,7 @@ func (c approvalCheck) removeLeftover(ctx context.Context, request placementv1be
 	return "", nil
 }
 
-// refuseForeign says what is wrong with a request that is not about this stage of this run; empty if it is.
+// refuseForeign returns what is wrong with a request that is not about this stage of this run; empty if it is.
 func (c approvalCheck) refuseForeign(request placementv1beta1.ApprovalRequestObject) string {
 	spec := request.GetApprovalRequestSpec()
 	run := c.Run.GetName()
@@ -305,7 +305,7 @@ func (c approvalCheck) acceptApproval(ctx context.Context, request placementv1be
 	return nil
 }
 
-// refuseApprover says why the approval of a request does not count for its task; empty if it does, or was taken up before.
+// refuseApprover returns why the approval of a request does not count for its task; empty if it does, or was taken up before.
 func (c approvalCheck) refuseApprover(request placementv1beta1.ApprovalRequestObject) string {
 	if IsAccepted(request) {
 		return ""
@@ -313,7 +313,7 @@ func (c approvalCheck) refuseApprover(request placementv1beta1.ApprovalRequestOb
 	return RefuseApprover(c.Run, c.Config, request.GetApprovalRequestStatus().Approval)
 }
 
-// RefuseApprover says why an approver may not approve a task of a run; empty if the approver may.
+// RefuseApprover returns why an approver may not approve a task of a run; empty if the approver may.
 func RefuseApprover(run placementv1beta1.UpdateRunObject, task placementv1beta1.StageTask, record *placementv1beta1.ApprovalRecord) string {
 	if task.Approval == nil || !slices.Contains(task.Approval.ExcludedApprovers, placementv1beta1.ExcludedApproverCreator) {
 		return ""
@@ -360,7 +360,7 @@ func (c approvalCheck) forgetApproval(ctx context.Context, request placementv1be
 	return nil
 }
 
-// approvalByCondition is the record of an approval that came as a condition alone: it has no name, as the API server has not
+// approvalByCondition returns the record of an approval that came as a condition alone: it has no name, as the API server has not
 // noted who set the condition.
 func approvalByCondition(request placementv1beta1.ApprovalRequestObject) *placementv1beta1.ApprovalRecord {
 	record := &placementv1beta1.ApprovalRecord{Channel: placementv1beta1.ApprovalChannelKubectl}
@@ -371,7 +371,7 @@ func approvalByCondition(request placementv1beta1.ApprovalRequestObject) *placem
 	return record
 }
 
-// ApproverOf is who approved a request, as far as the hub has recorded it; empty if it is not known.
+// ApproverOf returns who approved a request, as far as the hub has recorded it; empty if it is not known.
 func ApproverOf(request placementv1beta1.ApprovalRequestObject) string {
 	if approval := request.GetApprovalRequestStatus().Approval; approval != nil {
 		return approval.Username

@@ -14,7 +14,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Validate says what is wrong with the tasks of a stage of a strategy; empty if nothing is.
+// Validate returns what is wrong with the tasks of a stage of a strategy; empty if nothing is.
 func Validate(stage placementv1beta1.StageConfig) string {
 	if problem := validateSide(After, "afterStageTasks", "of", stage.Name, stage.AfterStageTasks); problem != "" {
 		return problem
@@ -76,12 +76,12 @@ func List(stage *placementv1beta1.StageUpdatingStatus, config *placementv1beta1.
 	return tasks
 }
 
-// Starts says that a task need not wait for others, given the types of those that are done.
+// Starts reports whether a task need not wait for others, given the types of those that are done.
 func (t Task) Starts(done map[placementv1beta1.StageTaskType]bool) bool {
 	return !slices.ContainsFunc(t.Config.StartsAfter, func(other placementv1beta1.StageTaskType) bool { return !done[other] })
 }
 
-// Sides are the sides of a stage, in the order in which a run comes to them.
+// Sides returns the sides of a stage, in the order in which a run comes to them.
 func Sides() []Side { return []Side{Before, During, After} }
 
 // Statuses iterates over the statuses of all tasks of a stage, in the order in which a run comes to them. What is done to one of them is
@@ -166,7 +166,7 @@ func (t Task) DescribeAfter(o Outcome, now time.Time) State {
 	return t.Describe()
 }
 
-// CountsFromWait says that a task of one of the statuses counts from when the stage began to wait. The API
+// CountsFromWait reports whether a task of one of the statuses counts from when the stage began to wait. The API
 // keeps whole seconds, so that instant is then rounded up: what counts from it is never cut short.
 func CountsFromWait(statuses []placementv1beta1.StageTaskStatus) bool {
 	return slices.ContainsFunc(statuses, func(s placementv1beta1.StageTaskStatus) bool {

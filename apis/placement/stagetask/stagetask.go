@@ -77,10 +77,10 @@ type State struct {
 	Failed bool
 }
 
-// Done says that the stage need not wait for the task any more.
+// Done reports whether the stage need not wait for the task any more.
 func (s State) Done() bool { return !s.DoneAt.IsZero() }
 
-// Waiting says that the stage waits for the task now.
+// Waiting reports whether the stage waits for the task now.
 func (s State) Waiting() bool { return !s.WaitsSince.IsZero() && !s.Done() }
 
 // Check is what a check of a task works with.

@@ -42,7 +42,7 @@ func readBudget(config *placementv1beta1.FailureBudget, clusters int) Budget {
 	return budget
 }
 
-// OverBudget says that more clusters of a stage have failed than may. A run that was paused for that reason stays so until
+// OverBudget reports whether more clusters of a stage have failed than may. A run that was paused for that reason stays so until
 // its clusters are skipped or tried again.
 func OverBudget(run placementv1beta1.UpdateRunObject, index int) bool {
 	return isOverBudget(&run.GetUpdateRunStatus().StagesStatus[index], StageConfig(run, index))
@@ -53,7 +53,7 @@ func isOverBudget(stage *placementv1beta1.StageUpdatingStatus, config placementv
 	return budget.Exists && CountIn(stage, PhaseFailed) > budget.MaxFailures
 }
 
-// BudgetExceededText says which clusters of a stage failed, and how many may.
+// BudgetExceededText returns which clusters of a stage failed, and how many may.
 func BudgetExceededText(run placementv1beta1.UpdateRunObject, index int) string {
 	stage := &run.GetUpdateRunStatus().StagesStatus[index]
 	failed := NamesIn(stage, PhaseFailed)

@@ -11,7 +11,7 @@ type Measured struct {
 	Updated bool
 }
 
-// MeasuredIn says what an analysis of a stage of a run is about; found is false if the run has no such stage.
+// MeasuredIn returns what an analysis of a stage of a run is about; found is false if the run has no such stage.
 func MeasuredIn(status *placementv1beta1.UpdateRunStatus, stage string) (m Measured, found bool) {
 	for i := range status.StagesStatus {
 		of := &status.StagesStatus[i]

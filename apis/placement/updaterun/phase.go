@@ -32,10 +32,10 @@ const (
 	PhaseDeleting     Phase = "Deleting"
 )
 
-// Over says that the phase is the last one.
+// Over reports whether the phase is the last one.
 func (p Phase) Over() bool { return p == PhaseSucceeded || p == PhaseSkipped || p == PhaseFailed }
 
-// ClusterPhase is how far a cluster is.
+// ClusterPhase returns how far a cluster is.
 func ClusterPhase(c *placementv1beta1.ClusterUpdatingStatus) Phase {
 	succeeded := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded)
 	switch {
@@ -55,12 +55,12 @@ func findStarted(c *placementv1beta1.ClusterUpdatingStatus) *metav1.Condition {
 	return meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
 }
 
-// WasStarted says that the run has written, or tried to write, to a cluster.
+// WasStarted reports whether the run has written, or tried to write, to a cluster.
 func WasStarted(c *placementv1beta1.ClusterUpdatingStatus) bool {
 	return hasSucceeded(c) || findStarted(c) != nil
 }
 
-// StartedAt is when the run began to update a cluster; zero if it has not begun.
+// StartedAt returns when the run began to update a cluster; zero if it has not begun.
 func StartedAt(c *placementv1beta1.ClusterUpdatingStatus) time.Time {
 	if condition := findStarted(c); condition != nil {
 		return condition.LastTransitionTime.Time
@@ -68,7 +68,7 @@ func StartedAt(c *placementv1beta1.ClusterUpdatingStatus) time.Time {
 	return time.Time{}
 }
 
-// hasSucceeded says that a cluster has reached the run's snapshot.
+// hasSucceeded reports whether a cluster has reached the run's snapshot.
 func hasSucceeded(c *placementv1beta1.ClusterUpdatingStatus) bool {
 	return meta.IsStatusConditionTrue(c.Conditions, placementv1beta1.ConditionTypeSucceeded)
 }
@@ -117,12 +117,12 @@ func CountIn(stage *placementv1beta1.StageUpdatingStatus, phase Phase) int {
 	return len(PositionsIn(stage, phase))
 }
 
-// StageOver says that a stage has ended, well or not.
+// StageOver reports whether a stage has ended, well or not.
 func StageOver(stage *placementv1beta1.StageUpdatingStatus) bool {
 	return meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeSucceeded) != nil
 }
 
-// StageUpdated says that all clusters of a stage have reached the run's snapshot, or that the run goes on without them.
+// StageUpdated reports whether all clusters of a stage have reached the run's snapshot, or that the run goes on without them.
 func StageUpdated(stage *placementv1beta1.StageUpdatingStatus) bool {
 	return !slices.ContainsFunc(stage.Clusters, func(c placementv1beta1.ClusterUpdatingStatus) bool {
 		return meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded) == nil
@@ -152,7 +152,7 @@ func AfterTasksBegan(stage *placementv1beta1.StageUpdatingStatus, config placeme
 	return nil
 }
 
-// endedBy says that all clusters of a stage were updated by a time. A stage that was stopped earlier than that did not
+// endedBy reports whether all clusters of a stage were updated by a time. A stage that was stopped earlier than that did not
 // wait for its tasks yet.
 func endedBy(stage *placementv1beta1.StageUpdatingStatus, t time.Time) bool {
 	return !slices.ContainsFunc(stage.Clusters, func(c placementv1beta1.ClusterUpdatingStatus) bool {
@@ -161,18 +161,18 @@ func endedBy(stage *placementv1beta1.StageUpdatingStatus, t time.Time) bool {
 	})
 }
 
-// IsStopping says that the user wants a run to stop.
+// IsStopping reports whether the user wants a run to stop.
 func IsStopping(run placementv1beta1.UpdateRunObject) bool {
 	return run.GetUpdateRunSpec().State == placementv1beta1.StateStop
 }
 
-// IsStuck says that a run was reported stuck.
+// IsStuck reports whether a run was reported stuck.
 func IsStuck(run placementv1beta1.UpdateRunObject) bool {
 	c := meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
 	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunStuck
 }
 
-// IsHeldUp says that a run was reported to stand still because clusters are closed.
+// IsHeldUp reports whether a run was reported to stand still because clusters are closed.
 func IsHeldUp(run placementv1beta1.UpdateRunObject) bool {
 	c := meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
 	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunWaiting &&
@@ -182,7 +182,7 @@ func IsHeldUp(run placementv1beta1.UpdateRunObject) bool {
 // largeRun is beyond how many clusters the status says less of each: it has to fit into what the API server stores.
 const largeRun = 500
 
-// IsLarge says that a run has so many clusters that its status says less of each.
+// IsLarge reports whether a run has so many clusters that its status says less of each.
 func IsLarge(run placementv1beta1.UpdateRunObject) bool {
 	status := run.GetUpdateRunStatus()
 	clusters := 0
@@ -195,7 +195,7 @@ func IsLarge(run placementv1beta1.UpdateRunObject) bool {
 	return clusters > largeRun
 }
 
-// StageConfig is the frozen configuration of a stage.
+// StageConfig returns the frozen configuration of a stage.
 func StageConfig(run placementv1beta1.UpdateRunObject, index int) placementv1beta1.StageConfig {
 	if s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot; s != nil && index < len(s.Stages) {
 		return s.Stages[index]

@@ -23,15 +23,15 @@ type Recorder struct {
 	Now time.Time
 }
 
-// Status is the status that is written to.
+// Status returns the status that is written to.
 func (r Recorder) Status() *placementv1beta1.UpdateRunStatus { return r.Run.GetUpdateRunStatus() }
 
-// Stage is the status of a stage.
+// Stage returns the status of a stage.
 func (r Recorder) Stage(index int) *placementv1beta1.StageUpdatingStatus {
 	return &r.Status().StagesStatus[index]
 }
 
-// DeletionStage is the status of the stage that clears clusters which the placement no longer selects.
+// DeletionStage returns the status of the stage that clears clusters which the placement no longer selects.
 func (r Recorder) DeletionStage() *placementv1beta1.StageUpdatingStatus {
 	return r.Status().DeletionStageStatus
 }
@@ -129,7 +129,7 @@ func (r Recorder) Stuck(stage, cluster, why string) {
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, message)
 }
 
-// skipHint says how a run goes on without a cluster of a stage. The deletion stage skips none.
+// skipHint returns how a run goes on without a cluster of a stage. The deletion stage skips none.
 func (r Recorder) skipHint(stage, cluster string) string {
 	if stage == placementv1beta1.DeletionStageName {
 		return ""
@@ -173,7 +173,7 @@ func (r Recorder) Stopped() {
 	}
 }
 
-// isStopped says that a stage was recorded to have stopped.
+// isStopped reports whether a stage was recorded to have stopped.
 func isStopped(stage *placementv1beta1.StageUpdatingStatus) bool {
 	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	return c != nil && c.Reason == placementv1beta1.ReasonStageUpdatingStopped
@@ -343,7 +343,7 @@ func (r Recorder) endProgress(stage *placementv1beta1.StageUpdatingStatus) {
 		placementv1beta1.ReasonStageUpdatingSucceeded, "All clusters in the stage are updated and after-stage tasks are completed")
 }
 
-// words are those of the run.
+// words returns those of the run.
 func (r Recorder) words() placementv1beta1.Words { return placementv1beta1.VocabularyOf(r.Run).Words() }
 
 // DeletionSucceeded ends the deletion stage.
@@ -482,7 +482,7 @@ func (r Recorder) ClustersNotWritten(stage *placementv1beta1.StageUpdatingStatus
 	})
 }
 
-// NotWritten is the condition that says why a cluster's binding is not written; nil if nothing keeps the run from it.
+// NotWritten returns the condition that says why a cluster's binding is not written; nil if nothing keeps the run from it.
 func NotWritten(c *placementv1beta1.ClusterUpdatingStatus) *metav1.Condition {
 	said := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeWritten)
 	if said == nil || said.Status != metav1.ConditionFalse {

@@ -18,7 +18,7 @@ type Requests struct {
 	Noted []string
 }
 
-// Empty says that nothing is asked for.
+// Empty reports whether nothing is asked for.
 func (r Requests) Empty() bool { return len(r.Skip)+len(r.Requeue)+len(r.Restart)+len(r.Noted) == 0 }
 
 // RequestsOf finds what a run's spec asks for in a stage. The clusters in done have succeeded although the status does not

@@ -34,10 +34,10 @@ type Counts struct {
 	Skipped  int `json:"skipped,omitempty"`
 }
 
-// Over is how many clusters are over: updated, failed or skipped. It is what fractions of clusters count.
+// Over returns how many clusters are over: updated, failed or skipped. It is what fractions of clusters count.
 func (c Counts) Over() int { return c.Done + c.Failed + c.Skipped }
 
-// Progress is the fraction of clusters that are over, with how many of them were not updated, and why.
+// Progress returns the fraction of clusters that are over, with how many of them were not updated, and why.
 func (c Counts) Progress() string {
 	return fmt.Sprintf("%d/%d", c.Over(), c.Total) + c.notUpdated()
 }
@@ -110,7 +110,7 @@ func (s Stage) Title() string {
 	return s.Name
 }
 
-// Passed says that the run writes to no cluster of the stage any more: it is over, or waits for the tasks after it.
+// Passed reports whether the run writes to no cluster of the stage any more: it is over, or waits for the tasks after it.
 func (s Stage) Passed() bool {
 	return s.Phase.Over() || s.Phase == PhaseWaiting && s.Total > 0 && s.Done+s.Failed+s.Skipped == s.Total
 }
@@ -192,7 +192,7 @@ func hasStatus(condition *metav1.Condition, status metav1.ConditionStatus) bool 
 	return condition != nil && condition.Status == status
 }
 
-// progressPhase is what the condition Progressing of a run or a stage says.
+// progressPhase returns what the condition Progressing of a run or a stage says.
 func progressPhase(c *metav1.Condition) Phase {
 	switch c.Reason {
 	case placementv1beta1.ReasonUpdateRunStuck:

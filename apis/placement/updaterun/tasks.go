@@ -16,7 +16,7 @@ func Tasks(run placementv1beta1.UpdateRunObject, index int, side stagetask.Side)
 	return stagetask.List(stage, &config, side, WaitsSince(stage, config, side))
 }
 
-// WaitsSince is when a stage began to wait for the tasks on one side of it; zero before, and for the tasks before a stage
+// WaitsSince returns when a stage began to wait for the tasks on one side of it; zero before, and for the tasks before a stage
 // once it has started. It waits for those during it once all of its clusters are updated.
 func WaitsSince(stage *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig, side stagetask.Side) time.Time {
 	waits := AfterTasksBegan(stage, config)

@@ -31,7 +31,7 @@ const (
 	KinshipDisputed
 )
 
-// KinshipOf says what an object is to an owner.
+// KinshipOf returns what an object is to an owner.
 func KinshipOf(o metav1.Object, owner metav1.OwnerReference) Kinship {
 	kinship := KinshipInherited
 	for _, reference := range o.GetOwnerReferences() {
@@ -47,7 +47,7 @@ func KinshipOf(o metav1.Object, owner metav1.OwnerReference) Kinship {
 	return kinship
 }
 
-// isTwinKind says that two owners are of one kind in any version, or of its twin in the other scope.
+// isTwinKind reports whether two owners are of one kind in any version, or of its twin in the other scope.
 func isTwinKind(a, b metav1.OwnerReference) bool {
 	groupA, errA := schema.ParseGroupVersion(a.APIVersion)
 	groupB, errB := schema.ParseGroupVersion(b.APIVersion)
@@ -55,7 +55,7 @@ func isTwinKind(a, b metav1.OwnerReference) bool {
 		strings.TrimPrefix(a.Kind, "Cluster") == strings.TrimPrefix(b.Kind, "Cluster")
 }
 
-// InheritedBy are the owner references of an object once it names its owner as it is now.
+// InheritedBy returns the owner references of an object once it names its owner as it is now.
 func InheritedBy(o metav1.Object, owner metav1.OwnerReference) []metav1.OwnerReference {
 	kept := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(reference metav1.OwnerReference) bool {
 		return isTwinKind(reference, owner) && reference.Name == owner.Name
@@ -63,7 +63,7 @@ func InheritedBy(o metav1.Object, owner metav1.OwnerReference) []metav1.OwnerRef
 	return append(kept, owner)
 }
 
-// PlacementOwner is the reference to a placement by which its snapshots name their owner.
+// PlacementOwner returns the reference to a placement by which its snapshots name their owner.
 func PlacementOwner(placement PlacementObject) metav1.OwnerReference {
 	return *metav1.NewControllerRef(placement, ScopeOf(placement).PlacementKind())
 }
@@ -119,12 +119,12 @@ func PlacementNameOf(binding BindingObject) string {
 	return policy[:at]
 }
 
-// IsSigned says that a Work says for which binding, and for which of its revisions, it was written. KubeFleet's Works do not.
+// IsSigned reports whether a Work says for which binding, and for which of its revisions, it was written. KubeFleet's Works do not.
 func IsSigned(work metav1.Object) bool {
 	return work.GetAnnotations()[BindingUIDAnnotation] != "" && work.GetAnnotations()[RevisionAnnotation] != ""
 }
 
-// IsWorkOf says that a Work was made for a binding: by the UID it names or, if it is not signed, by the label that
+// IsWorkOf reports whether a Work was made for a binding: by the UID it names or, if it is not signed, by the label that
 // KubeFleet goes by.
 func IsWorkOf(work metav1.Object, binding BindingObject) bool {
 	if uid := work.GetAnnotations()[BindingUIDAnnotation]; uid != "" {

@@ -75,7 +75,7 @@ const (
 // value is then ApprovalChannelDashboard. RBAC lets only the dashboard's account set it, with the verb impersonate.
 const ApprovalChannelExtra = OwnPrefix + "channel"
 
-// Vouched says whether the API server itself tells who approves by this channel.
+// Vouched reports whether the API server itself tells who approves by this channel.
 func (c ApprovalChannel) Vouched() bool {
 	return c == ApprovalChannelKubectl || c == ApprovalChannelDashboard
 }

@@ -16,7 +16,7 @@ const (
 	systemPrefix = "system:"
 )
 
-// IsBootstrapRBAC tells whether an object is a role or a binding by which Kubernetes itself works. Every cluster has its own,
+// IsBootstrapRBAC reports whether an object is a role or a binding by which Kubernetes itself works. Every cluster has its own,
 // and which rights they give depends on its version: they are neither placed nor taken over.
 func IsBootstrapRBAC(kind schema.GroupKind, object metav1.Object) bool {
 	return kind.Group == rbacGroup &&

@@ -38,7 +38,7 @@ var byProductOwned = map[schema.GroupKind]bool{
 
 var discoveryKind = schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
 
-// IsByProduct tells whether an object was made by a controller of its cluster for something else, and not by a user: by its
+// IsByProduct reports whether an object was made by a controller of its cluster for something else, and not by a user: by its
 // owner or by what is known of the controllers. Every cluster makes its own. It does not look at who has written the object, which
 // caches leave out: IsMadeByControllers does.
 func IsByProduct(kind schema.GroupKind, object metav1.Object) bool {
@@ -55,10 +55,10 @@ func IsByProduct(kind schema.GroupKind, object metav1.Object) bool {
 	return HasByProductName(kind, object.GetName()) || byProductOwned[kind] && len(object.GetOwnerReferences()) > 0
 }
 
-// HasByProductName tells whether a controller makes an object of this name in every namespace.
+// HasByProductName reports whether a controller makes an object of this name in every namespace.
 func HasByProductName(kind schema.GroupKind, name string) bool { return byProductNames[kind][name] }
 
-// IsMadeByControllers tells whether only controllers have written an object, apart from its status. It returns false for Namespaces
+// IsMadeByControllers reports whether only controllers have written an object, apart from its status. It returns false for Namespaces
 // and definitions, which users ask for.
 func IsMadeByControllers(kind schema.GroupKind, fields []metav1.ManagedFieldsEntry) bool {
 	if kind.Kind == "Namespace" || kind.Kind == "CustomResourceDefinition" {

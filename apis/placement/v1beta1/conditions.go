@@ -75,19 +75,23 @@ const ReasonResolved = "Resolved"
 // resolutions are what conditions say once there is nothing to tell any more. An object has none of them before there was, and keeps
 // those that it has: kubectl wait for the opposite of what they told ends.
 var resolutions = map[string]metav1.Condition{
-	ConditionTypeHeld:                {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No cluster waits because of a hold or a window"},
-	ConditionTypeClustersLeaving:     {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "Clusters that are no longer selected are clean"},
-	ConditionTypeRemovalsHeld:        {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No removal is held back"},
-	ConditionTypeChangesHeld:         {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No change is held back"},
-	ConditionTypeKindsHeld:           {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "All kinds that are selected are propagated"},
+	ConditionTypeHeld: {Status: metav1.ConditionFalse, Reason: ReasonResolved,
+		Message: "No cluster waits because of a hold or a window"},
+	ConditionTypeClustersLeaving: {Status: metav1.ConditionFalse, Reason: ReasonResolved,
+		Message: "Clusters that are no longer selected are clean"},
+	ConditionTypeRemovalsHeld: {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No removal is held back"},
+	ConditionTypeChangesHeld:  {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No change is held back"},
+	ConditionTypeKindsHeld: {Status: metav1.ConditionFalse, Reason: ReasonResolved,
+		Message: "All kinds that are selected are propagated"},
 	ConditionTypeDependenciesMissing: {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No dependency is missing"},
 	ConditionTypeResourcesMissing:    {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "What the selectors name exists"},
 	ConditionTypeResourcesLeftOut:    {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "Nothing that is selected is left out"},
-	ConditionTypeRemovalPending:      {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "What is not wanted any more is removed"},
-	ConditionTypeUpdateRunHeld:       {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No update run waits to be created"},
-	ConditionTypeStatusTrimmed:       {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "The status is complete"},
-	ConditionTypeEngineReachable:     {Status: metav1.ConditionTrue, Reason: ReasonResolved, Message: "Nothing waits for Temporal"},
-	ConditionTypeServing:             {Status: metav1.ConditionTrue, Reason: string(LifecycleNormal), Message: "No hook keeps traffic away"},
+	ConditionTypeRemovalPending: {Status: metav1.ConditionFalse, Reason: ReasonResolved,
+		Message: "What is not wanted any more is removed"},
+	ConditionTypeUpdateRunHeld:   {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "No update run waits to be created"},
+	ConditionTypeStatusTrimmed:   {Status: metav1.ConditionFalse, Reason: ReasonResolved, Message: "The status is complete"},
+	ConditionTypeEngineReachable: {Status: metav1.ConditionTrue, Reason: ReasonResolved, Message: "Nothing waits for Temporal"},
+	ConditionTypeServing:         {Status: metav1.ConditionTrue, Reason: string(LifecycleNormal), Message: "No hook keeps traffic away"},
 }
 
 // Resolve has a condition say that there is nothing to tell any more, if the object has told of it.

@@ -22,7 +22,7 @@ const (
 	ReasonEvictionNotExecuted = "ClusterResourcePlacementEvictionNotExecuted"
 )
 
-// Ended says whether an eviction has its outcome. It never gets another one.
+// Ended reports whether an eviction has its outcome. It never gets another one.
 func (e *ClusterResourcePlacementEviction) Ended() bool {
 	return slices.ContainsFunc(e.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == ConditionTypeExecuted || c.Type == ConditionTypeValid && c.Status == metav1.ConditionFalse

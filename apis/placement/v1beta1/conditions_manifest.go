@@ -80,7 +80,7 @@ const (
 	ReasonNoDiffFound = "NoDiffFound"
 )
 
-// IsFinal tells whether an object has failed and will not become available before its manifest changes, as a Job that is over: one that
+// IsFinal reports whether an object has failed and will not become available before its manifest changes, as a Job that is over: one that
 // is only not available yet has not.
 func (f *FailedResourcePlacement) IsFinal() bool {
 	return f.Condition.Type != ConditionTypeAvailable || f.Condition.Reason == ReasonManifestFailed

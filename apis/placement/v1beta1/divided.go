@@ -52,7 +52,7 @@ type Workload struct {
 	Group, Kind, Namespace, Name string
 }
 
-// String is the workload for people, such as apps/Deployment web/front.
+// String returns the workload for people, such as apps/Deployment web/front.
 func (w Workload) String() string {
 	kind := w.Kind
 	name := w.Name
@@ -65,7 +65,7 @@ func (w Workload) String() string {
 	return kind + " " + name
 }
 
-// IsJob says that the workload is a Job: it is divided once.
+// IsJob reports whether the workload is a Job: it is divided once.
 func (w Workload) IsJob() bool { return w.Group == "batch" && w.Kind == "Job" }
 
 // Compare orders workloads by group, kind, namespace and name.
@@ -76,18 +76,18 @@ func (w Workload) Compare(other Workload) int {
 	)
 }
 
-// WorkloadOf is the workload that an object is.
+// WorkloadOf returns the workload that an object is.
 func WorkloadOf(object *unstructured.Unstructured) Workload {
 	gvk := object.GroupVersionKind()
 	return Workload{Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// Workload is the workload that the assignment is for.
+// Workload returns the workload that the assignment is for.
 func (a *ReplicaAssignment) Workload() Workload {
 	return Workload{Group: a.Group, Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}
 }
 
-// Selects says that a selector, which may be nil, selects a workload.
+// Selects reports whether a selector, which may be nil, selects a workload.
 func (s *WorkloadSelector) Selects(w Workload) bool {
 	fits := func(wanted, is string) bool { return wanted == "" || wanted == is }
 	return s == nil || fits(s.Group, w.Group) && fits(s.Kind, w.Kind) && fits(s.Namespace, w.Namespace) && fits(s.Name, w.Name)
@@ -109,19 +109,19 @@ func DividingRuleOf(policy *PlacementPolicy, w Workload) *ReplicaSchedulingRule 
 	return nil
 }
 
-// RunsReplicas says that replicas of divided workloads are in force on a binding. Those of Jobs do not count: they are divided once.
+// RunsReplicas reports whether replicas of divided workloads are in force on a binding. Those of Jobs do not count: they are divided once.
 func RunsReplicas(binding BindingObject) bool {
 	return slices.ContainsFunc(binding.GetBindingSpec().ReplicaAssignments,
 		func(a ReplicaAssignment) bool { return a.Replicas > 0 && !a.Workload().IsJob() })
 }
 
-// DividesReplicas says that a policy, which may be nil, has a rule that divides replicas.
+// DividesReplicas reports whether a policy, which may be nil, has a rule that divides replicas.
 func DividesReplicas(policy *PlacementPolicy) bool {
 	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling,
 		func(rule ReplicaSchedulingRule) bool { return rule.Type != ReplicasDuplicated })
 }
 
-// CountsRoom says that a rule, which may be nil, divides replicas by how many more the clusters have room for.
+// CountsRoom reports whether a rule, which may be nil, divides replicas by how many more the clusters have room for.
 func (r *ReplicaSchedulingRule) CountsRoom() bool {
 	return r != nil && r.Type != ReplicasDuplicated && (r.Division == DivisionAggregated || r.DynamicWeight != "")
 }
@@ -209,7 +209,7 @@ func readCount(object *unstructured.Unstructured, path []string) *int32 {
 	return new(int32(max(0, min(value, 1<<31-1))))
 }
 
-// runsPods says that an object of an unknown kind looks like one that runs pods.
+// runsPods reports whether an object of an unknown kind looks like one that runs pods.
 func runsPods(object *unstructured.Unstructured) bool {
 	spec, ok := object.Object["spec"].(map[string]any)
 	if !ok {
@@ -272,7 +272,7 @@ func HashReplicaDemands(demands []ReplicaDemand) string {
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
-// countedRequests are the requests of the pods, if it depends on them how the workload is divided.
+// countedRequests returns the requests of the pods, if it depends on them how the workload is divided.
 func (d *ReplicaDemand) countedRequests() corev1.ResourceList {
 	if !d.CountsRoom {
 		return nil
@@ -280,7 +280,7 @@ func (d *ReplicaDemand) countedRequests() corev1.ResourceList {
 	return d.Requests
 }
 
-// divided are the demands of workloads that can be divided.
+// divided returns the demands of workloads that can be divided.
 func divided(demands []ReplicaDemand) []ReplicaDemand {
 	return slices.DeleteFunc(slices.Clone(demands), func(d ReplicaDemand) bool { return d.Obstacle != "" })
 }
@@ -317,7 +317,7 @@ func WithoutReplicas(manifests [][]byte, demands []ReplicaDemand) ([][]byte, err
 	return without, nil
 }
 
-// EncodeReplicaCounts is the value of ReplicaCountsAnnotation: the replicas and completions of the workloads that are divided, in
+// EncodeReplicaCounts returns the value of ReplicaCountsAnnotation: the replicas and completions of the workloads that are divided, in
 // their order, with a hash of which these are; empty if there are none.
 func EncodeReplicaCounts(demands []ReplicaDemand) string {
 	text := &strings.Builder{}

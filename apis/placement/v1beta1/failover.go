@@ -19,13 +19,13 @@ const (
 	defaultGracePeriod = 10 * time.Minute
 )
 
-// LeavesIllClusters says that a placement leaves clusters that are ill themselves.
+// LeavesIllClusters reports whether a placement leaves clusters that are ill themselves.
 func LeavesIllClusters(placement PlacementObject) bool {
 	failover := FailoverOf(placement)
 	return failover != nil && failover.Cluster != nil
 }
 
-// ApplicationFailoverOf says when a placement leaves a cluster because what is placed there is not available; nil if it does not.
+// ApplicationFailoverOf returns when a placement leaves a cluster because what is placed there is not available; nil if it does not.
 func ApplicationFailoverOf(placement PlacementObject) *ApplicationFailover {
 	if failover := FailoverOf(placement); failover != nil {
 		return failover.Application
@@ -33,7 +33,7 @@ func ApplicationFailoverOf(placement PlacementObject) *ApplicationFailover {
 	return nil
 }
 
-// LeftBecauseOf says why a placement has left the cluster of a binding for another.
+// LeftBecauseOf returns why a placement has left the cluster of a binding for another.
 func LeftBecauseOf(binding BindingObject) FailoverCause {
 	if cause := FailoverCause(binding.GetAnnotations()[FailedOverBecauseAnnotation]); cause == CauseApplication {
 		return cause
@@ -51,13 +51,13 @@ const (
 	CauseCluster FailoverCause = "Cluster"
 )
 
-// IsSuperseded says that a copy stays on a cluster that its placement has left, until it is evicted. It is none of the clusters of the
-// placement.
+// IsSuperseded reports whether a copy stays on a cluster that its placement has left, until it is evicted. It is none of the
+// clusters of the placement.
 func IsSuperseded(binding BindingObject) bool {
 	return binding.GetBindingSpec().State == BindingStateUnscheduled && binding.GetAnnotations()[SupersededAnnotation] != ""
 }
 
-// Supersedes says that the copy of a binding stays on its cluster, which is left now because of that copy's health. What was
+// Supersedes reports whether the copy of a binding stays on its cluster, which is left now because of that copy's health. What was
 // never placed cannot stay; what is well goes along with its affinity group.
 func (a *ApplicationFailover) Supersedes(binding BindingObject, now time.Time) bool {
 	if a.PurgeMode != PurgeNever || binding.GetBindingSpec().ResourceSnapshotName == "" {
@@ -67,7 +67,7 @@ func (a *ApplicationFailover) Supersedes(binding BindingObject, now time.Time) b
 	return !at.IsZero() && !at.After(now)
 }
 
-// PurgeModeFor is when what is placed on a cluster goes that is left for a reason; empty if the placement does not leave clusters for
+// PurgeModeFor returns when what is placed on a cluster goes that is left for a reason; empty if the placement does not leave clusters for
 // that reason any more.
 func (f *FailoverStrategy) PurgeModeFor(cause FailoverCause) PurgeMode {
 	mode := PurgeMode("")
@@ -85,7 +85,7 @@ func (f *FailoverStrategy) PurgeModeFor(cause FailoverCause) PurgeMode {
 	return mode
 }
 
-// GracePeriod is for how long a replacement that is applied is waited for; of two that may apply, the longer.
+// GracePeriod returns for how long a replacement that is applied is waited for; of two that may apply, the longer.
 func (f *FailoverStrategy) GracePeriod() time.Duration {
 	longest := time.Duration(0)
 	given := func(seconds *int32) {
@@ -104,7 +104,7 @@ func (f *FailoverStrategy) GracePeriod() time.Duration {
 	return longest
 }
 
-// Toleration is for how long what is placed may be unavailable where it has been available before.
+// Toleration returns for how long what is placed may be unavailable where it has been available before.
 func (a *ApplicationFailover) Toleration() time.Duration {
 	if a.DecisionConditions == nil || a.DecisionConditions.TolerationSeconds == nil {
 		return defaultToleration
@@ -112,7 +112,7 @@ func (a *ApplicationFailover) Toleration() time.Duration {
 	return time.Duration(*a.DecisionConditions.TolerationSeconds) * time.Second
 }
 
-// LeaveAt is when a cluster is to be left because of the health of what is placed there, and why, for people; zero if it is not,
+// LeaveAt returns when a cluster is to be left because of the health of what is placed there, and why, for people; zero if it is not,
 // as long as nothing changes. An instant that is yet to come counts as now, so that no clock that is wrong puts the time off for
 // ever.
 func (a *ApplicationFailover) LeaveAt(health *BindingHealth, now time.Time) (time.Time, string) {
@@ -136,7 +136,7 @@ func (a *ApplicationFailover) LeaveAt(health *BindingHealth, now time.Time) (tim
 	return at, fmt.Sprintf("what is placed there has not been available for longer than %d s", int64(tolerated/time.Second))
 }
 
-// NotAfter is an instant, or now if it is yet to come: then a clock is wrong.
+// NotAfter returns an instant, or now if it is yet to come: then a clock is wrong.
 func NotAfter(at, now time.Time) time.Time {
 	if at.After(now) {
 		return now
@@ -156,7 +156,7 @@ const (
 	ObservedNothing Observation = "Unknown"
 )
 
-// After is what is to be remembered after another observation of a revision, which is excused for some time if it is new. What is not
+// After returns what is to be remembered after another observation of a revision, which is excused for some time if it is new. What is not
 // known neither counts nor resets the time.
 func (h *BindingHealth) After(seen Observation, revision string, excused time.Duration, now time.Time) *BindingHealth {
 	at := metav1.NewTime(now.Truncate(time.Second))
@@ -176,7 +176,7 @@ func (h *BindingHealth) After(seen Observation, revision string, excused time.Du
 	return next
 }
 
-// of is what is remembered of a revision. No instant in it is later than it can be, as the clock may have been put back.
+// of returns what is remembered of a revision. No instant in it is later than it can be, as the clock may have been put back.
 func (h *BindingHealth) of(revision string, at metav1.Time, excused time.Duration) *BindingHealth {
 	longest := metav1.NewTime(at.Add(excused))
 	if h == nil || h.Revision != revision {
@@ -195,12 +195,12 @@ func (h *BindingHealth) of(revision string, at metav1.Time, excused time.Duratio
 	return next
 }
 
-// IsWell says that what is placed is known to be available.
+// IsWell reports whether what is placed is known to be available.
 func (h *BindingHealth) IsWell() bool {
 	return h != nil && h.HasBeenAvailable && h.UnhealthySince == nil && h.ExcusedUntil == nil
 }
 
-// AvailableSince is since when the status of a binding reports its present generation as available; zero if it does not.
+// AvailableSince returns since when the status of a binding reports its present generation as available; zero if it does not.
 func AvailableSince(b BindingObject) time.Time {
 	if said := meta.FindStatusCondition(b.GetBindingStatus().Conditions, ConditionTypeAvailable); said != nil && SaysAvailable(b) {
 		return said.LastTransitionTime.Time
@@ -208,8 +208,9 @@ func AvailableSince(b BindingObject) time.Time {
 	return time.Time{}
 }
 
-// reconsiderAt is when to think again of a cluster that was left at a time and where what is placed is available: at once as long as nothing was
-// written to what was picked since, which may be withdrawn, else when it is barred no more; zero if nothing would come of it. It says which of these.
+// reconsiderAt returns when to think again of a cluster that was left at a time and where what is placed is available: at once as
+// long as nothing was written to what was picked since, which may be withdrawn, else when it is barred no more; zero if nothing
+// would come of it. It says which of these.
 func (a *ApplicationFailover) reconsiderAt(b BindingObject, left time.Time, bindings []BindingObject,
 	barred func(cluster string) bool) (time.Time, string) {
 	since := AvailableSince(b)
@@ -225,8 +226,8 @@ func (a *ApplicationFailover) reconsiderAt(b BindingObject, left time.Time, bind
 	return time.Time{}, ""
 }
 
-// leaveOrReturnAt is when to think of a cluster that the placement holds: when it is to be left, or gets replicas again that were withheld
-// because of how what is placed there fared; zero if nothing would come of it. It says which of these.
+// leaveOrReturnAt returns when to think of a cluster that the placement holds: when it is to be left, or gets replicas again that
+// were withheld because of how what is placed there fared; zero if nothing would come of it. It says which of these.
 func (a *ApplicationFailover) leaveOrReturnAt(b BindingObject, now time.Time) (time.Time, string) {
 	withheld := b.GetBindingSpec().ClusterDecision.Withheld
 	health := b.GetBindingStatus().Health

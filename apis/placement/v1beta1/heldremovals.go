@@ -26,7 +26,7 @@ type HeldRemovals struct {
 // maxHeldRemovals bounds the annotation.
 const maxHeldRemovals = 200
 
-// NewHeldRemovals are the removals held of a placement as it is now, given in the order of their bindings.
+// NewHeldRemovals returns the removals held of a placement as it is now, given in the order of their bindings.
 func NewHeldRemovals(placement PlacementObject, removals []HeldRemoval) *HeldRemovals {
 	sum := sha256.New()
 	for _, removal := range removals {
@@ -58,7 +58,7 @@ func HeldRemovalsOf(placement PlacementObject) *HeldRemovals {
 	return held
 }
 
-// AcceptCommand is the command by which a user accepts what is held of a placement.
+// AcceptCommand returns the command by which a user accepts what is held of a placement.
 func AcceptCommand(placement PlacementObject) string {
 	command := "kubectl fleet migrate accept " + placement.GetName()
 	if namespace := placement.GetNamespace(); namespace != "" {
@@ -67,20 +67,20 @@ func AcceptCommand(placement PlacementObject) string {
 	return command
 }
 
-// Encode is the value of RemovalsHeldAnnotation.
+// Encode returns the value of RemovalsHeldAnnotation.
 func (h *HeldRemovals) Encode() string {
 	// Strings and integers always encode.
 	data, _ := json.Marshal(h)
 	return string(data)
 }
 
-// Token is what RemovalsAcceptedAnnotation has on a placement to let go exactly these bindings, and no others: not of a later
+// Token returns what RemovalsAcceptedAnnotation has on a placement to let go exactly these bindings, and no others: not of a later
 // placement of the same name, not after another change of its spec.
 func (h *HeldRemovals) Token(placement PlacementObject) string {
 	return fmt.Sprintf("%s/%d/%s", placement.GetUID(), h.Generation, h.Digest)
 }
 
-// IsAccepted says that a user has accepted exactly these removals.
+// IsAccepted reports whether a user has accepted exactly these removals.
 func (h *HeldRemovals) IsAccepted(placement PlacementObject) bool {
 	return placement.GetAnnotations()[RemovalsAcceptedAnnotation] == h.Token(placement)
 }

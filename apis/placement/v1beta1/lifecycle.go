@@ -75,7 +75,7 @@ func LifecycleStateOf(b BindingObject) (state LifecycleState, since time.Time) {
 	return state, since
 }
 
-// HoldsUpdate says what a cluster that has resources waits for before it may be updated; nil if it may be.
+// HoldsUpdate returns what a cluster that has resources waits for before it may be updated; nil if it may be.
 func (l *ClusterLifecycle) HoldsUpdate(b BindingObject, now time.Time) *HookWait {
 	if l == nil {
 		return nil
@@ -83,7 +83,7 @@ func (l *ClusterLifecycle) HoldsUpdate(b BindingObject, now time.Time) *HookWait
 	return l.PreUpdate.waitBefore(b, hookPreUpdate, LifecyclePreparingUpdate, now)
 }
 
-// HoldsRemoval says what a cluster waits for before its resources may be removed; nil if they may be.
+// HoldsRemoval returns what a cluster waits for before its resources may be removed; nil if they may be.
 func (l *ClusterLifecycle) HoldsRemoval(b BindingObject, now time.Time) *HookWait {
 	if l == nil {
 		return nil
@@ -91,7 +91,7 @@ func (l *ClusterLifecycle) HoldsRemoval(b BindingObject, now time.Time) *HookWai
 	return l.PreRemove.waitBefore(b, hookPreRemove, LifecyclePreparingRemove, now)
 }
 
-// waitBefore says what a cluster waits for before the change that the hook is about. The grace period counts from the
+// waitBefore returns what a cluster waits for before the change that the hook is about. The grace period counts from the
 // condition that the hook has set, so it is over for no cluster that was not prepared.
 func (h *ClusterDrainHook) waitBefore(b BindingObject, name string, prepared LifecycleState, now time.Time) *HookWait {
 	if h == nil {
@@ -119,7 +119,7 @@ func (h *ClusterDrainHook) waitBefore(b BindingObject, name string, prepared Lif
 	return nil
 }
 
-// HoldsAvailable says why a cluster does not count as available whatever its resources are; nil if it may.
+// HoldsAvailable returns why a cluster does not count as available whatever its resources are; nil if it may.
 func (l *ClusterLifecycle) HoldsAvailable(b BindingObject, now time.Time) *HookWait {
 	if l == nil {
 		return nil
@@ -143,7 +143,7 @@ func (l *ClusterLifecycle) HoldsAvailable(b BindingObject, now time.Time) *HookW
 	return nil
 }
 
-// missingAfter are the labels and finalizers that a binding needs to leave a state after a change, with the name of the hook.
+// missingAfter returns the labels and finalizers that a binding needs to leave a state after a change, with the name of the hook.
 func (l *ClusterLifecycle) missingAfter(b BindingObject, state LifecycleState) (name string, missing []string) {
 	switch {
 	case (state == LifecycleUpdating || state == LifecycleUpdated) && l.PreUpdate != nil:
@@ -176,7 +176,7 @@ func (h *ClusterHook) sortMarks(b BindingObject) (present, missing []string) {
 	return present, missing
 }
 
-// StateWhenWritten is the state that a cluster has once it is written to; empty if that does not change it.
+// StateWhenWritten returns the state that a cluster has once it is written to; empty if that does not change it.
 func (l *ClusterLifecycle) StateWhenWritten(b BindingObject) LifecycleState {
 	state, _ := LifecycleStateOf(b)
 	switch {
@@ -195,13 +195,13 @@ func (l *ClusterLifecycle) StateWhenWritten(b BindingObject) LifecycleState {
 	return LifecycleUpdating
 }
 
-// IsPreparedForEviction says that a cluster that its placement wants is out of service, to be evicted.
+// IsPreparedForEviction reports whether a cluster that its placement wants is out of service, to be evicted.
 func IsPreparedForEviction(b BindingObject) bool {
 	state, _ := LifecycleStateOf(b)
 	return state == LifecyclePreparingRemove && IsLiveBinding(b)
 }
 
-// StateWhenGivenUp is the state of a cluster that was prepared for a change that is no longer wanted.
+// StateWhenGivenUp returns the state of a cluster that was prepared for a change that is no longer wanted.
 func (l *ClusterLifecycle) StateWhenGivenUp(b BindingObject) LifecycleState {
 	switch state, _ := LifecycleStateOf(b); {
 	case state == LifecyclePreparingUpdate && l != nil && l.PreUpdate != nil:
@@ -212,7 +212,7 @@ func (l *ClusterLifecycle) StateWhenGivenUp(b BindingObject) LifecycleState {
 	return LifecycleNormal
 }
 
-// NextState is the state that follows by itself: the resources of a cluster have become available, or the labels and
+// NextState returns the state that follows by itself: the resources of a cluster have become available, or the labels and
 // finalizers are back. Without hooks there is none. A cluster that is prepared stays so until it is decided otherwise.
 func (l *ClusterLifecycle) NextState(b BindingObject, available bool) LifecycleState {
 	state, _ := LifecycleStateOf(b)
@@ -231,7 +231,7 @@ func (l *ClusterLifecycle) NextState(b BindingObject, available bool) LifecycleS
 	return state
 }
 
-// ServingCondition is what the binding of a cluster says about traffic; nil if no hook asks for it.
+// ServingCondition returns what the binding of a cluster says about traffic; nil if no hook asks for it.
 func (l *ClusterLifecycle) ServingCondition(b BindingObject) *metav1.Condition {
 	marks := func(hook *ClusterDrainHook) bool { return hook != nil && hook.MarkNotServing }
 	if l == nil || !marks(l.PreUpdate) && !marks(l.PreRemove) {
@@ -247,7 +247,7 @@ func (l *ClusterLifecycle) ServingCondition(b BindingObject) *metav1.Condition {
 		Message: "No hook keeps traffic away"}
 }
 
-// HookFinalizers are the finalizers that hooks name. They hold decisions, never the end of a binding whose resources are gone.
+// HookFinalizers returns the finalizers that hooks name. They hold decisions, never the end of a binding whose resources are gone.
 func (l *ClusterLifecycle) HookFinalizers() []string {
 	if l == nil {
 		return nil

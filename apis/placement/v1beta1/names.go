@@ -362,7 +362,7 @@ func AfterStageApprovalName(words Words, run, stage string) string {
 	return run + words.AfterStage + stage
 }
 
-// hasAmbiguousEnd says that the name of a run ends like the name of a request of another run, before its stage.
+// hasAmbiguousEnd reports whether the name of a run ends like the name of a request of another run, before its stage.
 func hasAmbiguousEnd(run string) bool {
 	return strings.HasSuffix(run+"-", beforeStage) || strings.HasSuffix(run+"-", afterStage)
 }

@@ -82,21 +82,21 @@ type Scope struct{ Namespace string }
 // in it.
 var AnyNamespace = Scope{Namespace: "*"}
 
-// Scopes are the scopes that have all objects between them: the cluster scope, and that of all namespaces.
+// Scopes returns the scopes that have all objects between them: the cluster scope, and that of all namespaces.
 func Scopes() []Scope { return []Scope{{}, AnyNamespace} }
 
-// ScopeOf is the scope that an object lives in.
+// ScopeOf returns the scope that an object lives in.
 func ScopeOf(o metav1.Object) Scope { return Scope{Namespace: o.GetNamespace()} }
 
-// Namespaced says that the scope is a namespace.
+// Namespaced reports whether the scope is a namespace.
 func (s Scope) Namespaced() bool { return s.Namespace != "" }
 
-// Key is the key of an object of the scope.
+// Key returns the key of an object of the scope.
 func (s Scope) Key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Namespace, Name: name}
 }
 
-// ControllerName is the name of the controller that does something for the kinds of the scope. Those of the kinds in
+// ControllerName returns the name of the controller that does something for the kinds of the scope. Those of the kinds in
 // namespaces have a name of their own, by which metrics and logs tell the two apart.
 func (s Scope) ControllerName(does string) string { return does + twin(s, "", "-in-namespaces") }
 
@@ -125,7 +125,7 @@ var kindsInNamespaces = func() *strings.Replacer {
 
 func lowerFirst(kind string) string { return strings.ToLower(kind[:1]) + kind[1:] }
 
-// String is the namespace and a slash, and empty for cluster-scoped objects: what
+// String returns the namespace and a slash, and empty for cluster-scoped objects: what
 // comes before a name.
 func (s Scope) String() string {
 	if s.Namespace == "" {

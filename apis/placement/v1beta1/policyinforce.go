@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SchedulerOf is the scheduler that picks the clusters of a placement; empty if it is the built-in one.
+// SchedulerOf returns the scheduler that picks the clusters of a placement; empty if it is the built-in one.
 func SchedulerOf(placement PlacementObject) string {
 	if policy := placement.GetPlacementSpec().Policy; policy != nil {
 		return policy.SchedulerName
@@ -15,26 +15,26 @@ func SchedulerOf(placement PlacementObject) string {
 	return ""
 }
 
-// IsLazy says that a changed policy of the placement waits until the selected resources change next.
+// IsLazy reports whether a changed policy of the placement waits until the selected resources change next.
 func IsLazy(placement PlacementObject) bool {
 	policy := placement.GetPlacementSpec().Policy
 	return policy != nil && policy.Activation == ActivationLazy && policy.SchedulerName == ""
 }
 
-// WaitsForScheduler says that another scheduler has not picked clusters for the placement as it is. The latest policy snapshot may be
+// WaitsForScheduler reports whether another scheduler has not picked clusters for the placement as it is. The latest policy snapshot may be
 // nil.
 func WaitsForScheduler(placement PlacementObject, latest PolicySnapshotObject) bool {
 	return SchedulerOf(placement) != "" && (latest == nil || latest.GetPolicySnapshotStatus().ObservedCRPGeneration != placement.GetGeneration())
 }
 
-// PolicyWaits says that the policy of a placement waits for a resource snapshot with an index above this one, as its latest policy
+// PolicyWaits reports whether the policy of a placement waits for a resource snapshot with an index above this one, as its latest policy
 // snapshot notes.
 func PolicyWaits(latest metav1.Object) (index int, waits bool) {
 	index, err := strconv.Atoi(latest.GetAnnotations()[PolicyWaitsAnnotation])
 	return index, err == nil
 }
 
-// PolicyInForce is the policy by which clusters are picked: that of the placement, or the one before while that waits. Another
+// PolicyInForce returns the policy by which clusters are picked: that of the placement, or the one before while that waits. Another
 // scheduler picks clusters by their names. The latest policy snapshot may be nil.
 func PolicyInForce(placement PlacementObject, latest PolicySnapshotObject) *PlacementPolicy {
 	wanted := placement.GetPlacementSpec().Policy
@@ -57,7 +57,7 @@ func PolicyInForce(placement PlacementObject, latest PolicySnapshotObject) *Plac
 	return inForce
 }
 
-// pickedIn are the names of the clusters that a policy snapshot has as picked, in order.
+// pickedIn returns the names of the clusters that a policy snapshot has as picked, in order.
 func pickedIn(status *SchedulingPolicySnapshotStatus) []string {
 	var names []string
 	for i := range status.ClusterDecisions {

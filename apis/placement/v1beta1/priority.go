@@ -22,7 +22,7 @@ type Rank struct {
 // theirs have: a higher one must not be enough to get what a placement of the cluster is to have.
 const namespacedCeiling = 0
 
-// TakesFrom says that a placement of the rank takes over what one of the other rank has.
+// TakesFrom reports whether a placement of the rank takes over what one of the other rank has.
 func (r Rank) TakesFrom(other Rank) bool {
 	if !r.Preempts {
 		return false
@@ -43,7 +43,7 @@ func (r Rank) Compare(other Rank) int {
 	)
 }
 
-// acrossScopes is the priority that counts between a ResourcePlacement and a ClusterResourcePlacement.
+// acrossScopes returns the priority that counts between a ResourcePlacement and a ClusterResourcePlacement.
 func (r Rank) acrossScopes() int32 {
 	if r.Namespaced {
 		return min(r.Priority, namespacedCeiling)
@@ -58,7 +58,7 @@ func (r Rank) scope() int {
 	return 0
 }
 
-// RankOf is the rank of a placement; false if it has none, and shares no object by agreement.
+// RankOf returns the rank of a placement; false if it has none, and shares no object by agreement.
 func RankOf(placement PlacementObject) (Rank, bool) {
 	spec := placement.GetPlacementSpec()
 	if spec.Priority == nil {

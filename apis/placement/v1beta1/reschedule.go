@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RescheduleAt is the time in the annotation that asks to reschedule a placement, or on a policy snapshot, that says which of these
+// RescheduleAt returns the time in the annotation that asks to reschedule a placement, or on a policy snapshot, that says which of these
 // requests was carried out last; zero without one. The error is for the user.
 func RescheduleAt(object metav1.Object) (time.Time, error) {
 	value, there := object.GetAnnotations()[RescheduleAtAnnotation]
@@ -22,7 +22,7 @@ func RescheduleAt(object metav1.Object) (time.Time, error) {
 	return at, nil
 }
 
-// AsksToReschedule says that a user has asked to pick the clusters of a placement afresh, and that this has not been carried out
+// AsksToReschedule reports whether a user has asked to pick the clusters of a placement afresh, and that this has not been carried out
 // yet, as the latest policy snapshot says; that may be nil.
 func AsksToReschedule(placement, latest metav1.Object) bool {
 	asked, err := RescheduleAt(placement)

@@ -16,10 +16,10 @@ import (
 
 // Each rule of the domain that more than one program needs is stated here, once.
 
-// IsDeleting says that the deletion of an object has started.
+// IsDeleting reports whether the deletion of an object has started.
 func IsDeleting(o metav1.Object) bool { return !o.GetDeletionTimestamp().IsZero() }
 
-// DeletionStarted says that the deletion of an object has started between two states of it.
+// DeletionStarted reports whether the deletion of an object has started between two states of it.
 func DeletionStarted(before, after metav1.Object) bool {
 	return IsDeleting(before) != IsDeleting(after)
 }
@@ -27,19 +27,19 @@ func DeletionStarted(before, after metav1.Object) bool {
 // MaxClusterDecisions is how many decisions the status of a policy snapshot holds. A list of so many is not complete.
 const MaxClusterDecisions = 1000
 
-// FoundAllClusters says that the Scheduled condition of a policy snapshot, which may be nil, tells that every cluster asked for
+// FoundAllClusters reports whether the Scheduled condition of a policy snapshot, which may be nil, tells that every cluster asked for
 // was found, whether or not all replicas find a place there.
 func FoundAllClusters(scheduled *metav1.Condition) bool {
 	return scheduled != nil && (scheduled.Status == metav1.ConditionTrue || scheduled.Reason == ReasonReplicasUnplaced)
 }
 
-// RestoresWhatSucceeded says that a run rolls another back, to nothing but what a run that has succeeded had brought: holds and windows
-// may exempt it.
+// RestoresWhatSucceeded reports whether a run rolls another back, to nothing but what a run that has succeeded had brought: holds
+// and windows may exempt it.
 func RestoresWhatSucceeded(run UpdateRunObject) bool {
 	return run.GetUpdateRunSpec().RollbackOf != "" && run.GetUpdateRunStatus().RestoresSucceeded
 }
 
-// IsRunOver says that a run has succeeded or failed, or that its plan could not be made: nothing more will happen to it. A
+// IsRunOver reports whether a run has succeeded or failed, or that its plan could not be made: nothing more will happen to it. A
 // run that is being deleted is not over for that.
 func IsRunOver(run UpdateRunObject) bool {
 	conditions := run.GetConditions()
@@ -48,7 +48,7 @@ func IsRunOver(run UpdateRunObject) bool {
 		meta.IsStatusConditionFalse(conditions, ConditionTypeInitialized)
 }
 
-// WhyRunEnds says which other run or resource snapshot ends a run that is not over; empty if none does.
+// WhyRunEnds returns which other run or resource snapshot ends a run that is not over; empty if none does.
 func WhyRunEnds(run UpdateRunObject) string {
 	if by := run.GetAnnotations()[RolledBackByAnnotation]; by != "" {
 		return fmt.Sprintf("clusterStagedUpdateRun `%s` rolls it back", by)
@@ -59,18 +59,18 @@ func WhyRunEnds(run UpdateRunObject) string {
 	return ""
 }
 
-// IsLiveBinding says that a binding says what a cluster is to run: the placement selects the cluster, and the binding is not
+// IsLiveBinding reports whether a binding says what a cluster is to run: the placement selects the cluster, and the binding is not
 // being deleted.
 func IsLiveBinding(b BindingObject) bool {
 	return !IsDeleting(b) && b.GetBindingSpec().State != BindingStateUnscheduled
 }
 
-// LetsPass says that a cluster is not kept out for its name.
+// LetsPass reports whether a cluster is not kept out for its name.
 func (f ClusterNameFilter) LetsPass(cluster string) bool {
 	return (len(f.ClusterNames) == 0 || slices.Contains(f.ClusterNames, cluster)) && !slices.Contains(f.ExcludeClusterNames, cluster)
 }
 
-// IsLatestSnapshot says that a resource, policy or override snapshot carries the
+// IsLatestSnapshot reports whether a resource, policy or override snapshot carries the
 // label of the latest one of its series.
 func IsLatestSnapshot(o metav1.Object) bool {
 	return o.GetLabels()[IsLatestSnapshotLabel] == LabelValueTrue
@@ -81,7 +81,7 @@ func StrategyOf(placement PlacementObject) RolloutStrategy {
 	return ptr.Deref(placement.GetPlacementSpec().Strategy, RolloutStrategy{})
 }
 
-// IsExternal says that update runs roll a placement out, not the placement's workflow.
+// IsExternal reports whether update runs roll a placement out, not the placement's workflow.
 func IsExternal(placement PlacementObject) bool {
 	return StrategyOf(placement).Type == ExternalRolloutStrategyType
 }
@@ -136,7 +136,7 @@ func RollingUpdateOf(placement PlacementObject) RollingUpdateConfig {
 	return ptr.Deref(StrategyOf(placement).RollingUpdate, RollingUpdateConfig{})
 }
 
-// IsMarkedForDelete says that a user wants a cluster of a placement replaced by another.
+// IsMarkedForDelete reports whether a user wants a cluster of a placement replaced by another.
 func IsMarkedForDelete(b BindingObject) bool {
 	return b.GetLabels()[SpecifiedDeleteLabel] == LabelValueTrue
 }
@@ -155,7 +155,7 @@ func DeletionCost(o metav1.Object) (*int32, error) {
 	return new(int32(cost)), nil
 }
 
-// SaysAvailable says that the status of a binding reports its present generation as available.
+// SaysAvailable reports whether the status of a binding reports its present generation as available.
 func SaysAvailable(b BindingObject) bool {
 	if IsDeleting(b) {
 		return false
@@ -169,13 +169,13 @@ func SaysAvailable(b BindingObject) bool {
 	return false
 }
 
-// AbandonsRemoved says that what leaves a placement, a cluster or a resource, stays in place there.
+// AbandonsRemoved reports whether what leaves a placement, a cluster or a resource, stays in place there.
 func AbandonsRemoved(placement PlacementObject) bool {
 	s := StrategyOf(placement).DeleteStrategy
 	return s != nil && s.RemovedResources == DeletePropagationPolicyAbandon
 }
 
-// IsSuspended says that nothing is to be written for a cluster of a placement, nor removed from it. The end of the placement
+// IsSuspended reports whether nothing is to be written for a cluster of a placement, nor removed from it. The end of the placement
 // ends that.
 func IsSuspended(placement PlacementObject, cluster string) bool {
 	s := StrategyOf(placement).Suspension
@@ -185,7 +185,7 @@ func IsSuspended(placement PlacementObject, cluster string) bool {
 // SuspensionText says why nothing is written for a suspended cluster.
 const SuspensionText = "the placement suspends the cluster until its strategy.suspension leaves it out"
 
-// TargetClusters is the number of clusters that a policy asks for; fitting if it takes all that fit.
+// TargetClusters returns the number of clusters that a policy asks for; fitting if it takes all that fit.
 func TargetClusters(policy *PlacementPolicy, fitting int) int {
 	switch {
 	case policy == nil:
@@ -201,7 +201,7 @@ func TargetClusters(policy *PlacementPolicy, fitting int) int {
 // failbackAfter is for how long a group must have had enough clusters if a policy does not say.
 const failbackAfter = 10 * time.Minute
 
-// FailbackAfter is for how long an earlier group must have had enough clusters before a placement goes back to it; false if it
+// FailbackAfter returns for how long an earlier group must have had enough clusters before a placement goes back to it; false if it
 // does not go back.
 func FailbackAfter(policy *PlacementPolicy) (time.Duration, bool) {
 	if policy == nil || len(policy.AffinityGroups) == 0 || policy.Failback != FailbackAutomatic {
@@ -216,12 +216,12 @@ func FailbackAfter(policy *PlacementPolicy) (time.Duration, bool) {
 // unavailablePeriod is how long a cluster whose availability is unknown does not count as available if a placement does not say.
 const unavailablePeriod = time.Minute
 
-// UnavailablePeriod is how long a cluster whose availability is unknown does not count as available.
+// UnavailablePeriod returns how long a cluster whose availability is unknown does not count as available.
 func UnavailablePeriod(placement PlacementObject) time.Duration {
 	return placement.GetPlacementSpec().Strategy.UnavailablePeriod()
 }
 
-// UnavailablePeriod is how long a cluster whose availability is unknown does not count as available; the strategy may be nil.
+// UnavailablePeriod returns how long a cluster whose availability is unknown does not count as available; the strategy may be nil.
 func (s *RolloutStrategy) UnavailablePeriod() time.Duration {
 	if s == nil || s.RollingUpdate == nil || s.RollingUpdate.UnavailablePeriodSeconds == nil {
 		return unavailablePeriod
@@ -261,7 +261,7 @@ func ReadyAt(b BindingObject, minReady time.Duration) (at time.Time, known bool)
 	return since.Add(minReady), true
 }
 
-// FailoverOf says when a placement leaves clusters for others; nil if it stays where it is.
+// FailoverOf returns when a placement leaves clusters for others; nil if it stays where it is.
 func FailoverOf(placement PlacementObject) *FailoverStrategy {
 	if strategy := placement.GetPlacementSpec().Strategy; strategy != nil && !IsExternal(placement) {
 		return strategy.Failover
@@ -269,7 +269,7 @@ func FailoverOf(placement PlacementObject) *FailoverStrategy {
 	return nil
 }
 
-// LeftSince is since when a binding is not picked any more because its placement has left the cluster for another; false if it is
+// LeftSince returns since when a binding is not picked any more because its placement has left the cluster for another; false if it is
 // picked, or not picked for another reason.
 func LeftSince(binding BindingObject) (time.Time, bool) {
 	if binding.GetBindingSpec().State != BindingStateUnscheduled {
@@ -279,7 +279,7 @@ func LeftSince(binding BindingObject) (time.Time, bool) {
 	return at, err == nil
 }
 
-// NamespaceOfStatusCopy is the namespace into which the status of a placement is copied: the one that it selects by name, if
+// NamespaceOfStatusCopy returns the namespace into which the status of a placement is copied: the one that it selects by name, if
 // it asks for that. A placement in a namespace has its status there already.
 func NamespaceOfStatusCopy(placement PlacementObject) string {
 	spec := placement.GetPlacementSpec()

@@ -14,7 +14,7 @@ import (
 // maxPreservedBytes is how much of the state of a placement goes along: the annotations of an object may have four times as much.
 const maxPreservedBytes = 64 << 10
 
-// StatePreservedFor are the rules by which state goes along when a placement leaves a cluster for a reason; none if nothing does.
+// StatePreservedFor returns the rules by which state goes along when a placement leaves a cluster for a reason; none if nothing does.
 func (f *FailoverStrategy) StatePreservedFor(cause FailoverCause) []StatePreservationRule {
 	if f == nil || f.PurgeModeFor(cause) != PurgeDirectly {
 		return nil
@@ -31,7 +31,7 @@ func (f *FailoverStrategy) StatePreservedFor(cause FailoverCause) []StatePreserv
 	return preservation.Rules
 }
 
-// StatePathsOf are the JSONPaths whose values the members of a placement report: those of all its rules, in order.
+// StatePathsOf returns the JSONPaths whose values the members of a placement report: those of all its rules, in order.
 func StatePathsOf(placement PlacementObject) []string {
 	failover := FailoverOf(placement)
 	var paths []string
@@ -44,7 +44,7 @@ func StatePathsOf(placement PlacementObject) []string {
 	return slices.Compact(paths)
 }
 
-// LabelValueOf is a value of a status as that of a label. The message says why it cannot be one; nothing is cut.
+// LabelValueOf returns a value of a status as that of a label. The message says why it cannot be one; nothing is cut.
 func LabelValueOf(value any) (text, message string) {
 	switch v := value.(type) {
 	case string:
@@ -103,7 +103,7 @@ func PreservedStateOf(binding BindingObject) PreservedState {
 	return state
 }
 
-// Merge is the state with what a newer copy has reported: that counts more, label by label.
+// Merge returns the state with what a newer copy has reported: that counts more, label by label.
 func (s PreservedState) Merge(newer PreservedState) PreservedState {
 	merged := PreservedState{}
 	for _, state := range []PreservedState{s, newer} {
@@ -117,7 +117,7 @@ func (s PreservedState) Merge(newer PreservedState) PreservedState {
 	return merged
 }
 
-// Encode is how the state is stored, the same for the same state; empty if there is none. If there is too much, the objects that come
+// Encode returns how the state is stored, the same for the same state; empty if there is none. If there is too much, the objects that come
 // last by kind and name are left out.
 func (s PreservedState) Encode() string {
 	var stored []string
@@ -147,7 +147,7 @@ var (
 	statePath      = regexp.MustCompile(`^[{] *[$@]?[.\[][^{},]*[}]$`)
 )
 
-// Problem says why the API server would refuse a rule; empty if it would not.
+// Problem returns why the API server would refuse a rule; empty if it would not.
 func (r StatePreservationRule) Problem() string {
 	switch {
 	case len(r.AliasLabelName) > 317 || !aliasLabelName.MatchString(r.AliasLabelName):

@@ -95,7 +95,7 @@ func VocabularyOf(run UpdateRunObject) Vocabulary {
 	return VocabularyDocumentation
 }
 
-// isToldByKubeFleet says that a stage has what only KubeFleet's words can have: a wait for tasks of which the run says that it
+// isToldByKubeFleet reports whether a stage has what only KubeFleet's words can have: a wait for tasks of which the run says that it
 // waits, or an end that the condition Progressing tells, though the stage had tasks or no clusters.
 func isToldByKubeFleet(run *UpdateRunStatus, stage *StageUpdatingStatus, theirs Words) bool {
 	said := meta.FindStatusCondition(stage.Conditions, ConditionTypeProgressing)
@@ -112,7 +112,7 @@ func isToldByKubeFleet(run *UpdateRunStatus, stage *StageUpdatingStatus, theirs 
 	return waits != nil && waits.Reason == theirs.RunWaiting && waitsForTasks(stage)
 }
 
-// waitsForTasks says that a stage waits for the tasks before it that are not done, or for those after it.
+// waitsForTasks reports whether a stage waits for the tasks before it that are not done, or for those after it.
 func waitsForTasks(stage *StageUpdatingStatus) bool {
 	if stage.StartTime == nil {
 		return slices.ContainsFunc(stage.BeforeStageTaskStatus, func(task StageTaskStatus) bool {

@@ -30,7 +30,7 @@ const (
 // Right is what a user needs to do something.
 type Right struct{ Verb, Group, Resource, Subresource, Namespace, Name string }
 
-// String is the right in words, such as "patch clusterstagedupdateruns".
+// String returns the right in words, such as "patch clusterstagedupdateruns".
 func (r Right) String() string {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -60,7 +60,7 @@ type answer struct {
 	at      time.Time
 }
 
-// Refusal says why the user may not make use of a right; empty if he may.
+// Refusal returns why the user may not make use of a right; empty if he may.
 func (r *Reviewer) Refusal(ctx context.Context, right Right) string {
 	r.mutex.Lock()
 	known, is := r.answers[right]

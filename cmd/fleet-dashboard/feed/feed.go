@@ -166,7 +166,7 @@ func (f *Feed) draw() {
 	}
 }
 
-// Fleet is the latest picture. It must not be changed.
+// Fleet returns the latest picture. It must not be changed.
 func (f *Feed) Fleet() *Fleet { return f.current.Load() }
 
 // Follow returns what receives after every new picture, and what ends that.

@@ -73,7 +73,7 @@ func (f *Fleet) Run(ref hub.Ref) *Run {
 	return nil
 }
 
-// RunsOf are the runs of a placement, the latest first.
+// RunsOf returns the runs of a placement, the latest first.
 func (f *Fleet) RunsOf(placement hub.Ref) []Run {
 	var found []Run
 	for _, run := range f.Runs {
@@ -84,7 +84,7 @@ func (f *Fleet) RunsOf(placement hub.Ref) []Run {
 	return found
 }
 
-// FactsOf are what the tree of a placement, and of one of its runs, is made of.
+// FactsOf returns what the tree of a placement, and of one of its runs, is made of.
 func (f *Fleet) FactsOf(placement hub.Ref) status.Facts {
 	var runs []hub.Run
 	var approvals []hub.Approval
@@ -100,10 +100,10 @@ func (f *Fleet) FactsOf(placement hub.Ref) status.Facts {
 	return facts
 }
 
-// ApprovalsOf are the approval requests of a run.
+// ApprovalsOf returns the approval requests of a run.
 func (f *Fleet) ApprovalsOf(run hub.Ref) []hub.Approval { return f.approvals[run] }
 
-// On are the bindings to a cluster by their placements.
+// On returns the bindings to a cluster by their placements.
 func (f *Fleet) On(cluster string) map[hub.Ref]hub.Binding {
 	found := map[hub.Ref]hub.Binding{}
 	for placement, bindings := range f.bindings {

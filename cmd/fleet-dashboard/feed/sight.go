@@ -29,7 +29,7 @@ var (
 	approvals  = scopes{"approval requests", "clusterapprovalrequests", "approvalrequests"}
 )
 
-// sees says whether a user may list a kind that is in no namespace.
+// sees reports whether a user may list a kind that is in no namespace.
 func (s *sight) sees(what, group, resource string) bool {
 	if s.may(group, resource, "") {
 		return true
@@ -57,7 +57,7 @@ func (s *sight) of(kind scopes) func(namespace string) bool {
 	}
 }
 
-// SeenBy is the part of a picture that a user may see. Kinds that the user may not list are left out and named in Denied; of
+// SeenBy returns the part of a picture that a user may see. Kinds that the user may not list are left out and named in Denied; of
 // kinds in namespaces, what is in those that the user may list them in is left.
 func (f *Fleet) SeenBy(may May) *Fleet {
 	s := &sight{may: may}

@@ -60,7 +60,7 @@ func (h *Hub) History(ctx context.Context, placement hub.Placement) ([]fleetview
 	return fleetview.History(facts), nil
 }
 
-// Resource is what a kind is called in rights.
+// Resource returns what a kind is called in rights.
 func (h *Hub) Resource(object client.Object) (group, resource string) {
 	kind, err := h.Client.GroupVersionKindFor(object)
 	if err != nil {
@@ -73,7 +73,7 @@ func (h *Hub) Resource(object client.Object) (group, resource string) {
 	return mapping.Resource.Group, mapping.Resource.Resource
 }
 
-// served are the kinds that the hub serves.
+// served returns the kinds that the hub serves.
 func (h *Hub) served() (*snapshot.Catalog, error) {
 	groups, lists, err := h.Discover()
 	return snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}), err
@@ -90,7 +90,7 @@ func (h *Hub) Preview(ctx context.Context, placement hub.Placement, strategy, in
 	return h.plan(ctx, placement, plan.Wish{Name: "<run>", Strategy: strategy, Snapshot: plan.Index(index), Content: true})
 }
 
-// Strategies are the names of those that runs in a namespace can have; of a placement in none if it is empty.
+// Strategies returns the names of those that runs in a namespace can have; of a placement in none if it is empty.
 func (h *Hub) Strategies(ctx context.Context, namespace string) ([]string, error) {
 	scope := placementv1beta1.Scope{Namespace: namespace}
 	list := scope.NewUpdateStrategyList()
@@ -114,7 +114,7 @@ func (h *Hub) Strategy(ctx context.Context, namespace, name string) (string, err
 	return fmt.Sprintf("%s/%d", strategy.GetUID(), strategy.GetGeneration()), nil
 }
 
-// Snapshots are the masters of the resource snapshots of a placement, the latest first, without what is in them.
+// Snapshots returns the masters of the resource snapshots of a placement, the latest first, without what is in them.
 func (h *Hub) Snapshots(ctx context.Context, placement hub.Ref) ([]hub.ResourceSnapshot, error) {
 	all, err := hub.Reader{Reader: h.Client}.ResourceSnapshotIndexes(ctx, placement)
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *Hub) Snapshots(ctx context.Context, placement hub.Ref) ([]hub.ResourceS
 	return all, nil
 }
 
-// Diff is what differs between two snapshots of a placement.
+// Diff returns what differs between two snapshots of a placement.
 func (h *Hub) Diff(ctx context.Context, placement hub.Ref, from, to int) ([]objectdiff.Change, error) {
 	return plan.Between(ctx, h.Client, placement, from, to, h.served)
 }

@@ -39,7 +39,7 @@ func (c *Cookies) set(w http.ResponseWriter, name, value string, expires time.Ti
 	http.SetCookie(w, cookie)
 }
 
-// Get is the value of a cookie of a request.
+// Get returns the value of a cookie of a request.
 func (c *Cookies) Get(r *http.Request, name string) string {
 	cookie, err := r.Cookie(c.prefix() + name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Cookies) Start(w http.ResponseWriter, user Identity) error {
 // End ends the session of a browser.
 func (c *Cookies) End(w http.ResponseWriter) { c.Drop(w, sessionName) }
 
-// Session is the user of a request; false if the request is of no session that was begun here. It may be over.
+// Session returns the user of a request; false if the request is of no session that was begun here. It may be over.
 func (c *Cookies) Session(r *http.Request) (Identity, bool) {
 	user := Identity{}
 	value := c.Get(r, sessionName)

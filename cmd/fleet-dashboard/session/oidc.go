@@ -200,7 +200,7 @@ func (p *Provider) exchange(ctx context.Context, code string, login pending) (Id
 	return user, nil
 }
 
-// identity is the user that claims are about.
+// identity returns the user that claims are about.
 func (p *Provider) identity(claims map[string]any) (Identity, error) {
 	name, _ := claims[p.UsernameClaim].(string)
 	if name == "" {
@@ -229,7 +229,7 @@ func (p *Provider) identity(claims map[string]any) (Identity, error) {
 	return user, nil
 }
 
-// groupsOf are the groups in a claim, which is a list or, for one, a text.
+// groupsOf returns the groups in a claim, which is a list or, for one, a text.
 func groupsOf(claim any) []string {
 	switch value := claim.(type) {
 	case string:

@@ -50,7 +50,7 @@ func (s *Sealer) Check() error {
 	return err
 }
 
-// current are the keys, of which the first seals.
+// current returns the keys, of which the first seals.
 func (s *Sealer) current() ([]cipher.AEAD, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -153,7 +153,7 @@ func (s *Sealer) Unseal(purpose, text string, into any) error {
 	return ErrNotSealed
 }
 
-// random is a text that cannot be guessed.
+// random returns a text that cannot be guessed.
 func random() string {
 	content := make([]byte, tokenBytes)
 	_, _ = rand.Read(content) // it never fails

@@ -39,7 +39,7 @@ func randomToken() string {
 	return hex.EncodeToString(token)
 }
 
-// Link is the URL that opens the session and then shows a page.
+// Link returns the URL that opens the session and then shows a page.
 func (l *Local) Link(path string) string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -65,7 +65,7 @@ func (l *Local) Open(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// OwnPath is a path of this host; the first page for anything else.
+// OwnPath returns a path of this host; the first page for anything else.
 func OwnPath(path string) string {
 	if parsed, err := url.Parse(path); err != nil || parsed.Host != "" || parsed.Scheme != "" || !strings.HasPrefix(path, "/") ||
 		strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
@@ -87,13 +87,13 @@ func (l *Local) spend(token string) bool {
 // cookieName has the port in it: cookies are kept by host, and another dashboard may run beside this one.
 func (l *Local) cookieName() string { return "fleet-" + l.port }
 
-// Valid says whether a request is of the session.
+// Valid reports whether a request is of the session.
 func (l *Local) Valid(r *http.Request) bool {
 	cookie, err := r.Cookie(l.cookieName())
 	return err == nil && subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(l.cookie)) == 1
 }
 
-// Meant says whether a request is meant for this dashboard. A page of the internet can have its own name lead here; it cannot
+// Meant reports whether a request is meant for this dashboard. A page of the internet can have its own name lead here; it cannot
 // have the browser name this host.
 func (l *Local) Meant(r *http.Request) bool {
 	return r.Host == "127.0.0.1:"+l.port || r.Host == "localhost:"+l.port

@@ -121,7 +121,7 @@ type blockView struct {
 
 type lineView struct{ Class, Text string }
 
-// blocksOf are the lines of a difference as pages show them.
+// blocksOf returns the lines of a difference as pages show them.
 func blocksOf(lines []string) (blocks []blockView) {
 	for _, line := range lines {
 		swap := line[0] == '+' || line[0] == '-'

@@ -43,7 +43,7 @@ func (e *endings) end(user session.Identity, now time.Time) {
 	e.over[keyOf(user)] = user.Expires
 }
 
-// ended says that a session is over.
+// ended reports whether a session is over.
 func (e *endings) ended(user session.Identity) bool {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -51,7 +51,7 @@ func (e *endings) ended(user session.Identity) bool {
 	return over
 }
 
-// due says whether the token of a session is to be reviewed, and takes it as reviewed.
+// due reports whether the token of a session is to be reviewed, and takes it as reviewed.
 func (e *endings) due(user session.Identity, now time.Time) bool {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -66,7 +66,7 @@ func (e *endings) due(user session.Identity, now time.Time) bool {
 	return true
 }
 
-// isOver says whether a session has ended before its time. A hub that does not answer ends none.
+// isOver reports whether a session has ended before its time. A hub that does not answer ends none.
 func (s *SignedIn) isOver(ctx context.Context, user session.Identity) bool {
 	switch now := s.Clock.Now(); {
 	case s.endings.ended(user):

@@ -47,7 +47,7 @@ func (s *Server) download(shown http.Handler, make func(r *http.Request, format 
 	})
 }
 
-// historyFile is the history of a placement as CSV, or as JSON with one entry a line.
+// historyFile returns the history of a placement as CSV, or as JSON with one entry a line.
 func (s *Server) historyFile(r *http.Request, format string) (file, error) {
 	p, entries, err := s.history(r)
 	if err != nil {
@@ -97,7 +97,7 @@ func cellText(text string) string {
 	return formulaInside.ReplaceAllString(text, "$1'$2")
 }
 
-// printed is a character as a cell has it: white space is a space or the end of a line, and what cannot be seen is left out.
+// printed returns a character as a cell has it: white space is a space or the end of a line, and what cannot be seen is left out.
 func printed(r rune) rune {
 	switch {
 	case r == '\n', unicode.IsPrint(r):
@@ -169,7 +169,7 @@ type diffView struct {
 	File string
 }
 
-// chosen are the snapshots that a request compares; false if it names none yet.
+// chosen returns the snapshots that a request compares; false if it names none yet.
 func chosen(r *http.Request) (from, to int, both bool) {
 	from, errFrom := strconv.Atoi(r.URL.Query().Get("from"))
 	to, errTo := strconv.Atoi(r.URL.Query().Get("to"))
@@ -204,7 +204,7 @@ func (s *Server) diffPage(r *http.Request) (page, error) {
 	return s.compose("Difference of "+p.Name, "placements", false, piece{"diff", "diff", view})
 }
 
-// diffFile is all that differs between two snapshots.
+// diffFile returns all that differs between two snapshots.
 func (s *Server) diffFile(r *http.Request, format string) (file, error) {
 	p, _, err := s.findPlacement(r)
 	if err != nil {

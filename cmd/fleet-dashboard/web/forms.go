@@ -201,7 +201,7 @@ func (f verbForm) look(r *http.Request) (steer.View, error) {
 	return seen, nil
 }
 
-// back is the page to show after that.
+// back returns the page to show after that.
 func (f verbForm) back(r *http.Request) string {
 	if f.verb.Form.Back == nil {
 		return refOf(r, f.kind).Path()
@@ -215,7 +215,7 @@ func (f verbForm) back(r *http.Request) string {
 	return f.verb.Form.Back(target)
 }
 
-// fields are the inputs of the form, with what the user has typed.
+// fields returns the inputs of the form, with what the user has typed.
 func (f verbForm) fields(r *http.Request, hints map[string]string) []field {
 	var fields []field
 	for _, one := range f.verb.New().Fields {
@@ -347,7 +347,7 @@ func fillDuration(into *time.Duration, value string) (err error) {
 	return nil
 }
 
-// choicesOf are the clusters to choose from: those that were chosen are the first.
+// choicesOf returns the clusters to choose from: those that were chosen are the first.
 func choicesOf(all []steer.Choice, chosen ...[]string) (choices []choice, more int) {
 	picked := slices.Concat(chosen...)
 	for _, isChosen := range []bool{true, false} {

@@ -17,7 +17,7 @@ const (
 	maxWrites = 10
 )
 
-// policy is what pages may load and do: nothing but what comes from here. Forms may lead to some origins more.
+// policy returns what pages may load and do: nothing but what comes from here. Forms may lead to some origins more.
 func policy(formTargets []string) string {
 	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action " +
 		strings.Join(append([]string{"'self'"}, formTargets...), " ") + "; frame-ancestors 'none'; base-uri 'none'"
@@ -113,7 +113,7 @@ type outcome struct {
 // keep is how long an outcome is known.
 const keep = 10 * time.Minute
 
-// of is the outcome of a form, new if it is sent the first time; nil if there were too many writes.
+// of returns the outcome of a form, new if it is sent the first time; nil if there were too many writes.
 func (o *outcomes) of(key string, clock clock.PassiveClock) *outcome {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -145,7 +145,7 @@ func (o *outcomes) of(key string, clock clock.PassiveClock) *outcome {
 	return made
 }
 
-// said is the sentence about a form that was carried out.
+// said returns the sentence about a form that was carried out.
 func (o *outcomes) said(key string) string {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

@@ -90,7 +90,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 	}
 }
 
-// targetOf is the page that a request wants to be kept up to date, or why it is not.
+// targetOf returns the page that a request wants to be kept up to date, or why it is not.
 func targetOf(r *http.Request, pages *http.ServeMux) (target *url.URL, refused string, status int) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil || target.Scheme != "" || target.Host != "" || !strings.HasPrefix(target.Path, "/") {
@@ -113,7 +113,7 @@ type stream struct {
 // digestBytes are enough to tell the states of a part of one page apart.
 const digestBytes = 9
 
-// differs says whether a part is not as the browser has it, and takes it as sent.
+// differs reports whether a part is not as the browser has it, and takes it as sent.
 func (s *stream) differs(id, html string) bool {
 	sum := sha256.Sum256([]byte(html))
 	digest := base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
@@ -135,7 +135,7 @@ func (s *stream) id() string {
 	return strings.Join(parts, ",")
 }
 
-// partsOf are the digests of the parts that a frame has left a browser with; none if the text names no frame.
+// partsOf returns the digests of the parts that a frame has left a browser with; none if the text names no frame.
 func partsOf(frame string) map[string]string {
 	parts := map[string]string{}
 	for part := range strings.SplitSeq(frame, ",") {
@@ -184,7 +184,7 @@ func (s *Server) sendNote(stream *stream, text string) error {
 	return stream.write(fmt.Sprintf("data: <div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n\n", note.ID, note.HTML))
 }
 
-// frame is an event with the parts that have changed; empty if none has.
+// frame returns an event with the parts that have changed; empty if none has.
 func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pages http.Handler) (string, error) {
 	var out bytes.Buffer
 	made, err := collect(ctx, pages, target)

@@ -12,13 +12,13 @@ type Local struct {
 	Person  *Person
 }
 
-// Meant says whether a request names this machine.
+// Meant reports whether a request names this machine.
 func (l *Local) Meant(r *http.Request) bool { return l.Session.Meant(r) }
 
-// Hosts are the names of this machine.
+// Hosts returns the names of this machine.
 func (l *Local) Hosts() string { return "127.0.0.1 and localhost" }
 
-// Visitor is the user of the laptop.
+// Visitor returns the user of the laptop.
 func (l *Local) Visitor(r *http.Request) *Visitor {
 	if !l.Session.Valid(r) {
 		return nil

@@ -22,7 +22,7 @@ type meView struct {
 // rightView is something that the user may do, or why not.
 type rightView struct{ What, Refusal string }
 
-// deeds are what the pages can do, with what it takes.
+// deeds returns what the pages can do, with what it takes.
 func deeds() []struct {
 	what  string
 	right as.Right

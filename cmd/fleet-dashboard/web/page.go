@@ -198,7 +198,7 @@ func (s *Server) unknownPage(r *http.Request) (page, error) {
 	return page{}, &missing{what: "page " + r.URL.Path}
 }
 
-// instant is a time as pages show it; a text that stays true is what is seen without script.
+// instant returns a time as pages show it; a text that stays true is what is seen without script.
 func instant(at time.Time) template.HTML {
 	if at.IsZero() {
 		return "–"
@@ -225,7 +225,7 @@ func wordOf(state any) string { return strings.ToLower(fmt.Sprint(state)) }
 
 func isOver(state updaterun.Phase) bool { return state.Over() && state != updaterun.PhaseFailed }
 
-// shareOf is how many of some clusters are over.
+// shareOf returns how many of some clusters are over.
 func shareOf(count updaterun.Counts) int { return count.Over() }
 
 func plural(number int, what string) string {

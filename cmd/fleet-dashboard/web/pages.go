@@ -37,7 +37,7 @@ type list[T any] struct {
 	States             []string
 }
 
-// matches says whether a row is one that the user wants to see.
+// matches reports whether a row is one that the user wants to see.
 func matches(r *http.Request, state string, texts ...string) bool {
 	query := r.URL.Query()
 	if wanted := query.Get("state"); wanted != "" && !strings.EqualFold(wanted, state) {
@@ -414,7 +414,7 @@ func (s *Server) clustersPage(r *http.Request) (page, error) {
 	return listPage(s, "Clusters", "Members of the fleet", fleetview.MemberColumns, l)
 }
 
-// healthOf is the health of a member in a word.
+// healthOf returns the health of a member in a word.
 func healthOf(row fleetview.Member) string {
 	switch {
 	case row.Joined == "Leaving":
@@ -439,7 +439,10 @@ func (s *Server) clusterPage(r *http.Request) (page, error) {
 	ref := refOf(r, hub.KindMember)
 	at := slices.IndexFunc(fleet.Clusters, func(row fleetview.Member) bool { return row.Name == ref.Name })
 	if at < 0 {
-		return page{}, missingRef(ref, fleet.Clusters, func(row fleetview.Member) hub.Ref { return hub.Ref{Kind: hub.KindMember, Name: row.Name} })
+		return page{}, missingRef(ref, fleet.Clusters, func(row fleetview.Member) hub.Ref {
+			return hub.Ref{Kind: hub.KindMember,
+				Name: row.Name}
+		})
 	}
 	on := fleet.On(ref.Name)
 	var rows []placed
@@ -471,7 +474,7 @@ func propertiesOf(fleet *feed.Fleet, at int) map[string]string {
 	return properties
 }
 
-// isUpdating says whether a run updates a cluster now.
+// isUpdating reports whether a run updates a cluster now.
 func isUpdating(run feed.Run, cluster string) bool {
 	return slices.ContainsFunc(run.State.Stages, func(stage updaterun.Stage) bool {
 		return slices.ContainsFunc(stage.Clusters, func(c updaterun.Cluster) bool {
@@ -483,12 +486,13 @@ func isUpdating(run feed.Run, cluster string) bool {
 
 func (s *Server) holdsPage(r *http.Request) (page, error) {
 	l := paginate(r, holdRows(s.fleet(r.Context())), rowsShown)
-	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action", Cell: func(h fleetview.Hold) fleetview.Cell {
-		if personOf(r.Context()).Writes == nil {
-			return fleetview.Cell{}
-		}
-		return fleetview.Cell{Text: "Release", Path: "/holds/" + h.Name + "/release", Button: true}
-	}})
+	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action",
+		Cell: func(h fleetview.Hold) fleetview.Cell {
+			if personOf(r.Context()).Writes == nil {
+				return fleetview.Cell{}
+			}
+			return fleetview.Cell{Text: "Release", Path: "/holds/" + h.Name + "/release", Button: true}
+		}})
 	return s.compose("Holds", "holds", true,
 		piece{"actions", "actions", s.actionsOf(r.Context(), hub.Found{})},
 		piece{"holds", "holds", struct {
@@ -520,12 +524,13 @@ func (s *Server) historyPage(r *http.Request) (page, error) {
 		Types         []string
 		CSV, Lines    string
 	}{
-		l, tableOf("The latest first, from what is on the hub", "Nothing.", fleetview.HistoryColumns(s.Clock.Now()), l.Rows), p.Ref, query.Get("type"), query.Get("by"), query.Get("run"), query.Get("from"),
+		l, tableOf("The latest first, from what is on the hub", "Nothing.", fleetview.HistoryColumns(s.Clock.Now()), l.Rows), p.Ref,
+		query.Get("type"), query.Get("by"), query.Get("run"), query.Get("from"),
 		[]string{"placement", "policy", "snapshot", "run", "approval", "eviction"}, file("csv"), file("jsonl"),
 	}})
 }
 
-// history is what of the history of a placement the user wants to see, the latest first.
+// history returns what of the history of a placement the user wants to see, the latest first.
 func (s *Server) history(r *http.Request) (*feed.Placement, []historyEntry, error) {
 	p, _, err := s.findPlacement(r)
 	if err != nil {
@@ -566,7 +571,7 @@ func (s *Server) searchPage(r *http.Request) (page, error) {
 	return s.compose("Search", "", false, piece{"hits", "hits", paginate(r, hits, rowsShown)})
 }
 
-// isEvictionBlocked says why an eviction was not executed; empty if it was, or may still be.
+// isEvictionBlocked returns why an eviction was not executed; empty if it was, or may still be.
 func isEvictionBlocked(eviction *placementv1beta1.ClusterResourcePlacementEviction) string {
 	if c := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil &&
 		c.Status == metav1.ConditionFalse {
@@ -581,7 +586,7 @@ const linkAnnotation = "fleetflow.io/link-"
 // link is a page elsewhere. The writer of the placement chooses it, so the user is shown the host.
 type link struct{ Name, URL, Host string }
 
-// linksOf are the links in annotations; what is no web page is none.
+// linksOf returns the links in annotations; what is no web page is none.
 func linksOf(annotations map[string]string) []link {
 	var links []link
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {

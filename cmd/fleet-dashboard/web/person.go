@@ -71,7 +71,7 @@ func visitorOf(ctx context.Context) *Visitor {
 
 func personOf(ctx context.Context) *Person { return visitorOf(ctx).Person }
 
-// refusal says why the user may not do something; empty if the user may.
+// refusal returns why the user may not do something; empty if the user may.
 func (s *Server) refusal(ctx context.Context, right as.Right) string {
 	person := personOf(ctx)
 	if person.Writes == nil {
@@ -83,7 +83,7 @@ func (s *Server) refusal(ctx context.Context, right as.Right) string {
 // sightLasts is how long an answer to what a user may see holds, beside the time that answers of the API server hold.
 const sightLasts = 10 * time.Second
 
-// fleet is the latest picture, of what the user may see.
+// fleet returns the latest picture, of what the user may see.
 func (s *Server) fleet(ctx context.Context) *feed.Fleet {
 	whole := s.Feed.Fleet()
 	person := personOf(ctx)

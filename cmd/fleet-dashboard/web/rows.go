@@ -54,7 +54,7 @@ type waitingItem struct {
 	right     as.Right
 }
 
-// waiting is what waits for people, the newest first.
+// waiting returns what waits for people, the newest first.
 func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
 	var items []waitingItem
 	for i := range fleet.Runs {
@@ -83,7 +83,7 @@ func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
 	return items
 }
 
-// waitingIn is what waits for people in a run that is not over.
+// waitingIn returns what waits for people in a run that is not over.
 func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
 	path := run.Path()
 	patch := rightOf(ctx, steer.Right{Verb: "patch", Object: run.Object})
@@ -103,7 +103,7 @@ func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
 	return items
 }
 
-// approvePath is the page that approves a stage of a run.
+// approvePath returns the page that approves a stage of a run.
 func approvePath(run hub.Ref, stage string) string {
 	return run.Path() + "/approve?" + url.Values{"stage": {stage}}.Encode()
 }
@@ -115,7 +115,7 @@ func because(why string) string {
 	return ": " + why
 }
 
-// gatesOf are the approvals that a run waits for.
+// gatesOf returns the approvals that a run waits for.
 func gatesOf(run hub.Run) []steer.Gate {
 	return slices.DeleteFunc(steer.GatesOf(run), func(gate steer.Gate) bool { return !gate.Waits })
 }
@@ -123,7 +123,7 @@ func gatesOf(run hub.Run) []steer.Gate {
 // action is a link to a form, or why the user may not use it.
 type action struct{ Label, Path, Refusal string }
 
-// actionsOf are what the user can do about a target; without one, those that are about no object.
+// actionsOf returns what the user can do about a target; without one, those that are about no object.
 func (s *Server) actionsOf(ctx context.Context, target hub.Found) []action {
 	object := target.Object()
 	if object != nil && (personOf(ctx).Writes == nil || placementv1beta1.IsDeleting(object)) {
@@ -146,7 +146,7 @@ func (s *Server) actionsOf(ctx context.Context, target hub.Found) []action {
 	return actions
 }
 
-// formPath is where the form of a verb about a target is, if its page links it.
+// formPath returns where the form of a verb about a target is, if its page links it.
 func formPath(form *steer.Form, verb string, target hub.Found) (path string, is bool) {
 	ref := target.Ref()
 	switch {
@@ -161,7 +161,7 @@ func formPath(form *steer.Form, verb string, target hub.Found) (path string, is 
 // maxRights is more than a verb needs.
 const maxRights = 10
 
-// refusalOf says why the user may not use a verb on a target, by the first of the rights that it needs; empty if the user may.
+// refusalOf returns why the user may not use a verb on a target, by the first of the rights that it needs; empty if the user may.
 func (s *Server) refusalOf(ctx context.Context, verb steer.Verb, target hub.Found, first int) string {
 	rights := verb.Form.Rights(target)
 	for _, right := range rights[:min(first, len(rights))] {
@@ -172,7 +172,7 @@ func (s *Server) refusalOf(ctx context.Context, verb steer.Verb, target hub.Foun
 	return ""
 }
 
-// rightOf is a right as the API server knows it.
+// rightOf returns a right as the API server knows it.
 func rightOf(ctx context.Context, right steer.Right) as.Right {
 	group, resource := personOf(ctx).Reading.Resource(right.Object)
 	return as.Right{Verb: right.Verb, Group: group, Resource: resource, Subresource: right.Subresource, Namespace: right.Object.GetNamespace()}

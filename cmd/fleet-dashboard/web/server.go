@@ -63,7 +63,7 @@ func withoutListings(files http.Handler) http.Handler {
 	})
 }
 
-// pages are the routes of pages and forms; living has those alone that stay up to date. The others read what no watch brings, and are
+// pages returns the routes of pages and forms; living has those alone that stay up to date. The others read what no watch brings, and are
 // made when a user asks for them.
 func (s *Server) pages() (pages, living *http.ServeMux) {
 	pages = http.NewServeMux()
@@ -100,7 +100,7 @@ func (s *Server) pages() (pages, living *http.ServeMux) {
 	return pages, living
 }
 
-// refOf is the object that the path of a request names.
+// refOf returns the object that the path of a request names.
 func refOf(r *http.Request, kind hub.Kind) hub.Ref {
 	return hub.Ref{Kind: kind, Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 }

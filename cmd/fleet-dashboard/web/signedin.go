@@ -46,13 +46,13 @@ type SignedIn struct {
 	endings endings
 }
 
-// Meant says whether a request names the dashboard as browsers know it.
+// Meant reports whether a request names the dashboard as browsers know it.
 func (s *SignedIn) Meant(r *http.Request) bool { return strings.EqualFold(r.Host, s.Host) }
 
-// Hosts is the host.
+// Hosts returns the host.
 func (s *SignedIn) Hosts() string { return s.Host }
 
-// FormTargets is the identity provider, which the form that logs in is sent on to.
+// FormTargets returns the identity provider, which the form that logs in is sent on to.
 func (s *SignedIn) FormTargets() []string {
 	if s.Provider == nil {
 		return nil
@@ -64,7 +64,7 @@ func (s *SignedIn) FormTargets() []string {
 	return []string{issuer.Scheme + "://" + issuer.Host}
 }
 
-// Visitor is the user of a session that is not over.
+// Visitor returns the user of a session that is not over.
 func (s *SignedIn) Visitor(r *http.Request) *Visitor {
 	user, is := s.Cookies.Session(r)
 	if !is || !s.Clock.Now().Before(user.Expires) || s.isOver(r.Context(), user) {
@@ -236,7 +236,7 @@ type knownPerson struct {
 	seen time.Time
 }
 
-// of is what acts as a user, the same for as long as the user, the groups and the token are.
+// of returns what acts as a user, the same for as long as the user, the groups and the token are.
 func (p *persons) of(user session.Identity, now time.Time, act func(session.Identity) (*Person, error)) (*Person, error) {
 	key := strings.Join(append([]string{user.User, user.Token}, user.Groups...), "\x00")
 	p.mutex.Lock()
@@ -271,16 +271,16 @@ type Anyone struct {
 	Host   string
 }
 
-// Meant says whether a request names the dashboard as browsers know it.
+// Meant reports whether a request names the dashboard as browsers know it.
 func (a *Anyone) Meant(r *http.Request) bool { return strings.EqualFold(r.Host, a.Host) }
 
-// Hosts is the host.
+// Hosts returns the host.
 func (a *Anyone) Hosts() string { return a.Host }
 
 // FormTargets are none.
 func (a *Anyone) FormTargets() []string { return nil }
 
-// Visitor is the one user.
+// Visitor returns the one user.
 func (a *Anyone) Visitor(*http.Request) *Visitor { return &Visitor{Person: a.Person} }
 
 // TurnAway is never asked for.

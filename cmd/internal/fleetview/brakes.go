@@ -43,7 +43,7 @@ func HoldOf(hold *fleetflowv1alpha1.RolloutHold, now time.Time) Hold {
 	return row
 }
 
-// HoldCover says what a hold covers.
+// HoldCover returns what a hold covers.
 func HoldCover(spec *fleetflowv1alpha1.RolloutHoldSpec) string {
 	cover := "the whole fleet"
 	if spec.ClusterSelector != nil {

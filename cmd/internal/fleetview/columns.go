@@ -204,7 +204,7 @@ func count(number *int32) string {
 	return strconv.Itoa(int(*number))
 }
 
-// HistoryColumns are those of a history, as of a time.
+// HistoryColumns returns those of a history, as of a time.
 func HistoryColumns(now time.Time) []Column[Entry] {
 	return append([]Column[Entry]{
 		{
@@ -227,7 +227,7 @@ var EntryColumns = []Column[Entry]{
 	{Name: "Comment", File: "comment", Wide: true, Text: func(e Entry) string { return e.Comment }},
 }
 
-// senderText says who did it; what was said stands for users whom the hub has not recorded.
+// senderText returns who did it; what was said stands for users whom the hub has not recorded.
 func senderText(e Entry) string {
 	if e.Channel == "" && e.Comment != "" {
 		return fmt.Sprintf("%q", e.Comment)

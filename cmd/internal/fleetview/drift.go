@@ -94,7 +94,7 @@ func (f *DriftFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	return nil
 }
 
-// fullyListed are the clusters whose bindings list as much as they can: their Works say more.
+// fullyListed returns the clusters whose bindings list as much as they can: their Works say more.
 func fullyListed(bindings []hub.Binding) []string {
 	var clusters []string
 	for _, binding := range bindings {
@@ -222,7 +222,7 @@ func fields(kind string, details []placementv1beta1.PatchDetail) []DriftedField 
 	return all
 }
 
-// secret says whether a field may hold something secret: agents mask what they report, but those of other hubs may be
+// secret reports whether a field may hold something secret: agents mask what they report, but those of other hubs may be
 // older.
 func secret(kind, path string) bool {
 	return kind == "Secret" && (path == "" || strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData") ||

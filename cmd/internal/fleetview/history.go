@@ -69,7 +69,7 @@ type Entry struct {
 	Comment  string                           `json:"comment,omitempty"`
 }
 
-// Sender says who did it and how it came in, as far as the hub has recorded it.
+// Sender returns who did it and how it came in, as far as the hub has recorded it.
 func (e Entry) Sender() string {
 	if e.Channel == "" {
 		return e.By
@@ -123,7 +123,7 @@ func describe(policy *placementv1beta1.PlacementPolicy) string {
 	}
 }
 
-// snapshots are the resource snapshots, with on how many clusters each is.
+// snapshots returns the resource snapshots, with on how many clusters each is.
 func snapshots(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
 	on := map[string]int{}
 	for _, binding := range bindings {
@@ -174,7 +174,7 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 	return append(entries, ending(run, view)...)
 }
 
-// skips tells which clusters a run was asked to go on without, once it does. The reason on a run that rolls another back is why it
+// skips returns which clusters a run was asked to go on without, once it does. The reason on a run that rolls another back is why it
 // does that.
 func skips(run hub.Run, view updaterun.State) []Entry {
 	entry := Entry{What: "run", Name: run.Name}
@@ -206,12 +206,12 @@ func asksToSkip(run hub.Run, cluster string) bool {
 	})
 }
 
-// reasonOf is why a user wanted what an object asks for, if the user has said so.
+// reasonOf returns why a user wanted what an object asks for, if the user has said so.
 func reasonOf(object metav1.Object) string {
 	return object.GetAnnotations()[placementv1beta1.ReasonAnnotation]
 }
 
-// ending says how a run has ended, or what it is at.
+// ending returns how a run has ended, or what it is at.
 func ending(run hub.Run, view updaterun.State) []Entry {
 	if !placementv1beta1.IsRunOver(run.Object) {
 		return nil
@@ -225,7 +225,7 @@ func ending(run hub.Run, view updaterun.State) []Entry {
 	return []Entry{{At: view.Since, What: "run", Name: run.Name, Text: text}}
 }
 
-// approval says who approved: as the request has recorded it, else as its condition says.
+// approval returns who approved: as the request has recorded it, else as its condition says.
 func approval(task stagetask.State, stage string, approvals []hub.Approval) Entry {
 	entry := Entry{At: task.DoneAt, What: "approval", Name: task.Subject, Text: "stage " + stage + " approved"}
 	i := slices.IndexFunc(approvals, func(a hub.Approval) bool { return a.Object.GetName() == task.Subject })

@@ -130,7 +130,7 @@ func mebibytes(q resource.Quantity) string {
 	return strconv.FormatInt(value/mebi, 10) + "Mi"
 }
 
-// Age is how long ago something was, as kubectl writes it.
+// Age returns how long ago something was, as kubectl writes it.
 func Age(at, now time.Time) string {
 	if at.IsZero() {
 		return ""

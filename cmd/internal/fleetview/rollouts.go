@@ -124,7 +124,7 @@ var steps = []struct{ condition, unknown, failed string }{
 	{placementv1beta1.ConditionTypeDiffReported, "comparing", "comparing"},
 }
 
-// rolloutOf says what a placement is at, and what its conditions say of that.
+// rolloutOf returns what a placement is at, and what its conditions say of that.
 func rolloutOf(p hub.Placement, active []hub.Run) (state, message string) {
 	if !p.Object.GetDeletionTimestamp().IsZero() {
 		return "deleting", ""
@@ -165,7 +165,7 @@ func rolloutOf(p hub.Placement, active []hub.Run) (state, message string) {
 	return "done", ""
 }
 
-// wordAt says what is going on at a step that is not done.
+// wordAt returns what is going on at a step that is not done.
 func wordAt(p hub.Placement, step string, condition *metav1.Condition, unknown, failed string) string {
 	switch {
 	case p.External() && step == placementv1beta1.ConditionTypeRolloutStarted:
@@ -191,7 +191,7 @@ func isDoubted(p hub.Placement, step string) bool {
 	})
 }
 
-// runOf is the latest run of a placement that is not over.
+// runOf returns the latest run of a placement that is not over.
 func runOf(p hub.Placement, active []hub.Run) *hub.Run {
 	var found *hub.Run
 	for i := range active {

@@ -66,7 +66,7 @@ func describeTask(task stagetask.State, now time.Time) string {
 	return text
 }
 
-// remaining says how much of a timed wait is left.
+// remaining returns how much of a timed wait is left.
 func remaining(left time.Duration) string {
 	if left <= 0 {
 		return "due"

@@ -322,7 +322,7 @@ func (a *Answer) noteGates(facts WhyFacts) {
 	}
 }
 
-// heldBackText is what the status of the placement says about a cluster that the partition, a pause or a lifecycle hook holds
+// heldBackText returns what the status of the placement says about a cluster that the partition, a pause or a lifecycle hook holds
 // back; empty if none does.
 func heldBackText(placement hub.Placement, cluster string) string {
 	for i := range placement.Status.PlacementStatuses {
@@ -339,7 +339,7 @@ func heldBackText(placement hub.Placement, cluster string) string {
 	return ""
 }
 
-// placeInOrder is the place of a picked cluster in the order of rolling updates, and how many clusters there are; 0 if the
+// placeInOrder returns the place of a picked cluster in the order of rolling updates, and how many clusters there are; 0 if the
 // placement asks for no order, or has not picked the cluster. Clusters that are broken or not available come before all others.
 func placeInOrder(facts WhyFacts, cluster string) (place, of int) {
 	order := placementv1beta1.RollingUpdateOf(facts.Placement.Object).Order

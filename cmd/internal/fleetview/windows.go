@@ -12,7 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
-// WindowMatches says how many clusters or placements a window is about, or which stages.
+// WindowMatches returns how many clusters or placements a window is about, or which stages.
 func WindowMatches(w *brake.Window, members []clusterv1beta1.MemberCluster, placements []hub.Placement,
 	namespaces map[string]map[string]string) string {
 	switch w.Spec.Scope {
@@ -88,7 +88,7 @@ func (v *Window) AddOpenings(w *brake.Window, now time.Time, in *time.Location, 
 	}
 }
 
-// shown is a time in a time zone; nil if there is none.
+// shown returns a time in a time zone; nil if there is none.
 func shown(at time.Time, in *time.Location) *time.Time {
 	if at.IsZero() {
 		return nil
@@ -112,7 +112,7 @@ func WithUTC(at *time.Time) string {
 	return fmt.Sprintf("%s (%s UTC)", text, at.UTC().Format("15:04"))
 }
 
-// WindowColumns are those of windows, as of a time.
+// WindowColumns returns those of windows, as of a time.
 func WindowColumns(now time.Time) []Column[Window] {
 	return []Column[Window]{
 		{Name: "Name", Text: func(v Window) string { return v.Name }},

@@ -47,7 +47,8 @@ back. On a terminal the command asks first; a script is not asked. kubectl fleet
 		New: func() *Request {
 			a := &answer{}
 			return &Request{Prepare: a.approve, Fields: []Field{
-				{Name: "stage", Into: &a.stage, Hidden: true, Usage: "The stage to approve: an error if the run waits for another.", Complete: waitingStages},
+				{Name: "stage", Into: &a.stage, Hidden: true, Usage: "The stage to approve: an error if the run waits for another.",
+					Complete: waitingStages},
 				{Name: "comment", Short: "c", Into: &a.comment, Usage: "What to keep on record with the approval.", Label: "Comment",
 					Hint: "It is kept on record with the approval.", Long: true},
 			}}
@@ -89,7 +90,8 @@ func GatesOf(run hub.Run) []Gate {
 	for _, stage := range updaterun.Read(run.Object).Stages {
 		for _, task := range stage.Tasks() {
 			if task.Approvable {
-				all = append(all, Gate{Stage: stage.Name, Request: task.Subject, Begun: !task.Begun.IsZero(), Approved: task.Done(), Waits: task.Waiting(),
+				all = append(all, Gate{Stage: stage.Name, Request: task.Subject, Begun: !task.Begun.IsZero(), Approved: task.Done(),
+					Waits: task.Waiting(),
 					Since: task.WaitsSince})
 			}
 		}
@@ -158,7 +160,8 @@ func (a *answer) approve(ctx context.Context, call *Call, target hub.Found) (Dee
 	}}
 	if !isApproved(object) {
 		deed.OnTerminal = true
-		deed.Question = fmt.Sprintf("Approve stage %s of %s, which rolls out %s? What the run has accepted cannot be taken back.", g.Stage, run.Ref,
+		deed.Question = fmt.Sprintf("Approve stage %s of %s, which rolls out %s? What the run has accepted cannot be taken back.",
+			g.Stage, run.Ref,
 			run.Placement())
 	}
 	return deed, nil
@@ -209,7 +212,8 @@ func recordOf(condition metav1.Condition, who authenticationv1.UserInfo) *placem
 }
 
 // writeApproval approves a request, or returns the request if it is approved already.
-func (a *answer) writeApproval(ctx context.Context, call *Call, object placementv1beta1.ApprovalRequestObject) (approved *hub.Approval, err error) {
+func (a *answer) writeApproval(ctx context.Context, call *Call,
+	object placementv1beta1.ApprovalRequestObject) (approved *hub.Approval, err error) {
 	who, err := askWhoIAm(ctx, call.Client)
 	if err != nil {
 		return nil, err

@@ -139,7 +139,8 @@ func (c *Call) patchRun(ctx context.Context, run hub.Run, operation fence.Op) er
 
 // ChangeStrategy changes a field of the strategy of a placement, which may have none yet. change sets it, and returns its
 // value; nil takes the field away.
-func (c *Call) ChangeStrategy(ctx context.Context, p hub.Placement, field string, change func(*placementv1beta1.RolloutStrategy) any) error {
+func (c *Call) ChangeStrategy(ctx context.Context, p hub.Placement, field string,
+	change func(*placementv1beta1.RolloutStrategy) any) error {
 	if !c.Sends() {
 		return nil
 	}

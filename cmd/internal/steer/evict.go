@@ -234,7 +234,7 @@ func awaitEviction(ctx context.Context, c client.WithWatch, eviction *placementv
 	return fmt.Errorf("waiting for eviction %q: %w", eviction.Name, err)
 }
 
-// outcomeOf says whether an eviction was executed, and why or why not.
+// outcomeOf reports whether an eviction was executed, and why or why not.
 func outcomeOf(eviction *placementv1beta1.ClusterResourcePlacementEviction) (executed bool, message string) {
 	if c := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil {
 		return c.Status == metav1.ConditionTrue, c.Message

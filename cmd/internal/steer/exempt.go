@@ -189,7 +189,7 @@ func checkFrom(ctx context.Context, c client.Reader, exemption *fleetflowv1alpha
 	return nil
 }
 
-// hasStage says whether a run has a stage of that name; one whose plan is not made yet may have any.
+// hasStage reports whether a run has a stage of that name; one whose plan is not made yet may have any.
 func hasStage(run *hub.Run, name string) bool {
 	stages := run.Status.StagesStatus
 	for i := range stages {
@@ -200,7 +200,7 @@ func hasStage(run *hub.Run, name string) bool {
 	return len(stages) == 0
 }
 
-// ExplainExemptions says what to do if the hub does not know exemptions.
+// ExplainExemptions returns what to do if the hub does not know exemptions.
 func ExplainExemptions(err error, doing string) error {
 	if meta.IsNoMatchError(err) {
 		return errors.New("the hub has no RolloutExemptions: have its operator install the CustomResourceDefinitions of the hub agent's chart, and start the hub agent anew")

@@ -140,7 +140,7 @@ func (h *hold) prepare(_ context.Context, call *Call, _ hub.Found) (Deed, error)
 	}, nil
 }
 
-// ExplainHolds says what to do if the hub does not know holds.
+// ExplainHolds returns what to do if the hub does not know holds.
 func ExplainHolds(err error, doing string) error {
 	if meta.IsNoMatchError(err) {
 		return errors.New("the hub has no RolloutHolds: have its operator install the CustomResourceDefinitions of the hub agent's chart, and start the hub agent anew")

@@ -59,7 +59,8 @@ func (a *answer) reject(ctx context.Context, call *Call, target hub.Found) (Deed
 				return Result{}, err
 			}
 		}
-		condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: fleetview.ReasonRejected, Message: cmp.Or(a.comment, rejectedMessage)}
+		condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: fleetview.ReasonRejected,
+			Message: cmp.Or(a.comment, rejectedMessage)}
 		// Where another client was quicker and has approved, the run is stopped in any case.
 		if _, err := a.write(ctx, call, object, condition, func(hub.Approval, metav1.Condition) {}); err != nil {
 			return Result{}, fmt.Errorf("%s is stopped, but approval request %q does not say why: %w", run.Ref, g.Request, err)

@@ -36,7 +36,8 @@ would refuse is not created: with a snapshot that is not there, or a cluster in 
 		New: func() *Request {
 			s := &start{}
 			return &Request{Validate: s.validate, Prepare: s.prepare, Fields: []Field{
-				{Name: "strategy", Into: &s.strategy, Hidden: true, Usage: "The ClusterStagedUpdateStrategy with the stages (required).", Complete: Strategies},
+				{Name: "strategy", Into: &s.strategy, Hidden: true, Usage: "The ClusterStagedUpdateStrategy with the stages (required).",
+					Complete: Strategies},
 				{Name: "index", Into: &s.index, Hidden: true, Usage: "The resource snapshot to roll out. (default: the latest when the run starts)"},
 				{Name: "name", Into: &s.name, Usage: "Name of the run. (default: PLACEMENT-N, with the next N that is free)"},
 				{Name: "initialize", Into: &s.initialize, Hidden: true, Usage: "Only work the stages out; kubectl fleet resume starts the run."},

@@ -56,7 +56,8 @@ with kubectl fleet pause.`,
 			}}
 		},
 		Form: stateForm("Resume", "The run goes on from where it is.", func(run hub.Run) string {
-			return map[placementv1beta1.UpdateRunState]string{placementv1beta1.StateStop: "Resume", placementv1beta1.StateInitialize: "Start"}[run.Spec.State]
+			return map[placementv1beta1.UpdateRunState]string{placementv1beta1.StateStop: "Resume",
+				placementv1beta1.StateInitialize: "Start"}[run.Spec.State]
 		}),
 	}
 }

@@ -45,7 +45,7 @@ const (
 	Failed State = "Failed"
 )
 
-// Over says that nothing more is to come.
+// Over reports whether nothing more is to come.
 func (s State) Over() bool { return s == Done || s == Refused || s == Failed }
 
 // Read returns the agent of a member, and how far it is with what was asked of it last.
@@ -53,7 +53,8 @@ func Read(member *clusterv1beta1.MemberCluster) Agent {
 	property := func(name clusterv1beta1.PropertyName) string { return member.Status.Properties[name].Value }
 	agent := Agent{
 		Member: member.Name, Version: property(clusterv1beta1.AgentVersionProperty), Image: property(clusterv1beta1.AgentImageProperty),
-		HubAddress: property(clusterv1beta1.AgentHubProperty), TokenEnds: property(clusterv1beta1.AgentTokenEndProperty), Request: member.Spec.Agent,
+		HubAddress: property(clusterv1beta1.AgentHubProperty), TokenEnds: property(clusterv1beta1.AgentTokenEndProperty),
+		Request: member.Spec.Agent,
 	}
 	for i := range member.Status.AgentStatus {
 		if status := &member.Status.AgentStatus[i]; status.Type == clusterv1beta1.MemberAgent {
@@ -93,7 +94,7 @@ type Wish struct {
 	Patience time.Duration
 }
 
-// Request is what the wish asks of an agent.
+// Request returns what the wish asks of an agent.
 func (w Wish) Request(agent Agent) (*clusterv1beta1.AgentRequest, error) {
 	request := &clusterv1beta1.AgentRequest{
 		RequestedAt: metav1.NewTime(w.Began.UTC().Truncate(time.Second)), Image: w.Image, HubURL: w.HubURL, RenewToken: w.RenewToken,
@@ -109,7 +110,7 @@ func (w Wish) Request(agent Agent) (*clusterv1beta1.AgentRequest, error) {
 	return request, nil
 }
 
-// repositoryOf is an image without its tag and digest.
+// repositoryOf returns an image without its tag and digest.
 func repositoryOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
@@ -140,12 +141,12 @@ func (w Wish) Judge(agent Agent, now time.Time) (Agent, error) {
 	return agent, nil
 }
 
-// has says whether an agent has what is requested, be it by a request or by its chart.
+// has reports whether an agent has what is requested, be it by a request or by its chart.
 func (w Wish) has(agent Agent, request *clusterv1beta1.AgentRequest) bool {
 	return (request.Image == "" || request.Image == agent.Image) && (request.HubURL == "" || request.HubURL == agent.HubAddress)
 }
 
-// stillDone says whether what an earlier request has brought about is still so. A token is renewed each time it is asked for.
+// stillDone reports whether what an earlier request has brought about is still so. A token is renewed each time it is asked for.
 func (w Wish) stillDone(agent Agent, request *clusterv1beta1.AgentRequest) bool {
 	return agent.State == Done && !w.RenewToken && w.has(agent, request)
 }

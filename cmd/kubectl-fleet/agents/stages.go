@@ -28,7 +28,7 @@ type Step struct {
 	Over bool
 }
 
-// Next says what is to be done. The states are those by which Judge sees each agent.
+// Next returns what is to be done. The states are those by which Judge sees each agent.
 func Next(stages []Stage, states map[string]Agent) Step {
 	for i, stage := range stages {
 		started := make([]bool, len(stage.Members))

@@ -48,7 +48,7 @@ func fillTemplate(value []byte, text string) ([]byte, error) {
 	return []byte(tree.Printable(filled.String())), nil
 }
 
-// itemsOf are the objects of a list, or the one object.
+// itemsOf returns the objects of a list, or the one object.
 func itemsOf(value []byte) ([]any, error) {
 	var data any
 	if err := json.Unmarshal(value, &data); err != nil {
@@ -109,7 +109,7 @@ func readColumns(text string) ([]customColumn, error) {
 	return columns, nil
 }
 
-// cell is what a column has of an object.
+// cell returns what a column has of an object.
 func (c customColumn) cell(item any) (string, error) {
 	found, err := c.template.FindResults(item)
 	if err != nil {

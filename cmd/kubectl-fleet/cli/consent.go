@@ -53,7 +53,7 @@ func Unasked(cmd *cobra.Command) {
 	flag.Usage = "This command does not ask."
 }
 
-// Asks says whether a command asks before it changes something.
+// Asks reports whether a command asks before it changes something.
 func Asks(cmd *cobra.Command) bool {
 	flag := cmd.Flags().Lookup(yesFlag)
 	return flag != nil && !flag.Hidden
@@ -69,10 +69,10 @@ func (c *Consent) Validate() error {
 	}
 }
 
-// Dry says whether nothing is to be changed.
+// Dry reports whether nothing is to be changed.
 func (c *Consent) Dry() bool { return c.DryRun == dryRunClient || c.DryRun == dryRunServer }
 
-// Sends says whether writes reach the API server, be it only to be checked. A command that does not send skips them.
+// Sends reports whether writes reach the API server, be it only to be checked. A command that does not send skips them.
 func (c *Consent) Sends() bool { return c.DryRun != dryRunClient }
 
 // Client returns the client to write through: with --dry-run=server, the API server checks what it gets and stores

@@ -47,7 +47,7 @@ func (o *Output) AddFlags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 }
 
-// formats are those that the command can print in, as its help and its errors list them.
+// formats returns those that the command can print in, as its help and its errors list them.
 func (o *Output) formats() []string {
 	all := []string{FormatTable, FormatWide, FormatJSON, FormatYAML, FormatJSONPath + "=TEMPLATE"}
 	if o.Objects {
@@ -72,13 +72,13 @@ func (o *Output) Validate() error {
 	return Usagef("--output %q is not a format: use one of %s", o.Format, strings.Join(o.formats(), ", "))
 }
 
-// Structured says whether the output is for programs.
+// Structured reports whether the output is for programs.
 func (o *Output) Structured() bool {
 	format, _, _ := strings.Cut(o.Format, "=")
 	return slices.Contains([]string{FormatJSON, FormatYAML, FormatName, FormatJSONPath, FormatColumns}, format)
 }
 
-// Wide says whether tables show every column.
+// Wide reports whether tables show every column.
 func (o *Output) Wide() bool { return o.Format == FormatWide }
 
 // Encode prints a value in a format for programs.

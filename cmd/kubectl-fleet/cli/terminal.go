@@ -23,7 +23,7 @@ const (
 	narrow = 120
 )
 
-// IsTerminal says whether a stream is a terminal that can rewrite lines.
+// IsTerminal reports whether a stream is a terminal that can rewrite lines.
 func IsTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" //nolint:gosec // a file descriptor is a small number
@@ -61,7 +61,7 @@ func (f *Factory) validateColour() error {
 	return nil
 }
 
-// Colours says whether to use colours on a stream: on terminals, unless the user wants it otherwise.
+// Colours reports whether to use colours on a stream: on terminals, unless the user wants it otherwise.
 func (f *Factory) Colours(stream any) bool {
 	return f.colour == colourAlways || f.colour != colourNever && IsTerminal(stream) && os.Getenv("NO_COLOR") == ""
 }

@@ -118,7 +118,7 @@ func (v *viewing) listAgents(ctx context.Context, chosen *chosenMembers) error {
 	return v.PrintTable(v.streams.Out, columns, rows)
 }
 
-// agentRow is the row of an agent in the table.
+// agentRow returns the row of an agent in the table.
 func agentRow(agent *agents.Agent, now time.Time) []string {
 	token := agent.TokenEnds
 	if ends, err := time.Parse(time.RFC3339, agent.TokenEnds); err == nil {
@@ -143,7 +143,7 @@ func known(value string) string {
 	return value
 }
 
-// describeRequest says what was asked of an agent last, and how far it is.
+// describeRequest returns what was asked of an agent last, and how far it is.
 func describeRequest(agent *agents.Agent) string {
 	if agent.Request == nil {
 		return ""

@@ -130,7 +130,8 @@ func (a *asking) command(cmd *cobra.Command, check func() error) *cobra.Command 
 	a.members.addFlags(cmd)
 	cmd.Flags().StringVar(&a.strategy, "strategy", "", "A ClusterStagedUpdateStrategy whose stages have the members by their labels.")
 	cmd.Flags().StringVar(&a.until, "until-stage", "", "With --strategy: end after this stage.")
-	cmd.Flags().StringVar(&a.concurrent, "max-concurrency", "1", "Without --strategy: how many agents are asked at the same time, a number or a percentage.")
+	cmd.Flags().StringVar(&a.concurrent, "max-concurrency", "1",
+		"Without --strategy: how many agents are asked at the same time, a number or a percentage.")
 	cmd.Flags().DurationVar(&a.wish.Patience, "timeout", agentPatience, "How long an agent may take before it counts as failed.")
 	return cmd
 }
@@ -173,7 +174,7 @@ func (a *asking) ask(ctx context.Context) error {
 	return a.follow(ctx, c, stages)
 }
 
-// stages are the stages with the members that are chosen.
+// stages returns the stages with the members that are chosen.
 func (a *asking) stages(ctx context.Context, reader hub.Reader, members []clusterv1beta1.MemberCluster) ([]agents.Stage, error) {
 	names := make([]string, len(members))
 	labels := map[string]map[string]string{}
@@ -209,7 +210,7 @@ func (a *asking) stages(ctx context.Context, reader hub.Reader, members []cluste
 	return a.stagesOf(assigned)
 }
 
-// stagesOf are the stages of a strategy, up to that of --until-stage.
+// stagesOf returns the stages of a strategy, up to that of --until-stage.
 func (a *asking) stagesOf(assigned planning.Assignment) ([]agents.Stage, error) {
 	var stages []agents.Stage
 	for i := range assigned.Strategy.Stages {
@@ -227,7 +228,8 @@ func (a *asking) stagesOf(assigned planning.Assignment) ([]agents.Stage, error) 
 			return stages, nil
 		}
 		if hasTasks(config) {
-			cli.Printf(a.streams.ErrOut, "Warning: the tasks of stage %s belong to runs and are not waited for; --until-stage ends after a stage\n", config.Name)
+			cli.Printf(a.streams.ErrOut, "Warning: the tasks of stage %s belong to runs and are not waited for; --until-stage ends after a stage\n",
+				config.Name)
 		}
 	}
 	if a.until != "" {
@@ -253,7 +255,7 @@ func (a *asking) judge(members []clusterv1beta1.MemberCluster) (map[string]agent
 	return states, nil
 }
 
-// printPlan says what is to be done in which stage, and returns how many agents are not as wanted.
+// printPlan returns what is to be done in which stage, and returns how many agents are not as wanted.
 func (a *asking) printPlan(stages []agents.Stage, states map[string]agents.Agent) (left int) {
 	for _, stage := range stages {
 		var open []string
@@ -268,7 +270,8 @@ func (a *asking) printPlan(stages []agents.Stage, states map[string]agents.Agent
 		if len(open) > 0 {
 			rest = fmt.Sprintf("; %d at the same time: %s", stage.AtOnce, strings.Join(open, ", "))
 		}
-		cli.Printf(a.streams.Out, "stage %s: %d of %s as wanted%s\n", stage.Name, len(stage.Members)-len(open), plural(len(stage.Members), "agent"), rest)
+		cli.Printf(a.streams.Out, "stage %s: %d of %s as wanted%s\n", stage.Name, len(stage.Members)-len(open),
+			plural(len(stage.Members), "agent"), rest)
 	}
 	return left
 }

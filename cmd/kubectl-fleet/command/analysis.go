@@ -151,7 +151,7 @@ func (o *analysisOptions) read(ctx context.Context, namespace, run string) ([]fl
 	return found, nil
 }
 
-// listingError says what the error of a list of analyses means.
+// listingError returns what the error of a list of analyses means.
 func listingError(err error) error {
 	switch {
 	case err == nil:
@@ -258,7 +258,7 @@ func (o *analysisOptions) lint() error {
 	return nil
 }
 
-// assumedSources are the sources that a template names, of the type it takes them for where it names them first.
+// assumedSources returns the sources that a template names, of the type it takes them for where it names them first.
 func assumedSources(template *fleetflowv1alpha1.StageAnalysis) map[string]*fleetflowv1alpha1.MetricSource {
 	sources := map[string]*fleetflowv1alpha1.MetricSource{}
 	for i := range template.Spec.Metrics {

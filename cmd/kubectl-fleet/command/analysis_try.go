@@ -138,7 +138,7 @@ type tried struct {
 	control []string
 }
 
-// readSubject says what is measured: what --run or --placement say, for the clusters of --clusters, of the run, or of the fleet.
+// readSubject returns what is measured: what --run or --placement say, for the clusters of --clusters, of the run, or of the fleet.
 func (o *tryOptions) readSubject(ctx context.Context, c client.Client) (tried, error) {
 	of := tried{Subject: analysis.Subject{Run: "try", Placement: o.placement, Stage: "try", Position: fleetflowv1alpha1.PositionAfter,
 		Snapshot: "0", Clusters: o.clusters}}
@@ -201,7 +201,7 @@ func (o *tryOptions) readRun(ctx context.Context, c client.Client, of *tried) er
 	return nil
 }
 
-// controlOf are the clusters to compare with: those that the run has not come to or, without a run, all members but those that are
+// controlOf returns the clusters to compare with: those that the run has not come to or, without a run, all members but those that are
 // measured.
 func (o *tryOptions) controlOf(ctx context.Context, c client.Client, of tried,
 	metrics []fleetflowv1alpha1.AnalysisRunMetric) ([]string, error) {
@@ -314,7 +314,7 @@ func (a asker) ask(ctx context.Context, q metricsource.Question) (trial, error) 
 	return t, nil
 }
 
-// leavesOut says why a metric is not tried; empty if it is.
+// leavesOut returns why a metric is not tried; empty if it is.
 func (a asker) leavesOut(q metricsource.Question) string {
 	switch of := q.Metric; {
 	case of.Job != nil:
@@ -353,7 +353,7 @@ func (o *tryOptions) printTrials(trials []trial) error {
 	return nil
 }
 
-// triedAs is the analysis that a run in a namespace, or in none, would have.
+// triedAs returns the analysis that a run in a namespace, or in none, would have.
 func triedAs(namespace string, spec fleetflowv1alpha1.StageAnalysisRunSpec) fleetflowv1alpha1.StageAnalysisRunObject {
 	run := fleetflowv1alpha1.NewStageAnalysisRun(namespace, "try")
 	*run.GetStageAnalysisRunSpec() = spec

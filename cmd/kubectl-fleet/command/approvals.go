@@ -62,7 +62,7 @@ func (o *getOptions) runApprovals(ctx context.Context, names []string) error {
 	return show(&o.viewing, approvalList(shown), slices.Concat(fleetview.ApprovalColumns, labels), rows, "No run waits for an approval.")
 }
 
-// chooseApprovals are the requests to show: those that are named, else those of runs under way that are not approved.
+// chooseApprovals returns the requests to show: those that are named, else those of runs under way that are not approved.
 func (o *getOptions) chooseApprovals(all []hub.Approval, runs []hub.Run, names []string) ([]hub.Approval, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(a hub.Approval) bool { return a.Object.GetName() == name }) {

@@ -102,7 +102,7 @@ func (o *check) print(report *diagnosis.Report) {
 	}
 }
 
-// installedKubectl is the version of the kubectl on the PATH; empty if it cannot be found out.
+// installedKubectl returns the version of the kubectl on the PATH; empty if it cannot be found out.
 func installedKubectl(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "kubectl", "version", "--client", "--output", "json").Output()
 	if err != nil {

@@ -60,7 +60,7 @@ func strategies(ctx context.Context, f *cli.Factory, _ []string) ([]string, erro
 	return steer.Strategies(ctx, reader, hub.Found{})
 }
 
-// kubeContexts are the contexts of the kubeconfig.
+// kubeContexts returns the contexts of the kubeconfig.
 func kubeContexts(_ context.Context, f *cli.Factory, _ []string) ([]string, error) {
 	config, err := f.Flags.ToRawKubeConfigLoader().RawConfig()
 	var names []string

@@ -140,7 +140,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// server is what answers in a session.
+// server returns what answers in a session.
 func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, local *session.Local) *web.Server {
 	person := &web.Person{Reviewer: &as.Reviewer{Client: c, Clock: d.factory.Clock}, Writes: c,
 		Reading: &reading.Hub{Client: c, Clock: d.factory.Clock, Discover: d.factory.Discover}}
@@ -153,7 +153,7 @@ func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, local *session.
 	}
 }
 
-// hubName is the context of the kubeconfig.
+// hubName returns the context of the kubeconfig.
 func (d *dashboard) hubName() string {
 	if name := d.factory.Flags.Context; name != nil && *name != "" {
 		return *name

@@ -138,7 +138,7 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 	return o.create(ctx, finder.client, placement)
 }
 
-// objects are those that the arguments or the file name.
+// objects returns those that the arguments or the file name.
 func (o *federateOptions) objects(ctx context.Context, finder *finder, args []string) ([]federation.Object, error) {
 	if o.file == "" {
 		return finder.named(ctx, args)
@@ -191,7 +191,7 @@ func (o *federateOptions) create(ctx context.Context, c client.WithWatch, placem
 	return nil
 }
 
-// selected is what a placement selects, in words.
+// selected returns what a placement selects, in words.
 func selected(placement *placementv1beta1.ClusterResourcePlacement) string {
 	var words []string
 	for _, term := range placement.Spec.ResourceSelectors {

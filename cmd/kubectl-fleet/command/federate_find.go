@@ -148,7 +148,7 @@ func (f *finder) read(document *unstructured.Unstructured) (federation.Object, e
 	return object, nil
 }
 
-// inside are the kinds that are in a namespace, except for those that are skipped.
+// inside returns the kinds that are in a namespace, except for those that are skipped.
 func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, objects []federation.Object) ([]schema.GroupVersionKind, error) {
 	if len(objects) != 1 || objects[0].GroupKind() != snapshot.NamespaceKind {
 		return nil, cli.Usagef("--skip-api-resources is about what is in a namespace: name one namespace and nothing else")
@@ -174,7 +174,7 @@ func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, object
 	return found, nil
 }
 
-// holds says whether something of a kind that would be placed is in a namespace.
+// holds reports whether something of a kind that would be placed is in a namespace.
 func holds(ctx context.Context, c client.WithWatch, namespace string, kind snapshot.Kind) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

@@ -247,7 +247,7 @@ func joinKinds(kinds []hub.Kind) string {
 	return strings.Join(words, " or ")
 }
 
-// items are the objects that were read.
+// items returns the objects that were read.
 func (f *fleet) items(kinds []hub.Kind) []client.Object {
 	items := []client.Object{}
 	for i := range f.members {
@@ -265,7 +265,7 @@ func (f *fleet) items(kinds []hub.Kind) []client.Object {
 	return items
 }
 
-// listOf is a Kubernetes list of objects.
+// listOf returns a Kubernetes list of objects.
 func listOf(items []client.Object) map[string]any {
 	for _, item := range items {
 		item.SetManagedFields(nil)
@@ -273,7 +273,7 @@ func listOf(items []client.Object) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": metav1.ListMeta{}, "items": items}
 }
 
-// tables are the tables of what was read, as of a time.
+// tables returns the tables of what was read, as of a time.
 func (o *getOptions) tables(read *fleet, now time.Time) []table {
 	var all []table
 	for _, kind := range o.kinds {
@@ -344,7 +344,7 @@ func completeGet(f *cli.Factory) cobra.CompletionFunc {
 	}
 }
 
-// names are the names of the objects of a kind, for completion: where they cannot be had there are none.
+// names returns the names of the objects of a kind, for completion: where they cannot be had there are none.
 func names(ctx context.Context, f *cli.Factory, kind hub.Kind) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionLimit)
 	defer cancel()

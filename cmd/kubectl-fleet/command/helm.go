@@ -43,7 +43,7 @@ func installedHelm() helm {
 	}
 }
 
-// contextFlag is the context that the user named, empty if it is the current one.
+// contextFlag returns the context that the user named, empty if it is the current one.
 func (s *steering) contextFlag() string {
 	if named := s.factory.Flags.Context; named != nil {
 		return *named

@@ -22,7 +22,7 @@ const (
 	narrowest = 40
 )
 
-// widthOf is how wide help is on a stream.
+// widthOf returns how wide help is on a stream.
 func widthOf(stream any) int {
 	width, _ := cli.Size(stream)
 	if width == 0 {

@@ -110,7 +110,7 @@ func (o *initOptions) complete() (err error) {
 	return err
 }
 
-// names says whether a value of the chart is given. What files have is not looked at: they count as giving it.
+// names reports whether a value of the chart is given. What files have is not looked at: they count as giving it.
 func (o *initOptions) names(value string) bool {
 	if len(o.files) > 0 {
 		return true

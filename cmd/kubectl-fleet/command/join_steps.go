@@ -118,7 +118,7 @@ func (o *joinOptions) checkOtherNames(ctx context.Context) error {
 	return nil
 }
 
-// uidOf is what a cluster is told by; empty if it has nothing of the kind.
+// uidOf returns what a cluster is told by; empty if it has nothing of the kind.
 func uidOf(ctx context.Context, cluster client.Client) (string, error) {
 	system := &corev1.Namespace{}
 	err := cluster.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system)
@@ -195,7 +195,7 @@ func (o *joinOptions) noteLastReport(ctx context.Context) error {
 	return nil
 }
 
-// heartbeatOf is when the agent of a member reported last; zero if it never did.
+// heartbeatOf returns when the agent of a member reported last; zero if it never did.
 func heartbeatOf(member *clusterv1beta1.MemberCluster) time.Time {
 	for i := range member.Status.AgentStatus {
 		if member.Status.AgentStatus[i].Type == clusterv1beta1.MemberAgent {
@@ -205,7 +205,7 @@ func heartbeatOf(member *clusterv1beta1.MemberCluster) time.Time {
 	return time.Time{}
 }
 
-// accountObjects are the objects of a member's account: what lets it renew its token, a token without end that an earlier
+// accountObjects returns the objects of a member's account: what lets it renew its token, a token without end that an earlier
 // join may have made, and itself.
 func accountObjects(namespace, account string) []client.Object {
 	in := metav1.ObjectMeta{Namespace: namespace, Name: account}
@@ -304,7 +304,7 @@ func (o *joinOptions) breakOldLease(ctx context.Context) error {
 	return nil
 }
 
-// hubAuthority is the CA of the hub's API server in base64; empty if its context has none.
+// hubAuthority returns the CA of the hub's API server in base64; empty if its context has none.
 func (o *joinOptions) hubAuthority() (string, error) {
 	data := o.config.CAData
 	file := o.config.CAFile
@@ -322,7 +322,7 @@ func (o *joinOptions) hubAuthority() (string, error) {
 	return base64.StdEncoding.EncodeToString(data), nil
 }
 
-// hasJoined says whether the member has joined, with the token that it has now.
+// hasJoined reports whether the member has joined, with the token that it has now.
 func (o *joinOptions) hasJoined(member *clusterv1beta1.MemberCluster, there bool) bool {
 	return there && meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined) &&
 		(o.heard.IsZero() || heartbeatOf(member).After(o.heard))

@@ -34,7 +34,7 @@ func asInKubeFleet(f *cli.Factory, cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// isCalledAsInKubeFleet says that a command is called by the name and with the flag by which KubeFleet's plugin is told the
+// isCalledAsInKubeFleet reports whether a command is called by the name and with the flag by which KubeFleet's plugin is told the
 // member. Scripts that do have no terminal, and that plugin does not ask.
 func isCalledAsInKubeFleet(cmd *cobra.Command) bool {
 	return cmd.CalledAs() != cmd.Name() && cmd.Flags().Changed("cluster-name")
@@ -52,7 +52,7 @@ var requestWords = map[string]bool{
 	"approvalrequest": true, "approvalrequests": true, "areq": true,
 }
 
-// requestOf is the approval request that an argument names, as KubeFleet's plugin takes it: KIND with --name NAME, or
+// requestOf returns the approval request that an argument names, as KubeFleet's plugin takes it: KIND with --name NAME, or
 // KIND/NAME as kubectl does.
 func requestOf(arg, name string) (request string, namespaced, is bool) {
 	kind, behind, qualified := strings.Cut(arg, "/")
@@ -63,7 +63,7 @@ func requestOf(arg, name string) (request string, namespaced, is bool) {
 	return name, namespaced, is && name != ""
 }
 
-// runAndStage are the run that an approval request belongs to, and the stage it is for.
+// runAndStage returns the run that an approval request belongs to, and the stage it is for.
 func (s *steering) runAndStage(ctx context.Context, c client.WithWatch, name string, namespaced bool) (run, stage string, err error) {
 	var scope placementv1beta1.Scope
 	if namespaced {

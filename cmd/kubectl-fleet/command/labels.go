@@ -38,7 +38,7 @@ func (l *labelled) parse() (err error) {
 
 func (l *labelled) selects(of map[string]string) bool { return l.parsed.Matches(labels.Set(of)) }
 
-// labelColumns are the columns for labels; wide says that wide tables have all of them.
+// labelColumns returns the columns for labels; wide says that wide tables have all of them.
 func labelColumns[R any](l *labelled, wide bool, labelsOf func(R) map[string]string) []fleetview.Column[R] {
 	var columns []fleetview.Column[R]
 	for _, key := range l.columns {

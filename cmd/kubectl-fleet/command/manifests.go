@@ -64,7 +64,7 @@ func readManifests(stdin io.Reader, files []string, recursive bool) ([]manifest,
 	return found, nil
 }
 
-// filesBelow are the files with manifests of a folder, and of those below it if asked for; of a file, it is the file.
+// filesBelow returns the files with manifests of a folder, and of those below it if asked for; of a file, it is the file.
 func filesBelow(named string, recursive bool) ([]string, error) {
 	var paths []string
 	err := filepath.WalkDir(named, func(path string, entry fs.DirEntry, err error) error {

@@ -113,10 +113,10 @@ func onePlacement(example string) cobra.PositionalArgs {
 	}
 }
 
-// reference is what the arguments name: "crp web" is crp/web.
+// reference returns what the arguments name: "crp web" is crp/web.
 func reference(args []string) string { return strings.Join(args, "/") }
 
-// propagation is what happens to what a placement has placed; Delete is the default.
+// propagation returns what happens to what a placement has placed; Delete is the default.
 func propagation(p hub.Placement) placementv1beta1.DeletePropagationPolicy {
 	if p.Spec.Strategy == nil || p.Spec.Strategy.DeleteStrategy == nil || p.Spec.Strategy.DeleteStrategy.PropagationPolicy == "" {
 		return placementv1beta1.DeletePropagationPolicyDelete
@@ -124,7 +124,7 @@ func propagation(p hub.Placement) placementv1beta1.DeletePropagationPolicy {
 	return p.Spec.Strategy.DeleteStrategy.PropagationPolicy
 }
 
-// enabled is the word for a policy.
+// enabled returns the word for a policy.
 func enabled(policy placementv1beta1.DeletePropagationPolicy) string {
 	if policy == placementv1beta1.DeletePropagationPolicyAbandon {
 		return "enabled"

@@ -161,7 +161,7 @@ func (o *planOptions) findPlanned(ctx context.Context, c client.Reader, args []s
 	return find(ctx, o.factory, c, args[0], hub.KindRun, hub.KindPlacement)
 }
 
-// chooseStrategy is the strategy to plan with: the one that is named, that of the placement, or that of its latest run.
+// chooseStrategy returns the strategy to plan with: the one that is named, that of the placement, or that of its latest run.
 func (o *planOptions) chooseStrategy(ctx context.Context, c client.Reader, p hub.Placement) (string, []string, error) {
 	if o.strategy != "" {
 		return o.strategy, nil, nil
@@ -188,7 +188,7 @@ func (o *planOptions) chooseStrategy(ctx context.Context, c client.Reader, p hub
 	return latest.Spec.StagedRolloutStrategyName, []string{note}, nil
 }
 
-// strategyKinds is what kubectl calls the strategies that runs of a placement can have.
+// strategyKinds returns what kubectl calls the strategies that runs of a placement can have.
 func strategyKinds(p hub.Placement) string {
 	if p.Namespace == "" {
 		return "clusterstagedupdatestrategies"
@@ -338,7 +338,7 @@ func printStage(out io.Writer, number int, stage plan.Stage) {
 	}
 }
 
-// openingText says when a wave opens, and what it waits for.
+// openingText returns when a wave opens, and what it waits for.
 func openingText(opening plan.Opening) string {
 	when := "never by itself"
 	if opening.Opens != nil {

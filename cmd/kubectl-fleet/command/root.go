@@ -1,5 +1,5 @@
-// Package command has the commands of `kubectl fleet`. What changes rollouts and members is a verb of package steer, from which a command is
-// made. Each other command is a file, named New<Command>: it reads flags, loads objects, has a pure package make a model of them, and
+// Package command has the commands of `kubectl fleet`. What changes rollouts and members is a verb of package steer, from which a command
+// is made. Each other command is a file, named New<Command>: it reads flags, loads objects, has a pure package make a model of them, and
 // prints it.
 package command
 
@@ -27,7 +27,7 @@ const (
 // verb makes a command.
 type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 
-// verbs are the commands by group that are no verbs of package steer.
+// verbs returns the commands by group that are no verbs of package steer.
 func verbs() map[string][]verb {
 	return map[string][]verb{
 		groupLook:          {NewGet, NewCheck, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory, NewWindows, NewAnalysis, NewDashboard},
@@ -83,7 +83,7 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 // farthest is in how many letters a word may differ from one that is suggested for it, as cobra has it where it suggests by itself.
 const farthest = 2
 
-// nearest are the words that a mistyped one may be meant for, found as cobra finds commands.
+// nearest returns the words that a mistyped one may be meant for, found as cobra finds commands.
 func nearest(word string, among []string) []string {
 	words := &cobra.Command{SuggestionsMinimumDistance: farthest}
 	for _, name := range among {

@@ -16,7 +16,7 @@ type step struct {
 	looks, checked bool
 }
 
-// dry says whether a step is only said.
+// dry reports whether a step is only said.
 func (s *steering) dry(one step) bool {
 	return s.Dry() && !one.looks && (!one.checked || !s.Sends())
 }

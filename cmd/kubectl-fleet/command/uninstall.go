@@ -106,7 +106,7 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 	return nil
 }
 
-// leaving is how members leave.
+// leaving returns how members leave.
 func (o *uninstallOptions) leaving() *unjoinOptions {
 	return &unjoinOptions{steering: o.steering, helm: o.helm, keep: o.keep, timeout: o.timeout, hub: o.hub}
 }

@@ -158,7 +158,7 @@ func (o *unjoinOptions) checkCluster(ctx context.Context, members []clusterv1bet
 
 var errNoMembers = errors.New("the fleet has no members")
 
-// question says what will happen to what is placed on the members.
+// question returns what will happen to what is placed on the members.
 func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.MemberCluster) (string, error) {
 	loads, err := steer.ReadLoads(ctx, o.hub)
 	if err != nil {
@@ -193,7 +193,7 @@ func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.Membe
 	return nil
 }
 
-// after are the steps once a member was told to leave.
+// after returns the steps once a member was told to leave.
 func (o *unjoinOptions) after(member *clusterv1beta1.MemberCluster) []step {
 	steps := []step{{title: "waiting until " + member.Name + " has left",
 		do: func(ctx context.Context) error { return o.awaitLeft(ctx, member) }}}

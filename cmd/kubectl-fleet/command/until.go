@@ -43,7 +43,7 @@ func parseGoal(text string) (goal, error) {
 	return goal{}, cli.Usagef("--until %q is not known: use approval, stage=NAME or done", text)
 }
 
-// String says what a run is once it has come to the goal.
+// String returns what a run is once it has come to the goal.
 func (g goal) String() string {
 	switch g.word {
 	case goalApproval:
@@ -54,7 +54,7 @@ func (g goal) String() string {
 	return "over"
 }
 
-// judge says whether watching is over, as the run has come to the goal or cannot before a user acts. The error has the exit
+// judge reports whether watching is over, as the run has come to the goal or cannot before a user acts. The error has the exit
 // code of the latter.
 func (g goal) judge(found hub.Found, objects []client.Object) (over bool, why error) {
 	if g.word == "" || found.Run == nil {
@@ -117,7 +117,7 @@ func (g goal) judgeStage(run hub.Run, view updaterun.State) (over bool, why erro
 	return phase == updaterun.PhaseSucceeded || phase == updaterun.PhaseSkipped, nil
 }
 
-// titles are the stages of a run, as they are called.
+// titles returns the stages of a run, as they are called.
 func titles(view updaterun.State) []string {
 	var names []string
 	for _, stage := range view.Stages {

@@ -135,7 +135,7 @@ func narrowed(tables []table, width int, wide bool) []table {
 	return tables
 }
 
-// without is a table without a column.
+// without returns a table without a column.
 func (t table) without(name string) table {
 	at := slices.IndexFunc(t.columns, func(c cli.Column) bool { return c.Name == name })
 	if at < 0 {
@@ -188,7 +188,7 @@ func (r *changedRows) tell(o *getOptions, read *fleet, now time.Time) error {
 	return nil
 }
 
-// goneKeys are the keys of one map that another has not.
+// goneKeys returns the keys of one map that another has not.
 func goneKeys(before, after map[string]string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for key := range before {
@@ -199,7 +199,7 @@ func goneKeys(before, after map[string]string) func(func(string) bool) {
 	}
 }
 
-// withoutHeartbeat is a row without what changes with every heartbeat.
+// withoutHeartbeat returns a row without what changes with every heartbeat.
 func withoutHeartbeat(columns []cli.Column, row []string) []string {
 	row = slices.Clone(row)
 	for i, column := range columns {
@@ -210,7 +210,7 @@ func withoutHeartbeat(columns []cli.Column, row []string) []string {
 	return row
 }
 
-// columnWidths are how wide the columns of a table are.
+// columnWidths returns how wide the columns of a table are.
 func columnWidths(t table, wide bool) []int {
 	var widths []int
 	for i, column := range t.columns {
@@ -226,7 +226,7 @@ func columnWidths(t table, wide bool) []int {
 	return widths
 }
 
-// padRow is a row below the columns of the table as it was first. Among several tables it begins with its kind.
+// padRow returns a row below the columns of the table as it was first. Among several tables it begins with its kind.
 func padRow(t table, row int, widths []int, wide, several bool) string {
 	line := &strings.Builder{}
 	shown := 0

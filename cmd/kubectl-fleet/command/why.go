@@ -95,7 +95,7 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 	return nil
 }
 
-// knows says whether there is anything to say of a name.
+// knows reports whether there is anything to say of a name.
 func knows(facts fleetview.WhyFacts, name string) bool {
 	if policy := facts.Placement.Spec.Policy; policy != nil && slices.Contains(policy.ClusterNames, name) {
 		return true

@@ -246,7 +246,7 @@ func refuseInvalid(views []fleetview.Window) error {
 	return nil
 }
 
-// from is the time to look from.
+// from returns the time to look from.
 func (o *windowsOptions) from() (time.Time, error) {
 	if o.at == "" {
 		return o.factory.Clock.Now().UTC().Truncate(time.Second), nil
@@ -259,7 +259,7 @@ func (o *windowsOptions) from() (time.Time, error) {
 	return time.Time{}, cli.Usagef("--at %q is not a time: write one such as 2027-03-28T00:00Z or 2027-03-28T02:00+02:00", o.at)
 }
 
-// shownIn is the time zone to show times in; nil for that of each window.
+// shownIn returns the time zone to show times in; nil for that of each window.
 func (o *windowsOptions) shownIn() (*time.Location, error) {
 	if o.zone == "" {
 		return nil, nil
@@ -271,7 +271,7 @@ func (o *windowsOptions) shownIn() (*time.Location, error) {
 	return location, nil
 }
 
-// matches says what each window is about.
+// matches returns what each window is about.
 func (o *windowsOptions) matches(ctx context.Context, windows []brake.Window) ([]string, error) {
 	reader, err := newReader(o.factory)
 	if err != nil {

@@ -190,7 +190,7 @@ func (f *federation) readType(in Input) error {
 	return nil
 }
 
-// readCluster tells how the cluster joins: our members come to the hub, so no secret is converted.
+// readCluster returns how the cluster joins: our members come to the hub, so no secret is converted.
 func (f *federation) readCluster(in Input) error {
 	labels := maps.Clone(in.Object.GetLabels())
 	if labels == nil {

@@ -72,7 +72,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Has says whether there are findings of a weight.
+// Has reports whether there are findings of a weight.
 func (r *Report) Has(weight Weight) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Weight == weight })
 }
@@ -95,7 +95,7 @@ type checker struct {
 	now    time.Time
 }
 
-// Check says what is right and what is wrong with an installation.
+// Check returns what is right and what is wrong with an installation.
 func Check(facts *Facts, now time.Time) *Report {
 	c := &checker{Facts: facts, report: &Report{}, now: now}
 	c.report.Versions = Versions{Plugin: facts.Plugin, Kubectl: facts.Kubectl, Hub: facts.Kubernetes, HubAgent: c.agentVersion(),
@@ -139,14 +139,14 @@ func (c *checker) checkHub() {
 	}
 }
 
-// runsKubeFleet says whether KubeFleet's hub agent works here, and none of fleetflow.
+// runsKubeFleet reports whether KubeFleet's hub agent works here, and none of fleetflow.
 func (c *checker) runsKubeFleet() bool { return c.holds(c.KubeFleetLease) && len(c.held()) == 0 }
 
 func (c *checker) holds(lease *coordinationv1.Lease) bool {
 	return (kubefleet.Hold{}).Observe(lease, c.now).IsHeld(c.now)
 }
 
-// held are the leases that a hub agent holds now.
+// held returns the leases that a hub agent holds now.
 func (c *checker) held() []coordinationv1.Lease {
 	var held []coordinationv1.Lease
 	for i := range c.Leases {
@@ -157,7 +157,7 @@ func (c *checker) held() []coordinationv1.Lease {
 	return held
 }
 
-// agentVersion is the version of the hub agent that leads, or else that of its Deployment; empty if it is not known.
+// agentVersion returns the version of the hub agent that leads, or else that of its Deployment; empty if it is not known.
 func (c *checker) agentVersion() string {
 	for _, lease := range c.held() {
 		if of := lease.Labels[version.Label]; of != "" {
@@ -197,7 +197,7 @@ func (c *checker) checkAgent() {
 	c.checkPods()
 }
 
-// describeLogs is how to read what the hub agent says.
+// describeLogs returns how to read what the hub agent says.
 func (c *checker) describeLogs() string {
 	if len(c.Deployments) == 0 {
 		return "start the hub agent; it says in its log what keeps it from working"
@@ -300,7 +300,7 @@ func (c *checker) checkNoted(namespace string) {
 	}
 }
 
-// age is how long ago a time was, as people read it.
+// age returns how long ago a time was, as people read it.
 func (c *checker) age(at *metav1.MicroTime) string {
 	if at == nil {
 		return "an unknown time"
@@ -328,7 +328,7 @@ func (c *checker) checkMembers() {
 	}
 }
 
-// checkMember says whether a member is as it should be.
+// checkMember reports whether a member is as it should be.
 func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 	logs := "on the cluster: kubectl --namespace fleet-system logs deployment/member-agent"
 	if of := m.Status.Properties[clusterv1beta1.AgentVersionProperty].Value; of != "" {
@@ -366,10 +366,10 @@ func (c *checker) checkMember(m *clusterv1beta1.MemberCluster) bool {
 	return true
 }
 
-// agentWorks says that a hub agent leads that hears of members.
+// agentWorks reports whether a hub agent leads that hears of members.
 func (c *checker) agentWorks() bool { return len(c.held()) > 0 || c.holds(c.KubeFleetLease) }
 
-// silence is for how long a member should have reported and has not; zero if it reports. What counts is what the hub agent says, which
+// silence returns for how long a member should have reported and has not; zero if it reports. What counts is what the hub agent says, which
 // KubeFleet's does not.
 func (c *checker) silence(m *clusterv1beta1.MemberCluster) time.Duration {
 	if since, silent := clusterv1beta1.SilentSince(m); silent {
@@ -388,7 +388,7 @@ func (c *checker) silence(m *clusterv1beta1.MemberCluster) time.Duration {
 	return 0
 }
 
-// because is what a condition says, behind a colon.
+// because returns what a condition says, behind a colon.
 func because(condition *metav1.Condition) string {
 	if condition == nil || condition.Message == "" {
 		return ""
@@ -412,5 +412,5 @@ func orUnknown(version string) string {
 	return version
 }
 
-// sortedKeys are the keys of a map in their order.
+// sortedKeys returns the keys of a map in their order.
 func sortedKeys(of map[string]string) []string { return slices.Sorted(maps.Keys(of)) }

@@ -185,7 +185,7 @@ func (f *Facts) compareKinds(scheme *runtime.Scheme, lists []*metav1.APIResource
 
 var ownVersions = []schema.GroupVersion{clusterv1beta1.GroupVersion, placementv1beta1.GroupVersion, fleetflowv1alpha1.GroupVersion}
 
-// missesOwn says whether only kinds are missing that KubeFleet does not have either.
+// missesOwn reports whether only kinds are missing that KubeFleet does not have either.
 func (f *Facts) missesOwn() bool {
 	return !slices.ContainsFunc(f.Missing, func(kind string) bool {
 		return !strings.HasSuffix(kind, "."+

@@ -21,7 +21,7 @@ const (
 
 const upgrade = "upgrade the older one: deploy/docs/operations.md#upgrade"
 
-// CanBeHub says what is wrong with a version of Kubernetes on a hub; nil if nothing is, or if the version cannot be read.
+// CanBeHub returns what is wrong with a version of Kubernetes on a hub; nil if nothing is, or if the version cannot be read.
 func CanBeHub(kubernetes string) error {
 	if isOlder(kubernetes, oldestHub) {
 		return fmt.Errorf("the hub runs Kubernetes %s, and fleetflow needs %s or later there, for its admission policies: upgrade the cluster, or choose another with --context", kubernetes, oldestHub)
@@ -82,7 +82,7 @@ func ReadVersions(ctx context.Context, c client.Client, now time.Time) (hubAgent
 	return (&checker{Facts: f, now: now}).agentVersion(), memberAgents, nil
 }
 
-// countVersions says how many member agents are of which version.
+// countVersions returns how many member agents are of which version.
 func countVersions(of map[string]string) string {
 	count := map[string]string{}
 	number := map[string]int{}
@@ -104,7 +104,7 @@ func countVersions(of map[string]string) string {
 	return text
 }
 
-// isOlder says whether a version is older than another; false if it cannot be read.
+// isOlder reports whether a version is older than another; false if it cannot be read.
 func isOlder(of, than string) bool {
 	read, err := version.ParseGeneric(of)
 	return err == nil && read.LessThan(version.MustParseGeneric(than))
@@ -122,5 +122,5 @@ func minorsApart(of, from string) (int, bool) {
 	return (int(b.Major())-int(a.Major()))*many + int(b.Minor()) - int(a.Minor()), true //nolint:gosec // versions are small
 }
 
-// isUnreleased says whether a version is one that Go makes of a commit.
+// isUnreleased reports whether a version is one that Go makes of a commit.
 func isUnreleased(v *version.Version) bool { return v.Major() == 0 && v.Minor() == 0 }

@@ -22,14 +22,14 @@ type Object struct {
 	Name      string
 }
 
-// String is the object as users name it.
+// String returns the object as users name it.
 func (o Object) String() string { return strings.ToLower(o.Kind) + "/" + o.Name }
 
 func namespaceOf(name string) Object {
 	return Object{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: snapshot.NamespaceKind.Kind}, Name: name}
 }
 
-// Check says why an object cannot be placed by its name.
+// Check returns why an object cannot be placed by its name.
 func Check(o Object) error {
 	switch {
 	case snapshot.Disabled(o.GroupKind()):
@@ -59,7 +59,7 @@ func Gather(objects []Object) (kept []Object, notes []string) {
 	return kept, notes
 }
 
-// Together says why objects do not go into one placement: it names objects of one namespace, and then no other namespace.
+// Together returns why objects do not go into one placement: it names objects of one namespace, and then no other namespace.
 func Together(objects []Object) error {
 	home := ""
 	for _, o := range objects {
@@ -116,7 +116,7 @@ func (o Options) Validate() error {
 	}
 }
 
-// Placement is the placement of objects. One that lives in a namespace is placed with the namespace and nothing else of
+// Placement returns the placement of objects. One that lives in a namespace is placed with the namespace and nothing else of
 // it.
 func Placement(objects []Object, o Options) (*placementv1beta1.ClusterResourcePlacement, error) {
 	if len(objects) == 0 {

@@ -32,7 +32,7 @@ type Source struct {
 	optional bool
 }
 
-// RunSources are the objects that describe a run: itself, its approval requests, the bindings of its placement.
+// RunSources returns the objects that describe a run: itself, its approval requests, the bindings of its placement.
 func RunSources(run Run) []Source {
 	scope := run.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", run.Name)}
@@ -47,7 +47,7 @@ func RunSources(run Run) []Source {
 	}, gateSources(), namespaceSources(run.Namespace))
 }
 
-// PlacementSources are the objects that describe a placement: itself, its bindings, the runs there are.
+// PlacementSources returns the objects that describe a placement: itself, its bindings, the runs there are.
 func PlacementSources(p Placement) []Source {
 	scope := p.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", p.Name)}
@@ -58,7 +58,7 @@ func PlacementSources(p Placement) []Source {
 	}, gateSources(), namespaceSources(p.Namespace))
 }
 
-// FleetSources are all objects of some kinds; of placements and runs, with a namespace, only those in it.
+// FleetSources returns all objects of some kinds; of placements and runs, with a namespace, only those in it.
 func FleetSources(kinds []Kind, namespace string) []Source {
 	var sources []Source
 	for _, kind := range kinds {
@@ -78,7 +78,7 @@ func FleetSources(kinds []Kind, namespace string) []Source {
 // scoped makes objects and lists of a kind in either scope.
 type scoped = placementv1beta1.Scope
 
-// bothScopes are the sources of a kind that there is in both scopes; with a namespace, only the one in it.
+// bothScopes returns the sources of a kind that there is in both scopes; with a namespace, only the one in it.
 func bothScopes[O client.Object, L client.ObjectList](what, namespace string, object func(scoped, string) O, list func(scoped) L) []Source {
 	source := func(what string, scope scoped, options ...client.ListOption) Source {
 		return Source{what, object(scope, ""), func() client.ObjectList { return list(scope) }, options, false}
@@ -90,7 +90,7 @@ func bothScopes[O client.Object, L client.ObjectList](what, namespace string, ob
 	return []Source{source(what, scoped{}), inside}
 }
 
-// WholeSources are all objects that a fleet is described by; with a namespace, of what is namespaced only what is in it.
+// WholeSources returns all objects that a fleet is described by; with a namespace, of what is namespaced only what is in it.
 func WholeSources(namespace string) []Source {
 	return slices.Concat(FleetSources([]Kind{KindMember, KindPlacement, KindRun}, namespace),
 		[]Source{{"evictions", &placementv1beta1.ClusterResourcePlacementEviction{},
@@ -236,7 +236,7 @@ func (f *Feed) Objects() []client.Object {
 	return objects
 }
 
-// Trouble says why what is shown may be old, empty if it is not.
+// Trouble returns why what is shown may be old, empty if it is not.
 func (f *Feed) Trouble() string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

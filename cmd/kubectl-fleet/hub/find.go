@@ -141,7 +141,7 @@ func (r Reader) Find(ctx context.Context, arg string, scope Scope, kinds ...Kind
 	return r.only(ctx, arg, refs, found, refused)
 }
 
-// only is what was found if that is one object. refused is why an object that the name may mean could not be read.
+// only returns what was found if that is one object. refused is why an object that the name may mean could not be read.
 func (r Reader) only(ctx context.Context, arg string, refs []Ref, found []Found, refused error) (Found, error) {
 	switch len(found) {
 	case 0:

@@ -13,7 +13,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
-// gateSources are what closes clusters, and what lets rollouts go despite that. Not every user may read them, and not every hub
+// gateSources returns what closes clusters, and what lets rollouts go despite that. Not every user may read them, and not every hub
 // has them: what is shown without them is true, too.
 func gateSources() []Source {
 	return []Source{
@@ -24,7 +24,7 @@ func gateSources() []Source {
 	}
 }
 
-// namespaceSources are the Namespace of a rollout, by whose labels holds and windows select; none for what is in no namespace.
+// namespaceSources returns the Namespace of a rollout, by whose labels holds and windows select; none for what is in no namespace.
 func namespaceSources(name string) []Source {
 	if name == "" {
 		return nil
@@ -32,7 +32,7 @@ func namespaceSources(name string) []Source {
 	return []Source{namespacesNamed(name)}
 }
 
-// namespacesNamed are the Namespace of a name, or all without one, and no more of them than the metadata.
+// namespacesNamed returns the Namespace of a name, or all without one, and no more of them than the metadata.
 func namespacesNamed(name string) Source {
 	source := Source{"namespaces", hubread.NamespaceMetadata(""), func() client.ObjectList {
 		list := &metav1.PartialObjectMetadataList{}

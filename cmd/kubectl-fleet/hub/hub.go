@@ -33,7 +33,7 @@ func (r Reader) list(ctx context.Context, what string, into client.ObjectList, o
 	return nil
 }
 
-// Unserved says whether a request failed because the hub does not serve the kind.
+// Unserved reports whether a request failed because the hub does not serve the kind.
 func Unserved(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return true
@@ -123,7 +123,7 @@ func listViews[T placementv1beta1.Object, V any](ctx context.Context, r Reader, 
 	return found, nil
 }
 
-// inScope are the options of a list in a scope.
+// inScope returns the options of a list in a scope.
 func inScope(scope placementv1beta1.Scope, options ...client.ListOption) []client.ListOption {
 	if scope.Namespaced() {
 		options = append(options, client.InNamespace(scope.Namespace))

@@ -36,10 +36,10 @@ type ReplicaShare struct {
 	workload placementv1beta1.Workload
 }
 
-// String is the share in words, such as "weight 2 of 6: 34 of 100".
+// String returns the share in words, such as "weight 2 of 6: 34 of 100".
 func (s ReplicaShare) String() string { return fmt.Sprintf("%s: %d of %d", s.Reason, s.Wanted, s.Of) }
 
-// ReplicaShares are the shares that bindings of a placement report, by workload and cluster. works are the Works of the placement
+// ReplicaShares returns the shares that bindings of a placement report, by workload and cluster. works are the Works of the placement
 // by cluster, as far as they are known.
 func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work) []ReplicaShare {
 	var shares []ReplicaShare
@@ -85,7 +85,7 @@ func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work)
 	return shares
 }
 
-// readyReplicas are the ready replicas of workloads that the Works of a cluster report.
+// readyReplicas returns the ready replicas of workloads that the Works of a cluster report.
 func readyReplicas(works []placementv1beta1.Work) map[placementv1beta1.Workload]*int32 {
 	ready := map[placementv1beta1.Workload]*int32{}
 	for i := range works {

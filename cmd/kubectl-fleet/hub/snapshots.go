@@ -39,7 +39,7 @@ func policySnapshot(o placementv1beta1.PolicySnapshotObject) PolicySnapshot {
 	return PolicySnapshot{o, indexOf(o.GetLabels()[placementv1beta1.PolicyIndexLabel]), o.GetPolicySnapshotSpec(), o.GetPolicySnapshotStatus()}
 }
 
-// LatestPolicy is the policy in force of policy snapshots in their order: the highest that says it is the latest, or the
+// LatestPolicy returns the policy in force of policy snapshots in their order: the highest that says it is the latest, or the
 // highest of all; nil if there is none.
 func LatestPolicy(policies []PolicySnapshot) *PolicySnapshot {
 	for i := len(policies) - 1; i >= 0; i-- {
@@ -53,7 +53,7 @@ func LatestPolicy(policies []PolicySnapshot) *PolicySnapshot {
 	return &policies[len(policies)-1]
 }
 
-// LatestIndex is the index of the latest of resource snapshots in their order; -1 if there is none.
+// LatestIndex returns the index of the latest of resource snapshots in their order; -1 if there is none.
 func LatestIndex(snapshots []ResourceSnapshot) int {
 	for _, snapshot := range slices.Backward(snapshots) {
 		if placementv1beta1.IsLatestSnapshot(snapshot) {
@@ -160,5 +160,5 @@ func sortSnapshots(found []ResourceSnapshot) {
 	})
 }
 
-// Master says whether the part is the one that the others belong to.
+// Master reports whether the part is the one that the others belong to.
 func (s ResourceSnapshot) Master() bool { return s.Sub < 0 }

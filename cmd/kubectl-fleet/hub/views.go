@@ -43,7 +43,7 @@ func (r Ref) Qualified() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// Path is where a dashboard shows the object: /runs/web-17, or /ns/shop/runs/nightly.
+// Path returns where a dashboard shows the object: /runs/web-17, or /ns/shop/runs/nightly.
 func (r Ref) Path() string {
 	path := "/" + map[Kind]string{KindPlacement: "placements", KindRun: "runs", KindMember: "clusters"}[r.Kind] + "/" + r.Name
 	if r.Namespace == "" {
@@ -52,7 +52,7 @@ func (r Ref) Path() string {
 	return "/ns/" + r.Namespace + path
 }
 
-// Flags are the arguments that name the object on a command line.
+// Flags returns the arguments that name the object on a command line.
 func (r Ref) Flags() string {
 	if r.Namespace == "" {
 		return string(r.Kind) + "/" + r.Name
@@ -96,7 +96,7 @@ func (p Placement) Current(plain string) *metav1.Condition {
 	return condition
 }
 
-// External says whether staged update runs roll the placement out.
+// External reports whether staged update runs roll the placement out.
 func (p Placement) External() bool {
 	return placementv1beta1.IsExternal(p.Object)
 }
@@ -136,7 +136,7 @@ func (r Run) Condition(conditionType string) *metav1.Condition {
 // Placement names the placement that the run rolls out.
 func (r Run) Placement() Ref { return Ref{KindPlacement, r.Namespace, r.Spec.PlacementName} }
 
-// Outcome is how a run ended: True, False, or empty while it has not.
+// Outcome returns how a run ended: True, False, or empty while it has not.
 func (r Run) Outcome() metav1.ConditionStatus {
 	switch {
 	case !placementv1beta1.IsRunOver(r.Object):

@@ -100,7 +100,7 @@ func (e *Events) collect(above string, node tree.Node, now map[string]string, li
 	}
 }
 
-// say is what is worth a line about a node.
+// say returns what is worth a line about a node.
 func say(node tree.Node) string {
 	quiet := node.State == "Pending" || node.State == ""
 	if quiet || node.Kind == "cluster" && node.State == "Running" {

@@ -22,7 +22,7 @@ import (
 // hubAgentManager is the field manager by which fleetflow's hub agent writes: the name of its program.
 const hubAgentManager = "hub-agent"
 
-// CheckBack says what KubeFleet's controllers would make of a hub that fleetflow has run, and what they would not accept.
+// CheckBack returns what KubeFleet's controllers would make of a hub that fleetflow has run, and what they would not accept.
 func CheckBack(state *State, now time.Time) *Report {
 	c := newChecker(state, ToKubeFleet, now)
 	c.checkOurAgents()
@@ -260,7 +260,7 @@ func (c *checker) countGiveBackWrites() {
 		"its content was written by fleetflow: its Secrets, what an earlier version has applied, and what is applied server-side with labels or annotations of Kubernetes' domains, are written once more, metadata only")
 }
 
-// isWrittenByUs says that fleetflow's hub agent has written the content of a Work. One that it has only signed is KubeFleet's.
+// isWrittenByUs reports whether fleetflow's hub agent has written the content of a Work. One that it has only signed is KubeFleet's.
 func isWrittenByUs(work metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(work.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == hubAgentManager && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`)

@@ -43,7 +43,7 @@ type checker struct {
 	byPlacement map[types.NamespacedName][]placementv1beta1.BindingObject
 }
 
-// Check says what fleetflow would make of a hub.
+// Check returns what fleetflow would make of a hub.
 func Check(state *State, now time.Time) *Report {
 	c := newChecker(state, ToFleetflow, now)
 	c.checkKubeFleetAgents()
@@ -82,17 +82,17 @@ func (c *checker) finishReport() *Report {
 
 func rankWeight(w Weight) int { return slices.Index([]Weight{InTheWay, NoCounterpart, Note}, w) }
 
-// parentOf is the key of the placement that an object was made for.
+// parentOf returns the key of the placement that an object was made for.
 func parentOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
 }
 
-// bindingParent is the key of the placement of a binding.
+// bindingParent returns the key of the placement of a binding.
 func bindingParent(binding placementv1beta1.BindingObject) types.NamespacedName {
 	return types.NamespacedName{Namespace: binding.GetNamespace(), Name: placementv1beta1.PlacementNameOf(binding)}
 }
 
-// workParent is the key of the placement that a Work was made for.
+// workParent returns the key of the placement that a Work was made for.
 func workParent(work metav1.Object) types.NamespacedName {
 	labels := work.GetLabels()
 	return types.NamespacedName{Namespace: labels[placementv1beta1.ParentNamespaceLabel], Name: labels[placementv1beta1.ParentPlacementLabel]}
@@ -224,7 +224,7 @@ func (c *checker) checkKubeFleetAgents() {
 	}
 }
 
-// endOfLease is until when the last holder of a lease might write; zero if there is no lease. What was written until then says
+// endOfLease returns until when the last holder of a lease might write; zero if there is no lease. What was written until then says
 // nothing of an agent that writes without one.
 func endOfLease(lease *coordinationv1.Lease) time.Time {
 	if lease == nil || lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
@@ -233,7 +233,7 @@ func endOfLease(lease *coordinationv1.Lease) time.Time {
 	return lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
 }
 
-// periodOf is the heartbeat period of a member.
+// periodOf returns the heartbeat period of a member.
 func periodOf(member *clusterv1beta1.MemberCluster) time.Duration {
 	if seconds := member.Spec.HeartbeatPeriodSeconds; seconds > 0 {
 		return time.Duration(seconds) * time.Second
@@ -354,14 +354,14 @@ func (c *checker) listUnderWay() {
 	}
 }
 
-// isAvailable says that a cluster has what it should have: available, or with its differences reported, if that is all that is asked.
+// isAvailable reports whether a cluster has what it should have: available, or with its differences reported, if that is all that is asked.
 func isAvailable(binding placementv1beta1.BindingObject) bool {
 	conditions := binding.GetBindingStatus().Conditions
 	return meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeAvailable) ||
 		meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeDiffReported)
 }
 
-// describeRun says where a run that is not over stands.
+// describeRun returns where a run that is not over stands.
 func describeRun(run placementv1beta1.UpdateRunObject) string {
 	status := run.GetUpdateRunStatus()
 	if !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeInitialized) {
@@ -476,7 +476,7 @@ func (c *checker) countTakeOverWrites() {
 	}), "annotated with its binding and revision; its content stays")
 }
 
-// count is how many items are as wanted.
+// count returns how many items are as wanted.
 func count[T any](items []T, wanted func(T) bool) (n int) {
 	for _, item := range items {
 		if wanted(item) {
@@ -486,14 +486,14 @@ func count[T any](items []T, wanted func(T) bool) (n int) {
 	return n
 }
 
-// lacksOverrideInputs says that a binding names overrides and does not say what they are applied from.
+// lacksOverrideInputs reports whether a binding names overrides and does not say what they are applied from.
 func lacksOverrideInputs(binding placementv1beta1.BindingObject) bool {
 	_, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]
 	spec := binding.GetBindingSpec()
 	return !noted && len(spec.ClusterResourceOverrideSnapshots)+len(spec.ResourceOverrideSnapshots) > 0
 }
 
-// HeldBindings are the bindings that `kubectl fleet migrate accept` deletes: their placement is gone.
+// HeldBindings returns the bindings that `kubectl fleet migrate accept` deletes: their placement is gone.
 func HeldBindings(state *State) []placementv1beta1.BindingObject {
 	placements := map[types.NamespacedName]bool{}
 	for _, placement := range state.Placements {

@@ -35,7 +35,7 @@ func (s *State) AddHashes(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// partsOf are the objects of the resource snapshot that a master begins, in the order of their content.
+// partsOf returns the objects of the resource snapshot that a master begins, in the order of their content.
 func (s *State) partsOf(master *metav1.PartialObjectMetadata) []*metav1.PartialObjectMetadata {
 	index := func(o metav1.Object) string { return o.GetLabels()[placementv1beta1.ResourceIndexLabel] }
 	parts := []*metav1.PartialObjectMetadata{master}

@@ -161,7 +161,7 @@ func definitionsIn(stored []byte) (names []string, err error) {
 	}
 }
 
-// Describe says what a release would delete, and how that is kept. A cluster that is not the hub is named by its context.
+// Describe returns what a release would delete, and how that is kept. A cluster that is not the hub is named by its context.
 func (r Release) Describe(kubeContext string) string {
 	kubectl := "kubectl"
 	if kubeContext != "" {

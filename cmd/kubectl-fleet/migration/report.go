@@ -95,7 +95,7 @@ type Report struct {
 	Findings   []Finding   `json:"findings"`
 }
 
-// Has says whether there are findings of a weight.
+// Has reports whether there are findings of a weight.
 func (r *Report) Has(weight Weight) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Weight == weight })
 }
@@ -127,7 +127,7 @@ func writtenBy(o metav1.Object, manager string) (last metav1.Time) {
 	return last
 }
 
-// holderOf is who holds a lease; empty if none does.
+// holderOf returns who holds a lease; empty if none does.
 func holderOf(lease *coordinationv1.Lease, now time.Time) string {
 	if hold := (kubefleet.Hold{}).Observe(lease, now); hold.IsHeld(now) {
 		return hold.Holder

@@ -46,7 +46,7 @@ func unifiedDiff(before, after string, around int) []string {
 	return lines
 }
 
-// span is a range of lines as GNU diff writes it: the number of lines is left out where it is one, and one without lines begins at the
+// span returns a range of lines as GNU diff writes it: the number of lines is left out where it is one, and one without lines begins at the
 // line before it.
 func span(first, lines int) string {
 	switch lines {

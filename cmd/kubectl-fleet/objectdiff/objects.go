@@ -168,7 +168,7 @@ func copyOf(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return object
 }
 
-// valuesOf is a map of an object itself: what is written to it is in the object.
+// valuesOf returns a map of an object itself: what is written to it is in the object.
 func valuesOf(object *unstructured.Unstructured, field string) map[string]any {
 	if object == nil {
 		return nil

@@ -55,7 +55,7 @@ func newComparer(facts Facts) *comparer {
 	return c
 }
 
-// changes are those on every cluster, grouped.
+// changes returns those on every cluster, grouped.
 func (c *comparer) changes(clusters []string) ([]Group, error) {
 	if len(c.facts.Overrides) > 0 {
 		placed, err := identifiers(c.content(c.facts.Target))
@@ -87,7 +87,7 @@ func (c *comparer) changes(clusters []string) ([]Group, error) {
 	return groups, nil
 }
 
-// content is a snapshot as clusters get it, its envelopes unpacked.
+// content returns a snapshot as clusters get it, its envelopes unpacked.
 func (c *comparer) content(index int) *workmodel.Content {
 	if known, ok := c.contents[index]; ok {
 		return known
@@ -96,7 +96,7 @@ func (c *comparer) content(index int) *workmodel.Content {
 	return c.contents[index]
 }
 
-// contentOf is what is in the parts of a snapshot.
+// contentOf returns what is in the parts of a snapshot.
 func contentOf(rules envelope.Rules, parts []hub.ResourceSnapshot) *workmodel.Content {
 	var objects []placementv1beta1.ResourceSnapshotObject
 	for _, part := range parts {
@@ -105,7 +105,7 @@ func contentOf(rules envelope.Rules, parts []hub.ResourceSnapshot) *workmodel.Co
 	return workmodel.NewContent(rules, objects)
 }
 
-// compare says what changes on one cluster.
+// compare returns what changes on one cluster.
 func (c *comparer) compare(name string) (Group, error) {
 	binding := c.byName[name]
 	present, has := presentOf(binding, c.facts.Indexes)
@@ -161,7 +161,7 @@ func (c *comparer) fill(group *Group, name string, present, to int, has bool, be
 	return err
 }
 
-// old is what a cluster has now, or why that is unknown.
+// old returns what a cluster has now, or why that is unknown.
 func (c *comparer) old(name string, present int, refs []string) (objects []unstructured.Unstructured, problem string) {
 	if len(c.facts.Parts[present]) == 0 {
 		return nil, fmt.Sprintf("snapshot %d is gone from the hub: what changes is unknown", present)
@@ -177,7 +177,7 @@ func (c *comparer) old(name string, present int, refs []string) (objects []unstr
 	return objects, ""
 }
 
-// named are the override snapshots that a binding names; missing is one that is gone.
+// named returns the override snapshots that a binding names; missing is one that is gone.
 func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing string) {
 	for _, ref := range refs {
 		one, ok := c.facts.Named[ref]
@@ -189,7 +189,7 @@ func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing s
 	return all, ""
 }
 
-// pick are the snapshots that apply to a cluster.
+// pick returns the snapshots that apply to a cluster.
 func pick(inForce overridesource.Snapshots, applicable override.Applicable) overridesource.Snapshots {
 	var picked overridesource.Snapshots
 	refs := overridesource.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
@@ -201,7 +201,7 @@ func pick(inForce overridesource.Snapshots, applicable override.Applicable) over
 	return picked
 }
 
-// objects are those a cluster gets of a snapshot.
+// objects returns those a cluster gets of a snapshot.
 func (c *comparer) objects(index int, cluster string, overrides overridesource.Snapshots) ([]unstructured.Unstructured, error) {
 	content := c.content(index)
 	if len(overrides) > 0 {
@@ -244,7 +244,7 @@ func names(content *workmodel.Content) []string {
 	return all
 }
 
-// identifiers are those of all objects of a snapshot.
+// identifiers returns those of all objects of a snapshot.
 func identifiers(content *workmodel.Content) ([]placementv1beta1.ResourceIdentifier, error) {
 	objects, err := objectsOf(content)
 	if err != nil {

@@ -85,7 +85,7 @@ func (p *Plan) CheckWindows(windows []fleetflowv1alpha1.RolloutWindow) {
 	}
 }
 
-// waveOpens is when the cluster of a wave opens that opens last, and for what it waits until then; a wave that is open waits for
+// waveOpens returns when the cluster of a wave opens that opens last, and for what it waits until then; a wave that is open waits for
 // nothing.
 func waveOpens(gate *brake.Chain, wave []Cluster, labels map[string]map[string]string, at time.Time) (last Opening, waits bool) {
 	for _, cluster := range wave {
@@ -109,7 +109,7 @@ func waveOpens(gate *brake.Chain, wave []Cluster, labels map[string]map[string]s
 	return last, waits
 }
 
-// clusterOpens is when a cluster that is closed at an instant is open, zero if time alone never opens it, and what closes it last
+// clusterOpens returns when a cluster that is closed at an instant is open, zero if time alone never opens it, and what closes it last
 // until then.
 func clusterOpens(gate *brake.Chain, cluster brake.Cluster, start brake.Start,
 	at time.Time) (opens time.Time, last brake.Closure, closed bool) {
@@ -128,7 +128,7 @@ func clusterOpens(gate *brake.Chain, cluster brake.Cluster, start brake.Start,
 	return time.Time{}, last, closed
 }
 
-// longestSoak is the longest time that a stage waits for by its tasks.
+// longestSoak returns the longest time that a stage waits for by its tasks.
 func longestSoak(soaks []time.Duration) time.Duration {
 	if len(soaks) == 0 {
 		return 0

@@ -153,7 +153,7 @@ func Make(facts Facts) (Plan, error) {
 	return p, err
 }
 
-// Clusters are those of all stages, in their order.
+// Clusters returns those of all stages, in their order.
 func (p *Plan) Clusters() []string {
 	var names []string
 	for _, stage := range p.Stages {
@@ -177,7 +177,7 @@ func (p *Plan) refuse(format string, args ...any) {
 	p.refusals = append(p.refusals, p.Problems[len(p.Problems)-1])
 }
 
-// Refusals are what would make the run fail whenever it starts, until a user changes something.
+// Refusals returns what would make the run fail whenever it starts, until a user changes something.
 func (p *Plan) Refusals() []string { return p.refusals }
 
 // check looks for what would make the hub refuse the run.
@@ -252,7 +252,7 @@ func (p *Plan) assign(facts Facts, selected []string) {
 	}
 }
 
-// names are those that the run will give to its approval requests: the hub agent's vocabulary is that of its latest run.
+// names returns those that the run will give to its approval requests: the hub agent's vocabulary is that of its latest run.
 func (f Facts) names() stagetask.Names {
 	names := stagetask.Names{Run: f.Run}
 	var latest placementv1beta1.UpdateRunObject
@@ -290,7 +290,7 @@ func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus)
 	}
 }
 
-// targets are the snapshots of clusters that get one of their own.
+// targets returns the snapshots of clusters that get one of their own.
 func (f Facts) targets() map[string]int {
 	targets := map[string]int{}
 	if f.Frozen == nil {
@@ -306,7 +306,7 @@ func (f Facts) targets() map[string]int {
 	return targets
 }
 
-// clusterOf is a cluster as overrides know it.
+// clusterOf returns a cluster as overrides know it.
 func clusterOf(facts Facts) func(name string) override.Cluster {
 	labelsOf := map[string]map[string]string{}
 	for i := range facts.Members {

@@ -42,7 +42,7 @@ func (f *Facts) readEnvelopeRules(ctx context.Context, c client.Reader,
 	return nil, err
 }
 
-// PublishedFilter is what the flags of the hub agent keep from being placed, as its chart tells every user.
+// PublishedFilter returns what the flags of the hub agent keep from being placed, as its chart tells every user.
 func PublishedFilter(ctx context.Context, c client.Reader) (snapshot.Filter, error) {
 	published := &corev1.ConfigMap{}
 	if err := c.Get(ctx, publishedRules, published); err != nil {
@@ -62,7 +62,7 @@ func filterOf(published *corev1.ConfigMap) (snapshot.Filter, error) {
 	return filter, nil
 }
 
-// haveEnvelopes says whether a snapshot that matters has an envelope.
+// haveEnvelopes reports whether a snapshot that matters has an envelope.
 func (f *Facts) haveEnvelopes() bool {
 	for _, parts := range f.Parts {
 		var all []placementv1beta1.ResourceSnapshotObject

@@ -50,7 +50,7 @@ func describer(facts Facts) func(name string) Cluster {
 	}
 }
 
-// waitBeforeUpdate says what a lifecycle hook will have a cluster wait for before its resources change; nil if none holds it.
+// waitBeforeUpdate returns what a lifecycle hook will have a cluster wait for before its resources change; nil if none holds it.
 func waitBeforeUpdate(facts Facts, binding hub.Binding) *placementv1beta1.HookWait {
 	if binding.Object == nil || binding.Spec.ResourceSnapshotName == "" {
 		return nil // what a cluster gets for the first time is not held
@@ -73,7 +73,7 @@ func healthOf(member *clusterv1beta1.MemberCluster) string {
 	}
 }
 
-// presentOf is the index of the snapshot a cluster is to have by now.
+// presentOf returns the index of the snapshot a cluster is to have by now.
 func presentOf(binding hub.Binding, indexes map[string]int) (int, bool) {
 	if binding.Spec == nil || binding.Spec.State != placementv1beta1.BindingStateBound || binding.Spec.ResourceSnapshotName == "" {
 		return 0, false
@@ -116,7 +116,7 @@ func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1be
 	return stage
 }
 
-// describeTask says what a run will wait for.
+// describeTask returns what a run will wait for.
 func describeTask(task stagetask.State) string {
 	text := task.Title
 	switch {

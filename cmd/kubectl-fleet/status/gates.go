@@ -24,7 +24,7 @@ const (
 	KindExemption = "exemption"
 )
 
-// IsGate says that a node is about a hold, a window or an exemption.
+// IsGate reports whether a node is about a hold, a window or an exemption.
 func IsGate(node tree.Node) bool {
 	return node.Kind == KindHold || node.Kind == KindWindow || node.Kind == KindExemption
 }
@@ -54,7 +54,7 @@ func (g Gates) Sort() {
 	slices.SortFunc(g.Exemptions, func(a, b fleetflowv1alpha1.RolloutExemption) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// runSubjects are the stages of a run that may still start clusters, as gates know them.
+// runSubjects returns the stages of a run that may still start clusters, as gates know them.
 func (f Facts) runSubjects(run hub.Run, view updaterun.State) []brake.Subject {
 	if view.Phase.Over() {
 		return nil
@@ -134,7 +134,7 @@ func (g Gates) holdNode(hold *fleetflowv1alpha1.RolloutHold) tree.Node {
 	return tree.Node{Kind: KindHold, Name: "hold " + hold.Name, State: updaterun.PhaseWaiting, Detail: detail}
 }
 
-// windowsOf are the windows that are about some subjects, except for freezes that are far ahead.
+// windowsOf returns the windows that are about some subjects, except for freezes that are far ahead.
 func (g Gates) windowsOf(subjects []brake.Subject) []tree.Node {
 	var nodes []tree.Node
 	for _, window := range brake.CompileWindows(g.Windows) {
@@ -153,7 +153,7 @@ func (g Gates) windowsOf(subjects []brake.Subject) []tree.Node {
 
 const day, week = 24 * time.Hour, 7 * 24 * time.Hour
 
-// changesWithin says that a window opens or closes within some time.
+// changesWithin reports whether a window opens or closes within some time.
 func (g Gates) changesWithin(w *brake.Window, most time.Duration) bool {
 	if w.Calendar == nil {
 		return false
@@ -162,7 +162,7 @@ func (g Gates) changesWithin(w *brake.Window, most time.Duration) bool {
 	return !changes.IsZero() && changes.Sub(g.Now) <= most
 }
 
-// WindowsOfTheDay are those windows that every reader should know: freezes in force, windows that are not valid, and those that
+// WindowsOfTheDay returns those windows that every reader should know: freezes in force, windows that are not valid, and those that
 // open or close within a day.
 func (g Gates) WindowsOfTheDay() []tree.Node {
 	var nodes []tree.Node
@@ -223,7 +223,7 @@ func (g Gates) exemptionNode(exemption *fleetflowv1alpha1.RolloutExemption) tree
 	return tree.Node{Kind: KindExemption, Name: "exemption " + exemption.Name, Detail: detail}
 }
 
-// instant says when something is, in its own zone, and how far ahead.
+// instant returns when something is, in its own zone, and how far ahead.
 func (g Gates) instant(at time.Time) string {
 	if at.IsZero() {
 		return "it is changed"

@@ -63,7 +63,7 @@ func describe(p hub.Placement, facts Facts) string {
 	return strings.Join(parts, ", ")
 }
 
-// affinityGroupOf is the group that the clusters of a placement are picked from, of several one; empty if there is none.
+// affinityGroupOf returns the group that the clusters of a placement are picked from, of several one; empty if there is none.
 func affinityGroupOf(facts Facts) string {
 	for _, cluster := range slices.Sorted(maps.Keys(facts.Bindings)) {
 		if binding := facts.Bindings[cluster]; placementv1beta1.IsLiveBinding(binding.Object) &&
@@ -74,7 +74,7 @@ func affinityGroupOf(facts Facts) string {
 	return ""
 }
 
-// PlacementState says what a placement is at: Succeeded if everything is where it should be; Failed if it will not get
+// PlacementState returns what a placement is at: Succeeded if everything is where it should be; Failed if it will not get
 // there before the user changes something, with what the condition says; Waiting if removals are held until a user accepts, or if
 // all is placed but what the selectors name and the hub does not have.
 func PlacementState(p hub.Placement) (updaterun.Phase, string) {
@@ -90,7 +90,7 @@ func PlacementState(p hub.Placement) (updaterun.Phase, string) {
 
 func meansTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }
 
-// rolloutState says how far the rollout of a placement is, whatever is held of it.
+// rolloutState returns how far the rollout of a placement is, whatever is held of it.
 func rolloutState(p hub.Placement) (updaterun.Phase, string) {
 	if !p.Object.GetDeletionTimestamp().IsZero() {
 		if pending := p.Condition(placementv1beta1.ConditionTypeRemovalPending); meansTrue(pending) {
@@ -119,7 +119,7 @@ func rolloutState(p hub.Placement) (updaterun.Phase, string) {
 	return stateAfter(p, scheduled, last), scheduled.Message
 }
 
-// stateAt is the state of a placement that has come as far as a condition that is not true.
+// stateAt returns the state of a placement that has come as far as a condition that is not true.
 func stateAt(p hub.Placement, c *metav1.Condition) updaterun.Phase {
 	switch step := hub.Plain(c.Type); {
 	case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden ||
@@ -136,12 +136,12 @@ func stateAt(p hub.Placement, c *metav1.Condition) updaterun.Phase {
 	}
 }
 
-// hasFailedForGood tells whether an object on a cluster does not become available before its manifest changes.
+// hasFailedForGood reports whether an object on a cluster does not become available before its manifest changes.
 func hasFailedForGood(entry placementv1beta1.PerClusterPlacementStatus) bool {
 	return slices.ContainsFunc(entry.FailedPlacements, func(f placementv1beta1.FailedResourcePlacement) bool { return f.IsFinal() })
 }
 
-// stateAfter is the state of a placement of which every condition there is is true, last being the last of them.
+// stateAfter returns the state of a placement of which every condition there is is true, last being the last of them.
 func stateAfter(p hub.Placement, scheduled *metav1.Condition, last string) updaterun.Phase {
 	switch {
 	case scheduled.Status == metav1.ConditionFalse:
@@ -155,7 +155,7 @@ func stateAfter(p hub.Placement, scheduled *metav1.Condition, last string) updat
 	}
 }
 
-// stepsOf are the conditions of the placement as a whole, with what those say that are not true.
+// stepsOf returns the conditions of the placement as a whole, with what those say that are not true.
 func stepsOf(p hub.Placement) []tree.Node {
 	var nodes []tree.Node
 	for _, step := range append([]string{placementv1beta1.ConditionTypeScheduled}, steps...) {
@@ -213,7 +213,7 @@ func stepState(c *metav1.Condition) updaterun.Phase {
 	}
 }
 
-// clustersOf are the clusters of a placement, and how many of them are done.
+// clustersOf returns the clusters of a placement, and how many of them are done.
 func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, updaterun.Counts) {
 	entries := entriesOf(p, facts)
 	var nodes []tree.Node
@@ -261,7 +261,7 @@ func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClus
 	return entries
 }
 
-// entryOf is what a binding reports its cluster, as the status of the placement would.
+// entryOf returns what a binding reports its cluster, as the status of the placement would.
 func entryOf(binding hub.Binding) placementv1beta1.PerClusterPlacementStatus {
 	return placementv1beta1.PerClusterPlacementStatus{
 		ClusterName: binding.Spec.TargetCluster, Conditions: binding.Status.Conditions, FailedPlacements: binding.Status.FailedPlacements,
@@ -269,7 +269,7 @@ func entryOf(binding hub.Binding) placementv1beta1.PerClusterPlacementStatus {
 	}
 }
 
-// OnCluster says what a placement is at on the cluster of a binding.
+// OnCluster returns what a placement is at on the cluster of a binding.
 func OnCluster(binding hub.Binding) tree.Node {
 	node := clusterNode(entryOf(binding))
 	if placementv1beta1.IsDeleting(binding.Object) || !placementv1beta1.IsLiveBinding(binding.Object) {
@@ -324,7 +324,7 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 	return node
 }
 
-// hasFailed tells whether a cluster that has come as far as a condition does not get on before a user corrects something.
+// hasFailed reports whether a cluster that has come as far as a condition does not get on before a user corrects something.
 func hasFailed(held *metav1.Condition, entry placementv1beta1.PerClusterPlacementStatus) bool {
 	switch held.Type {
 	case placementv1beta1.ConditionTypeAvailable:
@@ -336,7 +336,7 @@ func hasFailed(held *metav1.Condition, entry placementv1beta1.PerClusterPlacemen
 	}
 }
 
-// heldBack says which snapshot the partition keeps on a cluster, or that the cluster is suspended; nothing if neither is so.
+// heldBack returns which snapshot the partition keeps on a cluster, or that the cluster is suspended; nothing if neither is so.
 func heldBack(entry placementv1beta1.PerClusterPlacementStatus) string {
 	started := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
 	if started == nil || started.Reason != placementv1beta1.ReasonHeldByPartition && started.Reason != placementv1beta1.ReasonSuspended {
@@ -345,7 +345,7 @@ func heldBack(entry placementv1beta1.PerClusterPlacementStatus) string {
 	return started.Message
 }
 
-// stillThere says which objects that are not wanted any more are still on a cluster; nothing if there are none.
+// stillThere returns which objects that are not wanted any more are still on a cluster; nothing if there are none.
 func stillThere(entry placementv1beta1.PerClusterPlacementStatus) string {
 	if said := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
 		return about(said)
@@ -353,7 +353,7 @@ func stillThere(entry placementv1beta1.PerClusterPlacementStatus) string {
 	return ""
 }
 
-// ended says that the last step is there.
+// ended reports whether the last step is there.
 func ended(conditions []metav1.Condition) bool {
 	return meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable) != nil ||
 		meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeDiffReported) != nil

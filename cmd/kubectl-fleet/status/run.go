@@ -150,7 +150,7 @@ func detailOf(run hub.Run, view updaterun.State) string {
 	}
 }
 
-// waitsForTemporal says that a run goes on only once the hub agent reaches Temporal.
+// waitsForTemporal reports whether a run goes on only once the hub agent reaches Temporal.
 func waitsForTemporal(run hub.Run, view updaterun.State) bool {
 	return updaterun.IsEngineAway(run.Object.GetConditions()) && !view.Phase.Over()
 }
@@ -189,7 +189,7 @@ func (b builder) stage(stage updaterun.Stage, view updaterun.State, index int) t
 	return node
 }
 
-// clusters are those of a stage, of many only the ones there is something to say of.
+// clusters returns those of a stage, of many only the ones there is something to say of.
 func (b builder) clusters(stage updaterun.Stage) []tree.Node {
 	nodes := make([]tree.Node, 0, len(stage.Clusters))
 	for _, cluster := range stage.Clusters {
@@ -221,7 +221,7 @@ func choose(nodes []tree.Node, all bool) []tree.Node {
 	return append(chosen, more(nodes, order)...)
 }
 
-// weight says how much a cluster stands out; 0 is not at all.
+// weight returns how much a cluster stands out; 0 is not at all.
 func weight(node tree.Node) int {
 	switch {
 	case node.State == updaterun.PhaseFailed:
@@ -285,7 +285,8 @@ func waitsFor(conditions []metav1.Condition, minReady time.Duration) string {
 	if available == nil || minReady == 0 {
 		return ""
 	}
-	return fmt.Sprintf("available since %s, done after %s without a break", available.LastTransitionTime.UTC().Format("15:04:05Z"), tree.Wait(minReady))
+	return fmt.Sprintf("available since %s, done after %s without a break", available.LastTransitionTime.UTC().Format("15:04:05Z"),
+		tree.Wait(minReady))
 }
 
 // steps of a cluster in their order.
@@ -294,7 +295,7 @@ var steps = []string{
 	placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported,
 }
 
-// unmet is the first condition that is not true.
+// unmet returns the first condition that is not true.
 func unmet(conditions []metav1.Condition) *metav1.Condition {
 	for _, step := range steps {
 		if c := meta.FindStatusCondition(conditions, step); c != nil && c.Status != metav1.ConditionTrue {
@@ -304,7 +305,7 @@ func unmet(conditions []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
-// about is what a condition says, in a line.
+// about returns what a condition says, in a line.
 func about(c *metav1.Condition) string {
 	switch {
 	case c.Message == "":
@@ -321,7 +322,7 @@ func saysSilent(c *metav1.Condition) bool {
 	return clusterv1beta1.IsDoubt(c.Reason)
 }
 
-// objects are those that fail, in their order.
+// objects returns those that fail, in their order.
 func objects(failed []placementv1beta1.FailedResourcePlacement) []tree.Node {
 	nodes := make([]tree.Node, 0, len(failed))
 	for i := range failed {
@@ -386,7 +387,7 @@ func taskState(task stagetask.State) updaterun.Phase {
 	}
 }
 
-// approvedBy says who approved, as far as the hub has recorded it.
+// approvedBy returns who approved, as far as the hub has recorded it.
 func (b builder) approvedBy(task stagetask.State) string {
 	request, ok := b.facts.Approvals[task.Subject]
 	if !ok || request.Status.Approval == nil {
@@ -395,7 +396,7 @@ func (b builder) approvedBy(task stagetask.State) string {
 	return Approved(*request.Status.Approval)
 }
 
-// Approved says who approved and through which channel.
+// Approved returns who approved and through which channel.
 func Approved(record placementv1beta1.ApprovalRecord) string {
 	text := record.How()
 	if record.Comment != "" {

@@ -90,7 +90,7 @@ func (s Style) children(indent string, nodes []Node) []string {
 // maxColumn bounds the width names are brought to.
 const maxColumn = 32
 
-// widths are how wide the names of each kind are among siblings.
+// widths returns how wide the names of each kind are among siblings.
 func widths(nodes []Node) map[string]int {
 	columns := map[string]int{}
 	for _, node := range nodes {
@@ -171,7 +171,7 @@ func remarks(count updaterun.Counts) string {
 	return text
 }
 
-// Bar is a bar of which a share is full.
+// Bar returns a bar of which a share is full.
 func Bar(share float64) string {
 	full := int(share * barWidth)
 	full = min(max(full, 0), barWidth)

@@ -15,7 +15,7 @@ import (
 // ReasonBindingLeftAlone is the reason of the event on a binding whose owner is unknown.
 const ReasonBindingLeftAlone = "BindingLeftAlone"
 
-// isDisputed says that a binding names another placement as its owner than its label does.
+// isDisputed reports whether a binding names another placement as its owner than its label does.
 func isDisputed(binding placementv1beta1.BindingObject) bool {
 	named := placementv1beta1.ScopeOf(binding).NewPlacement(placementv1beta1.PlacementNameOf(binding))
 	return placementv1beta1.KinshipOf(binding, placementv1beta1.PlacementOwner(named)) == placementv1beta1.KinshipDisputed

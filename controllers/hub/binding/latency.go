@@ -35,7 +35,7 @@ func (u *latencyEWMA) observeLatency(took time.Duration) {
 	u.mean += (took - u.mean) / newestShare
 }
 
-// holdBackTime is how long to hold back an interim status: twice the mean, within bounds.
+// holdBackTime returns how long to hold back an interim status: twice the mean, within bounds.
 func (u *latencyEWMA) holdBackTime() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -68,7 +68,8 @@ type Reconciler struct {
 
 // NewReconciler makes a Reconciler; live reads past the cache.
 func NewReconciler(c client.Client, live client.Reader, w Works, clk clock.PassiveClock, options Options) *Reconciler {
-	return &Reconciler{Options: options, client: c, reader: absenceReader{c, live}, works: w, clock: clk, timers: newStopwatch(clk), latency: &latencyEWMA{}}
+	return &Reconciler{Options: options, client: c, reader: absenceReader{c, live}, works: w, clock: clk, timers: newStopwatch(clk),
+		latency: &latencyEWMA{}}
 }
 
 // Reconcile looks at one binding.
@@ -109,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.projectWorks(ctx, binding, member)
 }
 
-// keyOf is the key of a binding in the stopwatch.
+// keyOf returns the key of a binding in the stopwatch.
 func keyOf(binding placementv1beta1.BindingObject) string {
 	return placementv1beta1.ScopeOf(binding).String() + binding.GetName()
 }
@@ -165,7 +166,7 @@ func (a absenceReader) readKeptMembership(ctx context.Context, cluster string) (
 	return memberKept, nil
 }
 
-// hasLostPlacement says that the placement of a binding does not exist any more: an activity that began before the
+// hasLostPlacement reports whether the placement of a binding does not exist any more: an activity that began before the
 // placement was deleted has written the binding afterwards.
 func (a absenceReader) hasLostPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
 	if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
@@ -244,8 +245,8 @@ func (r *Reconciler) releaseBinding(ctx context.Context, binding placementv1beta
 	return fence.RemoveFinalizer(ctx, r.client, binding, finalizers...)
 }
 
-// isHeldWithNamespace says that the Works of a binding stay as they are, because it is being deleted with its namespace, and no user has
-// accepted what that removes. The end of the membership does not wait for it.
+// isHeldWithNamespace reports whether the Works of a binding stay as they are, because it is being deleted with its namespace,
+// and no user has accepted what that removes. The end of the membership does not wait for it.
 func (r *Reconciler) isHeldWithNamespace(ctx context.Context, binding placementv1beta1.BindingObject,
 	member membershipState) (bool, error) {
 	if member != memberPresent || binding.GetNamespace() == "" || binding.GetBindingSpec().ResourceSnapshotName == "" {
@@ -272,7 +273,7 @@ func (r *Reconciler) reportRemoval(ctx context.Context, binding placementv1beta1
 	return fence.ReplaceStatus(ctx, r.client, binding, status)
 }
 
-// isSuspended says that the Works of a binding stay as they are, because its placement suspends the cluster. Neither the
+// isSuspended reports whether the Works of a binding stay as they are, because its placement suspends the cluster. Neither the
 // end of the placement nor that of the membership waits for it.
 func (r *Reconciler) isSuspended(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (bool, error) {
 	if member != memberPresent {
@@ -282,7 +283,7 @@ func (r *Reconciler) isSuspended(ctx context.Context, binding placementv1beta1.B
 	return placement != nil && placementv1beta1.IsSuspended(placement, binding.GetBindingSpec().TargetCluster), err
 }
 
-// isLeftBehind says that the placement of a binding asks to leave its resources on the cluster: because the placement is
+// isLeftBehind reports whether the placement of a binding asks to leave its resources on the cluster: because the placement is
 // being deleted, or because the cluster leaves the placement, but not the fleet.
 func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (bool, error) {
 	placement, err := r.reader.readPlacement(ctx, binding)
@@ -366,7 +367,7 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	return resultOf(syncErr, shorterWait(wait, held))
 }
 
-// hasToldOfFailure says that the status already says that the Works could not be written for the present generation.
+// hasToldOfFailure reports whether the status already says that the Works could not be written for the present generation.
 // A process that has just started does not know yet whether that still holds.
 func hasToldOfFailure(binding placementv1beta1.BindingObject) bool {
 	said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeWorkSynchronized)
@@ -430,7 +431,7 @@ func (r *Reconciler) ensureWorks(ctx context.Context, binding placementv1beta1.B
 	return 0, err
 }
 
-// areWorksInPlace says that nothing has to be written: every Work is there, and no other.
+// areWorksInPlace reports whether nothing has to be written: every Work is there, and no other.
 func areWorksInPlace(binding placementv1beta1.BindingObject, state workmodel.ClusterState, existing []placementv1beta1.Work) bool {
 	if binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return true
@@ -475,7 +476,7 @@ func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1
 	return 0, fence.ReplaceStatus(ctx, r.client, binding, status)
 }
 
-// describesGeneration says whether the status of a binding is about its present generation, and whether it says that
+// describesGeneration reports whether the status of a binding is about its present generation, and whether it says that
 // the cluster is available.
 func describesGeneration(binding placementv1beta1.BindingObject) (available, told bool) {
 	for i := range binding.GetBindingStatus().Conditions {
@@ -491,7 +492,7 @@ func describesGeneration(binding placementv1beta1.BindingObject) (available, tol
 	return available, told
 }
 
-// shorterWait is the shorter of two waits, where 0 means none.
+// shorterWait returns the shorter of two waits, where 0 means none.
 func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b

@@ -141,19 +141,19 @@ func onPlacementChanged() predicate.Predicate {
 	}
 }
 
-// asksForHealth says that a placement leaves clusters because of the health of what is placed there.
+// asksForHealth reports whether a placement leaves clusters because of the health of what is placed there.
 func asksForHealth(object client.Object) bool {
 	placement, ok := object.(placementv1beta1.PlacementObject)
 	return ok && placementv1beta1.ApplicationFailoverOf(placement) != nil
 }
 
-// acceptanceOf is what a user has said of the removals of a placement.
+// acceptanceOf returns what a user has said of the removals of a placement.
 func acceptanceOf(object client.Object) string {
 	said := object.GetAnnotations()
 	return said[placementv1beta1.AcceptRemovalsAnnotation] + " " + said[placementv1beta1.RemovalsAcceptedAnnotation]
 }
 
-// suspensionOf is what a placement suspends.
+// suspensionOf returns what a placement suspends.
 func suspensionOf(object client.Object) *placementv1beta1.Suspension {
 	placement, ok := object.(placementv1beta1.PlacementObject)
 	if !ok {

@@ -21,7 +21,7 @@ import (
 // of its clusters any longer.
 const ReasonClusterLeftBehind = "PlacementClusterLeftBehind"
 
-// waitForSilentMember is how much longer a binding waits for its member to remove what was placed on it; waits is
+// waitForSilentMember returns how much longer a binding waits for its member to remove what was placed on it; waits is
 // false if it has waited long enough. A binding gives up waiting only if its placement is being deleted, too, and
 // only for a member whose agent has been silent for too long. Its Works stay behind with a deletion timestamp, and
 // the member cleans up after them when it comes back.

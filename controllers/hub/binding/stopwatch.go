@@ -36,7 +36,7 @@ func newStopwatch(clk clock.PassiveClock) *stopwatch {
 	return &stopwatch{clock: clk, since: map[stopwatchKey]started{}}
 }
 
-// remainingDelay is how much of a delay is left for this generation of a binding. The first call for a generation
+// remainingDelay returns how much of a delay is left for this generation of a binding. The first call for a generation
 // starts the timer.
 func (s *stopwatch) remainingDelay(binding string, timer int, generation int64, delay time.Duration) time.Duration {
 	s.mu.Lock()
@@ -50,7 +50,7 @@ func (s *stopwatch) remainingDelay(binding string, timer int, generation int64, 
 	return max(0, delay-s.clock.Since(start.at))
 }
 
-// elapsedTime is for how long a timer has been running for this generation of a binding.
+// elapsedTime returns for how long a timer has been running for this generation of a binding.
 func (s *stopwatch) elapsedTime(binding string, timer int, generation int64) (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

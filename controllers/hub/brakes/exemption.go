@@ -34,7 +34,8 @@ type ExemptionReconciler struct {
 }
 
 // NewExemptionReconciler makes a Reconciler that reads from the cache of a client.
-func NewExemptionReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, rule hubread.ExemptionRule) *ExemptionReconciler {
+func NewExemptionReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock,
+	rule hubread.ExemptionRule) *ExemptionReconciler {
 	return &ExemptionReconciler{client: c, events: recorder, clock: clk, rule: rule}
 }
 
@@ -68,7 +69,7 @@ func (r *ExemptionReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	return ctrl.Result{}, nil
 }
 
-// exemptTarget is the run or placement that is exempt, by its name.
+// exemptTarget returns the run or placement that is exempt, by its name.
 func exemptTarget(spec *fleetflowv1alpha1.RolloutExemptionSpec) client.Object {
 	scope := placementv1beta1.Scope{Namespace: spec.TargetRef.Namespace}
 	if spec.TargetRef.IsPlacement() {

@@ -9,7 +9,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// describeMaker says who has made an exemption, and whether it counts. It is pure. What is exempt may not be there any more.
+// describeMaker returns who has made an exemption, and whether it counts. It is pure. What is exempt may not be there any more.
 func describeMaker(e *fleetflowv1alpha1.RolloutExemption, there, onlyVerified bool,
 	now metav1.Time) fleetflowv1alpha1.RolloutExemptionStatus {
 	creator := &fleetflowv1alpha1.ExemptionCreator{}

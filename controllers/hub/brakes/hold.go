@@ -43,7 +43,8 @@ type HoldReconciler struct {
 }
 
 // NewHoldReconciler makes a Reconciler that reads from the cache of a client.
-func NewHoldReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock, exempt hubread.ExemptionRule) *HoldReconciler {
+func NewHoldReconciler(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock,
+	exempt hubread.ExemptionRule) *HoldReconciler {
 	return &HoldReconciler{client: c, events: recorder, clock: clk, exempt: exempt}
 }
 

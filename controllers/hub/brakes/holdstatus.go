@@ -37,7 +37,7 @@ func byPlacement(bindings []placementv1beta1.BindingObject) map[types.Namespaced
 	return found
 }
 
-// describeHold says what waits for a hold to end, and what it covers that is still under way. It is pure.
+// describeHold returns what waits for a hold to end, and what it covers that is still under way. It is pure.
 func describeHold(hold *fleetflowv1alpha1.RolloutHold, f *fleet, now metav1.Time) fleetflowv1alpha1.RolloutHoldStatus {
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: hold.Generation}
@@ -92,7 +92,7 @@ func describeHold(hold *fleetflowv1alpha1.RolloutHold, f *fleet, now metav1.Time
 	return status
 }
 
-// coveredPlacements are the placements that a hold covers.
+// coveredPlacements returns the placements that a hold covers.
 func (f *fleet) coveredPlacements(hold *fleetflowv1alpha1.RolloutHold) map[types.NamespacedName]placementv1beta1.PlacementObject {
 	covered := make(map[types.NamespacedName]placementv1beta1.PlacementObject, len(f.placements))
 	for _, placement := range f.placements {
@@ -117,7 +117,7 @@ func (f *fleet) coveredClusters(hold *fleetflowv1alpha1.RolloutHold) func(string
 	}
 }
 
-// isInFlight says that a change of a cluster is under way.
+// isInFlight reports whether a change of a cluster is under way.
 func isInFlight(binding placementv1beta1.BindingObject) bool {
 	return placementv1beta1.IsDeleting(binding) || binding.GetBindingSpec().ResourceSnapshotName != "" &&
 		!placementv1beta1.SaysAvailable(binding)

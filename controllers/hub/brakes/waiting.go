@@ -32,7 +32,7 @@ func (f *fleet) ask(hold *fleetflowv1alpha1.RolloutHold, of brake.Subject, now t
 	return asked{fleet: f, gate: brake.NewChain(brake.Holds([]fleetflowv1alpha1.RolloutHold{*hold}, of)), now: now}
 }
 
-// closes says whether the hold closes a cluster for a kind of start. One that has left the fleet is not gated.
+// closes reports whether the hold closes a cluster for a kind of start. One that has left the fleet is not gated.
 func (a asked) closes(cluster string, start brake.Start) bool {
 	labels, gated := a.fleet.labels[cluster]
 	if !gated {
@@ -42,7 +42,8 @@ func (a asked) closes(cluster string, start brake.Start) bool {
 	return closed
 }
 
-// holdsPlacement says that a placement has clusters that wait for a hold, or evictions. Only clusters that the hold covers are looked at.
+// holdsPlacement reports whether a placement has clusters that wait for a hold, or evictions. Only clusters that the hold covers
+// are looked at.
 func (f *fleet) holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, placement placementv1beta1.PlacementObject, covers func(string) bool,
 	now time.Time) bool {
 	if !meta.IsStatusConditionTrue(placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld) {
@@ -103,7 +104,7 @@ func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placem
 	}
 }
 
-// holdsRun says that a run has clusters that wait for a hold, in the stage that it is in.
+// holdsRun reports whether a run has clusters that wait for a hold, in the stage that it is in.
 func (f *fleet) holdsRun(hold *fleetflowv1alpha1.RolloutHold, run placementv1beta1.UpdateRunObject,
 	placement placementv1beta1.PlacementObject, now time.Time) bool {
 	if !meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld) {
@@ -129,7 +130,7 @@ func (f *fleet) holdsRun(hold *fleetflowv1alpha1.RolloutHold, run placementv1bet
 	})
 }
 
-// bindingOn is the binding of a placement on a cluster; nil if it has none.
+// bindingOn returns the binding of a placement on a cluster; nil if it has none.
 func (f *fleet) bindingOn(placement placementv1beta1.PlacementObject, cluster string) placementv1beta1.BindingObject {
 	for _, b := range f.bindings[client.ObjectKeyFromObject(placement)] {
 		if b.GetBindingSpec().TargetCluster == cluster && !placementv1beta1.IsDeleting(b) {

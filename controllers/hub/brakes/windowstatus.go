@@ -106,7 +106,7 @@ func describeOpenings(status *fleetflowv1alpha1.RolloutWindowStatus, c *brake.Ca
 	return next, changes
 }
 
-// instant is an instant in a status; nil if there is none.
+// instant returns an instant in a status; nil if there is none.
 func instant(at time.Time) *metav1.Time {
 	if at.IsZero() {
 		return nil

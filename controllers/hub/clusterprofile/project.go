@@ -49,7 +49,7 @@ const (
 	observedAfresh = 10 * time.Minute
 )
 
-// Wanted says whether a member has a profile. One that has not joined yet gets
+// Wanted reports whether a member has a profile. One that has not joined yet gets
 // none; one that has got one keeps it until it leaves.
 func Wanted(member *clusterv1beta1.MemberCluster, exists bool) bool {
 	if member == nil || !member.DeletionTimestamp.IsZero() {
@@ -58,12 +58,12 @@ func Wanted(member *clusterv1beta1.MemberCluster, exists bool) bool {
 	return exists || meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined)
 }
 
-// Ours says that a profile belongs to the fleet. Other managers of clusters may keep theirs in the same namespace.
+// Ours reports whether a profile belongs to the fleet. Other managers of clusters may keep theirs in the same namespace.
 func Ours(profile *inventoryv1alpha1.ClusterProfile) bool {
 	return profile.Spec.ClusterManager.Name == ManagerName
 }
 
-// Spec is the spec of a member's profile.
+// Spec returns the spec of a member's profile.
 func Spec(member *clusterv1beta1.MemberCluster) inventoryv1alpha1.ClusterProfileSpec {
 	return inventoryv1alpha1.ClusterProfileSpec{
 		DisplayName:    member.Name,

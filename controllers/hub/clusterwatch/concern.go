@@ -67,29 +67,29 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	return Yes
 }
 
-// mayDecideAnew says that only a decision tells: other clusters count, or it is not known what has become of a cluster that a placement has
-// and may leave, as it was not watched before.
+// mayDecideAnew reports whether only a decision tells: other clusters count, or it is not known what has become of a cluster that
+// a placement has and may leave, as it was not watched before.
 func (s Stake) mayDecideAnew(changed framework.Interest) bool {
 	return s.dependsOnOthers(changed) || s.Bound && s.FailsOver && changed == framework.Presence
 }
 
-// dependsOnOthers says that other clusters may cease or begin to be fit: with the first or the last that reports its namespaces, or
+// dependsOnOthers reports whether other clusters may cease or begin to be fit: with the first or the last that reports its namespaces, or
 // because whether a cluster is picked depends on what all affinity groups have, or on what else is chosen.
 func (s Stake) dependsOnOthers(changed framework.Interest) bool {
 	return changed == framework.NamespaceReports || s.Policy != nil && len(s.Policy.AffinityGroups)+len(s.Policy.SpreadConstraints) > 0
 }
 
-// mustDecideAnew says that a binding's cluster is gone or there again, or that it gets another part of replicas that are divided.
+// mustDecideAnew reports whether a binding's cluster is gone or there again, or that it gets another part of replicas that are divided.
 func (s Stake) mustDecideAnew(changed framework.Interest, gone bool) bool {
 	return s.hasLostOrRegained(changed, gone) || s.Bound && (scheduler.WeighsBy(s.Policy, changed) || s.mayLeave(changed))
 }
 
-// mayLeave says that the placement is to leave a cluster that it has because of a change, now or later, or is to stay.
+// mayLeave reports whether the placement is to leave a cluster that it has because of a change, now or later, or is to stay.
 func (s Stake) mayLeave(changed framework.Interest) bool {
 	return s.FailsOver && (changed == framework.Taints || changed == framework.Health)
 }
 
-// hasLostOrRegained says that a cluster that a binding holds is gone, or is there again, which may end a hold.
+// hasLostOrRegained reports whether a cluster that a binding holds is gone, or is there again, which may end a hold.
 func (s Stake) hasLostOrRegained(changed framework.Interest, gone bool) bool {
 	return s.Bound && (gone || s.Held && changed == framework.Presence)
 }

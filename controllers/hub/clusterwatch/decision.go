@@ -17,7 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// wouldDecideAnew says whether the scheduler would decide differently on the objects in the cache. It writes nothing.
+// wouldDecideAnew reports whether the scheduler would decide differently on the objects in the cache. It writes nothing.
 // Checks that need the whole fleet come last: most placements have all the clusters they want.
 func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject) (bool, error) {
 	// The changes are counted before anything is read: a change meanwhile causes a request of its own, which this
@@ -107,7 +107,7 @@ func (r *Reconciler) recallDecision(placement placementv1beta1.PlacementObject, 
 	return false, false
 }
 
-// isFull says whether a placement that wants a number of clusters has them.
+// isFull reports whether a placement that wants a number of clusters has them.
 func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) bool {
 	policy := placement.GetPlacementSpec().Policy
 	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil ||
@@ -147,7 +147,7 @@ func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1be
 	return latest, nil
 }
 
-// differsFromBindings says that a decision asks for other bindings than those that exist.
+// differsFromBindings reports whether a decision asks for other bindings than those that exist.
 func differsFromBindings(decision scheduler.Decision, bindings []scheduler.Binding) bool {
 	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 {
 		return true

@@ -42,7 +42,7 @@ func (r *Reconciler) listInterested(ctx context.Context, request Request,
 	return slices.Collect(maps.Values(found)), nil
 }
 
-// interestsOf are the interests by which the placements are found that a request may concern.
+// interestsOf returns the interests by which the placements are found that a request may concern.
 func interestsOf(request Request) []framework.Interest {
 	switch request.Changed {
 	case Time: // an unreachable cluster matters only to placements that name it, or count for how long it was reachable
@@ -117,7 +117,7 @@ func (r *Reconciler) listInForce(ctx context.Context, interest framework.Interes
 	return policies.Objects(), nil
 }
 
-// isWatched says that a placement has an interest, by the policy that it has or by the one in force, or that this is not known.
+// isWatched reports whether a placement has an interest, by the policy that it has or by the one in force, or that this is not known.
 func (r *Reconciler) isWatched(ctx context.Context, interest framework.Interest) (bool, error) {
 	placements, err := r.listByInterest(ctx, interest)
 	if err != nil || len(placements) > 0 {

@@ -222,7 +222,7 @@ func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.
 	return stakes, nil
 }
 
-// parentOf is the key of the placement that a binding was made for.
+// parentOf returns the key of the placement that a binding was made for.
 func parentOf(binding placementv1beta1.BindingObject) types.NamespacedName {
 	return placementv1beta1.ScopeOf(binding).Key(binding.GetLabels()[placementv1beta1.ParentPlacementLabel])
 }

@@ -57,7 +57,7 @@ func (m *roomMemory) see(cluster string, free []int64) (changed, grown bool) {
 	return !slices.Equal(free, seen.base), grown
 }
 
-// pace says whether a placement for which room has changed is to be woken now, or else after what time.
+// pace reports whether a placement for which room has changed is to be woken now, or else after what time.
 func (m *roomMemory) pace(follows, waits bool, now time.Time) (wake bool, after time.Duration) {
 	if now.Before(m.next) {
 		m.owed = true
@@ -76,7 +76,7 @@ func (m *roomMemory) pace(follows, waits bool, now time.Time) (wake bool, after 
 	return true, 0
 }
 
-// wantsRoom says whether a placement would divide replicas differently because one of its clusters has other room for pods, or after
+// wantsRoom reports whether a placement would divide replicas differently because one of its clusters has other room for pods, or after
 // what time it is to be asked again: replicas that follow the room move at most once a minute, and those that wait for room
 // are tried again ever less often. Nothing but this cluster is looked at.
 func (r *Reconciler) wantsRoom(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake,

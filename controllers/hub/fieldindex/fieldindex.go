@@ -50,7 +50,7 @@ type Index struct {
 	Extract client.IndexerFunc
 }
 
-// All are the indexes; tests give them to a fake client.
+// All returns the indexes; tests give them to a fake client.
 func All() []Index {
 	all := []Index{
 		{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedPlacement},
@@ -84,14 +84,14 @@ func Setup(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// SnapshotMetadata is an empty resource snapshot to read metadata into: the cache holds no more of them.
+// SnapshotMetadata returns an empty resource snapshot to read metadata into: the cache holds no more of them.
 func SnapshotMetadata(scope placementv1beta1.Scope) *metav1.PartialObjectMetadata {
 	snapshot := &metav1.PartialObjectMetadata{}
 	snapshot.SetGroupVersionKind(scope.ResourceSnapshotKind())
 	return snapshot
 }
 
-// SnapshotMetadataList is the list that belongs to SnapshotMetadata.
+// SnapshotMetadataList returns the list that belongs to SnapshotMetadata.
 func SnapshotMetadataList(scope placementv1beta1.Scope) *metav1.PartialObjectMetadataList {
 	kind := scope.ResourceSnapshotKind()
 	list := &metav1.PartialObjectMetadataList{}
@@ -158,7 +158,8 @@ func policyInterests(object client.Object) []string {
 	return namesOf(interests)
 }
 
-// interestsInForce are those of a policy snapshot by which clusters are picked, as long as the policy that its placement has by now waits.
+// interestsInForce returns those of a policy snapshot by which clusters are picked, as long as the policy that its placement has
+// by now waits.
 func interestsInForce(object client.Object) []string {
 	latest, ok := object.(placementv1beta1.PolicySnapshotObject)
 	if !ok || !placementv1beta1.IsLatestSnapshot(latest) {

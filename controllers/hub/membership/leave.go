@@ -112,7 +112,7 @@ func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.Memb
 	return "the member agent to leave", nil
 }
 
-// exports says which services of a leaving member other clusters may still use, by the objects of KubeFleet's
+// exports returns which services of a leaving member other clusters may still use, by the objects of KubeFleet's
 // networking add-on on the hub; empty if there are none, or if the add-on is not to be considered.
 func (r *Reconciler) exports(ctx context.Context, member *clusterv1beta1.MemberCluster) (string, error) {
 	if o := member.Spec.DeleteOptions; o != nil && o.ValidationMode == clusterv1beta1.DeleteValidationModeSkip {
@@ -172,7 +172,7 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 		clusterv1beta1.ProfileFinalizer)
 }
 
-// farewell is the last status of a member: it has left.
+// farewell returns the last status of a member: it has left.
 func farewell(status clusterv1beta1.MemberClusterStatus, now metav1.Time) clusterv1beta1.MemberClusterStatus {
 	for i := range status.Conditions {
 		condition := &status.Conditions[i]

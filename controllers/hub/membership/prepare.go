@@ -44,7 +44,7 @@ func (p preparer) prepareNamespace(ctx context.Context, member *clusterv1beta1.M
 	return "", p.ensureMailbox(ctx, member, box, clusterv1beta1.ClusterStateJoin)
 }
 
-// stuckNamespace says what to do about a namespace that does not go away. The
+// stuckNamespace returns what to do about a namespace that does not go away. The
 // hub may run without the controllers of kube-controller-manager.
 func stuckNamespace(namespace string) string {
 	return fmt.Sprintf("Namespace %[1]s, left by a member of this name, is still being deleted. "+
@@ -105,7 +105,7 @@ func (p preparer) dropOther(ctx context.Context, want *rbacv1.RoleBinding) error
 	return p.removeMember(ctx, have)
 }
 
-// memberRules are the permissions of a member's agent on the hub: to read its mailbox and its Works, to report on
+// memberRules returns the permissions of a member's agent on the hub: to read its mailbox and its Works, to report on
 // both, and to remove its finalizers from Works. It emits no events there.
 func memberRules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}

@@ -23,7 +23,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
-// KeepsPlaced says that a member is to keep what was placed on it when it leaves.
+// KeepsPlaced reports whether a member is to keep what was placed on it when it leaves.
 func KeepsPlaced(member *clusterv1beta1.MemberCluster) bool {
 	return member.Annotations[clusterv1beta1.KeepPlacedAnnotation] == clusterv1beta1.KeepPlacedValue
 }
@@ -73,8 +73,9 @@ type heartbeat struct {
 // NewReconciler makes a Reconciler; live reads past the cache.
 func NewReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock,
 	options Options) *Reconciler {
-	return &Reconciler{client: c, live: live, prepare: preparer{c, live}, events: recorder, clock: clk, options: options, beats: map[string]heartbeat{},
-		told: map[string]map[string]metav1.Condition{}}
+	return &Reconciler{client: c, live: live, prepare: preparer{c, live}, events: recorder, clock: clk, options: options,
+		beats: map[string]heartbeat{},
+		told:  map[string]map[string]metav1.Condition{}}
 }
 
 // Reconcile looks at one member.
@@ -179,7 +180,7 @@ func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster,
 	return beat.heard, false, rest
 }
 
-// checkReach says whether the agent reports, and has not found its cluster healthy for too long, and if it only begins to, after how
+// checkReach reports whether the agent reports, and has not found its cluster healthy for too long, and if it only begins to, after how
 // long that is so.
 func (r *Reconciler) checkReach(member *clusterv1beta1.MemberCluster,
 	box *clusterv1beta1.InternalMemberCluster) (outOfReach bool, wait time.Duration) {
@@ -196,8 +197,8 @@ func (r *Reconciler) checkReach(member *clusterv1beta1.MemberCluster,
 	return rest <= 0, max(rest, 0)
 }
 
-// countedFrom is from when on the silence of a member counts: its last report, or the end of an outage of the hub, during which it could
-// not report. A member that was silent before the outage stays so.
+// countedFrom returns from when on the silence of a member counts: its last report, or the end of an outage of the hub, during
+// which it could not report. A member that was silent before the outage stays so.
 func (r *Reconciler) countedFrom(member *clusterv1beta1.MemberCluster, beat heartbeat) time.Time {
 	if r.options.Outages == nil || clusterv1beta1.IsSilent(member) {
 		return beat.seen
@@ -225,7 +226,7 @@ func resumeHeartbeat(member *clusterv1beta1.MemberCluster, reported metav1.Time,
 	return beat
 }
 
-// inSeconds is a time as objects store it.
+// inSeconds returns a time as objects store it.
 func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
 // unhealthyAfter allows for three heartbeats in any case.

@@ -64,7 +64,7 @@ func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1
 	return status
 }
 
-// isHubCondition says that the hub itself computes a condition.
+// isHubCondition reports whether the hub itself computes a condition.
 func isHubCondition(conditionType string) bool {
 	switch conditionType {
 	case clusterv1beta1.ConditionTypeReadyToJoin, clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy:
@@ -143,7 +143,7 @@ func healthyCondition(report Report) metav1.Condition {
 	return condition
 }
 
-// memberAgent is the report of the agent that applies placements; nil before
+// memberAgent returns the report of the agent that applies placements; nil before
 // its first.
 func memberAgent(box *clusterv1beta1.InternalMemberCluster) *clusterv1beta1.AgentStatus {
 	if box == nil {
@@ -169,7 +169,7 @@ func agentCondition(box *clusterv1beta1.InternalMemberCluster, conditionType str
 	return meta.FindStatusCondition(agent.Conditions, conditionType)
 }
 
-// HasLeft says that a member's agent is done with the fleet: it says so in its mailbox, or it has never reported
+// HasLeft reports whether a member's agent is done with the fleet: it says so in its mailbox, or it has never reported
 // there, or the mailbox is gone (nil).
 func HasLeft(box *clusterv1beta1.InternalMemberCluster) bool {
 	said := agentCondition(box, clusterv1beta1.ConditionTypeJoined)

@@ -30,10 +30,10 @@ type Verdict struct {
 	Message string
 }
 
-// Valid says that the hub applies the override.
+// Valid reports whether the hub applies the override.
 func (v Verdict) Valid() bool { return v.Reason == placementv1beta1.ReasonOverrideValid }
 
-// Decide says which of all overrides of one kind are valid. The older one keeps an object: a later one that selects
+// Decide returns which of all overrides of one kind are valid. The older one keeps an object: a later one that selects
 // it as well is not valid as a whole and keeps nothing. Of the same age, the one with the lower name counts as older.
 func Decide(overrides []Override) map[types.NamespacedName]Verdict {
 	verdicts := make(map[types.NamespacedName]Verdict, len(overrides))

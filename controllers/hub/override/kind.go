@@ -46,12 +46,12 @@ func newSnapshot(o placementv1beta1.OverrideObject, index int, hash []byte) clie
 	return snapshot
 }
 
-// ownerReference is the reference to an override by which its snapshots name their owner.
+// ownerReference returns the reference to an override by which its snapshots name their owner.
 func ownerReference(o placementv1beta1.OverrideObject) metav1.OwnerReference {
 	return *metav1.NewControllerRef(o, placementv1beta1.ScopeOf(o).OverrideKind())
 }
 
-// labelsOf are the labels that tell what a snapshot is.
+// labelsOf returns the labels that tell what a snapshot is.
 func labelsOf(name string, index int, m mark) map[string]string {
 	latest := placementv1beta1.LabelValueFalse
 	if m == inForce {

@@ -75,7 +75,7 @@ type step struct {
 	version *version
 }
 
-// planSteps says which writes make the snapshots reflect an override. The order matters: the process may die after
+// planSteps returns which writes make the snapshots reflect an override. The order matters: the process may die after
 // each step, and the next one continues from there. The new snapshot is in force before the previous one is retired,
 // so that a reader always finds one; of two that are in force, the one with the higher index counts.
 //
@@ -130,7 +130,7 @@ func planRemoval(want desired, there []version) []step {
 	return append(steps, deletionsOf(there, func(v *version) bool { return !want.frozen.Has(v.index) })...)
 }
 
-// deletionsOf are the steps that delete some snapshots.
+// deletionsOf returns the steps that delete some snapshots.
 func deletionsOf(there []version, which func(*version) bool) []step {
 	var steps []step
 	for i := range there {
@@ -141,7 +141,7 @@ func deletionsOf(there []version, which func(*version) bool) []step {
 	return steps
 }
 
-// ownVersions are the snapshots of the override, the newest first.
+// ownVersions returns the snapshots of the override, the newest first.
 func ownVersions(there []version) []*version {
 	own := make([]*version, 0, len(there))
 	for i := range there {
@@ -153,7 +153,7 @@ func ownVersions(there []version) []*version {
 	return own
 }
 
-// nextIndex is the index of a new snapshot.
+// nextIndex returns the index of a new snapshot.
 func nextIndex(there []version, named sets.Set[int]) int {
 	highest := -1
 	for i := range there {

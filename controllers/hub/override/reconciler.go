@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, err
 }
 
-// needsSteps says whether the snapshots seem to need a write. If the cache is behind, its next event brings the
+// needsSteps reports whether the snapshots seem to need a write. If the cache is behind, its next event brings the
 // override back.
 func (r *Reconciler) needsSteps(ctx context.Context, seen *overrideState) (bool, error) {
 	if !seen.isFinalizerRight() {

@@ -68,7 +68,7 @@ func (r *Reconciler) readMissing(ctx context.Context, reader client.Reader, o pl
 	return fmt.Sprintf("%s. %s exists: if that is meant, set placement.scope: %s", message, describePlacement(twin), scope), nil
 }
 
-// placementExists says whether the reader has a placement.
+// placementExists reports whether the reader has a placement.
 func placementExists(ctx context.Context, reader client.Reader, p override.Placement) (bool, error) {
 	scope := placementv1beta1.Scope{Namespace: p.Namespace}
 	err := reader.Get(ctx, scope.Key(p.Name), scope.NewPlacement(""), client.UnsafeDisableDeepCopy)

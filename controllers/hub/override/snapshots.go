@@ -37,10 +37,10 @@ type overrideState struct {
 	seen sets.Set[types.UID]
 }
 
-// isKept says that there is an override and that it is not being deleted.
+// isKept reports whether there is an override and that it is not being deleted.
 func (s *overrideState) isKept() bool { return s.want.exists }
 
-// told is the verdict that the condition tells.
+// told returns the verdict that the condition tells.
 func (s *overrideState) told() Verdict {
 	if s.verdict.Valid() && s.missing != "" {
 		return Verdict{placementv1beta1.ReasonOverridePlacementNotFound, s.missing}
@@ -48,7 +48,7 @@ func (s *overrideState) told() Verdict {
 	return s.verdict
 }
 
-// isFinalizerRight says that the override has the finalizer exactly if it is kept.
+// isFinalizerRight reports whether the override has the finalizer exactly if it is kept.
 func (s *overrideState) isFinalizerRight() bool {
 	return s.override == nil ||
 		controllerutil.ContainsFinalizer(s.override, placementv1beta1.OverrideCleanupFinalizer) == s.isKept()

@@ -58,7 +58,7 @@ func onRunOver() predicate.Predicate {
 	}
 }
 
-// isUpdateRunOver says that an object is an update run that is over.
+// isUpdateRunOver reports whether an object is an update run that is over.
 func isUpdateRunOver(o client.Object) bool {
 	run, ok := o.(placementv1beta1.UpdateRunObject)
 	return ok && placementv1beta1.IsRunOver(run)

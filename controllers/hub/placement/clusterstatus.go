@@ -124,7 +124,7 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 	return entry
 }
 
-// conditionWaiting says why a cluster has not been given the observed resources.
+// conditionWaiting returns why a cluster has not been given the observed resources.
 func conditionWaiting(facts *Facts, p pickedCluster, started bool, now metav1.Time) metav1.Condition {
 	if p.held == placementv1beta1.ReasonSuspended {
 		return conditionSuspended(false)
@@ -146,7 +146,7 @@ func indexForCluster(facts *Facts, spec *placementv1beta1.ResourceBindingSpec, o
 	return strconv.Itoa(observed.Index)
 }
 
-// isAboutSameResources says that the last entry of a cluster is about the same resources, applied in the same way.
+// isAboutSameResources reports whether the last entry of a cluster is about the same resources, applied in the same way.
 // The way is part of the placement's spec and may change with each generation.
 func isAboutSameResources(facts *Facts, last, entry *placementv1beta1.PerClusterPlacementStatus) bool {
 	otherWay := func(told metav1.Condition) bool { return told.ObservedGeneration != facts.Placement.GetGeneration() }
@@ -156,7 +156,7 @@ func isAboutSameResources(facts *Facts, last, entry *placementv1beta1.PerCluster
 		!slices.ContainsFunc(last.Conditions, otherWay)
 }
 
-// conditionNotStarted says why a cluster does not have the observed resources yet: the rollout strategy holds it
+// conditionNotStarted returns why a cluster does not have the observed resources yet: the rollout strategy holds it
 // back, or nothing has been decided.
 func conditionNotStarted(facts *Facts, binding placementv1beta1.BindingObject, started bool) metav1.Condition {
 	if binding == nil || placementv1beta1.IsExternal(facts.Placement) || !started {

@@ -280,7 +280,7 @@ type failure struct {
 	placementv1beta1.FailedResourcePlacement
 }
 
-// newFailures are the failures of clusters that had not failed before. A resource that is only not available yet has
+// newFailures returns the failures of clusters that had not failed before. A resource that is only not available yet has
 // not failed.
 func newFailures(before, after []placementv1beta1.PerClusterPlacementStatus) []failure {
 	var failures []failure

@@ -86,7 +86,7 @@ type Facts struct {
 	opens time.Time
 }
 
-// applyStrategy is what the placement wants now; nil if it leaves it open.
+// applyStrategy returns what the placement wants now; nil if it leaves it open.
 func (f *Facts) applyStrategy() *placementv1beta1.ApplyStrategy {
 	if f.Placement.GetPlacementSpec().Strategy == nil {
 		return nil
@@ -94,18 +94,18 @@ func (f *Facts) applyStrategy() *placementv1beta1.ApplyStrategy {
 	return f.Placement.GetPlacementSpec().Strategy.ApplyStrategy
 }
 
-// policyInForce is the policy by which clusters are picked now.
+// policyInForce returns the policy by which clusters are picked now.
 func (f *Facts) policyInForce() *placementv1beta1.PlacementPolicy {
 	return placementv1beta1.PolicyInForce(f.Placement, f.Policy)
 }
 
-// leftToScheduler says that another scheduler has everything that it needs to pick clusters, and has not yet.
+// leftToScheduler reports whether another scheduler has everything that it needs to pick clusters, and has not yet.
 func (f *Facts) leftToScheduler() bool {
 	return placementv1beta1.WaitsForScheduler(f.Placement, f.Policy) && f.Policy != nil &&
 		f.Policy.GetAnnotations()[placementv1beta1.CRPGenerationAnnotation] == strconv.FormatInt(f.Placement.GetGeneration(), 10)
 }
 
-// pickedUntold says that another scheduler has picked clusters, and the policy snapshot does not tell yet what has become of them.
+// pickedUntold reports whether another scheduler has picked clusters, and the policy snapshot does not tell yet what has become of them.
 func (f *Facts) pickedUntold() bool {
 	if placementv1beta1.SchedulerOf(f.Placement) == "" || !f.isScheduled() {
 		return false
@@ -115,7 +115,7 @@ func (f *Facts) pickedUntold() bool {
 		slices.ContainsFunc(f.notFound(), func(name string) bool { return !slices.Contains(picked, name) })
 }
 
-// notFound are the clusters that another scheduler has picked and that are told to be missing.
+// notFound returns the clusters that another scheduler has picked and that are told to be missing.
 func (f *Facts) notFound() []string {
 	names := f.Policy.GetAnnotations()[placementv1beta1.ClustersNotFoundAnnotation]
 	if names == "" {
@@ -124,10 +124,10 @@ func (f *Facts) notFound() []string {
 	return strings.Split(names, ",")
 }
 
-// awaitsDecision says that clusters are to be picked by the placement as it is, by the built-in scheduler.
+// awaitsDecision reports whether clusters are to be picked by the placement as it is, by the built-in scheduler.
 func (f *Facts) awaitsDecision() bool { return !f.isScheduled() && !f.leftToScheduler() }
 
-// policyDue says that a policy has waited for a resource snapshot that there is by now.
+// policyDue reports whether a policy has waited for a resource snapshot that there is by now.
 func (f *Facts) policyDue() bool {
 	if f.Policy == nil {
 		return false
@@ -136,7 +136,7 @@ func (f *Facts) policyDue() bool {
 	return waits && f.Latest.Index > since && f.Verdict.Index == f.Latest.Index
 }
 
-// isScheduled says whether the policy as it is now has been scheduled.
+// isScheduled reports whether the policy as it is now has been scheduled.
 func (f *Facts) isScheduled() bool {
 	return f.Policy != nil && f.Policy.GetPolicySnapshotStatus().ObservedCRPGeneration == f.Placement.GetGeneration()
 }
@@ -302,14 +302,14 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 	return all, latest
 }
 
-// ownedBy says that an object belongs to this placement and not to an earlier one of the same name. An object without
+// ownedBy reports whether an object belongs to this placement and not to an earlier one of the same name. An object without
 // owner references belongs to it.
 func ownedBy(object metav1.Object, owner types.UID) bool {
 	references := object.GetOwnerReferences()
 	return len(references) == 0 || slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner })
 }
 
-// resourceIndexOf is the index of a resource snapshot; -1 if its label is broken.
+// resourceIndexOf returns the index of a resource snapshot; -1 if its label is broken.
 func resourceIndexOf(object metav1.Object) int {
 	number, err := strconv.Atoi(object.GetLabels()[placementv1beta1.ResourceIndexLabel])
 	if err != nil {

@@ -44,7 +44,7 @@ func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates)
 	return err
 }
 
-// closedFor says whether a cluster is closed for a kind of start, and why.
+// closedFor reports whether a cluster is closed for a kind of start, and why.
 func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates, cluster string,
 	start brake.Start) (brake.Closure, bool, error) {
 	of, gated, err := hubread.ClusterLabels(ctx, cached, cluster)
@@ -105,7 +105,7 @@ func (f *Facts) keepsEviction(ctx context.Context, cached client.Reader, gates G
 	}
 }
 
-// heldText says which clusters wait because they are closed, and the reason of the condition that does; empty if none waits.
+// heldText returns which clusters wait because they are closed, and the reason of the condition that does; empty if none waits.
 func (f *Facts) heldText() (reason, text string) {
 	var tally brake.Tally
 	for _, closure := range f.Closed {
@@ -117,7 +117,7 @@ func (f *Facts) heldText() (reason, text string) {
 	return tally.Reason(), workmodel.CutMessage(tally.Text(len(f.Bindings), "the placement"), maxNote)
 }
 
-// closedCondition says which clusters wait because they are closed; none if nothing waits.
+// closedCondition returns which clusters wait because they are closed; none if nothing waits.
 func closedCondition(facts *Facts) []metav1.Condition {
 	reason, text := facts.heldText()
 	if reason == "" {
@@ -146,7 +146,7 @@ func (a *announcer) emitClosedEvents(placement placementv1beta1.PlacementObject,
 	}
 }
 
-// untilOpen is after how long time alone may open or close a cluster of a placement; 0 if it never does.
+// untilOpen returns after how long time alone may open or close a cluster of a placement; 0 if it never does.
 func (f *Facts) untilOpen(now time.Time) time.Duration {
 	if f.opens.IsZero() || len(f.Closed)+len(f.EvictionsClosed) == 0 {
 		return 0
@@ -201,7 +201,7 @@ func onGateChanged() predicate.Predicate {
 	}}
 }
 
-// waitsClosed says that a cluster waits because it is closed for what would begin on it.
+// waitsClosed reports whether a cluster waits because it is closed for what would begin on it.
 func (f *Facts) waitsClosed(binding placementv1beta1.BindingObject) bool {
 	_, closed := f.Closed[binding.GetName()]
 	return closed
@@ -215,7 +215,7 @@ func hastenReleased(need *waker.Need, facts *Facts) {
 	}
 }
 
-// isReleased says that the status reports clusters that wait because they are closed, and none does any more.
+// isReleased reports whether the status reports clusters that wait because they are closed, and none does any more.
 func (f *Facts) isReleased() bool {
 	return len(f.Closed)+len(f.EvictionsClosed) == 0 && meta.IsStatusConditionTrue(f.Placement.GetPlacementStatus().Conditions,
 		fleetflowv1alpha1.ConditionTypeHeld)

@@ -18,7 +18,7 @@ import (
 // namedHeld is how many clusters the condition names.
 const namedHeld = 10
 
-// heldCondition says which removals wait until a user accepts them.
+// heldCondition returns which removals wait until a user accepts them.
 func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1beta1.HeldRemovals) metav1.Condition {
 	var named []string
 	for _, removal := range held.Removals[:min(len(held.Removals), namedHeld)] {
@@ -60,7 +60,7 @@ func heldWithNamespace(placement placementv1beta1.PlacementObject, held *placeme
 	}
 }
 
-// lossCondition says which objects the clusters keep though they are no longer selected, until a user accepts that they go.
+// lossCondition returns which objects the clusters keep though they are no longer selected, until a user accepts that they go.
 func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Loss) metav1.Condition {
 	named := strings.Join(lost.Named, ", ")
 	if more := lost.Total - len(lost.Named); more > 0 {
@@ -77,7 +77,7 @@ func lossCondition(placement placementv1beta1.PlacementObject, lost *snapshot.Lo
 	}
 }
 
-// changesHeldCondition says until when changes wait that take very many bytes to write.
+// changesHeldCondition returns until when changes wait that take very many bytes to write.
 func changesHeldCondition(facts *Facts) metav1.Condition {
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeChangesHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonTooManyBytes,
@@ -100,7 +100,7 @@ func kindsHeldCondition(facts *Facts) metav1.Condition {
 	}
 }
 
-// dependenciesMissingCondition says what the selected objects name that is not placed with them.
+// dependenciesMissingCondition returns what the selected objects name that is not placed with them.
 func dependenciesMissingCondition(facts *Facts) metav1.Condition {
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeDependenciesMissing, Status: metav1.ConditionTrue,
@@ -110,7 +110,7 @@ func dependenciesMissingCondition(facts *Facts) metav1.Condition {
 	}
 }
 
-// resourcesMissingCondition says what the selectors name and the hub does not have. KubeFleet's conditions stay True then, as
+// resourcesMissingCondition returns what the selectors name and the hub does not have. KubeFleet's conditions stay True then, as
 // all that there is has been placed; this one tells a misspelt selector from a placement that is done.
 func resourcesMissingCondition(facts *Facts) metav1.Condition {
 	return metav1.Condition{
@@ -185,7 +185,7 @@ func (a *announcer) emitRemoval(placement placementv1beta1.PlacementObject, stat
 	}
 }
 
-// newlyTold is the message of a condition, if it tells something and the placement did not have the same before.
+// newlyTold returns the message of a condition, if it tells something and the placement did not have the same before.
 func newlyTold(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, conditionType string) string {
 	after := meta.FindStatusCondition(status.Conditions, conditionType)
 	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, conditionType)

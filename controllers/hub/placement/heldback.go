@@ -38,7 +38,7 @@ func (f *Facts) heldBack() map[string]string {
 	return held
 }
 
-// isWritten says that a wanted cluster has resources.
+// isWritten reports whether a wanted cluster has resources.
 func isWritten(binding placementv1beta1.BindingObject) bool {
 	return binding.GetBindingSpec().State == placementv1beta1.BindingStateBound && !placementv1beta1.IsDeleting(binding)
 }

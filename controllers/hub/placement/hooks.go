@@ -13,7 +13,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// hookWaitOf says what a lifecycle hook has a cluster wait for; nil if none holds it. One whose resources are not available
+// hookWaitOf returns what a lifecycle hook has a cluster wait for; nil if none holds it. One whose resources are not available
 // waits for those first.
 func hookWaitOf(facts *Facts, binding placementv1beta1.BindingObject, now time.Time) *placementv1beta1.HookWait {
 	lifecycle := placementv1beta1.LifecycleOf(facts.Placement)
@@ -42,7 +42,7 @@ func orHooked(facts *Facts, binding placementv1beta1.BindingObject, now time.Tim
 	}
 }
 
-// isHooked says that a condition of a cluster is about a lifecycle hook.
+// isHooked reports whether a condition of a cluster is about a lifecycle hook.
 func isHooked(said *metav1.Condition) bool {
 	return said != nil && said.Reason == placementv1beta1.ReasonWaitingForHook
 }
@@ -79,7 +79,7 @@ func describeHookWait(entry *placementv1beta1.PerClusterPlacementStatus) string 
 	return ""
 }
 
-// newLeavingHook is what an event says once a hook holds clusters that leave the placement.
+// newLeavingHook returns what an event says once a hook holds clusters that leave the placement.
 func newLeavingHook(before, after *placementv1beta1.PlacementStatus) string {
 	was := meta.FindStatusCondition(before.Conditions, placementv1beta1.ConditionTypeClustersLeaving)
 	if is := meta.FindStatusCondition(after.Conditions, placementv1beta1.ConditionTypeClustersLeaving); isHooked(is) && !isHooked(was) {
@@ -88,13 +88,13 @@ func newLeavingHook(before, after *placementv1beta1.PlacementStatus) string {
 	return ""
 }
 
-// isPreparedInVain says that a wanted cluster is out of service to be evicted, and that the eviction is gone.
+// isPreparedInVain reports whether a wanted cluster is out of service to be evicted, and that the eviction is gone.
 func isPreparedInVain(facts *Facts) bool {
 	return placementv1beta1.LifecycleOf(facts.Placement) != nil && facts.Eviction == "" && len(facts.EvictionsClosed) == 0 &&
 		slices.ContainsFunc(facts.Bindings, placementv1beta1.IsPreparedForEviction)
 }
 
-// hashHook is what a lifecycle hook makes of a cluster, as far as the workflow may have to act on it; empty without hooks.
+// hashHook returns what a lifecycle hook makes of a cluster, as far as the workflow may have to act on it; empty without hooks.
 func hashHook(facts *Facts, binding placementv1beta1.BindingObject) string {
 	lifecycle := placementv1beta1.LifecycleOf(facts.Placement)
 	if lifecycle == nil {

@@ -80,10 +80,10 @@ func clustersThatLeave(facts *Facts, picked []placementv1beta1.PerClusterPlaceme
 	return leaving
 }
 
-// isLeaving says that a cluster which has resources is no longer picked.
+// isLeaving reports whether a cluster which has resources is no longer picked.
 func isLeaving(binding placementv1beta1.BindingObject) bool {
 	return binding.GetBindingSpec().ResourceSnapshotName != "" && !placementv1beta1.IsLiveBinding(binding)
 }
 
-// formatTime is how messages tell the time.
+// formatTime returns how messages tell the time.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

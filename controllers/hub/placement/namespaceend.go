@@ -20,7 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// holdWithNamespace says that a placement is being deleted with the namespace that it is in, and that what it has placed stays until
+// holdWithNamespace reports whether a placement is being deleted with the namespace that it is in, and that what it has placed stays until
 // a user accepts. Its finalizer keeps the namespace, too. That stands on the placement then, for its status and for the user who
 // accepts.
 func (r *Reconciler) holdWithNamespace(ctx context.Context, placement placementv1beta1.PlacementObject) (bool, error) {
@@ -53,7 +53,7 @@ func (r *Reconciler) holdWithNamespace(ctx context.Context, placement placementv
 	return true, r.projectHeldEnd(ctx, placement, held)
 }
 
-// removalsWithNamespace are the bindings whose end would take resources off a cluster.
+// removalsWithNamespace returns the bindings whose end would take resources off a cluster.
 func removalsWithNamespace(namespace string, bindings []placementv1beta1.BindingObject) []placementv1beta1.HeldRemoval {
 	var removals []placementv1beta1.HeldRemoval
 	for _, binding := range bindings {

@@ -16,7 +16,7 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// NeedsWork says what a placement needs of its workflow. It is pure.
+// NeedsWork returns what a placement needs of its workflow. It is pure.
 func NeedsWork(facts *Facts) waker.Need {
 	if !facts.Placement.GetDeletionTimestamp().IsZero() {
 		return waker.Need{}
@@ -67,7 +67,7 @@ func NeedsWork(facts *Facts) waker.Need {
 	return need
 }
 
-// accepted is the digest of what the catch holds and a user has accepted; empty if there is none.
+// accepted returns the digest of what the catch holds and a user has accepted; empty if there is none.
 func (f *Facts) accepted() string {
 	switch lost := f.Verdict.Lost; {
 	case f.Held != nil && f.Held.IsAccepted(f.Placement):
@@ -78,7 +78,7 @@ func (f *Facts) accepted() string {
 	return ""
 }
 
-// changeSinceSelection is the cause and the demand of a need, if something that was selected or scheduled by has changed since; empty
+// changeSinceSelection returns the cause and the demand of a need, if something that was selected or scheduled by has changed since; empty
 // if nothing has.
 func changeSinceSelection(facts *Facts) (cause, demand string) {
 	switch {
@@ -134,7 +134,7 @@ func addUserDemands(need *waker.Need, facts *Facts) {
 	}
 }
 
-// lostClusters are the clusters that the policy picked and that have no binding any more, because a user has deleted
+// lostClusters returns the clusters that the policy picked and that have no binding any more, because a user has deleted
 // it.
 func lostClusters(facts *Facts) []string {
 	if facts.Policy == nil || facts.leftToScheduler() {
@@ -157,21 +157,21 @@ func lostClusters(facts *Facts) []string {
 	return lost
 }
 
-// waitsForTime says that the workflow waits for the end of the time in which changes are collected, or for the instant at which the
+// waitsForTime reports whether the workflow waits for the end of the time in which changes are collected, or for the instant at which the
 // placement is to leave a cluster for another.
 func (f *Facts) waitsForTime() bool {
 	return !f.Verdict.Due.IsZero() || f.Policy != nil && placementv1beta1.FailoverOf(f.Placement) != nil &&
 		f.Policy.GetAnnotations()[placementv1beta1.LeaveAtAnnotation] != ""
 }
 
-// isOverdue says that clusters are to be left because of the health of what is placed there, or have recovered, of which the last
+// isOverdue reports whether clusters are to be left because of the health of what is placed there, or have recovered, of which the last
 // decision did not know.
 func (f *Facts) isOverdue() bool {
 	return placementv1beta1.ApplicationFailoverOf(f.Placement) != nil && f.isScheduled() &&
 		f.Policy.GetAnnotations()[placementv1beta1.OverdueAnnotation] != f.Overdue
 }
 
-// countsAgain says that replicas are withheld from clusters because of how what was placed there fared, which was something else than
+// countsAgain reports whether replicas are withheld from clusters because of how what was placed there fared, which was something else than
 // is placed by now.
 func (f *Facts) countsAgain() bool {
 	if placementv1beta1.ApplicationFailoverOf(f.Placement) == nil {
@@ -185,7 +185,7 @@ func (f *Facts) countsAgain() bool {
 	})
 }
 
-// untilOverdue is after how long a cluster is to be left if nothing changes; 0 if none is.
+// untilOverdue returns after how long a cluster is to be left if nothing changes; 0 if none is.
 func (f *Facts) untilOverdue(now time.Time) time.Duration {
 	if f.overdueAt.IsZero() {
 		return 0
@@ -193,12 +193,12 @@ func (f *Facts) untilOverdue(now time.Time) time.Duration {
 	return max(f.overdueAt.Sub(now), 0) + 10*time.Millisecond
 }
 
-// replicasChanged says that workloads ask for other replicas than those that were divided last.
+// replicasChanged reports whether workloads ask for other replicas than those that were divided last.
 func (f *Facts) replicasChanged() bool {
 	return f.Verdict.Demand != "" && f.Policy != nil && f.Policy.GetAnnotations()[placementv1beta1.ReplicaDemandAnnotation] != f.Verdict.Demand
 }
 
-// markedClusters are the clusters that a user wants replaced by others, which only a policy that picks a number of clusters
+// markedClusters returns the clusters that a user wants replaced by others, which only a policy that picks a number of clusters
 // can do.
 func markedClusters(facts *Facts) []string {
 	policy := facts.policyInForce()
@@ -220,7 +220,7 @@ func listMarked(facts *Facts) []string {
 	return marked
 }
 
-// hasSurplusBindings says that there are bindings that the present policy does not ask for: a user has made them, or
+// hasSurplusBindings reports whether there are bindings that the present policy does not ask for: a user has made them, or
 // the workflow that was to remove them was lost.
 func hasSurplusBindings(facts *Facts) bool {
 	policy := facts.policyInForce()
@@ -241,7 +241,7 @@ func hasSurplusBindings(facts *Facts) bool {
 	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > placementv1beta1.TargetClusters(policy, 0)
 }
 
-// rolloutPending says that a cluster does not run yet what it should, or still runs what it should not. Under
+// rolloutPending reports whether a cluster does not run yet what it should, or still runs what it should not. Under
 // External, update runs care for that.
 func rolloutPending(facts *Facts) bool {
 	if placementv1beta1.IsExternal(facts.Placement) || facts.Latest.Name == "" {
@@ -254,7 +254,7 @@ func rolloutPending(facts *Facts) bool {
 	})
 }
 
-// upToDate says that a binding asks for a snapshot, applied in the way that the placement asks for. For an update
+// upToDate reports whether a binding asks for a snapshot, applied in the way that the placement asks for. For an update
 // run, the way is frozen in the run.
 func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot string) bool {
 	if binding.GetBindingSpec().State != placementv1beta1.BindingStateBound || binding.GetBindingSpec().ResourceSnapshotName != snapshot {
@@ -264,7 +264,7 @@ func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot str
 		apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
 }
 
-// untrackablePeriod is how long a cluster whose availability cannot be tracked does not count as available; 0 if
+// untrackablePeriod returns how long a cluster whose availability cannot be tracked does not count as available; 0 if
 // there is none.
 func untrackablePeriod(facts *Facts) time.Duration {
 	untrackable := slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {

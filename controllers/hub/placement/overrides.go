@@ -74,19 +74,20 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	return nil
 }
 
-// areLacking says that nothing is to be written, because overrides are missing that the placement requires.
+// areLacking reports whether nothing is to be written, because overrides are missing that the placement requires.
 func (o Overrides) areLacking() bool { return o.Lacking != nil }
 
-// overridesChanged says that other overrides are for the placement than its last selection has seen, or that a picked one is gone
+// overridesChanged reports whether other overrides are for the placement than its last selection has seen, or that a picked one is gone
 // or corrected.
 func (f *Facts) overridesChanged() bool {
 	if !slices.Equal(f.Overrides.Lacking, f.Verdict.OverridesLacking) {
 		return true
 	}
-	return !placementv1beta1.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Corrected || f.Overrides.Made != f.Verdict.OverridesMade)
+	return !placementv1beta1.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Corrected ||
+		f.Overrides.Made != f.Verdict.OverridesMade)
 }
 
-// hasApplicableOverrides says that a binding names the overrides that apply to its cluster. While a picked one is
+// hasApplicableOverrides reports whether a binding names the overrides that apply to its cluster. While a picked one is
 // gone, or none have been picked yet, that is unknown, and the next selection will pick them. What another author has bound
 // has no note of its inputs until the binding controller adds it.
 func (f *Facts) hasApplicableOverrides(binding placementv1beta1.BindingObject) bool {

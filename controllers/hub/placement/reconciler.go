@@ -20,7 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
-// EventSource is the name that events on placements of a scope come from.
+// EventSource returns the name that events on placements of a scope come from.
 func EventSource(scope placementv1beta1.Scope) string {
 	if scope.Namespaced() {
 		return "resource-placement-controller"
@@ -152,12 +152,12 @@ func (r *Reconciler) forgetPlacement(placement placementv1beta1.PlacementObject)
 	r.events.forgetPlacement(placement)
 }
 
-// keyOf is the key of a placement in the reconciler's memory.
+// keyOf returns the key of a placement in the reconciler's memory.
 func keyOf(placement placementv1beta1.PlacementObject) string {
 	return placementv1beta1.ScopeOf(placement).String() + placement.GetName()
 }
 
-// shorterWait is the shorter of two waits, where 0 means none.
+// shorterWait returns the shorter of two waits, where 0 means none.
 func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b

@@ -11,7 +11,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// removalOn is what a cluster says of objects that are still to be removed from it; nil if it says nothing.
+// removalOn returns what a cluster says of objects that are still to be removed from it; nil if it says nothing.
 func removalOn(binding placementv1beta1.BindingObject) *metav1.Condition {
 	if binding == nil {
 		return nil

@@ -48,7 +48,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 			builder.WithPredicates(onLabelsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, other := range placementv1beta1.Scopes() {
-		controllers.Watches(other.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(to.requestRivals), builder.WithPredicates(onRivalChanged()))
+		controllers.Watches(other.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(to.requestRivals),
+			builder.WithPredicates(onRivalChanged()))
 	}
 	if r.Gates.Served, err = hubread.BrakesServed(mgr.GetRESTMapper()); err != nil {
 		return err

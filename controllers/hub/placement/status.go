@@ -33,7 +33,7 @@ type View struct {
 	Now metav1.Time
 }
 
-// Observed is the resource snapshot that the status of a placement is about: the latest; or, once update runs have
+// Observed returns the resource snapshot that the status of a placement is about: the latest; or, once update runs have
 // brought every cluster to the same snapshot, that one, which may be older.
 func Observed(facts *Facts) Snapshot {
 	if single, ok := facts.commonSnapshot(); ok {
@@ -185,7 +185,8 @@ func conditionsOnSelection(facts *Facts) []metav1.Condition {
 	return conditions
 }
 
-// toldOfEarlierSelection are the conditions on the selection of an earlier generation, as long as nothing was selected for the present one.
+// toldOfEarlierSelection returns the conditions on the selection of an earlier generation, as long as nothing was selected for
+// the present one.
 func toldOfEarlierSelection(facts *Facts) []metav1.Condition {
 	if facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		return nil
@@ -202,7 +203,7 @@ func toldOfEarlierSelection(facts *Facts) []metav1.Condition {
 	return told
 }
 
-// isSelectedAndScheduled says that resources were selected and clusters picked for the present generation. Before
+// isSelectedAndScheduled reports whether resources were selected and clusters picked for the present generation. Before
 // that, a condition about the rollout would be about an earlier one.
 func (f *Facts) isSelectedAndScheduled() bool {
 	return f.isScheduled() && f.Verdict.Error == ""
@@ -241,7 +242,7 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 	}
 }
 
-// generationInForce is the generation of the placement whose policy is in force, if a later one waits for the next resource snapshot.
+// generationInForce returns the generation of the placement whose policy is in force, if a later one waits for the next resource snapshot.
 func (f *Facts) generationInForce() (generation int64, waits bool) {
 	if f.Policy == nil || !f.isScheduled() {
 		return 0, false
@@ -341,7 +342,7 @@ func leaveToRuns(facts *Facts, entries []placementv1beta1.PerClusterPlacementSta
 	return undecided
 }
 
-// describeWaitForRun says for how many clusters a run decides next, and how one is made.
+// describeWaitForRun returns for how many clusters a run decides next, and how one is made.
 func describeWaitForRun(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus) string {
 	waiting := 0
 	for i := range entries {
@@ -369,7 +370,7 @@ func describeWaitForRun(facts *Facts, entries []placementv1beta1.PerClusterPlace
 	return text + fmt.Sprintf(": unless one is under way, kubectl fleet run %s --strategy %s creates it", of, strategy)
 }
 
-// lackingCondition says which overrides the rollout waits for.
+// lackingCondition returns which overrides the rollout waits for.
 func lackingCondition(facts *Facts) metav1.Condition {
 	return metav1.Condition{
 		Type:   placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeOverridden),
@@ -421,7 +422,7 @@ func sumUpStep(scope placementv1beta1.Scope, step *stepTemplate, entries []place
 	return step.done.newCondition(conditionType, metav1.ConditionTrue, len(entries))
 }
 
-// reportsDiff says that differences are only reported: by the placement's strategy or, under External, by what the
+// reportsDiff reports whether differences are only reported: by the placement's strategy or, under External, by what the
 // runs have brought to the clusters.
 func reportsDiff(facts *Facts) bool {
 	if !placementv1beta1.IsExternal(facts.Placement) {

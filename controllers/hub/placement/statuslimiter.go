@@ -51,7 +51,7 @@ type pauses struct{ progress, outcome time.Duration }
 
 func newStatusLimiter() *statusLimiter { return &statusLimiter{writes: map[string]writes{}} }
 
-// waitBeforeWrite is how long the next write has to wait; 0 if it can be made now.
+// waitBeforeWrite returns how long the next write has to wait; 0 if it can be made now.
 func (l *statusLimiter) waitBeforeWrite(name string, settled bool, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *statusLimiter) waitBeforeWrite(name string, settled bool, now time.Time
 	return max(0, w.last.Add(2*w.progress).Sub(now))
 }
 
-// waitBeforeProjection is how long computing a status is useless, because it could not be written.
+// waitBeforeProjection returns how long computing a status is useless, because it could not be written.
 func (l *statusLimiter) waitBeforeProjection(name string, now time.Time) time.Duration {
 	l.mu.Lock()
 	w := l.writes[name]
@@ -106,7 +106,7 @@ func pauseFor(clusters int) time.Duration {
 	return min(time.Duration(pages)*statusPause, maxStatusPause)
 }
 
-// isOutcome says that a status tells an outcome rather than progress. The outcome of a placement that is left to
+// isOutcome reports whether a status tells an outcome rather than progress. The outcome of a placement that is left to
 // update runs is that it is scheduled; the progress of a run is no outcome.
 func isOutcome(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 	is := func(kind string, wanted metav1.ConditionStatus) bool {
@@ -120,7 +120,7 @@ func isOutcome(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 			!scheduledBefore(facts.Placement, status)
 }
 
-// scheduledBefore says that a status of a placement tells nothing new of which clusters are picked, or for which resources.
+// scheduledBefore reports whether a status of a placement tells nothing new of which clusters are picked, or for which resources.
 func scheduledBefore(placement placementv1beta1.PlacementObject, now placementv1beta1.PlacementStatus) bool {
 	before := placement.GetPlacementStatus()
 	kind := placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeScheduled)

@@ -96,7 +96,7 @@ func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.Placement
 	return status
 }
 
-// isClusterDone says that every condition of a cluster is true, and that there is nothing else to say of it.
+// isClusterDone reports whether every condition of a cluster is true, and that there is nothing else to say of it.
 func isClusterDone(entry *placementv1beta1.PerClusterPlacementStatus) bool {
 	if len(entry.FailedPlacements)+len(entry.DriftedPlacements)+len(entry.DiffedPlacements) > 0 || saysSuspended(entry) {
 		return false

@@ -101,7 +101,7 @@ var diffReportedStep = stepTemplate{
 	completedNote: "Configuration differences have been reported in the selected clusters",
 }
 
-// rolloutSteps are the steps of a rollout in their order. After the first that is not done, no later one is shown.
+// rolloutSteps returns the steps of a rollout in their order. After the first that is not done, no later one is shown.
 func rolloutSteps(diffOnly bool) []*stepTemplate {
 	shared := []*stepTemplate{&rolloutStartedStep, &overriddenStep, &workSynchronizedStep}
 	if diffOnly {

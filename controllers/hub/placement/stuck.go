@@ -46,7 +46,7 @@ func stuckClusters(entries []placementv1beta1.PerClusterPlacementStatus, before 
 	return all
 }
 
-// firstUndoneStep is the first step that a cluster which was written to has not finished; nil if there is none. Of a
+// firstUndoneStep returns the first step that a cluster which was written to has not finished; nil if there is none. Of a
 // suspended cluster nothing is waited for.
 func firstUndoneStep(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
 	if !meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted) || saysSuspended(entry) {
@@ -63,7 +63,7 @@ func firstUndoneStep(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.
 	return nil
 }
 
-// reasonForStuck says what is missing on a cluster: the first resource that fails, if one is known.
+// reasonForStuck returns what is missing on a cluster: the first resource that fails, if one is known.
 func reasonForStuck(entry *placementv1beta1.PerClusterPlacementStatus, missing *metav1.Condition) string {
 	if len(entry.FailedPlacements) == 0 {
 		return workmodel.CutMessage(missing.Message, maxWhy)
@@ -125,7 +125,7 @@ func (s stuckRollout) key() string {
 	return on
 }
 
-// hasBeenBlockedSince says that the rollout has been blocked since before an instant.
+// hasBeenBlockedSince reports whether the rollout has been blocked since before an instant.
 func hasBeenBlockedSince(facts *Facts, before time.Time) bool {
 	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions,
 		placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
@@ -180,7 +180,7 @@ func resolveLimits(facts *Facts) rollout.Limits {
 	return out
 }
 
-// waitUntilStuck is when the next cluster may count as stuck; 0 if the rollout waits for none.
+// waitUntilStuck returns when the next cluster may count as stuck; 0 if the rollout waits for none.
 func waitUntilStuck(scope placementv1beta1.Scope, status placementv1beta1.PlacementStatus, now time.Time) time.Duration {
 	var next time.Duration
 	consider := func(missing *metav1.Condition) {
@@ -207,7 +207,7 @@ type lastReports struct {
 
 func newLastReports() *lastReports { return &lastReports{last: map[string]string{}} }
 
-// recordIfChanged says that there is something else to report of a placement than was last reported, and records it. Nothing to
+// recordIfChanged reports whether there is something else to report of a placement than was last reported, and records it. Nothing to
 // report is empty.
 func (t *lastReports) recordIfChanged(placement, on string) bool {
 	t.mu.Lock()

@@ -42,7 +42,7 @@ type triggerPlan struct {
 	Creates bool
 }
 
-// triggersRuns says that the fleet creates the update runs of a placement.
+// triggersRuns reports whether the fleet creates the update runs of a placement.
 func triggersRuns(placement placementv1beta1.PlacementObject) bool {
 	external := placementv1beta1.StrategyOf(placement).External
 	return placementv1beta1.IsExternal(placement) && external != nil && external.Trigger == placementv1beta1.UpdateRunTriggerOnChange
@@ -80,7 +80,7 @@ func planTrigger(facts *Facts) triggerPlan {
 	return waitForRuns(facts, underWay)
 }
 
-// waitForRuns says which runs the latest resource snapshot waits for, and which of them end because of it.
+// waitForRuns returns which runs the latest resource snapshot waits for, and which of them end because of it.
 func waitForRuns(facts *Facts, underWay []placementv1beta1.UpdateRunObject) triggerPlan {
 	supersedes := placementv1beta1.StrategyOf(facts.Placement).External.WhenRunning == placementv1beta1.WhenRunningSupersede
 	plan := triggerPlan{HeldReason: placementv1beta1.ReasonEarlierRunUnderWay}
@@ -103,21 +103,21 @@ func waitForRuns(facts *Facts, underWay []placementv1beta1.UpdateRunObject) trig
 	return plan
 }
 
-// rollsOut says that a run is one of a resource snapshot.
+// rollsOut reports whether a run is one of a resource snapshot.
 func rollsOut(run placementv1beta1.UpdateRunObject, index int) bool {
 	of := strconv.Itoa(index)
 	return run.GetUpdateRunSpec().RollbackOf == "" && (run.GetUpdateRunSpec().ResourceSnapshotIndex == of ||
 		run.GetUpdateRunStatus().ResourceSnapshotIndexUsed == of)
 }
 
-// canBeSuperseded says that a later resource snapshot may end a run: the fleet has created it, and no user has stopped it.
+// canBeSuperseded reports whether a later resource snapshot may end a run: the fleet has created it, and no user has stopped it.
 func canBeSuperseded(run placementv1beta1.UpdateRunObject, of placementv1beta1.PlacementObject) bool {
 	return run.GetAnnotations()[placementv1beta1.TriggeredByAnnotation] == string(of.GetUID()) &&
 		run.GetUpdateRunSpec().State == placementv1beta1.StateRun &&
 		!placementv1beta1.IsDeleting(run)
 }
 
-// canBeRolledOut says that an update run of the latest resource snapshot would have a plan: the placement as it is now has been
+// canBeRolledOut reports whether an update run of the latest resource snapshot would have a plan: the placement as it is now has been
 // selected and scheduled, and its clusters have bindings.
 func (f *Facts) canBeRolledOut() bool {
 	return f.Latest.Name != "" && !f.Overrides.areLacking() && f.Verdict.Generation == f.Placement.GetGeneration() && f.Verdict.Error == "" &&
@@ -236,7 +236,7 @@ func (r *Reconciler) recordTriggeredRun(ctx context.Context, facts *Facts, run s
 	return nil
 }
 
-// runHeldCondition says what the run of the latest resource snapshot waits for.
+// runHeldCondition returns what the run of the latest resource snapshot waits for.
 func runHeldCondition(plan triggerPlan) metav1.Condition {
 	return metav1.Condition{Type: placementv1beta1.ConditionTypeUpdateRunHeld, Status: metav1.ConditionTrue, Reason: plan.HeldReason,
 		Message: plan.Held}

@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, r.copyToOriginals(ctx, work)
 }
 
-// toOriginal says that a Work's report is for the objects on the hub. The content of an envelope has no such objects.
+// toOriginal reports whether a Work's report is for the objects on the hub. The content of an envelope has no such objects.
 func toOriginal(work *placementv1beta1.Work) bool {
 	s := work.Spec.ReportBackStrategy
 	return s != nil && s.Type == placementv1beta1.ReportBackStrategyTypeMirror &&
@@ -86,7 +86,7 @@ func toOriginal(work *placementv1beta1.Work) bool {
 		work.Labels[placementv1beta1.EnvelopeTypeLabel] == ""
 }
 
-// changesOf are those that a Work needs for its member to know what the placement says by now of reports, of values in the status that
+// changesOf returns those that a Work needs for its member to know what the placement says by now of reports, of values in the status that
 // may go along to another cluster, and of which placement has an object.
 func (r *Reconciler) changesOf(work *placementv1beta1.Work, placement placementv1beta1.PlacementObject) []fence.Op {
 	var changes []fence.Op
@@ -133,7 +133,7 @@ func (r *Reconciler) instructMember(ctx context.Context, work *placementv1beta1.
 	return nil
 }
 
-// isOnlyCluster tells whether a placement is on the cluster of a member's namespace and on no other: the status on the hub
+// isOnlyCluster reports whether a placement is on the cluster of a member's namespace and on no other: the status on the hub
 // cannot tell several clusters apart, and no other member has a say in it.
 func (r *Reconciler) isOnlyCluster(ctx context.Context, scope placementv1beta1.Scope, placement, namespace string) (bool, error) {
 	bindings := scope.NewBindingList()

@@ -57,7 +57,7 @@ func onReport(e event.UpdateEvent) bool {
 		toOriginal(after) && !apiequality.Semantic.DeepEqual(before.Status.ManifestConditions, after.Status.ManifestConditions)
 }
 
-// rankChanged says that a placement has another rank than before.
+// rankChanged reports whether a placement has another rank than before.
 func rankChanged(before, after placementv1beta1.PlacementObject) bool {
 	was, had := placementv1beta1.RankOf(before)
 	is, has := placementv1beta1.RankOf(after)

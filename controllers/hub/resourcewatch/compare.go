@@ -35,7 +35,7 @@ type watchedPlacement struct {
 	epoch int
 }
 
-// listKnown are the keys of the placements that are watched.
+// listKnown returns the keys of the placements that are watched.
 func (w *Watcher) listKnown() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +179,7 @@ func (w *Watcher) compareSelection(name string) {
 	}
 }
 
-// fingerprintSelected is the fingerprint of what a placement selects according to the watches; listed is false if one
+// fingerprintSelected returns the fingerprint of what a placement selects according to the watches; listed is false if one
 // of them has not listed all its objects yet.
 func (i *kindWatches) fingerprintSelected(placement *watchedPlacement) (inputs string, listed bool) {
 	watches, listed := i.listedWatches(placement.kinds)

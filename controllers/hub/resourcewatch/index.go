@@ -18,7 +18,7 @@ type place struct {
 	namespace string
 }
 
-// placeOf is where the objects are that a rule selects.
+// placeOf returns where the objects are that a rule selects.
 func placeOf(rule snapshot.Rule) place { return place{rule.Kind.GroupKind(), rule.Namespace} }
 
 // named is the key by which placements are found that select an object by name.
@@ -112,7 +112,7 @@ func (i *Index) Namespace(name string, set labels.Set) {
 	delete(i.inside, name)
 }
 
-// Selecting are the placements that select an object of a kind: those whose selectors match it, or its namespace and what is
+// Selecting returns the placements that select an object of a kind: those whose selectors match it, or its namespace and what is
 // placed with it.
 func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
 	if !snapshot.Candidate(kind.GroupKind(), object) {
@@ -127,7 +127,7 @@ func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
 	return append(inside, i.matchSelectors(kind, object)...)
 }
 
-// matchSelectors are the placements whose selectors match an object itself: those of the cluster scope a cluster-scoped one,
+// matchSelectors returns the placements whose selectors match an object itself: those of the cluster scope a cluster-scoped one,
 // those of a namespace one in it; and both one that what they select depends on.
 func (i *Index) matchSelectors(kind snapshot.Kind, object metav1.Object) []string {
 	at := place{kind.GroupKind(), object.GetNamespace()}
@@ -158,7 +158,7 @@ func (i *Index) selectingInside(kind snapshot.Kind, object metav1.Object) []stri
 	return found
 }
 
-// Inside are the placements that select a namespace.
+// Inside returns the placements that select a namespace.
 func (i *Index) Inside(namespace string) []string {
 	i.mu.RLock()
 	found, known := i.inside[namespace]
@@ -177,14 +177,14 @@ func (i *Index) Inside(namespace string) []string {
 	return found
 }
 
-// anyRuleSelects says whether one of the rules selects an object of a kind.
+// anyRuleSelects reports whether one of the rules selects an object of a kind.
 func anyRuleSelects(rules []snapshot.Rule, kind snapshot.Kind, object metav1.Object) bool {
 	return slices.ContainsFunc(rules, func(rule snapshot.Rule) bool {
 		return rule.Kind.GroupKind() == kind.GroupKind() && rule.Matches(object)
 	})
 }
 
-// selectsInside says whether an object is placed with its namespace.
+// selectsInside reports whether an object is placed with its namespace.
 func selectsInside(selection *snapshot.Selection, set labels.Set, kind snapshot.Kind, object metav1.Object) bool {
 	namespace := &metav1.ObjectMeta{Name: object.GetNamespace(), Labels: set}
 	for _, rule := range selection.Rules {
@@ -199,7 +199,7 @@ func selectsInside(selection *snapshot.Selection, set labels.Set, kind snapshot.
 	return false
 }
 
-// Kinds are the kinds that the placements select, with what the catalog says is placed with namespaces.
+// Kinds returns the kinds that the placements select, with what the catalog says is placed with namespaces.
 func (i *Index) Kinds(catalog *snapshot.Catalog) map[schema.GroupKind]snapshot.Kind {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -215,7 +215,7 @@ func (i *Index) Kinds(catalog *snapshot.Catalog) map[schema.GroupKind]snapshot.K
 	return kinds
 }
 
-// kindsOf are the kinds one placement selects.
+// kindsOf returns the kinds one placement selects.
 func kindsOf(selection *snapshot.Selection, catalog *snapshot.Catalog) []snapshot.Kind {
 	var kinds []snapshot.Kind
 	for _, rule := range selection.Rules {

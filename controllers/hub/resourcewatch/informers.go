@@ -30,7 +30,7 @@ type watched struct {
 	stop      context.CancelFunc
 }
 
-// isSynced says that the objects have been listed.
+// isSynced reports whether the objects have been listed.
 func (w *watched) isSynced() bool {
 	return !slices.ContainsFunc(w.synced, func(synced cache.InformerSynced) bool { return !synced() })
 }
@@ -175,13 +175,13 @@ func (i *kindWatches) newChangeHandler(kind snapshot.Kind) cache.ResourceEventHa
 	}
 }
 
-// isSameVersion says that a snapshot would be the same for both.
+// isSameVersion reports whether a snapshot would be the same for both.
 func isSameVersion(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) bool {
 	return before.UID == after.UID && identifyReduced(kind, before) == identifyReduced(kind, after) &&
 		snapshot.Candidate(kind.GroupKind(), before) == snapshot.Candidate(kind.GroupKind(), after)
 }
 
-// listSelectedBy are the objects that a rule selects which applies by itself, not inside selected namespaces.
+// listSelectedBy returns the objects that a rule selects which applies by itself, not inside selected namespaces.
 func (w *watched) listSelectedBy(rule snapshot.Rule) []*metav1.PartialObjectMetadata {
 	var objects []*metav1.PartialObjectMetadata
 	switch {
@@ -201,7 +201,7 @@ func (w *watched) listSelectedBy(rule snapshot.Rule) []*metav1.PartialObjectMeta
 	})
 }
 
-// listInNamespace are the objects in a namespace.
+// listInNamespace returns the objects in a namespace.
 func (w *watched) listInNamespace(namespace string) []*metav1.PartialObjectMetadata {
 	var objects []*metav1.PartialObjectMetadata
 	for _, informer := range w.informers {

@@ -101,7 +101,7 @@ func (r *typeReporter) reportTypes(ctx context.Context) (later time.Duration, fa
 	return later, failed
 }
 
-// severityOf is the type of an event about a condition.
+// severityOf returns the type of an event about a condition.
 func severityOf(observed *metav1.Condition) string {
 	if observed.Status == metav1.ConditionTrue {
 		return corev1.EventTypeNormal
@@ -126,7 +126,7 @@ func (w *Watcher) countConcerned(name string) int {
 	return concerned
 }
 
-// describeType is what the hub makes of a PropagatedType.
+// describeType returns what the hub makes of a PropagatedType.
 func describeType(catalog *snapshot.Catalog, propagated *fleetflowv1alpha1.PropagatedType, placements int,
 	now metav1.Time) fleetflowv1alpha1.PropagatedTypeStatus {
 	status := fleetflowv1alpha1.PropagatedTypeStatus{Placements: int32(min(placements, 1<<30))}

@@ -186,7 +186,7 @@ func (w *Watcher) newPlacementHandler() toolscache.ResourceEventHandler {
 	}
 }
 
-// concernsSelection says that an update of a placement is about its selection. Most are about its status.
+// concernsSelection reports whether an update of a placement is about its selection. Most are about its status.
 func concernsSelection(before, after placementv1beta1.PlacementObject) bool {
 	key := placementv1beta1.SelectionVerdictAnnotation
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||

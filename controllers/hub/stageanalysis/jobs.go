@@ -57,7 +57,7 @@ func (r *jobs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// isOver says whether nothing is measured any more of the attempt that the status is about, and since when.
+// isOver reports whether nothing is measured any more of the attempt that the status is about, and since when.
 func (r *jobs) isOver(ctx context.Context, run fleetflowv1alpha1.StageAnalysisRunObject) (over bool, since time.Time, err error) {
 	spec := run.GetStageAnalysisRunSpec()
 	status := run.GetStageAnalysisRunStatus()

@@ -6,7 +6,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// NeedsWork says that a run needs an open workflow. It is pure. A run that is over does not, nor one that its user
+// NeedsWork reports whether a run needs an open workflow. It is pure. A run that is over does not, nor one that its user
 // has stopped. A run that waits for an approval does, so that the approval can come through Temporal.
 func NeedsWork(run placementv1beta1.UpdateRunObject) bool {
 	conditions := run.GetUpdateRunStatus().Conditions

@@ -178,7 +178,7 @@ func (c *Collector) collectBindings(ctx context.Context, metrics chan<- promethe
 	return nil
 }
 
-// underWay says whether a cluster is to run something and is not known to be done with it.
+// underWay reports whether a cluster is to run something and is not known to be done with it.
 func underWay(b placementv1beta1.BindingObject) bool {
 	if b.GetBindingSpec().State != placementv1beta1.BindingStateBound || !b.GetDeletionTimestamp().IsZero() {
 		return false

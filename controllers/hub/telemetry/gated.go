@@ -134,7 +134,7 @@ func countHeldOfPlacement(p placementv1beta1.PlacementObject, count map[string]i
 	}
 }
 
-// heldInRun is how many clusters of the stage that a held run is in have not been started.
+// heldInRun returns how many clusters of the stage that a held run is in have not been started.
 func heldInRun(run placementv1beta1.UpdateRunObject) int {
 	status := run.GetUpdateRunStatus()
 	for i := range status.StagesStatus {

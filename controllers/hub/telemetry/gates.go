@@ -17,7 +17,7 @@ type gate struct {
 // taskLabel names the task in labels of metrics.
 func (g gate) taskLabel() string { return string(g.side) + string(g.Type) }
 
-// gatesOf are the tasks of a run that a stage has come to.
+// gatesOf returns the tasks of a run that a stage has come to.
 func gatesOf(run placementv1beta1.UpdateRunObject) []gate {
 	var all []gate
 	for _, stage := range updaterun.Read(run).Stages {

@@ -19,7 +19,7 @@ type currentState struct {
 // completed is how KubeFleet names a placement all of whose conditions are true.
 const completed = "Completed"
 
-// currentStateOfPlacement is the first condition that is not yet true at the placement's generation, in the order in which
+// currentStateOfPlacement returns the first condition that is not yet true at the placement's generation, in the order in which
 // they become true.
 func currentStateOfPlacement(p placementv1beta1.PlacementObject) currentState {
 	latest := p.GetCreationTimestamp().Time
@@ -44,7 +44,7 @@ func currentStateOfPlacement(p placementv1beta1.PlacementObject) currentState {
 	return currentState{condition: completed, status: string(metav1.ConditionTrue), reason: completed, since: latest}
 }
 
-// conditionsOf are the conditions that a placement comes to have, without their prefix.
+// conditionsOf returns the conditions that a placement comes to have, without their prefix.
 func conditionsOf(spec *placementv1beta1.PlacementSpec) []string {
 	conditions := []string{
 		placementv1beta1.ConditionTypeScheduled, placementv1beta1.ConditionTypeRolloutStarted,
@@ -64,7 +64,7 @@ const (
 	failureInternal = "internal_error"
 )
 
-// currentStateOfRun is the condition of a run's generation that says most of it, and what kind of failure it is.
+// currentStateOfRun returns the condition of a run's generation that says most of it, and what kind of failure it is.
 func currentStateOfRun(run placementv1beta1.UpdateRunObject) (currentState, string) {
 	for _, name := range []string{
 		placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ConditionTypeProgressing, placementv1beta1.ConditionTypeInitialized,
@@ -95,7 +95,7 @@ const (
 	evictionInvalid  = "invalid"
 )
 
-// validity is the value of the label isValid: it is known only when an eviction is over.
+// validity returns the value of the label isValid: it is known only when an eviction is over.
 func validity(outcome string) string {
 	switch outcome {
 	case "":
@@ -106,7 +106,7 @@ func validity(outcome string) string {
 	return yesNo(true)
 }
 
-// outcomeOf is how an eviction ended; the time is that of its last condition.
+// outcomeOf returns how an eviction ended; the time is that of its last condition.
 func outcomeOf(e *placementv1beta1.ClusterResourcePlacementEviction) (outcome string, at time.Time) {
 	if c := meta.FindStatusCondition(e.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil {
 		if c.Status == metav1.ConditionTrue {

@@ -73,7 +73,7 @@ func NewWatcher(objects cache.Cache) *Watcher {
 	}
 }
 
-// Collectors are the watcher's metrics.
+// Collectors returns the watcher's metrics.
 func (w *Watcher) Collectors() []prometheus.Collector {
 	return append(w.joins.Collectors(), w.approvals, w.updates, w.clusters, w.stages, w.gates, w.evictions)
 }
@@ -218,7 +218,7 @@ func (w *Watcher) observeClusters(before, after placementv1beta1.UpdateRunObject
 	}
 }
 
-// updateDuration is how long a cluster took if it has succeeded just now. The status of a large run does not keep when clusters that
+// updateDuration returns how long a cluster took if it has succeeded just now. The status of a large run does not keep when clusters that
 // are done were started, so the one before counts.
 func updateDuration(was, is *placementv1beta1.ClusterUpdatingStatus) (time.Duration, bool) {
 	before := updaterun.ReadCluster(was)

@@ -45,7 +45,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Collectors are all the metrics.
+// Collectors returns all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.sdk, m.connected, m.pokes, m.restarts}
 }

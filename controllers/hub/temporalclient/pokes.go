@@ -67,7 +67,7 @@ func (c *Client) signalOrStart(ctx context.Context, ref wf.Ref, poke wf.Poke) er
 	return err
 }
 
-// priorityOf is the priority key of the workflow of an object; 0 stands for the usual one. A workflow that is open keeps the one that
+// priorityOf returns the priority key of the workflow of an object; 0 stands for the usual one. A workflow that is open keeps the one that
 // it was started with.
 func (c *Client) priorityOf(ctx context.Context, ref wf.Ref) int {
 	if c.Priority == nil {

@@ -54,7 +54,7 @@ type Reporter struct {
 	answered time.Time
 }
 
-// NeedLeaderElection says that only the agent that leads reports: it is the one that decides.
+// NeedLeaderElection reports whether only the agent that leads reports: it is the one that decides.
 func (r *Reporter) NeedLeaderElection() bool { return true }
 
 // Start reports until the context ends. It returns an error, which ends the agent, if Temporal does not answer for longer than the

@@ -34,7 +34,7 @@ type Security struct {
 	APIKeyFile, APIKey string
 }
 
-// Encrypted says whether there is any protection.
+// Encrypted reports whether there is any protection.
 func (s Security) Encrypted() bool { return s.TLS || s != (Security{}) }
 
 // ReadAuthorities reads the certificates of a CA file.

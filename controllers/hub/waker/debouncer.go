@@ -64,7 +64,7 @@ type pendingPoke struct {
 	notBefore time.Time
 }
 
-// dueAt is when the poke is to be sent.
+// dueAt returns when the poke is to be sent.
 func (p *pendingPoke) dueAt() time.Time {
 	due := p.last.Add(min(quietPeriod<<p.streak, maxQuietPeriod))
 	if latest := p.first.Add(min(maxDelay<<p.streak, longestMaxDelay)); latest.Before(due) {

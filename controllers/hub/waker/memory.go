@@ -41,7 +41,7 @@ type memory struct {
 	failing    bool      // the last poke was not delivered
 }
 
-// isDue says whether to poke now, and if not, how long to wait; 0 means until the need changes.
+// isDue reports whether to poke now, and if not, how long to wait; 0 means until the need changes.
 func (m *memory) isDue(need Need, now time.Time) (due bool, wait time.Duration) {
 	if need.Cause == "" {
 		*m = memory{uid: m.uid, generation: m.generation, progress: need.Progress}
@@ -70,7 +70,7 @@ func (m *memory) isDue(need Need, now time.Time) (due bool, wait time.Duration) 
 	return true, 0
 }
 
-// nextPoke is when to poke again for the same need; again is false if that has to wait until something moves.
+// nextPoke returns when to poke again for the same need; again is false if that has to wait until something moves.
 func (m *memory) nextPoke(need Need) (next time.Time, again bool) {
 	pause, again := m.pauseBetweenPokes()
 	if !again {
@@ -84,7 +84,7 @@ func (m *memory) nextPoke(need Need) (next time.Time, again bool) {
 	return next, true
 }
 
-// pauseBetweenPokes is the least time between the last poke and the next for the same need; again is false if there
+// pauseBetweenPokes returns the least time between the last poke and the next for the same need; again is false if there
 // is none before something moves.
 func (m *memory) pauseBetweenPokes() (pause time.Duration, again bool) {
 	if m.pokes < 2 {

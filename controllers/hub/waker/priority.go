@@ -24,7 +24,7 @@ const (
 // criticalValue is from which value on a PriorityClass is one of the system's own.
 const criticalValue = 1_000_000_000
 
-// keyOfClass is the priority key for the value of a PriorityClass.
+// keyOfClass returns the priority key for the value of a PriorityClass.
 func keyOfClass(value int32) int {
 	switch {
 	case value >= criticalValue:
@@ -50,7 +50,7 @@ func ReadPriorityClass(ctx context.Context, reader client.Reader, name string) (
 // Priorities are those that users give to placements and, through these, to their update runs.
 type Priorities struct{ Cached client.Reader }
 
-// KeyOf is the priority key of the workflow of an object. What cannot be read has the usual one: an order of work is never worth
+// KeyOf returns the priority key of the workflow of an object. What cannot be read has the usual one: an order of work is never worth
 // losing work.
 func (p Priorities) KeyOf(ctx context.Context, ref wf.Ref) int {
 	scope := placementv1beta1.Scope{Namespace: ref.Namespace}

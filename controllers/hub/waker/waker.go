@@ -91,10 +91,10 @@ func (w *Waker) deliverPoke(ctx context.Context, memory *memory, ref wf.Ref, gen
 	return 0
 }
 
-// IsUnreachable says that the last poke of an object's workflow was not taken.
+// IsUnreachable reports whether the last poke of an object's workflow was not taken.
 func (w *Waker) IsUnreachable(ref wf.Ref) bool { return w.memoryOf(ref.Key()).failing }
 
-// HasWokenFor says that the workflow of an object has been poked since the object has this generation.
+// HasWokenFor reports whether the workflow of an object has been poked since the object has this generation.
 func (w *Waker) HasWokenFor(ref wf.Ref, generation int64) bool {
 	memory := w.memoryOf(ref.Key())
 	return memory.uid == ref.UID && memory.generation == generation

@@ -43,12 +43,12 @@ func (m Manifest) markOf(withBase bool) string {
 	return m.Hash
 }
 
-// hasReservedKeys tells whether an object has labels or annotations that do not go into KubeFleet's hash.
+// hasReservedKeys reports whether an object has labels or annotations that do not go into KubeFleet's hash.
 func hasReservedKeys(object *unstructured.Unstructured) bool {
 	return len(reservedKeys(object.GetLabels())) > 0 || len(reservedKeys(object.GetAnnotations())) > 0
 }
 
-// saysReservedKeys tells whether the labels and annotations that do not go into KubeFleet's hash are those of the manifest that was
+// saysReservedKeys reports whether the labels and annotations that do not go into KubeFleet's hash are those of the manifest that was
 // last applied. Without a base of the next merge, it goes by what the object has.
 func saysReservedKeys(live, manifest *unstructured.Unstructured) bool {
 	base := &unstructured.Unstructured{Object: lastApplied(live)}
@@ -61,7 +61,7 @@ func saysReservedKeys(live, manifest *unstructured.Unstructured) bool {
 		maps.Equal(before, reservedKeys(manifest.GetAnnotations()))
 }
 
-// has tells whether values has all of some.
+// has reports whether values has all of some.
 func has(values, some map[string]string) bool {
 	for key, value := range some {
 		if found, ok := values[key]; !ok || found != value {
@@ -74,7 +74,7 @@ func has(values, some map[string]string) bool {
 // keyDomains are the domains of labels and annotations that do not go into KubeFleet's hash.
 var keyDomains = []string{"kubernetes.io", "k8s.io", "kubernetes-fleet.io", "fleet.azure.com"}
 
-// kubeFleetHash is what KubeFleet writes as the hash of a manifest: without name, namespace, status and the labels and
+// kubeFleetHash returns what KubeFleet writes as the hash of a manifest: without name, namespace, status and the labels and
 // annotations of reserved domains, and with what remains of the metadata always there.
 func kubeFleetHash(object *unstructured.Unstructured) string {
 	content := maps.Clone(object.Object)
@@ -138,7 +138,7 @@ func saySame(has, wants map[string]any) bool {
 	return len(has) > 0 && equality.Semantic.DeepEqual(has, wants)
 }
 
-// isLeftByKubeFleet tells whether a Secret is as KubeFleet's agent has left it after it applied this very manifest. It is not
+// isLeftByKubeFleet reports whether a Secret is as KubeFleet's agent has left it after it applied this very manifest. It is not
 // written for the sake of the copy of its values, which goes with the first change of the Secret.
 func isLeftByKubeFleet(live *unstructured.Unstructured, m Manifest) bool {
 	return showsSecret(live) && isLastAppliedTo(live, m) && m.stated == kubeFleetHash(m.Object)

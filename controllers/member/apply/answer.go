@@ -146,12 +146,12 @@ func contentOf(object *unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// foresaw tells whether the API server made of the object what the patch was to make of it.
+// foresaw reports whether the API server made of the object what the patch was to make of it.
 func (p Patch) foresaw(answer *unstructured.Unstructured) bool {
 	return compare.Same(contentOf(p.Result), contentOf(answer))
 }
 
-// isFilledIn tells whether the API server has only added fields to an object that it was sent, so that a merge of what was sent and of
+// isFilledIn reports whether the API server has only added fields to an object that it was sent, so that a merge of what was sent and of
 // what is there changes nothing. It says no where that is not certain.
 func isFilledIn(sent, answer *unstructured.Unstructured) bool {
 	var lookup strategicpatch.LookupPatchMeta
@@ -217,7 +217,7 @@ func contentSum(object *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isAnswered tells whether an object is still what the API server made of the manifest when it was last applied: to send it again
+// isAnswered reports whether an object is still what the API server made of the manifest when it was last applied: to send it again
 // would change nothing.
 func (r Request) isAnswered(live *unstructured.Unstructured) bool {
 	return r.Answered != "" && isLastAppliedTo(live, r.Manifest) && contentSum(live) == r.Answered
@@ -249,7 +249,7 @@ func answerTo(req Request, answer *unstructured.Unstructured) string {
 	return contentSum(answer)
 }
 
-// bringsNothing tells whether to apply once more what was last applied would change nothing. The API server fills in what items of
+// bringsNothing reports whether to apply once more what was last applied would change nothing. The API server fills in what items of
 // lists lack, and what it answered is not known any more after a restart. It is asked by a dry run, and only if the object has all
 // that the manifest says. Without an answer, the write shows it.
 func (e *Engine) bringsNothing(ctx context.Context, req Request, desired, live *unstructured.Unstructured, patch Patch,

@@ -70,7 +70,7 @@ func (e *Engine) compareObject(ctx context.Context, req Request, live *unstructu
 	}
 }
 
-// comparesServerSide tells whether the dry run is a server-side apply. If differences are only
+// comparesServerSide reports whether the dry run is a server-side apply. If differences are only
 // reported, it is, unless the object was applied client-side before and so has a base for a
 // client-side merge.
 func comparesServerSide(req Request, live *unstructured.Unstructured) bool {
@@ -85,13 +85,13 @@ func comparesServerSide(req Request, live *unstructured.Unstructured) bool {
 	}
 }
 
-// mayDropFields tells whether a server-side apply of a manifest may remove fields that an earlier
+// mayDropFields reports whether a server-side apply of a manifest may remove fields that an earlier
 // one has set.
 func mayDropFields(m Manifest, live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs) && !isLastAppliedTo(live, m)
 }
 
-// isLastAppliedTo tells whether this very manifest was the last to be applied to an object.
+// isLastAppliedTo reports whether this very manifest was the last to be applied to an object.
 func isLastAppliedTo(live *unstructured.Unstructured, m Manifest) bool {
 	if m.stated != "" {
 		return live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] == m.stated

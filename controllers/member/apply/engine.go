@@ -187,7 +187,7 @@ func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error
 	}
 }
 
-// comparisonProblem says why an object could not be compared.
+// comparisonProblem returns why an object could not be compared.
 func comparisonProblem(err error, req Request, live *unstructured.Unstructured) *Problem {
 	p := &Problem{Reason: placementv1beta1.ReasonFailedToRunDriftDetection, Message: fmt.Sprintf("%s: %v", notAppliedText, err)}
 	switch {
@@ -201,7 +201,7 @@ func comparisonProblem(err error, req Request, live *unstructured.Unstructured) 
 	return p
 }
 
-// isUnreachable tells whether the API server gave no answer. The answer that the API is busy or not
+// isUnreachable reports whether the API server gave no answer. The answer that the API is busy or not
 // available concerns one object only, because another server may be behind each aggregated API.
 func isUnreachable(err error) bool {
 	var transport *url.Error
@@ -209,7 +209,7 @@ func isUnreachable(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isUnavailable tells whether the API cannot answer for now, in contrast to a refusal.
+// isUnavailable reports whether the API cannot answer for now, in contrast to a refusal.
 func isUnavailable(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)

@@ -220,7 +220,7 @@ func itemsByID(items []any, ids []string) map[string]any {
 	return out
 }
 
-// isAmbiguous tells whether an object has a list that is merged by a key which does not tell its items apart.
+// isAmbiguous reports whether an object has a list that is merged by a key which does not tell its items apart.
 func isAmbiguous(lookup strategicpatch.LookupPatchMeta, object map[string]any) bool {
 	for key, value := range object {
 		switch v := value.(type) {

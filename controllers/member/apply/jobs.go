@@ -35,7 +35,7 @@ func JobResult(job *unstructured.Unstructured) string {
 	return ""
 }
 
-// isRemovingItself tells whether a Job that is being deleted ran from this manifest, has finished, and is removed for that.
+// isRemovingItself reports whether a Job that is being deleted ran from this manifest, has finished, and is removed for that.
 func isRemovingItself(job *unstructured.Unstructured, m Manifest) bool {
 	_, removes := TimeToLive(job)
 	return removes && JobResult(job) != "" && isLastAppliedTo(job, m)

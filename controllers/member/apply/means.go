@@ -9,7 +9,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
-// isEquivalent tells whether two objects of a built-in kind are the same although they are written
+// isEquivalent reports whether two objects of a built-in kind are the same although they are written
 // differently: the API server writes quantities in its own way and omits empty fields. Writing such
 // an object again would change nothing, over and over.
 //
@@ -32,7 +32,7 @@ func isEquivalent(typed runtime.Object, a, b map[string]any) bool {
 	return equality.Semantic.DeepEqual(x.Interface(), y.Interface())
 }
 
-// isSameInOtherStyle tells whether two values differ only in how quantities are written, and in
+// isSameInOtherStyle reports whether two values differ only in how quantities are written, and in
 // empty values that only one of them has.
 func isSameInOtherStyle(a, b any) bool {
 	switch x := a.(type) {

@@ -31,7 +31,7 @@ type Patch struct {
 	Result *unstructured.Unstructured
 }
 
-// Empty tells whether the patch changes nothing.
+// Empty reports whether the patch changes nothing.
 func (p Patch) Empty() bool { return len(p.Data) == 0 }
 
 // Desired returns the object for a client-side apply: the manifest with its hash and owners, and a copy of itself as the base of

@@ -36,7 +36,7 @@ var lastKinds = []schema.GroupKind{
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
 }
 
-// Rank is the position of a kind in the order of applying: lower comes first. Kinds in neither list
+// Rank returns the position of a kind in the order of applying: lower comes first. Kinds in neither list
 // share one rank, between those that come first and those that come last.
 func Rank(kind schema.GroupKind) int {
 	if i := slices.Index(firstKinds, kind); i >= 0 {

@@ -47,7 +47,7 @@ func ownedFields(live *unstructured.Unstructured) map[string]any {
 // freeKeys are the maps in which the API server fills in nothing.
 var freeKeys = [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"data"}, {"binaryData"}}
 
-// hasFreeKeys tells whether what a client-side write has set at a path was in its manifest: of other fields the API server notes its
+// hasFreeKeys reports whether what a client-side write has set at a path was in its manifest: of other fields the API server notes its
 // own defaults as written by the client.
 func hasFreeKeys(path fieldpath.Path) bool {
 	return slices.ContainsFunc(freeKeys, func(fields []string) bool {

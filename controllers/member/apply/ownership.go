@@ -23,7 +23,7 @@ func OwnerReference(name string, uid types.UID) metav1.OwnerReference {
 	}
 }
 
-// IsAppliedWork tells whether an owner reference points to an AppliedWork of any version.
+// IsAppliedWork reports whether an owner reference points to an AppliedWork of any version.
 func IsAppliedWork(ref metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == placementv1beta1.GroupName && ref.Kind == "AppliedWork"

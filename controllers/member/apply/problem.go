@@ -35,7 +35,7 @@ type Problem struct {
 // notAppliedText begins the message of problems that prevented a manifest from being applied.
 const notAppliedText = "Failed to apply the manifest"
 
-// refusalProblem says why the API server refused a manifest.
+// refusalProblem returns why the API server refused a manifest.
 func refusalProblem(err error, m Manifest, live *unstructured.Unstructured) *Problem {
 	if isFieldConflict(err) {
 		return fieldConflictProblem(err)
@@ -131,7 +131,7 @@ func fixedFields(err error) (fields []string, words string) {
 	return fields, words
 }
 
-// adviceOnFixed says what to do about a field that cannot be changed. What is deleted with its data is not to be deleted for it.
+// adviceOnFixed returns what to do about a field that cannot be changed. What is deleted with its data is not to be deleted for it.
 func adviceOnFixed(m Manifest) string {
 	switch m.Object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"}, schema.GroupKind{Kind: "Namespace"},

@@ -164,7 +164,7 @@ func (e *Engine) findObject(
 	return id, live, err
 }
 
-// isUnknownPath tells whether the API server does not serve a version, in contrast to one that
+// isUnknownPath reports whether the API server does not serve a version, in contrast to one that
 // serves it and lacks the object.
 func isUnknownPath(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)

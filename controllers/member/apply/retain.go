@@ -136,7 +136,7 @@ func ownsReplicas(fields []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// isAppliedByUs tells whether this agent applied the fields server-side.
+// isAppliedByUs reports whether this agent applied the fields server-side.
 func isAppliedByUs(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }

@@ -19,12 +19,12 @@ import (
 // part of a common word.
 const maxPlainLength = 3
 
-// isSecret tells whether an object is a Secret in any version.
+// isSecret reports whether an object is a Secret in any version.
 func isSecret(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-// showsSecret tells whether an object is a Secret with a copy of its values in an annotation: KubeFleet's agent and earlier
+// showsSecret reports whether an object is a Secret with a copy of its values in an annotation: KubeFleet's agent and earlier
 // ones of ours have left it there as the base of their next merge.
 func showsSecret(object *unstructured.Unstructured) bool {
 	_, shown := object.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]

@@ -87,7 +87,7 @@ func (e *Engine) applyOnceMore(
 	return object, e.sendApply(ctx, object, options)
 }
 
-// hasEmpty tells whether a value has an empty map or list in it.
+// hasEmpty reports whether a value has an empty map or list in it.
 func hasEmpty(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -99,7 +99,7 @@ func hasEmpty(value any) bool {
 	}
 }
 
-// isRefusedAsApply tells whether the API server refuses the content of a server-side apply. It says so with an internal error where it
+// isRefusedAsApply reports whether the API server refuses the content of a server-side apply. It says so with an internal error where it
 // cannot tell the items of a list apart, which a patch may well bring.
 func isRefusedAsApply(err error) bool {
 	status := apierrors.APIStatus(nil)
@@ -134,7 +134,7 @@ func (e *Engine) mergeInstead(
 	return out, nil
 }
 
-// isUpToDateServerSide tells whether an object was applied server-side and has every field of the
+// isUpToDateServerSide reports whether an object was applied server-side and has every field of the
 // manifest.
 func isUpToDateServerSide(live, object *unstructured.Unstructured) bool {
 	if !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs) {
@@ -146,7 +146,7 @@ func isUpToDateServerSide(live, object *unstructured.Unstructured) bool {
 	return err == nil && patch.Empty()
 }
 
-// mustForce tells whether to take fields from other managers. Without the setting
+// mustForce reports whether to take fields from other managers. Without the setting
 // serverSideApplyConfig.force, only our own managers' fields are taken: a conflict with ourselves
 // would be pointless. A manifest that is too large to be applied client-side overwrites the changes
 // of others, as a client-side apply does.

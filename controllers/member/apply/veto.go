@@ -66,7 +66,7 @@ func matchesAny(patterns []KindPattern, kind schema.GroupKind) bool {
 	return slices.ContainsFunc(patterns, func(p KindPattern) bool { return p.matchesKind(kind) })
 }
 
-// deniesNamespace tells whether a namespace is the owner's own. It is about the Namespace itself,
+// deniesNamespace reports whether a namespace is the owner's own. It is about the Namespace itself,
 // too, because its labels and its deletion concern everything in it.
 func (v Veto) deniesNamespace(id placementv1beta1.WorkResourceIdentifier) (string, bool) {
 	namespace := id.Namespace
@@ -79,7 +79,7 @@ func (v Veto) deniesNamespace(id placementv1beta1.WorkResourceIdentifier) (strin
 	})
 }
 
-// problemOf says why the owner of the cluster does not let the fleet place an object; nil if it may.
+// problemOf returns why the owner of the cluster does not let the fleet place an object; nil if it may.
 func (v Veto) problemOf(id placementv1beta1.WorkResourceIdentifier) *Problem {
 	if len(v.Namespaces) > 0 && !slices.Contains(v.Namespaces, id.Namespace) {
 		return &Problem{
@@ -107,7 +107,7 @@ func (v Veto) problemOf(id placementv1beta1.WorkResourceIdentifier) *Problem {
 	}
 }
 
-// refusalOf says why an object must be neither applied nor removed on this cluster; nil if it may.
+// refusalOf returns why an object must be neither applied nor removed on this cluster; nil if it may.
 // The object is a manifest or what the cluster has.
 func (e *Engine) refusalOf(id placementv1beta1.WorkResourceIdentifier, object metav1.Object) *Problem {
 	if placementv1beta1.IsBootstrapRBAC(KindOf(id), object) {

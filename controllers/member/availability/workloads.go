@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// wantedReplicas is the number of replicas in the spec; the API's default is one.
+// wantedReplicas returns the number of replicas in the spec; the API's default is one.
 func wantedReplicas(replicas *int32) int32 {
 	if replicas == nil {
 		return 1
@@ -152,7 +152,7 @@ func checkCloneSet(d *openKruiseSet) Status {
 		s.UpdatedReplicas >= expected && s.UpdatedReadyReplicas >= expected)
 }
 
-// heldBackReplicas is how many of n pods a partition keeps at an older revision. A percentage below
+// heldBackReplicas returns how many of n pods a partition keeps at an older revision. A percentage below
 // 100 keeps at most n-1.
 func heldBackReplicas(partition *intstr.IntOrString, n int32) int32 {
 	if partition == nil {

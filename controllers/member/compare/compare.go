@@ -32,10 +32,10 @@ type Report struct {
 	Omitted int
 }
 
-// Empty tells whether there is no difference.
+// Empty reports whether there is no difference.
 func (r Report) Empty() bool { return len(r.Details) == 0 }
 
-// Absent is the report on an object that the member does not have.
+// Absent returns the report on an object that the member does not have.
 func Absent() Report {
 	return Report{Details: []placementv1beta1.PatchDetail{{Path: "/", ValueInHub: WholeObject}}}
 }
@@ -138,7 +138,7 @@ func (d *differ) formatValue(path string, value any) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:MaxValue], ""), len(text))
 }
 
-// isSecretValue tells whether a path is inside the values of a Secret, or in its annotations, in which programs keep copies of them.
+// isSecretValue reports whether a path is inside the values of a Secret, or in its annotations, in which programs keep copies of them.
 func isSecretValue(path string) bool {
 	for _, field := range []string{"/data", "/stringData", "/metadata/annotations"} {
 		if path == field || strings.HasPrefix(path, field+"/") {
@@ -180,7 +180,7 @@ func floatOf(value any) (float64, bool) {
 	}
 }
 
-// Same tells whether two values of JSON are the same, whichever way their numbers are written.
+// Same reports whether two values of JSON are the same, whichever way their numbers are written.
 func Same(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

@@ -27,7 +27,7 @@ func (d *differ) addKept(manifest, object *unstructured.Unstructured) {
 	}
 }
 
-// IsKept tells whether a field of an object is one that the API server keeps whatever is written, until the object is deleted.
+// IsKept reports whether a field of an object is one that the API server keeps whatever is written, until the object is deleted.
 func IsKept(kind schema.GroupKind, path string) bool {
 	return kind == schema.GroupKind{Kind: "Service"} && path == "/spec/clusterIP"
 }

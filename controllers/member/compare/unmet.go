@@ -49,7 +49,7 @@ func Unmet(manifest, object *unstructured.Unstructured, isTheirs func(path strin
 	return j.report
 }
 
-// canonicalForm is an object of a built-in kind as its Go type writes it, as far as the type knows it.
+// canonicalForm returns an object of a built-in kind as its Go type writes it, as far as the type knows it.
 func canonicalForm(typed runtime.Object, object map[string]any) map[string]any {
 	if quantity.CheckContent(reflect.TypeOf(typed).Elem(), object) != nil ||
 		runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed) != nil {
@@ -140,7 +140,7 @@ type judge struct {
 	isTheirs func(path string) bool
 }
 
-// isMet tells whether a value is as wanted, wherever it is.
+// isMet reports whether a value is as wanted, wherever it is.
 func (j *judge) isMet(wanted, canonical, there any) bool {
 	probe := judge{builtIn: j.builtIn}
 	probe.judgeValues("", wanted, canonical, there)
@@ -208,7 +208,7 @@ func (j *judge) judgeLists(path string, wanted, canonical, there []any) {
 	}
 }
 
-// closest is where to look for an item that is not as wanted: at the item of the same name, or at the next.
+// closest returns where to look for an item that is not as wanted: at the item of the same name, or at the next.
 func (j *judge) closest(want any, there []any, next int) int {
 	fields, ok := want.(map[string]any)
 	if ok && fields["name"] != nil {
@@ -221,7 +221,7 @@ func (j *judge) closest(want any, there []any, next int) int {
 	return next
 }
 
-// isEmptyValue tells whether a built-in kind leaves a value out.
+// isEmptyValue reports whether a built-in kind leaves a value out.
 func isEmptyValue(value any) bool {
 	switch v := value.(type) {
 	case nil:

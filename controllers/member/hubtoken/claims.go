@@ -40,10 +40,10 @@ func readClaims(token string) (c claims, renewable bool) {
 	return c, found && renewable
 }
 
-// tokenLifetime is how long the token holds, and its successor is to hold.
+// tokenLifetime returns how long the token holds, and its successor is to hold.
 func (c claims) tokenLifetime() time.Duration { return max(c.expires.Sub(c.issued), minLifetime) }
 
-// renewalTime is when the token is to be renewed: after this part of its life.
+// renewalTime returns when the token is to be renewed: after this part of its life.
 func (c claims) renewalTime(share float64) time.Time {
 	return c.issued.Add(time.Duration(float64(c.expires.Sub(c.issued)) * share))
 }

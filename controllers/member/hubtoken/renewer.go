@@ -128,7 +128,7 @@ func (r *Renewer) RenewBefore(then time.Time) (pending bool, obstacle string) {
 	}
 }
 
-// Ends is when the token ends; zero if it does not, or is not known.
+// Ends returns when the token ends; zero if it does not, or is not known.
 func (r *Renewer) Ends() time.Time {
 	if held := r.held.Load(); held != nil && held.renewable {
 		return held.expires
@@ -148,7 +148,7 @@ func (r *Renewer) noteToken(token heldToken) {
 	}
 }
 
-// Findings are the conditions that the hub is to be told: one if the token could not be renewed, and none otherwise.
+// Findings returns the conditions that the hub is to be told: one if the token could not be renewed, and none otherwise.
 func (r *Renewer) Findings() []metav1.Condition {
 	if finding := r.finding.Load(); finding != nil {
 		return []metav1.Condition{*finding}
@@ -236,7 +236,7 @@ func (r *Renewer) recordFailure(held claims, cause error) time.Duration {
 	return pause
 }
 
-// findingOf says when the agent will be shut out, why, and what to do about it.
+// findingOf returns when the agent will be shut out, why, and what to do about it.
 func findingOf(held claims, cause error) metav1.Condition {
 	reason := clusterv1beta1.ReasonHubTokenNotRenewed
 	remedy := "it is tried again"

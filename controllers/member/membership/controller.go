@@ -149,7 +149,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 	return nil
 }
 
-// isRelevantUpdate tells whether the agent acts on an update of the InternalMemberCluster. It
+// isRelevantUpdate reports whether the agent acts on an update of the InternalMemberCluster. It
 // ignores its own reports.
 func isRelevantUpdate(e event.TypedUpdateEvent[*clusterv1beta1.InternalMemberCluster]) bool {
 	return e.ObjectOld.UID != e.ObjectNew.UID ||
@@ -247,12 +247,12 @@ func (r *Reconciler) followHub(ctx context.Context, imc *clusterv1beta1.Internal
 	return Progress{Phase: PhaseLeft}, nil
 }
 
-// progressUnknown is the progress of a cluster that cannot leave for now.
+// progressUnknown returns the progress of a cluster that cannot leave for now.
 func progressUnknown(err error) Progress {
 	return Progress{Phase: PhaseLeaving, RemainingUnknown: err.Error()}
 }
 
-// hasLeft tells whether the last report says that the agent has left.
+// hasLeft reports whether the last report says that the agent has left.
 func hasLeft(imc *clusterv1beta1.InternalMemberCluster) bool {
 	agent := agentStatus(imc.Status.DeepCopy())
 	c := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTypeJoined)

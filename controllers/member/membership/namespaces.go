@@ -15,7 +15,7 @@ import (
 // namespaceKind is that of namespaces, of which metadata is enough.
 var namespaceKind = metav1.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 
-// newNamespace is an empty namespace to read metadata into.
+// newNamespace returns an empty namespace to read metadata into.
 func newNamespace() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: namespaceKind.Version, Kind: namespaceKind.Kind}}
 }

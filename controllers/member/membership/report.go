@@ -149,7 +149,7 @@ func mergeProperties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]
 	return out
 }
 
-// providerConditions are the conditions of a survey. Previous conditions that are not in the survey
+// providerConditions returns the conditions of a survey. Previous conditions that are not in the survey
 // are dropped, as there is no provider any more.
 func providerConditions(current, previous []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
 	var out []metav1.Condition
@@ -242,7 +242,7 @@ type LastReport struct {
 	Findings string
 }
 
-// UntilReport is how long to wait before the next report: no time if the phase or the generation
+// UntilReport returns how long to wait before the next report: no time if the phase or the generation
 // has changed, a short time if the shape has changed, and until the next heartbeat
 // otherwise.
 func UntilReport(last LastReport, phase Phase, shape Shape, generation int64, now time.Time) time.Duration {

@@ -197,7 +197,7 @@ func validateResponse(response *PropertyCollectionResponse) error {
 	return errors.Join(problems...)
 }
 
-// shortText is the text of an error, short enough for a condition with more text around it.
+// shortText returns the text of an error, short enough for a condition with more text around it.
 func shortText(err error) string {
 	text := err.Error()
 	return text[:min(len(text), maxMessageLength/2)]

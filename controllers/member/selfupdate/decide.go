@@ -93,7 +93,7 @@ type Decision struct {
 	Again time.Duration
 }
 
-// Decide says what an agent that works does about its own Deployment.
+// Decide returns what an agent that works does about its own Deployment.
 func Decide(f Facts, allowed Allowed) Decision {
 	if f.Record != nil && f.Record.Phase == PhaseTrial {
 		if replacesTrial(f, allowed) {
@@ -131,7 +131,7 @@ func beginTrial(f Facts, from Setup) Decision {
 	return Decision{Template: &to, Record: &record, Finding: underWay(record), Again: f.Timeout}
 }
 
-// replacesTrial says whether a later request ends a trial, such as one for the setup from before it.
+// replacesTrial reports whether a later request ends a trial, such as one for the setup from before it.
 func replacesTrial(f Facts, allowed Allowed) bool {
 	if f.Request == nil || !changesSetup(f.Request) || !f.Record.RequestedAt.Before(&f.Request.RequestedAt) || f.Template != f.Record.To {
 		return false
@@ -167,15 +167,17 @@ func decideTrial(f Facts) Decision {
 	return decision
 }
 
-// describeOutcome is what the hub reads about a request that was taken up.
+// describeOutcome returns what the hub reads about a request that was taken up.
 func describeOutcome(f Facts, record Record) Decision {
 	switch wantsToken := f.Request != nil && f.Request.RenewToken; {
 	case record.Phase == PhaseFailed:
-		return Decision{Finding: newFinding(metav1.ConditionFalse, clusterv1beta1.ReasonAgentRequestFailed, "The request was not met: "+record.Message)}
+		return Decision{Finding: newFinding(metav1.ConditionFalse, clusterv1beta1.ReasonAgentRequestFailed, "The request was not met: "+
+			record.Message)}
 	case wantsToken && f.Token.Obstacle != "":
 		return Decision{Finding: newFinding(metav1.ConditionFalse, clusterv1beta1.ReasonAgentRequestRefused, f.Token.Obstacle)}
 	case wantsToken && f.Token.Pending:
-		return Decision{Finding: newFinding(metav1.ConditionUnknown, clusterv1beta1.ReasonAgentRequestUnderWay, "The token for the hub is renewed")}
+		return Decision{Finding: newFinding(metav1.ConditionUnknown, clusterv1beta1.ReasonAgentRequestUnderWay,
+			"The token for the hub is renewed")}
 	}
 	return Decision{Finding: newFinding(metav1.ConditionTrue, clusterv1beta1.ReasonAgentRequestDone, "The member agent is as requested")}
 }
@@ -194,7 +196,7 @@ func newFinding(status metav1.ConditionStatus, reason, message string) *metav1.C
 	return &metav1.Condition{Type: clusterv1beta1.ConditionTypeAgentAsRequested, Status: status, Reason: reason, Message: message}
 }
 
-// refuseRequest says why a request is not to be taken up; empty if it is.
+// refuseRequest returns why a request is not to be taken up; empty if it is.
 func refuseRequest(f Facts, allowed Allowed) string {
 	switch {
 	case !changesSetup(f.Request):
@@ -253,7 +255,7 @@ func (a Allowed) refuseHub(present, address string) string {
 		address, strings.Join(a.HubURLs, ", "))
 }
 
-// Repository is an image without its tag and digest.
+// Repository returns an image without its tag and digest.
 func Repository(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	slash := strings.LastIndex(image, "/")

@@ -112,7 +112,7 @@ func (u *Updater) Wake() {
 	}
 }
 
-// Findings are the conditions that the hub is to be told.
+// Findings returns the conditions that the hub is to be told.
 func (u *Updater) Findings() []metav1.Condition {
 	if said := u.told.Load(); said != nil {
 		return []metav1.Condition{said.condition}
@@ -120,7 +120,7 @@ func (u *Updater) Findings() []metav1.Condition {
 	return nil
 }
 
-// Properties are what the hub learns about the agent's setup.
+// Properties returns what the hub learns about the agent's setup.
 func (u *Updater) Properties() map[clusterv1beta1.PropertyName]string {
 	properties := map[clusterv1beta1.PropertyName]string{clusterv1beta1.AgentHubProperty: u.options.HubURL}
 	if image := u.image.Load(); image != nil {
@@ -208,7 +208,7 @@ func (u *Updater) gatherFacts(ctx context.Context, request *clusterv1beta1.Agent
 	return deployment, facts, err
 }
 
-// ownImage is the image of the Pod that this process runs in; empty outside of one.
+// ownImage returns the image of the Pod that this process runs in; empty outside of one.
 func (u *Updater) ownImage(ctx context.Context) (string, error) {
 	if known := u.image.Load(); known != nil {
 		return *known, nil
@@ -250,7 +250,8 @@ func (u *Updater) tellHub(condition *metav1.Condition, request *clusterv1beta1.A
 		}
 	}
 	before := u.told.Swap(now)
-	if before == nil && now == nil || before != nil && now != nil && before.condition == now.condition && before.requestedAt.Equal(&now.requestedAt) {
+	if before == nil && now == nil || before != nil && now != nil && before.condition == now.condition &&
+		before.requestedAt.Equal(&now.requestedAt) {
 		return
 	}
 	u.callChanged()
@@ -308,7 +309,7 @@ func (u *Updater) Ready(request *http.Request) error {
 	return nil
 }
 
-// setupOf is the setup of an agent's Pods.
+// setupOf returns the setup of an agent's Pods.
 func setupOf(pod corev1.PodSpec) Setup {
 	var setup Setup
 	for i := range pod.Containers {
@@ -326,7 +327,7 @@ func setupOf(pod corev1.PodSpec) Setup {
 	return setup
 }
 
-// recordOf is what is noted on the Deployment; nil if there is nothing.
+// recordOf returns what is noted on the Deployment; nil if there is nothing.
 func recordOf(deployment *appsv1.Deployment) (*Record, error) {
 	text := deployment.Annotations[clusterv1beta1.AgentRequestAnnotation]
 	if text == "" {
@@ -340,7 +341,7 @@ func recordOf(deployment *appsv1.Deployment) (*Record, error) {
 	return record, nil
 }
 
-// obstacleIn says why a change of the Deployment would end the old agent too early, or do nothing; empty if neither.
+// obstacleIn returns why a change of the Deployment would end the old agent too early, or do nothing; empty if neither.
 func obstacleIn(deployment *appsv1.Deployment) string {
 	replicas := 1
 	if deployment.Spec.Replicas != nil {

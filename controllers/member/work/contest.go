@@ -21,15 +21,15 @@ type contest struct {
 	since      time.Time
 }
 
-// isTold tells whether the report says that the object is contested.
+// isTold reports whether the report says that the object is contested.
 func (c contest) isTold() bool { return c.told.Message != "" }
 
-// isContested tells whether another client keeps overwriting an object: it was repaired often, and not long ago.
+// isContested reports whether another client keeps overwriting an object: it was repaired often, and not long ago.
 func (r repairs) isContested(now time.Time) bool {
 	return r.count >= contestedFrom && !now.After(r.quietAt())
 }
 
-// quietAt is when an object has needed no repair for long enough, if it needs none until then.
+// quietAt returns when an object has needed no repair for long enough, if it needs none until then.
 func (r repairs) quietAt() time.Time { return r.last.Add(repairResetPeriod) }
 
 // tellContest makes the outcome of an attempt at a contested object say so. overwritten is in what the object differed when it was
@@ -54,12 +54,12 @@ func (o *outcome) tellContest(before contest, overwritten apply.Differences, now
 	o.generation = o.contest.generation
 }
 
-// isContestOver tells whether a contested object has been left alone for long enough to be reported as well again.
+// isContestOver reports whether a contested object has been left alone for long enough to be reported as well again.
 func (o outcome) isContestOver(now time.Time) bool {
 	return o.contest.isTold() && !o.repairs.isContested(now)
 }
 
-// earliestQuiet is when the first contested object is reported as well again, if no client overwrites it until then; zero if none
+// earliestQuiet returns when the first contested object is reported as well again, if no client overwrites it until then; zero if none
 // is.
 func earliestQuiet(outcomes []outcome) time.Time {
 	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.repairs.quietAt().Add(time.Nanosecond), o.contest.isTold() })

@@ -168,7 +168,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 	return mgr.Add(r.watcher)
 }
 
-// isRelevantUpdate tells whether the agent acts on an update of a Work. It ignores its own status
+// isRelevantUpdate reports whether the agent acts on an update of a Work. It ignores its own status
 // writes.
 func isRelevantUpdate(e event.TypedUpdateEvent[*placementv1beta1.Work]) bool {
 	return e.ObjectOld.UID != e.ObjectNew.UID ||
@@ -176,7 +176,7 @@ func isRelevantUpdate(e event.TypedUpdateEvent[*placementv1beta1.Work]) bool {
 		e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
 }
 
-// SetMode says what to do with Works from now on. If that changes the mode, SetMode waits for the
+// SetMode returns what to do with Works from now on. If that changes the mode, SetMode waits for the
 // reconciliations under way and enqueues every Work and every AppliedWork. The mode is set even if
 // enqueuing fails; the next call enqueues them then.
 func (r *Reconciler) SetMode(ctx context.Context, mode Mode) error {
@@ -288,7 +288,7 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 	return reconcile.Result{RequeueAfter: r.delayUntilNextPass(mem)}, nil
 }
 
-// delayUntilNextPass is how long to wait for the next pass over a Work if no event asks for one
+// delayUntilNextPass returns how long to wait for the next pass over a Work if no event asks for one
 // earlier.
 func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	wait := max(time.Second, addJitter(resyncPeriod-r.Clock.Since(mem.checked)))
@@ -317,7 +317,7 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	return wait
 }
 
-// isUpToDate tells whether the results of the last pass still hold: the Work is the same, and every
+// isUpToDate reports whether the results of the last pass still hold: the Work is the same, and every
 // object has the version that the pass saw.
 func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 	if !mem.complete || mem.hasStaleObjects || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resyncPeriod {
@@ -335,7 +335,7 @@ func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 	return true
 }
 
-// isCurrent tells whether the outcome of a manifest still holds.
+// isCurrent reports whether the outcome of a manifest still holds.
 func (r *Reconciler) isCurrent(o outcome) bool {
 	if o.retry || !o.observed {
 		return !o.retry
@@ -349,13 +349,13 @@ func (r *Reconciler) isCurrent(o outcome) bool {
 	return !o.pods.mustLook(r.Clock.Now()) && r.watcher.CompareVersion(o.ref(), o.version) != versionChanged
 }
 
-// isAppliedWorkCurrent tells whether the AppliedWork is as this agent last wrote it.
+// isAppliedWorkCurrent reports whether the AppliedWork is as this agent last wrote it.
 func (r *Reconciler) isAppliedWorkCurrent(applied *placementv1beta1.AppliedWork) bool {
 	o := objectRef{gvr: appliedWorkResource, name: types.NamespacedName{Name: applied.Name}}
 	return r.watcher.CompareVersion(o, objectVersion{uid: applied.UID, resourceVersion: applied.ResourceVersion}) != versionChanged
 }
 
-// isAheadOfWatch tells whether a pass has read versions that the watch has not seen yet.
+// isAheadOfWatch reports whether a pass has read versions that the watch has not seen yet.
 func (r *Reconciler) isAheadOfWatch(outcomes []outcome) bool {
 	for _, o := range outcomes {
 		if o.observed && r.watcher.CompareVersion(o.ref(), o.version) != versionCurrent {

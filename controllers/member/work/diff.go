@@ -68,7 +68,7 @@ func (r *Reconciler) diffManifest(
 	return nil
 }
 
-// wasApplied tells whether an object exists and was applied for a Work before only its differences
+// wasApplied reports whether an object exists and was applied for a Work before only its differences
 // were to be reported. The agent does not report the status of other owners' objects.
 func wasApplied(live *unstructured.Unstructured, work string) bool {
 	return live != nil && slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {

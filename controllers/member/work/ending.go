@@ -59,7 +59,7 @@ func (r *Reconciler) findClaimsOn(ctx context.Context, why ending, items []place
 	return r.rivals.findClaims(ctx, why.work, keys, kinds)
 }
 
-// definedKind is the kind that a CustomResourceDefinition defines, if the cluster serves it.
+// definedKind returns the kind that a CustomResourceDefinition defines, if the cluster serves it.
 func (r *Reconciler) definedKind(definition apply.Key) (schema.GroupKind, bool) {
 	plural, group, ok := strings.Cut(definition.Name, ".")
 	if definition.GroupKind() != definitionKind || !ok {
@@ -118,7 +118,7 @@ func (r *Reconciler) wakeHeir(heir string, item placementv1beta1.AppliedResource
 // namedResidents is how many objects of others a message names.
 const namedResidents = 5
 
-// heldMessage says why a Namespace or a definition is not removed, and what to do.
+// heldMessage returns why a Namespace or a definition is not removed, and what to do.
 func heldMessage(key apply.Key, residents []string) string {
 	named := strings.Join(residents[:min(len(residents), namedResidents)], ", ")
 	if len(residents) > namedResidents {
@@ -169,7 +169,7 @@ func (r *Reconciler) findResidents(
 // ownerCluster is who has what no Work has placed.
 const ownerCluster = "the cluster"
 
-// residentOwner tells whether an object in a Namespace or of a defined kind belongs to others, for whom it would be lost, and to whom.
+// residentOwner reports whether an object in a Namespace or of a defined kind belongs to others, for whom it would be lost, and to whom.
 // What the ending Works have placed does not. Nor does what a controller made for another object: that one is looked at, too.
 func (r *Reconciler) residentOwner(
 	ctx context.Context, why ending, kind schema.GroupKind, object *metav1.PartialObjectMetadata, mine map[types.UID]bool,
@@ -193,7 +193,7 @@ func (r *Reconciler) residentOwner(
 	return ownerCluster, !others || object.Namespace == "", nil
 }
 
-// endsToo tells whether another AppliedWork wants nothing of what is looked at: its Work is known, and what that wants is among the
+// endsToo reports whether another AppliedWork wants nothing of what is looked at: its Work is known, and what that wants is among the
 // claims; or the cluster leaves with all Works of this fleet.
 func (r *Reconciler) endsToo(ctx context.Context, why ending, name string) (bool, error) {
 	if why.end != endLeave {

@@ -71,5 +71,5 @@ func decideFate(d departure) fate {
 	}
 }
 
-// holdsOthers tells whether the removal of an object of a kind removes objects of others.
+// holdsOthers reports whether the removal of an object of a kind removes objects of others.
 func holdsOthers(kind schema.GroupKind) bool { return kind == namespaceKind || kind == definitionKind }

@@ -9,7 +9,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// isDrift tells whether the differences of an object are drifts: the AppliedWork owns the object.
+// isDrift reports whether the differences of an object are drifts: the AppliedWork owns the object.
 // Without that they are diffs.
 func (o outcome) isDrift() bool {
 	return o.problem == nil ||
@@ -64,7 +64,7 @@ func diffDetails(o outcome, last *placementv1beta1.DiffDetails, now metav1.Time)
 	return details
 }
 
-// isSameDetails tells whether the last report had the same details, so that no status is written
+// isSameDetails reports whether the last report had the same details, so that no status is written
 // only for a new observation time. The last report may have been cut to its first details.
 func isSameDetails(details, last []placementv1beta1.PatchDetail) bool {
 	return len(last) == len(details) && slices.Equal(details, last) ||

@@ -37,7 +37,7 @@ func recallRuns(listed []placementv1beta1.AppliedResourceMeta, last map[int]outc
 	}
 }
 
-// isDone tells whether a Job that is gone has run from this manifest and was removed by the cluster itself. Removing a Job that
+// isDone reports whether a Job that is gone has run from this manifest and was removed by the cluster itself. Removing a Job that
 // has not finished makes another.
 func (r jobRun) isDone(m apply.Manifest, now time.Time) bool {
 	return r.of != "" && r.of == m.Hash && (r.result != "" || !now.Before(r.lastsUntil))
@@ -55,7 +55,7 @@ func runOf(live *unstructured.Unstructured, m apply.Manifest, before jobRun) job
 	return jobRun{of: m.Hash, result: apply.JobResult(live), lastsUntil: live.GetCreationTimestamp().Add(ttl)}
 }
 
-// availabilityOfGone is the status of a Job that has run and is gone.
+// availabilityOfGone returns the status of a Job that has run and is gone.
 func (r jobRun) availabilityOfGone() (status availability.Status, failure string) {
 	switch r.result {
 	case "Complete":

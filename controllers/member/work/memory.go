@@ -159,7 +159,7 @@ type memories struct {
 	holding map[string]bool
 }
 
-// reportLimits are what limits how often each kind of report on objects is made again.
+// reportLimits returns what limits how often each kind of report on objects is made again.
 func (m *memory) reportLimits() []*reportLimit {
 	return []*reportLimit{&m.statusReports, &m.countReports, &m.valueReports}
 }
@@ -227,7 +227,7 @@ func (m *memories) deletedWork(name string) *placementv1beta1.Work {
 	return nil
 }
 
-// hasReleased tells whether the finalizer of a Work was removed, after its objects had been dealt
+// hasReleased reports whether the finalizer of a Work was removed, after its objects had been dealt
 // with.
 func (m *memories) hasReleased(name string) bool {
 	m.mu.Lock()
@@ -297,7 +297,7 @@ const (
 	repairResetPeriod = 10 * time.Minute
 )
 
-// nextAllowed is when the next repair may be made.
+// nextAllowed returns when the next repair may be made.
 func (r repairs) nextAllowed() time.Time {
 	if r.count <= immediateRepairs {
 		return r.last
@@ -314,12 +314,12 @@ func (r repairs) addRepair(now time.Time) repairs {
 	return repairs{count: r.count + 1, last: now}
 }
 
-// earliestRepair is when the first object that is held back may be repaired; zero if none is.
+// earliestRepair returns when the first object that is held back may be repaired; zero if none is.
 func earliestRepair(outcomes []outcome) time.Time {
 	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.repairs.nextAllowed(), o.repairHeld })
 }
 
-// earliestOf is the earliest of the times that some outcomes have; zero if none has one.
+// earliestOf returns the earliest of the times that some outcomes have; zero if none has one.
 func earliestOf(outcomes []outcome, timeOf func(outcome) (time.Time, bool)) time.Time {
 	var earliest time.Time
 	for _, o := range outcomes {

@@ -48,7 +48,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors are all the metrics.
+// Collectors returns all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.applyTime, m.works, m.manifests, m.pending, m.contested}
 }
@@ -107,7 +107,7 @@ var countedConditions = []string{
 	placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported,
 }
 
-// reasonLabels are the values of labels that conditions stand for.
+// reasonLabels returns the values of labels that conditions stand for.
 func reasonLabels(conditions []metav1.Condition) []string {
 	labels := make([]string, len(countedConditions), len(countedConditions)+2)
 	for i, name := range countedConditions {

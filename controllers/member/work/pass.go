@@ -352,7 +352,7 @@ func noneToRetry(outcomes []outcome) bool {
 
 func (r *Reconciler) currentTime() metav1.Time { return metav1.NewTime(r.Clock.Now()) }
 
-// lastStatus is the status on the hub: what this agent wrote last, which the cache may lack yet, or
+// lastStatus returns the status on the hub: what this agent wrote last, which the cache may lack yet, or
 // what an earlier agent wrote.
 func (r *Reconciler) lastStatus(work *placementv1beta1.Work, mem *memory) placementv1beta1.WorkStatus {
 	if mem.status != nil {

@@ -41,7 +41,7 @@ func (p *pruningProgress) forGeneration(generation int64, now time.Time) *prunin
 	return p
 }
 
-// postponesPruning tells whether objects that left a Work stay until the others are available.
+// postponesPruning reports whether objects that left a Work stay until the others are available.
 func (r *Reconciler) postponesPruning(ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step) bool {
 	p := mem.pruning.forGeneration(work.Generation, r.Clock.Now())
 	now := r.Clock.Now()

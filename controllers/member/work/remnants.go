@@ -105,7 +105,7 @@ func heldBackRemnants(items []placementv1beta1.AppliedResourceMeta, why string) 
 	return out
 }
 
-// describeWaiting says what an object that is being deleted waits for. It is pure.
+// describeWaiting returns what an object that is being deleted waits for. It is pure.
 func describeWaiting(item placementv1beta1.AppliedResourceMeta, live *unstructured.Unstructured) remnant {
 	key := apply.KeyOf(item.WorkResourceIdentifier)
 	l := remnant{item: item, reason: placementv1beta1.ReasonWaitingForFinalizers}
@@ -175,7 +175,7 @@ func (r *Reconciler) reportRemnants(ctx context.Context, work *placementv1beta1.
 	return r.writeStatus(ctx, work, mem, status)
 }
 
-// delayUntilNextLook is how long to wait before what is left is looked at again: the longer it has been left, the longer, as no event
+// delayUntilNextLook returns how long to wait before what is left is looked at again: the longer it has been left, the longer, as no event
 // tells when others have nothing in it any more. It is pure.
 func delayUntilNextLook(left int, told []remnant, since remnantsSince, now time.Time) time.Duration {
 	if len(told) < left {

@@ -240,7 +240,7 @@ func (r *Reconciler) pruneStale(
 	return left, err
 }
 
-// blocksPruning tells whether the outcome of a manifest forbids to prune.
+// blocksPruning reports whether the outcome of a manifest forbids to prune.
 func blocksPruning(o outcome) bool {
 	if o.problem == nil {
 		return false
@@ -249,14 +249,14 @@ func blocksPruning(o outcome) bool {
 		o.problem.Reason == placementv1beta1.ReasonDecodingErred && o.id.Name == ""
 }
 
-// abandonsObjects tells whether a Work asks for its objects to stay when it is deleted. It may be
+// abandonsObjects reports whether a Work asks for its objects to stay when it is deleted. It may be
 // nil.
 func abandonsObjects(work *placementv1beta1.Work) bool {
 	return work != nil && work.Annotations[placementv1beta1.DeletePropagationAnnotation] == string(
 		placementv1beta1.DeletePropagationPolicyAbandon)
 }
 
-// abandonsRemoved tells whether a Work asks for objects to stay that leave it.
+// abandonsRemoved reports whether a Work asks for objects to stay that leave it.
 func abandonsRemoved(work *placementv1beta1.Work) bool {
 	return work.Annotations[placementv1beta1.RemovedResourcesAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon)
 }

@@ -30,12 +30,12 @@ type podCount struct {
 	lookAgain time.Time
 }
 
-// mustLook says that the pods are to be looked at again.
+// mustLook reports whether the pods are to be looked at again.
 func (c *podCount) mustLook(now time.Time) bool {
 	return c != nil && !c.lookAgain.IsZero() && !now.Before(c.lookAgain)
 }
 
-// earliestLook is when pods are to be looked at again; zero if none are.
+// earliestLook returns when pods are to be looked at again; zero if none are.
 func earliestLook(outcomes []outcome) time.Time {
 	return earliestOf(outcomes, func(o outcome) (time.Time, bool) {
 		if o.pods == nil {
@@ -63,7 +63,7 @@ func countPodsOf(work *placementv1beta1.Work, steps []*step, last []outcome) {
 	}
 }
 
-// podsBefore is what the last pass counted; nil if nothing, or if the object is another one by now.
+// podsBefore returns what the last pass counted; nil if nothing, or if the object is another one by now.
 func (s *step) podsBefore(uid types.UID) *podCount {
 	if s.countedBefore.version.uid != uid {
 		return nil
@@ -188,7 +188,7 @@ func (m *reportLimit) addPodCounts(status *placementv1beta1.WorkStatus, outcomes
 	}
 }
 
-// sameGeneration says that two reports are about the same generation of a Work.
+// sameGeneration reports whether two reports are about the same generation of a Work.
 func sameGeneration(a, b []metav1.Condition) bool {
 	generations := func(conditions []metav1.Condition) []int64 {
 		var all []int64

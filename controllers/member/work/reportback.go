@@ -13,7 +13,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// mirrorsStatus tells whether the status of a Work's objects is to be reported to the hub. The
+// mirrorsStatus reports whether the status of a Work's objects is to be reported to the hub. The
 // agent does not care what the hub does with it.
 func mirrorsStatus(work *placementv1beta1.Work) bool {
 	s := work.Spec.ReportBackStrategy
@@ -49,7 +49,7 @@ type reportLimit struct {
 	owed    bool      // whether a change is held back
 }
 
-// isDue tells whether a change that was held back may be reported.
+// isDue reports whether a change that was held back may be reported.
 func (m reportLimit) isDue(now time.Time) bool { return m.owed && !now.Before(m.nextReport()) }
 
 func (m reportLimit) nextReport() time.Time { return m.changed.Add(reportInterval) }

@@ -15,7 +15,7 @@ const (
 	maxReconnectDelay = 15 * time.Second
 )
 
-// retryDelay is how long to wait after so many failures in a row.
+// retryDelay returns how long to wait after so many failures in a row.
 func retryDelay(failures int) time.Duration {
 	delay := minRetryDelay
 	for range failures - 1 {
@@ -38,7 +38,7 @@ func (t failedTries) addFailure(now time.Time) failedTries {
 	return failedTries{failures: t.failures + 1, last: now}
 }
 
-// nextRetry is when to try again.
+// nextRetry returns when to try again.
 func (t failedTries) nextRetry() time.Time { return t.last.Add(retryDelay(t.failures)) }
 
 // errReportWaits says that the hub has not taken the last reports on a Work and is not asked again yet.
@@ -59,22 +59,22 @@ func (u unsent) addFailure(generation int64, now time.Time) unsent {
 	return u
 }
 
-// nextReport is when the hub is asked again.
+// nextReport returns when the hub is asked again.
 func (u unsent) nextReport() time.Time {
 	return u.tries.last.Add(min(retryDelay(u.tries.failures), maxReconnectDelay))
 }
 
-// mustWait tells whether the hub is not to be asked yet. A new generation comes from a hub that is back.
+// mustWait reports whether the hub is not to be asked yet. A new generation comes from a hub that is back.
 func (u unsent) mustWait(generation int64, now time.Time) bool {
 	return u.generation == generation && u.tries.failures > 0 && now.Before(u.nextReport())
 }
 
-// earliestRetry is when the first manifest that failed is to be tried again; zero if none failed.
+// earliestRetry returns when the first manifest that failed is to be tried again; zero if none failed.
 func earliestRetry(outcomes []outcome) time.Time {
 	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.failedTries.nextRetry(), o.retry })
 }
 
-// isBackingOff tells whether a manifest that failed is not to be tried again yet.
+// isBackingOff reports whether a manifest that failed is not to be tried again yet.
 func (o outcome) isBackingOff(now time.Time) bool {
 	return o.retry && o.failedTries.failures > 0 && now.Before(o.failedTries.nextRetry())
 }
@@ -89,7 +89,7 @@ func (o outcome) retrySoonerIfAffected(changed map[objectRef]bool) outcome {
 	return o
 }
 
-// isAffectedBy tells whether one of the changed objects may be why a manifest failed: the
+// isAffectedBy reports whether one of the changed objects may be why a manifest failed: the
 // manifest's own object, its namespace or, as its kind may have been unknown, a definition. A
 // reference without a name stands for all objects of its kind.
 func (o outcome) isAffectedBy(changed map[objectRef]bool) bool {

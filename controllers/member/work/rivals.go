@@ -123,7 +123,7 @@ func (f *rivalFinder) findClaims(ctx context.Context, work string, keys []apply.
 	return found, nil
 }
 
-// onlyReports tells whether a Work writes nothing to the cluster.
+// onlyReports reports whether a Work writes nothing to the cluster.
 func onlyReports(work *placementv1beta1.Work) bool {
 	return placementv1beta1.EffectiveApplyStrategy(work.Spec.ApplyStrategy).Type == placementv1beta1.ApplyStrategyTypeReportDiff
 }
@@ -158,7 +158,7 @@ func (f *rivalFinder) forget(name string) {
 	delete(f.known, name)
 }
 
-// yieldsByRank tells whether a Work gives an object up to one of another placement, both of which have a priority: the hub has
+// yieldsByRank reports whether a Work gives an object up to one of another placement, both of which have a priority: the hub has
 // decided that, and takes the object out of the Work that yields.
 func yieldsByRank(mine, other *placementv1beta1.Work) bool {
 	if mine == nil {
@@ -190,7 +190,7 @@ func parentPlacement(work *placementv1beta1.Work) string {
 	return name
 }
 
-// hasManifestOf tells whether a Work has a manifest of an object and is not being deleted.
+// hasManifestOf reports whether a Work has a manifest of an object and is not being deleted.
 func hasManifestOf(work *placementv1beta1.Work, key apply.Key) bool {
 	if !work.DeletionTimestamp.IsZero() {
 		return false

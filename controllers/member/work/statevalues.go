@@ -104,7 +104,7 @@ func (m *reportLimit) addStateValues(status *placementv1beta1.WorkStatus, paths 
 	}
 }
 
-// ofPaths are the values of JSONPaths that are still asked for.
+// ofPaths returns the values of JSONPaths that are still asked for.
 func ofPaths(values []placementv1beta1.StateValue, paths []string) []placementv1beta1.StateValue {
 	gone := func(v placementv1beta1.StateValue) bool { return !slices.Contains(paths, v.JSONPath) }
 	if !slices.ContainsFunc(values, gone) {

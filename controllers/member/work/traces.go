@@ -48,7 +48,7 @@ func (r *Reconciler) traceOf(ctx context.Context, work *placementv1beta1.Work, m
 	return parent, trace.SpanContextFromContext(parent).IsSampled()
 }
 
-// reportsSuccess tells whether a status says that a generation of a Work is available, or that its
+// reportsSuccess reports whether a status says that a generation of a Work is available, or that its
 // differences are reported.
 func reportsSuccess(status placementv1beta1.WorkStatus, generation int64) bool {
 	for _, of := range []string{placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {

@@ -99,7 +99,7 @@ func dropMirrored(manifests []placementv1beta1.ManifestCondition) bool {
 	return dropped
 }
 
-// isWell tells whether a manifest has no problem, or had none before its conditions were dropped.
+// isWell reports whether a manifest has no problem, or had none before its conditions were dropped.
 func isWell(m placementv1beta1.ManifestCondition) bool {
 	return m.DriftDetails == nil && m.DiffDetails == nil &&
 		!slices.ContainsFunc(m.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
@@ -128,7 +128,7 @@ func shortenDetails(manifests []placementv1beta1.ManifestCondition) {
 	}
 }
 
-// encodedSize is how many bytes a status takes.
+// encodedSize returns how many bytes a status takes.
 func encodedSize(status placementv1beta1.WorkStatus) int {
 	data, err := json.Marshal(status)
 	if err != nil {

@@ -157,7 +157,7 @@ func (w *Watcher) dropInterestLocked(work string, o objectRef) {
 	delete(w.informers, watched)
 }
 
-// watchedAs is what is watched for an object.
+// watchedAs returns what is watched for an object.
 func (w *Watcher) watchedAs(o objectRef) watchedKind {
 	if !w.namespaced {
 		return watchedKind{gvr: o.gvr}
@@ -300,7 +300,7 @@ func (w *Watcher) CompareVersion(o objectRef, found objectVersion) versionState 
 	return versionChanged
 }
 
-// HasSynced tells whether the watch of a kind in all namespaces has received its first list.
+// HasSynced reports whether the watch of a kind in all namespaces has received its first list.
 func (w *Watcher) HasSynced(gvr schema.GroupVersionResource) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

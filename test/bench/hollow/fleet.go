@@ -177,7 +177,7 @@ func (f *Fleet) Behave(ctx context.Context, behaviour Behaviour, members ...stri
 	return nil
 }
 
-// Members are the names of all members, in their order.
+// Members returns the names of all members, in their order.
 func (f *Fleet) Members() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -123,7 +123,7 @@ func (f *Fleet) boxChanged(object client.Object) {
 	}
 }
 
-// joinedAt is the generation at which a member said that it has joined, 0 if it has not, and when it last reported.
+// joinedAt returns the generation at which a member said that it has joined, 0 if it has not, and when it last reported.
 func joinedAt(box *clusterv1beta1.InternalMemberCluster) (int64, time.Time) {
 	for _, agent := range box.Status.AgentStatus {
 		if said := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTypeJoined); said != nil {
@@ -158,7 +158,7 @@ func (f *Fleet) report(ctx context.Context, key client.ObjectKey) error {
 	return nil
 }
 
-// letter is the report of a healthy member, which leaves as soon as it is asked to. What it says of itself stays the same,
+// letter returns the report of a healthy member, which leaves as soon as it is asked to. What it says of itself stays the same,
 // heartbeats apart.
 func letter(box *clusterv1beta1.InternalMemberCluster, now metav1.Time) clusterv1beta1.InternalMemberClusterStatus {
 	said := func(kind, reason string) metav1.Condition {

@@ -47,7 +47,7 @@ func of(work client.Object, b Behaviour) seen {
 	return seen{uid: work.GetUID(), generation: work.GetGeneration(), fails: b.Fails, waits: b.Unavailable && !b.Fails}
 }
 
-// said is what the status of a Work says was answered.
+// said returns what the status of a Work says was answered.
 func said(object client.Object) seen {
 	work, ok := object.(*placementv1beta1.Work)
 	if !ok {
@@ -123,7 +123,7 @@ func (f *Fleet) store(ctx context.Context, work *placementv1beta1.Work, status p
 	return nil
 }
 
-// statusOf is what a member says of a Work.
+// statusOf returns what a member says of a Work.
 func statusOf(work *placementv1beta1.Work, b Behaviour, now metav1.Time) placementv1beta1.WorkStatus {
 	applied := metav1.ConditionTrue
 	available := metav1.ConditionTrue

@@ -93,7 +93,7 @@ func ratio(old, recent float64) string {
 	return fmt.Sprintf("%.2f", recent/old)
 }
 
-// table is the table of the page, in Markdown, with what all results have in common above it.
+// table returns the table of the page, in Markdown, with what all results have in common above it.
 func table(all []result) string {
 	var b strings.Builder
 	if len(all) > 0 {

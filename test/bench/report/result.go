@@ -117,7 +117,7 @@ func (s summary) goal() string {
 	return s.target
 }
 
-// misses says whether the median is beyond the target. A target without an amount, or in another unit, is missed by nothing.
+// misses reports whether the median is beyond the target. A target without an amount, or in another unit, is missed by nothing.
 func (s summary) misses() bool {
 	fields := strings.Fields(s.target)
 	if len(fields) < limitFields || strings.Join(fields[limitFields:], " ") != s.unit {

@@ -83,7 +83,7 @@ var known = map[string]struct {
 	names.TTLAfterFinishedController:                {"ttl-after-finished-controller", finishedJobs},
 }
 
-// workers is a loop of so many workers.
+// workers returns a loop of so many workers.
 func workers(run func(context.Context, int), count int32) []loop {
 	return []loop{func(ctx context.Context) { run(ctx, int(count)) }}
 }
@@ -246,7 +246,7 @@ func volumes(ctx context.Context, m *manager, client kubernetes.Interface) ([]lo
 	return []loop{c.Run}, nil
 }
 
-// volumePlugins are those of upstream that make, delete or clear volumes.
+// volumePlugins returns those of upstream that make, delete or clear volumes.
 func (m *manager) volumePlugins() []volume.VolumePlugin {
 	with := m.config.PersistentVolumeBinderController.VolumeConfiguration
 	clearing := with.PersistentVolumeRecyclerConfiguration
@@ -324,7 +324,7 @@ func rootCertificates(_ context.Context, m *manager, client kubernetes.Interface
 	return workers(c.Run, 1), nil
 }
 
-// rootCertificate is the one that --root-ca-file names, else the one by which the API server is known.
+// rootCertificate returns the one that --root-ca-file names, else the one by which the API server is known.
 func (m *manager) rootCertificate(client string) ([]byte, error) {
 	file := m.config.SAController.RootCAFile
 	if file == "" {

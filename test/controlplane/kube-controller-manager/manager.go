@@ -106,7 +106,7 @@ func (m *manager) run(ctx context.Context) error {
 	return nil
 }
 
-// runs says whether --controllers names a controller, which upstream does not ask of the one that fills tokens.
+// runs reports whether --controllers names a controller, which upstream does not ask of the one that fills tokens.
 func (m *manager) runs(name string) bool {
 	return name == names.ServiceAccountTokenController || app.IsControllerEnabled(name, nil, m.config.Generic.Controllers)
 }

@@ -218,7 +218,7 @@ func (w *watching[P]) take(change watch.Event) error {
 	return nil
 }
 
-// permanent says that repeating a request would not help.
+// permanent reports whether repeating a request would not help.
 func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err)
 }
@@ -239,7 +239,7 @@ func listOf(c client.Client, object client.Object) (client.ObjectList, error) {
 	return list, nil
 }
 
-// nameOf is how people name an object: "Deployment shop/web".
+// nameOf returns how people name an object: "Deployment shop/web".
 func nameOf(c client.Client, object client.Object, key string) (string, error) {
 	gvk, err := apiutil.GVKForObject(object, c.Scheme())
 	if err != nil {

@@ -48,7 +48,7 @@ func prometheus(fleet *state.Fleet) supervisor.Spec {
 	}
 }
 
-// PrometheusTargets is the folder of further targets: files by name *.yaml, in the form of file_sd_configs.
+// PrometheusTargets returns the folder of further targets: files by name *.yaml, in the form of file_sd_configs.
 func PrometheusTargets(fleet *state.Fleet) string { return fleet.Path("prometheus", "targets") }
 
 func prometheusConfig(fleet *state.Fleet) string { return fleet.Path("prometheus", "config.yaml") }
@@ -68,7 +68,7 @@ func WritePrometheusConfig(fleet *state.Fleet, root string) error {
 	return nil
 }
 
-// prometheusReads is the configuration of the fleet's Prometheus: the agents, Temporal, the traffic, and whatever files in the
+// prometheusReads returns the configuration of the fleet's Prometheus: the agents, Temporal, the traffic, and whatever files in the
 // folder of targets name, which it notices without being restarted.
 func prometheusReads(fleet *state.Fleet, root string) map[string]any {
 	target := func(listener, cluster string) map[string]any {

@@ -63,7 +63,7 @@ func readValues(chart string) (map[string]any, error) {
 	return values, nil
 }
 
-// functions are those of Helm: most are sprig's; the rest are Helm's own.
+// functions returns those of Helm: most are sprig's; the rest are Helm's own.
 func functions(set *template.Template) template.FuncMap {
 	all := sprig.TxtFuncMap()
 	maps.Copy(all, template.FuncMap{

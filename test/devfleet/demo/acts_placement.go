@@ -48,7 +48,7 @@ func (s *story) place(ctx context.Context) error {
 	return s.kubectl(ctx, "get", "crp", placementName)
 }
 
-// notScheduled says what is missing until every member is picked.
+// notScheduled returns what is missing until every member is picked.
 func (s *story) notScheduled(crp *placementv1beta1.ClusterResourcePlacement) string {
 	if finding := notTrue(crp, scheduledType); finding != "" {
 		return finding
@@ -106,7 +106,7 @@ func (s *story) latestIs(ctx context.Context, index int) error {
 	}, ofPlacement)
 }
 
-// notLatest says what is wrong with a placement's snapshots, of which there should be index+1, only the last of them
+// notLatest returns what is wrong with a placement's snapshots, of which there should be index+1, only the last of them
 // the latest. It is pure.
 func notLatest(snapshots []*placementv1beta1.ClusterResourceSnapshot, index int) string {
 	if len(snapshots) != index+1 {
@@ -199,7 +199,7 @@ func (s *story) stages(ctx context.Context) error {
 	return s.holds(ctx, "ClusterStagedUpdateStrategy "+strategyName, "accepted, with one cluster at a time by default", finding)
 }
 
-// describeStage is a stage in one line. It is pure.
+// describeStage returns a stage in one line. It is pure.
 func describeStage(i int, stage placementv1beta1.StageConfig) string {
 	text := fmt.Sprintf("%d %-10s %s=%s", i+1, stage.Name, environment, stage.LabelSelector.MatchLabels[environment])
 	if stage.SortingLabelKey != nil {

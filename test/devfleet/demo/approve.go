@@ -85,7 +85,7 @@ func (s *story) awaitGate(ctx context.Context, r rollout, what string) error {
 	return nil
 }
 
-// approval is the command line that approves through a channel; without an identity the program signs with the user's own.
+// approval returns the command line that approves through a channel; without an identity the program signs with the user's own.
 // It is pure.
 func approval(d channel, run, request, identity string, now time.Time) (program string, args []string) {
 	input := fmt.Sprintf(`{"stage":"%s","comment":"%s"}`, canaryStage, comment)
@@ -159,7 +159,7 @@ func (s *story) checkApproval(ctx context.Context, r rollout, request string, by
 	return s.holds(ctx, "ClusterApprovalRequest "+request, statement, finding)
 }
 
-// notAccepted says what is missing until an approval is given and accepted. It is pure.
+// notAccepted returns what is missing until an approval is given and accepted. It is pure.
 func notAccepted(request *placementv1beta1.ClusterApprovalRequest) string {
 	switch {
 	case request == nil:
@@ -184,7 +184,7 @@ func (s *story) checkAnswer(ctx context.Context, r rollout, answer string) error
 	return s.holds(ctx, r.object(), "the update answers that the stage is approved, and by whom", finding)
 }
 
-// workflowURL is where the Temporal UI shows a workflow.
+// workflowURL returns where the Temporal UI shows a workflow.
 func (s *story) workflowURL(id string) string {
 	return s.Fleet.TemporalUI() + "/" + url.PathEscape(id)
 }

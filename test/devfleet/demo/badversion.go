@@ -79,7 +79,7 @@ func (s *story) answerQuery(w http.ResponseWriter, r *http.Request) {
 		errorRatio(cm))
 }
 
-// errorRatio is what the demo's application would fail with: much, with the bad version. It is pure.
+// errorRatio returns what the demo's application would fail with: much, with the bad version. It is pure.
 func errorRatio(cm *corev1.ConfigMap) string {
 	if cm.Data[configKey] == badValue {
 		return "0.12"
@@ -136,12 +136,12 @@ func analysedStrategy(members int) *placementv1beta1.ClusterStagedUpdateStrategy
 	return wanted
 }
 
-// isFailed says that a run has ended badly. It is pure.
+// isFailed reports whether a run has ended badly. It is pure.
 func isFailed(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	return meta.IsStatusConditionFalse(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
 }
 
-// notFailed says what is missing until an analysis has failed. It is pure.
+// notFailed returns what is missing until an analysis has failed. It is pure.
 func notFailed(run *fleetflowv1alpha1.ClusterStageAnalysisRun) string {
 	switch {
 	case run == nil:
@@ -152,7 +152,7 @@ func notFailed(run *fleetflowv1alpha1.ClusterStageAnalysisRun) string {
 	return ""
 }
 
-// notValid says what is missing until a template is valid. It is pure.
+// notValid returns what is missing until a template is valid. It is pure.
 func notValid(template *fleetflowv1alpha1.StageAnalysis) string {
 	if template == nil {
 		return "missing"
@@ -190,7 +190,7 @@ func (s *story) checkTakenBack(ctx context.Context, seen ledgers) error {
 	return s.membersHave(ctx, r)
 }
 
-// notTakenBack says what is wrong with writes that were to give one cluster a version, and to take it back. It is pure.
+// notTakenBack returns what is wrong with writes that were to give one cluster a version, and to take it back. It is pure.
 func notTakenBack(entries []entry, cluster, given, before string) string {
 	if len(entries) != 2 {
 		return fmt.Sprintf("there were %d writes: %v", len(entries), entries)

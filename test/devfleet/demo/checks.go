@@ -35,7 +35,7 @@ type Failure struct {
 	cause  error
 }
 
-// Error is the whole report, on several lines.
+// Error returns the whole report, on several lines.
 func (f *Failure) Error() string {
 	events := "none"
 	if len(f.Events) > 0 {
@@ -85,7 +85,7 @@ func (s *story) eventsOf(ctx context.Context, name string) []string {
 	return lines
 }
 
-// eventTime is when an event was last seen, in whichever of its fields that is.
+// eventTime returns when an event was last seen, in whichever of its fields that is.
 func eventTime(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:

@@ -92,7 +92,7 @@ func record[T any, P access.Object[T]](ctx context.Context, c client.WithWatch, 
 	}
 }
 
-// misplaced says what is wrong with the writes of a run that was to bring every cluster to a value, each once and in
+// misplaced returns what is wrong with the writes of a run that was to bring every cluster to a value, each once and in
 // this order; "" when nothing is. It is pure.
 func misplaced(entries []entry, order []string, value string) string {
 	written := make([]string, len(entries))

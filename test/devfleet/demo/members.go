@@ -21,7 +21,7 @@ func (s *story) membersHave(ctx context.Context, r rollout) error {
 		configKey, r.value, replicas, replicas, deploymentName), "")
 }
 
-// notOn says what is missing on a member.
+// notOn returns what is missing on a member.
 func (s *story) notOn(ctx context.Context, member, value string) string {
 	cm := &corev1.ConfigMap{}
 	app := &appsv1.Deployment{}

@@ -31,7 +31,7 @@ const (
 	orderLabel      = "order"
 )
 
-// runName is the name of the n-th run: example-run, example-run-2 and so on.
+// runName returns the name of the n-th run: example-run, example-run-2 and so on.
 func runName(n int) string {
 	if n == 1 {
 		return "example-run"
@@ -102,7 +102,7 @@ func inEnvironment(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{environment: name}}
 }
 
-// updateRun is a run to a snapshot, the latest when the index is empty.
+// updateRun returns a run to a snapshot, the latest when the index is empty.
 func updateRun(name, index string) *placementv1beta1.ClusterStagedUpdateRun {
 	return &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: named(name),
@@ -112,7 +112,7 @@ func updateRun(name, index string) *placementv1beta1.ClusterStagedUpdateRun {
 	}
 }
 
-// updateOrder is the order in which a run has to write to the clusters: staging, then canary by the order label, where
+// updateOrder returns the order in which a run has to write to the clusters: staging, then canary by the order label, where
 // member-3 comes before member-1, then the rest by name.
 func updateOrder(members int) []string {
 	order := []string{"member-2", "member-3", "member-1"}

@@ -175,12 +175,12 @@ func soakedTooShort(run *placementv1beta1.ClusterStagedUpdateRun, entries []entr
 	return ""
 }
 
-// notAvailable says what is missing until the placement is available everywhere. It is pure.
+// notAvailable returns what is missing until the placement is available everywhere. It is pure.
 func notAvailable(crp *placementv1beta1.ClusterResourcePlacement) string {
 	return notTrue(crp, availableType)
 }
 
-// notTrue says what is missing until a condition is true of the placement as it is now.
+// notTrue returns what is missing until a condition is true of the placement as it is now.
 func notTrue(crp *placementv1beta1.ClusterResourcePlacement, kind string) string {
 	if crp == nil {
 		return "missing"

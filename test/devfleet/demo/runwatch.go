@@ -90,7 +90,7 @@ func (f *follower) until(ctx context.Context, limit time.Duration, point string,
 	}
 }
 
-// failed says how a run has failed; "" if it has not. It is pure.
+// failed returns how a run has failed; "" if it has not. It is pure.
 func failed(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	if run == nil {
 		return ""
@@ -103,7 +103,7 @@ func failed(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	return ""
 }
 
-// where says how far a run is. It is pure.
+// where returns how far a run is. It is pure.
 func where(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	if run == nil {
 		return "there is no such run"
@@ -128,7 +128,7 @@ func where(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	return "all stages are done, but not the run"
 }
 
-// soaking says that the staging stage waits for its time to pass. It is pure.
+// soaking reports whether the staging stage waits for its time to pass. It is pure.
 func soaking(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	for i := range run.Status.StagesStatus {
 		if stage := &run.Status.StagesStatus[i]; stage.StageName == stagingStage {
@@ -138,15 +138,15 @@ func soaking(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	return false
 }
 
-// asksApproval says that the canary stage waits for an approval, or has had it. It is pure.
+// asksApproval reports whether the canary stage waits for an approval, or has had it. It is pure.
 func asksApproval(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	return !canaryApproval(run).Begun.IsZero()
 }
 
-// approved says that the canary stage has been approved. It is pure.
+// approved reports whether the canary stage has been approved. It is pure.
 func approved(run *placementv1beta1.ClusterStagedUpdateRun) bool { return canaryApproval(run).Done() }
 
-// canaryApproval is the approval after the canary stage.
+// canaryApproval returns the approval after the canary stage.
 func canaryApproval(run *placementv1beta1.ClusterStagedUpdateRun) stagetask.State {
 	for _, stage := range updaterun.Read(run).Stages {
 		if i := slices.IndexFunc(stage.After, func(task stagetask.State) bool { return task.Approvable }); stage.Name == canaryStage && i >= 0 {

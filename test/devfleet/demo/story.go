@@ -36,7 +36,7 @@ type act struct {
 	note    string
 }
 
-// acts is the whole story, in order. The indexes of snapshots follow from it: every change of the ConfigMap makes one.
+// acts returns the whole story, in order. The indexes of snapshots follow from it: every change of the ConfigMap makes one.
 func (s *story) acts() []act {
 	return []act{
 		{title: "Place a namespace, without rolling it out", play: s.place, about: "" +

@@ -78,7 +78,7 @@ func nextFree(start int, taken map[int]bool, isFree func(int) bool) (int, error)
 	return 0, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
 }
 
-// PortIsFree tells whether a listener could start on the port of 127.0.0.1 now.
+// PortIsFree reports whether a listener could start on the port of 127.0.0.1 now.
 func PortIsFree(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

@@ -107,7 +107,7 @@ func (f *Fleet) Path(elements ...string) string {
 	return filepath.Join(append([]string{f.Dir}, elements...)...)
 }
 
-// Kubeconfig is the file with one admin context per cluster.
+// Kubeconfig returns the file with one admin context per cluster.
 func (f *Fleet) Kubeconfig() string { return f.Path("kubeconfig") }
 
 // Environment points kubectl and the temporal command line at the fleet: variables for a shell or a process. Of a fleet with a
@@ -122,10 +122,10 @@ func (f *Fleet) Environment() []string {
 	return variables
 }
 
-// PrometheusURL is where the fleet's Prometheus answers, if it has one.
+// PrometheusURL returns where the fleet's Prometheus answers, if it has one.
 func (f *Fleet) PrometheusURL() string { return "http://" + f.Address("prometheus") }
 
-// TemporalUI is the page with the fleet's workflows.
+// TemporalUI returns the page with the fleet's workflows.
 func (f *Fleet) TemporalUI() string {
 	return fmt.Sprintf("http://%s/namespaces/%s/workflows", f.Address("temporal/ui"), wf.DefaultNamespace)
 }
@@ -146,13 +146,13 @@ func (f *Fleet) DashboardLink() string {
 	return link
 }
 
-// Dashboard is the address of a page of the dashboard, such as /runs/web-1.
+// Dashboard returns the address of a page of the dashboard, such as /runs/web-1.
 func (f *Fleet) Dashboard(path string) string { return "http://" + f.Address("dashboard") + path }
 
-// HubAgentKubeconfig is the file the hub agent reaches the hub with.
+// HubAgentKubeconfig returns the file the hub agent reaches the hub with.
 func (f *Fleet) HubAgentKubeconfig() string { return f.Path("hub-agent.kubeconfig") }
 
-// MemberAgentKubeconfig is the file a member's agent reaches its own member with.
+// MemberAgentKubeconfig returns the file a member's agent reaches its own member with.
 func (f *Fleet) MemberAgentKubeconfig(member string) string {
 	return f.Path(member + "-agent.kubeconfig")
 }
@@ -160,10 +160,10 @@ func (f *Fleet) MemberAgentKubeconfig(member string) string {
 // HubTokenFile holds the bearer token with which a member's agent reaches the hub.
 func (f *Fleet) HubTokenFile(member string) string { return f.Path(member, "hub-token") }
 
-// CertificateAuthority is the PEM file that clients of a cluster verify its API server with.
+// CertificateAuthority returns the PEM file that clients of a cluster verify its API server with.
 func (f *Fleet) CertificateAuthority(cluster string) string { return f.Path(cluster, "pki", "ca.crt") }
 
-// TemporalDatabase is the file that holds all of Temporal's data.
+// TemporalDatabase returns the file that holds all of Temporal's data.
 func (f *Fleet) TemporalDatabase() string { return f.Path("temporal.db") }
 
 // LogDir holds one log per component.

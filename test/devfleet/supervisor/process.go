@@ -100,7 +100,7 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // fails only if it is gone
 }
 
-// outcome says how the process ended, as an error in any case: it was not asked to end.
+// outcome returns how the process ended, as an error in any case: it was not asked to end.
 func (p *process) outcome() error {
 	if p.err == nil {
 		return errors.New("ended by itself with exit code 0")

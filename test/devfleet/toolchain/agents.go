@@ -39,7 +39,7 @@ func BuildAgents(ctx context.Context, root, into string, display *progress.Displ
 	return changed, step.End(err)
 }
 
-// binariesOf are the names of the programs that packages are built to.
+// binariesOf returns the names of the programs that packages are built to.
 func binariesOf(packages []string) []string {
 	names := make([]string, len(packages))
 	for i, folder := range packages {

@@ -105,7 +105,7 @@ func (p *Provider) Ensure(ctx context.Context, only ...string) (map[string]strin
 	return paths, nil
 }
 
-// IsBuilt says whether a tool of the catalogue is there, so that nothing has to be brought for it.
+// IsBuilt reports whether a tool of the catalogue is there, so that nothing has to be brought for it.
 func IsBuilt(ctx context.Context, root, tool string) (bool, error) {
 	programs, err := ParsePrograms("")
 	if err != nil {
@@ -392,7 +392,7 @@ const mostLines = 20
 // position is where in a source file the Go command met what it says. A module that cannot be downloaded is named at each import.
 var position = regexp.MustCompile(`^\S+\.go:\d+:\d+: `)
 
-// String is the output without the modules that were downloaded, which are many, and with each cause once.
+// String returns the output without the modules that were downloaded, which are many, and with each cause once.
 func (o *outputTail) String() string {
 	var said []string
 	known := sets.New[string]()

@@ -15,7 +15,7 @@ var machines = map[string]elf.Machine{
 	"ppc64le": elf.EM_PPC64, "riscv64": elf.EM_RISCV, "s390x": elf.EM_S390,
 }
 
-// objectTo says why a file of the cache is no whole program for this machine; empty if it is one. A home that several machines
+// objectTo returns why a file of the cache is no whole program for this machine; empty if it is one. A home that several machines
 // share may hold programs of another architecture, and a full disk or a power cut leaves half of one.
 func objectTo(file string) string {
 	info, err := os.Stat(file)
@@ -55,7 +55,7 @@ func objectToHeader(file string, size int64) string {
 	return ""
 }
 
-// endOf is how many bytes the headers of a program account for.
+// endOf returns how many bytes the headers of a program account for.
 func endOf(program *elf.File) int64 {
 	end := uint64(0)
 	for _, part := range program.Progs {
@@ -69,7 +69,7 @@ func endOf(program *elf.File) int64 {
 	return int64(end)
 }
 
-// objection says why the program in the cache is not used; empty if it is used, or there is none.
+// objection returns why the program in the cache is not used; empty if it is used, or there is none.
 func (p pinned) objection(programs Programs) string {
 	if _, err := os.Lstat(p.cached); os.IsNotExist(err) {
 		return ""
@@ -101,7 +101,7 @@ func removePartials(cache string) error {
 // partialInfix is in the names of files that are being written, before the number of the process.
 const partialInfix = ".partial-"
 
-// partial is where the program is written before it is renamed to its place, so that half of it never lies there.
+// partial returns where the program is written before it is renamed to its place, so that half of it never lies there.
 func (p pinned) partial() string { return fmt.Sprintf("%s%s%d", p.cached, partialInfix, os.Getpid()) }
 
 // storeError says that the cache of tools takes nothing.

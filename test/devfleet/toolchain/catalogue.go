@@ -125,7 +125,7 @@ func (t Tool) LinkerFlags(version string) string {
 	return strings.Join(flags, " ")
 }
 
-// prometheusRelease is the release that a version of Prometheus' module is: v0.316.1 is release 3.16.1.
+// prometheusRelease returns the release that a version of Prometheus' module is: v0.316.1 is release 3.16.1.
 func prometheusRelease(version string) string {
 	minor, err := strconv.Atoi(versionPart(version, 1))
 	if err != nil {

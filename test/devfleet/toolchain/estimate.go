@@ -34,7 +34,7 @@ type job struct {
 	began, ended time.Time
 }
 
-// remaining is how long jobs take that have not ended. All cores are taken to be busy, with as many jobs side by side as there
+// remaining returns how long jobs take that have not ended. All cores are taken to be busy, with as many jobs side by side as there
 // are lanes; once jobs have ended, the time they took says how fast it really goes.
 func remaining(jobs []job, lanes, cores int, now time.Time) time.Duration {
 	speed := float64(cores)
@@ -123,13 +123,13 @@ func (t *tally) remember(cache, binary string, took time.Duration) error {
 	return saveCost(cache, binary, took)
 }
 
-// left is how long the rest takes, in words.
+// left returns how long the rest takes, in words.
 func (t *tally) left() string {
 	_, left := t.sum()
 	return inWords(left)
 }
 
-// remark says how many programs are done and how long the rest takes.
+// remark returns how many programs are done and how long the rest takes.
 func (t *tally) remark() string {
 	done, left := t.sum()
 	return fmt.Sprintf("%d of %s done, %s left", done, countPrograms(len(t.jobs)), inWords(left))

@@ -59,7 +59,7 @@ type pinned struct {
 	refused string
 }
 
-// releaseVersion is the number of the release that the pinned version of the module is.
+// releaseVersion returns the number of the release that the pinned version of the module is.
 func (p pinned) releaseVersion() string {
 	if p.released == nil {
 		return p.version

@@ -13,7 +13,7 @@ import (
 // enoughSpace is more than a linker writes at once.
 const enoughSpace = 256 << 20
 
-// spaceAdvice says which of the folders that a build writes to have no room.
+// spaceAdvice returns which of the folders that a build writes to have no room.
 func spaceAdvice(ctx context.Context, cache string, free func(folder string) (int64, error)) string {
 	if ctx.Err() != nil {
 		return ""

@@ -24,7 +24,7 @@ func PinnedVersion(goMod, module string) (string, error) {
 
 var versionPattern = regexp.MustCompile(`v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)`)
 
-// ReportsVersion tells whether the output of a program's version command names the wanted version. The first
+// ReportsVersion reports whether the output of a program's version command names the wanted version. The first
 // version in the output counts: later ones are of the toolchain or of embedded parts.
 func ReportsVersion(output, want string) bool {
 	found := versionPattern.FindStringSubmatch(output)

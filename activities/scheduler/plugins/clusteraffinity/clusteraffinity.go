@@ -91,7 +91,7 @@ func (*plugin) Watches(c *framework.Cycle) []framework.Interest {
 	return interestsIn(affinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms)
 }
 
-// interestsIn are the labels and properties that terms look at.
+// interestsIn returns the labels and properties that terms look at.
 func interestsIn(terms []placementv1beta1.ClusterSelectorTerm) []framework.Interest {
 	var interests []framework.Interest
 	for i := range terms {

@@ -43,7 +43,7 @@ func newPreferred(specs []placementv1beta1.PreferredClusterSelector) ([]preferre
 	return terms, nil
 }
 
-// weighCluster is what the term adds to the score of a cluster.
+// weighCluster returns what the term adds to the score of a cluster.
 func (t *preferred) weighCluster(cluster *clusterv1beta1.MemberCluster) int32 {
 	switch {
 	case !t.labels.Matches(labels.Set(cluster.Labels)):
@@ -112,7 +112,7 @@ func (s *sorter) readValue(cluster *clusterv1beta1.MemberCluster) (float64, bool
 	return value.AsApproximateFloat64(), ok
 }
 
-// shareOfWeight is the part of the weight that a cluster earns, rounded. A cluster without the
+// shareOfWeight returns the part of the weight that a cluster earns, rounded. A cluster without the
 // property earns none; nor does any if all have the same value.
 func (s *sorter) shareOfWeight(cluster *clusterv1beta1.MemberCluster, weight int32) int32 {
 	value, ok := s.readValue(cluster)

@@ -42,7 +42,7 @@ func (plugin) Watches(*framework.Cycle) []framework.Interest {
 	return []framework.Interest{framework.Standing}
 }
 
-// Ineligible says why nothing new can be placed on a cluster at this time, or
+// Ineligible returns why nothing new can be placed on a cluster at this time, or
 // nothing if it can.
 func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	if cluster.DeletionTimestamp != nil {
@@ -68,7 +68,7 @@ func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	return ""
 }
 
-// Until is the last instant at which a cluster that is eligible now stays so by itself, if it does not report again.
+// Until returns the last instant at which a cluster that is eligible now stays so by itself, if it does not report again.
 func Until(cluster *clusterv1beta1.MemberCluster) time.Time {
 	agent := memberAgent(cluster)
 	if agent == nil {
@@ -90,7 +90,7 @@ func silenceOf(cluster *clusterv1beta1.MemberCluster) time.Duration {
 	return max(patience, 3*time.Duration(cluster.Spec.HeartbeatPeriodSeconds)*time.Second)
 }
 
-// conditionSince is when an agent's condition became what it is: by the hub's clock if the hub
+// conditionSince returns when an agent's condition became what it is: by the hub's clock if the hub
 // has copied it, as the agent's may be wrong.
 func conditionSince(cluster *clusterv1beta1.MemberCluster, said *metav1.Condition) time.Time {
 	copied := meta.FindStatusCondition(cluster.Status.Conditions, said.Type)

@@ -48,7 +48,7 @@ type Due struct {
 	Ill bool
 }
 
-// Against is the reason to leave the cluster; empty as long as there is none.
+// Against returns the reason to leave the cluster; empty as long as there is none.
 func (d Due) Against(now time.Time) string {
 	if d.At.IsZero() || d.At.After(now) {
 		return ""
@@ -56,7 +56,7 @@ func (d Due) Against(now time.Time) string {
 	return d.Reason
 }
 
-// DueOf says when a placement leaves a cluster: as soon as one of its taints is not tolerated any more, or it has not been healthy for
+// DueOf returns when a placement leaves a cluster: as soon as one of its taints is not tolerated any more, or it has not been healthy for
 // too long, or what is placed there has not been available for too long, of which the health tells. An instant that is yet to come counts
 // as now, so that no clock that is wrong puts the time off for ever.
 func DueOf(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.FailoverStrategy, cluster *clusterv1beta1.MemberCluster,
@@ -74,7 +74,7 @@ func DueOf(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.Fai
 	return due
 }
 
-// dueCluster is when a cluster itself is to be left.
+// dueCluster returns when a cluster itself is to be left.
 func dueCluster(tolerations []placementv1beta1.Toleration, rule *placementv1beta1.ClusterFailover, cluster *clusterv1beta1.MemberCluster,
 	now time.Time) Due {
 	due := dueUnready(rule, cluster, now)
@@ -89,7 +89,7 @@ func dueCluster(tolerations []placementv1beta1.Toleration, rule *placementv1beta
 	return due
 }
 
-// dueTaint is when a taint is not tolerated any more: the first toleration that matches counts.
+// dueTaint returns when a taint is not tolerated any more: the first toleration that matches counts.
 func dueTaint(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1.MemberCluster, taint clusterv1beta1.Taint,
 	now time.Time) Due {
 	since := clusterv1beta1.TaintSince(cluster, taint, now)

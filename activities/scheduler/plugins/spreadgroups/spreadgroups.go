@@ -106,7 +106,7 @@ func (p *plugin) Choose(_ *framework.Cycle, candidates []framework.Candidate) fr
 	return choice
 }
 
-// limit says how many groups there may be.
+// limit returns how many groups there may be.
 func (p *plugin) limit() string {
 	if most := min(p.groups.most, p.clusters.most); most < math.MaxInt {
 		return fmt.Sprint(most)
@@ -178,7 +178,7 @@ func (p *plugin) chooseGroups(candidates []framework.Candidate) (map[string]bool
 	return chosen, ""
 }
 
-// unmet says why no groups can be chosen.
+// unmet returns why no groups can be chosen.
 func (p *plugin) unmet(all []*group) string {
 	const cannot = "the spread constraints cannot be met: "
 	staying := 0

@@ -49,7 +49,7 @@ func (plugin) Details(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster)
 	return details
 }
 
-// avoided are the taints of a cluster that rank it lower.
+// avoided returns the taints of a cluster that rank it lower.
 func avoided(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1.MemberCluster) []clusterv1beta1.Taint {
 	var found []clusterv1beta1.Taint
 	for _, taint := range cluster.Spec.Taints {
@@ -74,7 +74,7 @@ func isTolerated(tolerations []placementv1beta1.Toleration, taint clusterv1beta1
 	return First(tolerations, taint) != nil
 }
 
-// First is the first of the tolerations that tolerates a taint, for however long; nil if none does.
+// First returns the first of the tolerations that tolerates a taint, for however long; nil if none does.
 func First(tolerations []placementv1beta1.Toleration, taint clusterv1beta1.Taint) *placementv1beta1.Toleration {
 	for i := range tolerations {
 		if toleratesTaint(tolerations[i], taint) {

@@ -66,7 +66,7 @@ func newConstraint(spec *placementv1beta1.TopologySpreadConstraint, c *framework
 	return s
 }
 
-// groupOf is the number of a cluster's group; -1 if it is in none.
+// groupOf returns the number of a cluster's group; -1 if it is in none.
 func (s *constraint) groupOf(cluster *clusterv1beta1.MemberCluster) int {
 	value, ok := cluster.Labels[s.key]
 	if !ok {

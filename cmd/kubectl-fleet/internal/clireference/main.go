@@ -90,7 +90,7 @@ func pages() map[string]string {
 // ended returns a text that ends with one line break.
 func ended(out *strings.Builder) string { return strings.TrimRight(out.String(), "\n") + "\n" }
 
-// of are the commands of a group by name.
+// of returns the commands of a group by name.
 func of(root *cobra.Command, group string) []*cobra.Command {
 	var found []*cobra.Command
 	for _, cmd := range root.Commands() {

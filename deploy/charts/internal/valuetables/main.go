@@ -79,7 +79,7 @@ func pairs(mapping *yaml.Node, each func(key, value *yaml.Node)) {
 	}
 }
 
-// comment is what stands above a key, as one line.
+// comment returns what stands above a key, as one line.
 func comment(key *yaml.Node) string {
 	var words []string
 	for line := range strings.Lines(key.HeadComment) {
@@ -88,7 +88,7 @@ func comment(key *yaml.Node) string {
 	return strings.Join(words, " ")
 }
 
-// explained says whether a value is a mapping whose keys have comments of their own.
+// explained reports whether a value is a mapping whose keys have comments of their own.
 func explained(value *yaml.Node) bool {
 	found := false
 	if value.Kind == yaml.MappingNode {
@@ -126,7 +126,7 @@ func rowsOf(mapping *yaml.Node, above []string, inherited string) []row {
 	return rows
 }
 
-// shown is a value on one line.
+// shown returns a value on one line.
 func shown(value *yaml.Node) string {
 	var plain any
 	if err := value.Decode(&plain); err != nil {
@@ -158,7 +158,7 @@ func table(rows []row) string {
 	return text.String()
 }
 
-// cell is a text as Markdown has it in a table.
+// cell returns a text as Markdown has it in a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // placeholders keeps Markdown from taking <this> for a tag.

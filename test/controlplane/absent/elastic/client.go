@@ -52,7 +52,7 @@ func SetTraceLog(Logger) ClientOptionFunc              { return option() }
 func NewExponentialBackoff(_, _ time.Duration) Backoff { return Backoff{} }
 func NewBackoffRetrier(b Backoff) Backoff              { return b }
 
-// IsNotFound says that nothing was looked for.
+// IsNotFound reports whether nothing was looked for.
 func IsNotFound(any) bool { return false }
 
 // Start does nothing.
