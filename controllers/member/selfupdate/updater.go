@@ -345,7 +345,7 @@ func recordOf(deployment *appsv1.Deployment) (*Record, error) {
 func obstacleIn(deployment *appsv1.Deployment) string {
 	replicas := 1
 	if deployment.Spec.Replicas != nil {
-		replicas = int(*deployment.Spec.Replicas)
+		replicas = max(1, int(*deployment.Spec.Replicas)) // a process outside of it is one, too
 	}
 	rolling := deployment.Spec.Strategy.RollingUpdate
 	switch {

@@ -147,6 +147,8 @@ func TestADeploymentThatEndsTheOldAgentFirstIsNotChanged(t *testing.T) {
 	part := intstr.FromString("25%")
 	usual := count(0)
 	usual.Spec.Strategy.RollingUpdate.MaxUnavailable = &part
+	none := usual.DeepCopy()
+	none.Spec.Replicas = new(int32(0))
 	two := count(1)
 	two.Spec.Replicas = new(int32(2))
 	paused := count(0)
@@ -157,6 +159,7 @@ func TestADeploymentThatEndsTheOldAgentFirstIsNotChanged(t *testing.T) {
 		want       string
 	}{
 		"Kubernetes' own strategy":       {usual, ""},
+		"no Pod of it runs":              {none, ""},
 		"no agent away":                  {count(0), ""},
 		"one of two away":                {two, ""},
 		"the only one away":              {count(1), "lets all agents be unavailable"},
