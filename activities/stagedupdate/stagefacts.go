@@ -157,16 +157,19 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 		return false, err
 	}
 	seen := c.observer.seen[name]
-	role := c.roles[name]
-	if !seen.isDone(c.acts.Clock.Now()) && seen.available {
-		return !seen.readyAt.Equal(before.readyAt), nil // the plan is to be looked at when it is done
-	}
-	if seen.available || seen.owner == rollout.OwnerLaterRun || seen.owner == rollout.OwnerGone {
+	switch {
+	case seen.available: // one that has to be available for longer is looked at when it is done
+		return seen.isDone(c.acts.Clock.Now()) || !seen.readyAt.Equal(before.readyAt), nil
+	case seen.owner == rollout.OwnerLaterRun, seen.owner == rollout.OwnerGone:
 		return true, nil
-	}
-	if role == rollout.RoleFailed {
+	case c.roles[name] == rollout.RoleFailed:
 		return false, nil
 	}
+	return c.changesRefusal(name, seen), nil
+}
+
+// changesRefusal reports whether the status has to say something else of why a cluster in flight is not written to.
+func (c *stageCall) changesRefusal(name string, seen observation) bool {
 	var recorded rollout.Cause
 	if status := updaterun.FindCluster(c.stageStatus(), name); status != nil {
 		recorded = recordedRefusal(status)
@@ -179,16 +182,16 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	}
 	switch {
 	case c.observer.isSuspended(name) && seen.owner == rollout.OwnerNone:
-		return recorded.Reason != placementv1beta1.ReasonSuspended, nil
+		return recorded.Reason != placementv1beta1.ReasonSuspended
 	case !is:
-		return seen.owner == rollout.OwnerNone || !recorded.IsNone(), nil
+		return seen.owner == rollout.OwnerNone || !recorded.IsNone()
 	case updaterun.IsStopping(c.run):
-		return true, nil // a run that stops does not wait for it
+		return true // a run that stops does not wait for it
 	case cause == recorded:
-		return false, nil
+		return false
 	}
 	// The status of a large run has room for the first few refusals.
-	return !updaterun.IsLarge(c.run) || updaterun.CountRefused(c.stageStatus()) < updaterun.ShownNames, nil
+	return !updaterun.IsLarge(c.run) || updaterun.CountRefused(c.stageStatus()) < updaterun.ShownNames
 }
 
 func concurrencyOf(config placementv1beta1.StageConfig) string {

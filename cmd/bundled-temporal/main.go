@@ -142,7 +142,7 @@ func (o *options) askHealth() error {
 	if err != nil {
 		return fmt.Errorf("asking the server: %w", err)
 	}
-	defer response.Body.Close() //nolint:errcheck // what is read of it is its status
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("asking the server: it answers %s", response.Status)
 	}

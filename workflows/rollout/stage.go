@@ -557,19 +557,22 @@ func (d *stageDecision) scheduleNextLook() {
 		if !c.inFlight() || c.Frozen {
 			continue
 		}
+		d.lookForNextTry(c)
 		if c.isHooked() {
-			if !c.Refusal.NextTry.IsZero() && c.Owner != OwnerThisRun {
-				d.lookAt(c.Refusal.NextTry)
-			}
 			continue
-		}
-		if c.Refusal != nil {
-			d.lookAt(c.Refusal.NextTry)
 		}
 		at := laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom)
 		if said := quiet && (d.Budget == nil || !d.Now.Before(at)); !said && !c.StartedAt.IsZero() {
 			d.lookAt(at)
 		}
+	}
+}
+
+// lookForNextTry has the plan looked at when a write that is refused, or that a hook holds, is due to be tried again.
+func (d *stageDecision) lookForNextTry(c *StageCluster) {
+	waits := c.isHooked() && (c.Refusal.NextTry.IsZero() || c.Owner == OwnerThisRun)
+	if c.Refusal != nil && !waits {
+		d.lookAt(c.Refusal.NextTry)
 	}
 }
 

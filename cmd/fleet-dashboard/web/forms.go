@@ -325,13 +325,19 @@ func fill(r *http.Request, one steer.Field) error {
 	case *time.Duration:
 		return fillDuration(into, value)
 	case *[]string:
-		*into = strings.Fields(strings.ReplaceAll(value, ",", " "))
 		if one.Argument {
-			*into = r.PostForm[one.Name]
+			return chooseClusters(into, r.PostForm[one.Name])
 		}
-		if number := len(*into); one.Argument && (number == 0 || number > maxClusters) {
-			return fmt.Errorf("choose from 1 to %d clusters: there were %d", maxClusters, number)
-		}
+		*into = strings.Fields(strings.ReplaceAll(value, ",", " "))
+	}
+	return nil
+}
+
+// chooseClusters takes the clusters that were chosen, one at least.
+func chooseClusters(into *[]string, chosen []string) error {
+	*into = chosen
+	if number := len(chosen); number == 0 || number > maxClusters {
+		return fmt.Errorf("choose from 1 to %d clusters: there were %d", maxClusters, number)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func formPath(form *steer.Form, verb string, target hub.Found) (path string, is 
 	case ref.Kind == "":
 		return form.Path, form.Path != ""
 	}
-	return ref.Path() + "/" + verb, slices.Contains(form.Kinds, ref.Kind) && !(form.ClusterScoped && ref.Namespace != "")
+	return ref.Path() + "/" + verb, slices.Contains(form.Kinds, ref.Kind) && (!form.ClusterScoped || ref.Namespace == "")
 }
 
 // maxRights is more than a verb needs.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 func added[R any](t *testing.T, columns *[]fleetview.Column[R], column fleetview.Column[R]) {
 	t.Helper()
 	before := *columns
-	*columns = append(before[:len(before):len(before)], column)
+	*columns = append(slices.Clip(before), column)
 	t.Cleanup(func() { *columns = before })
 }
 

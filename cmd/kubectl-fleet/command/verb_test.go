@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,7 +46,7 @@ func praise() steer.Verb {
 
 func TestAVerbIsOneFileAndOneLine(t *testing.T) {
 	before := steer.Table
-	steer.Table = append(before[:len(before):len(before)], praise)
+	steer.Table = append(slices.Clip(before), praise)
 	t.Cleanup(func() { steer.Table = before })
 
 	c := newConsole(t, approvalFleet()...)

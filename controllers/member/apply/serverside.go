@@ -61,11 +61,16 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	switch {
 	case live != nil && isRefusedAsApply(err):
 		return e.mergeInstead(ctx, live, wanted, err)
-	case err == nil && removeNullKeys(wanted, object),
-		live != nil && err == nil && hasEmpty(wanted.Object) && !isUpToDateServerSide(object, wanted):
+	case err == nil && needsSecondApply(live, object, wanted):
 		return e.applyOnceMore(ctx, wanted, object, options)
 	}
 	return object, err
+}
+
+// needsSecondApply reports whether an object is not yet as wanted after a server-side apply: it has an item whose key is null in
+// the manifest, which is taken out of what is wanted, or it has lost a map or list that the manifest has empty.
+func needsSecondApply(live, answer, wanted *unstructured.Unstructured) bool {
+	return removeNullKeys(wanted, answer) || live != nil && hasEmpty(wanted.Object) && !isUpToDateServerSide(answer, wanted)
 }
 
 // sendApply sends a server-side apply of an object, which is the API server's answer afterwards.

@@ -5,6 +5,7 @@ package selfupdate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -245,11 +246,8 @@ func (a Allowed) refuseHub(present, address string) string {
 	case len(a.HubURLs) == 0:
 		return fmt.Sprintf("The agent has no authority of the hub of its own, so that any server could pass for the hub at %s: set selfUpdate.hubURLs "+
 			"or config.hubCA of the agent's chart on this cluster", address)
-	}
-	for _, one := range a.HubURLs {
-		if one == address {
-			return ""
-		}
+	case slices.Contains(a.HubURLs, address):
+		return ""
 	}
 	return fmt.Sprintf("The owner of this cluster does not let the agent have the hub at %s, but at %s (selfUpdate.hubURLs of the agent's chart)",
 		address, strings.Join(a.HubURLs, ", "))
