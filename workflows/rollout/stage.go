@@ -557,7 +557,9 @@ func (d *stageDecision) scheduleNextLook() {
 		if !c.inFlight() || c.Frozen {
 			continue
 		}
-		d.lookForNextTry(c)
+		if at := c.nextTry(); !at.IsZero() {
+			d.lookAt(at)
+		}
 		if c.isHooked() {
 			continue
 		}
@@ -568,12 +570,12 @@ func (d *stageDecision) scheduleNextLook() {
 	}
 }
 
-// lookForNextTry has the plan looked at when a write that is refused, or that a hook holds, is due to be tried again.
-func (d *stageDecision) lookForNextTry(c *StageCluster) {
-	waits := c.isHooked() && (c.Refusal.NextTry.IsZero() || c.Owner == OwnerThisRun)
-	if c.Refusal != nil && !waits {
-		d.lookAt(c.Refusal.NextTry)
+// nextTry returns when a write that is refused, or that a hook holds, is due to be tried again; zero if time alone changes nothing.
+func (c *StageCluster) nextTry() time.Time {
+	if c.Refusal == nil || c.isHooked() && c.Owner == OwnerThisRun {
+		return time.Time{}
 	}
+	return c.Refusal.NextTry
 }
 
 // lookAt makes sure that the plan is looked at again by an instant.
