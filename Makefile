@@ -218,9 +218,9 @@ $(NEEDS:%=needs-%): needs-%:
 .PHONY: test
 test: needs test-unit compile-suites test-web ## All tests; the last lines count what was left out, if anything (about 40 min)
 	@log=$$(mktemp); guides=$$(mktemp); trap 'rm -f "$$log" "$$guides"' EXIT; failed=0; \
-	$(MAKE) test-charts test-gitops test-soak test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-charts test-gitops test-soak test-install test-admission test-member test-takeover >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-documents test-crds test-differential test-principals test-outages >"$$guides" 2>&1 & reading=$$!; \
-	$(MAKE) test-integration || failed=$$?; wait "$$reading" || failed=$$?; cat "$$guides"; \
+	$(MAKE) test-integration test-security || failed=$$?; wait "$$reading" || failed=$$?; cat "$$guides"; \
 	wait "$$beside" || failed=$$?; cat "$$log"; .ci/needs left-out $(NEEDS); exit "$$failed"
 
 # A compiler that uses all cores would take them from the local fleet: what the suites import, and the programs that they

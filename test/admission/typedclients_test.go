@@ -32,7 +32,7 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
 	"a rolling update with all that bears on it": {"ClusterResourcePlacement ResourcePlacement", `{resourceSelectors: [SELECTOR], priority: 1, preemption: Always,
     propagateDeps: true, requiredOverrides: [{name: a}], policy: {placementType: PickN, numberOfClusters: 2, activation: Lazy, queuePriorityClassName: high,
       tolerations: [{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]},
-    strategy: {type: RollingUpdate, rollingUpdate: {paused: true, partition: 1, order: {priority: {labels: [{key: wave}]}}}, suspension: {all: true},
+    strategy: {type: RollingUpdate, rollingUpdate: {paused: true, partition: 1, minReadySeconds: 30, order: {priority: {labels: [{key: wave}]}}}, suspension: {all: true},
       lifecycle: {preUpdate: {labelsHandler: {example.com/drained: "true"}}}, failover: {cluster: {notReadySeconds: 60}},
       applyStrategy: {type: ServerSideApply, serverSideApplyConfig: {force: false}}, deleteStrategy: {propagationPolicy: Abandon, removedResources: Abandon},
       reportBackStrategy: {type: Mirror, destination: WorkAPI}}}`},
@@ -52,7 +52,7 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
       {labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: a}}, propertySelector: {matchExpressions: [{name: resources.kubernetes-fleet.io/total-cpu, operator: Ge, values: ["4"]}]}}]}}}}}`},
 
 	"stages with all that bears on them": {"ClusterStagedUpdateStrategy StagedUpdateStrategy", `{onMembershipChange: Continue, unassignedClusters: Last, rollbackApprovals: Skip, heldClusters: Skip,
-    stages: [{name: canary, labelSelector: {}, windows: [night], failureBudget: {maxFailures: 1}, clusterDeadlineSeconds: 3600, order: {priority: {labels: [{key: wave}]}},
+    stages: [{name: canary, labelSelector: {}, windows: [night], failureBudget: {maxFailures: 1}, clusterDeadlineSeconds: 3600, minReadySeconds: 60, order: {priority: {labels: [{key: wave}]}},
       duringStageTasks: [{type: Analysis, analysis: {templates: [{name: errors}]}}],
       beforeStageTasks: [{type: Approval, approval: {excludedApprovers: [Creator]}}],
       afterStageTasks: [{type: TimedWait, waitTime: 1m0s}, {type: Approval, approval: {excludedApprovers: [Creator]}, startsAfter: [TimedWait]}]}]}`},
