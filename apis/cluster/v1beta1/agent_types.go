@@ -7,7 +7,6 @@ import (
 // AgentRequest is what the hub asks of a member's agent itself: another image, another address of the hub, a new token. The agent
 // does it as far as the owner of its cluster lets it (selfUpdate of its chart). It takes up a request once: what is done to the
 // agent on its cluster later, as by an upgrade of its chart, stays.
-// +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.hubURL) || has(self.renewToken)",message="a request asks for something: set image, hubURL or renewToken, or remove spec.agent"
 type AgentRequest struct {
 	// RequestedAt tells this request from an earlier one. The same request with a later time is tried again.
 	// +kubebuilder:validation:Required
@@ -15,13 +14,11 @@ type AgentRequest struct {
 
 	// Image is what the agent is to run, by a tag or a digest.
 	// +kubebuilder:validation:MaxLength=500
-	// +kubebuilder:validation:XValidation:rule=`self.matches("^[a-zA-Z0-9][-a-zA-Z0-9._:/]*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]*|@sha256:[0-9a-f]{64})$")`,message="image must be an image with a tag or a digest, such as registry.example.com/member-agent:v0.2.0"
 	Image string `json:"image,omitempty"`
 
 	// HubURL is where the agent is to reach the hub's API server, by https. The certificate there has to be of the
 	// authority that the agent knows already.
 	// +kubebuilder:validation:MaxLength=500
-	// +kubebuilder:validation:XValidation:rule=`isURL(self) && url(self).getScheme() == "https" && url(self).getHostname() != ""`,message="hubURL must be an address such as https://hub.example.com:6443"
 	HubURL string `json:"hubURL,omitempty"`
 
 	// RenewToken has the agent renew a token for the hub that was issued before the request. The earlier token stays good

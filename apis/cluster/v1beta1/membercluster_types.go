@@ -67,6 +67,9 @@ type MemberClusterSpec struct {
 
 	// Agent is what is asked of the cluster's agent itself, as with kubectl fleet agents. To set it takes the verb join.
 	// An addition of fleetflow.
+	// +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.hubURL) || has(self.renewToken)",message="a request asks for something: set image, hubURL or renewToken, or remove spec.agent"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.image) || self.image.matches("^[a-zA-Z0-9][-a-zA-Z0-9._:/]*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]*|@sha256:[0-9a-f]{64})$")`,message="image must be an image with a tag or a digest, such as registry.example.com/member-agent:v0.2.0",fieldPath=".image"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.hubURL) || isURL(self.hubURL) && url(self.hubURL).getScheme() == "https" && url(self.hubURL).getHostname() != ""`,message="hubURL must be an address such as https://hub.example.com:6443",fieldPath=".hubURL"
 	Agent *AgentRequest `json:"agent,omitempty"`
 }
 
