@@ -113,7 +113,7 @@ func TestASnapshotOfAnotherAuthorIsRecognisedByItsContent(t *testing.T) {
 	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names())
 }
 
-// Whoever reads a placement could tell what is in a Secret that it selects, or try what might be.
+// By a hash, users who may read a placement but not a Secret could check guesses of what is in the Secret.
 func TestNoHashOfContentIsOnThePlacementOrInAHistory(t *testing.T) {
 	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
 	result, err := h.activities().SelectResources(t.Context(), ref)

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // withMinReady is a hub whose stage canary has its clusters available for 30 seconds, and no budget or one of a cluster.
@@ -92,4 +94,27 @@ func TestACallAfterAnotherWaitsForTheRestOfTheTime(t *testing.T) {
 	h.clock.Step(20 * time.Second)
 	assert.Equal(t, names("member3"), (<-next).Done)
 	<-delta
+}
+
+func TestAClusterThatWasGivenUpRecoversAfterTheSameTime(t *testing.T) {
+	h := withMinReady(t, true)
+	h.stuck["member3"] = true
+	late := h.advancing(canaryAdvance(names("member3"), nil, nil))
+	h.clock.Step(5*time.Minute + 30*time.Second)
+	require.Equal(t, names("member3"), (<-late).Failed)
+	in := canaryAdvance(names("member1"), nil, nil)
+	in.Failed = names("member3")
+	delta := h.advancing(in)
+	h.reports("member1", metav1.ConditionTrue)
+	h.untilItWaits()
+	h.clock.Step(30 * time.Second)
+	<-delta
+	gate := wf.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}
+	h.recover("member3")
+	h.reports("member3", metav1.ConditionTrue)
+	must(h, h.acts.CheckGates, gate)
+	assert.NotEqual(t, wasUpdated, h.canaryCondition("member3", "Succeeded"), "it is available, and not for long enough")
+	h.clock.Step(30 * time.Second)
+	must(h, h.acts.CheckGates, gate)
+	assert.Equal(t, wasUpdated, h.canaryCondition("member3", "Succeeded"))
 }

@@ -40,7 +40,7 @@ func TestHowFarAnAgentIsWithAWish(t *testing.T) {
 		want   State
 	}{
 		"one that was not asked":                      {memberOf("v1", "", before, "", before), Wish{Tag: "v2"}, 0, Unasked},
-		"one that has it, whoever saw to that":        {memberOf("v2", "", before, "", before), Wish{Tag: "v2"}, 0, Done},
+		"one that has it, also by other means":        {memberOf("v2", "", before, "", before), Wish{Tag: "v2"}, 0, Done},
 		"one that has not taken it up":                {memberOf("v1", "v2", noon, "", noon), Wish{Tag: "v2"}, 0, UnderWay},
 		"one that tells of an earlier request":        {memberOf("v1", "v2", noon, clusterv1beta1.ReasonAgentRequestDone, before), Wish{Tag: "v2"}, 0, UnderWay},
 		"one that is about it":                        {memberOf("v1", "v2", noon, clusterv1beta1.ReasonAgentRequestUnderWay, noon), Wish{Tag: "v2"}, 0, UnderWay},

@@ -381,19 +381,24 @@ func TestARolloutThatWaitsForTimeSaysForHowLong(t *testing.T) {
 	untrackable := up
 	untrackable.Reason = placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable
 	for sentence, tc := range map[string]struct {
-		last    metav1.Condition
-		latest  int
-		seconds *int32
-		want    time.Duration
+		last     metav1.Condition
+		latest   int
+		seconds  *int32
+		minReady *int32
+		want     time.Duration
 	}{
 		"a minute if nothing else is asked for": {last: untrackable, latest: 1, want: time.Minute},
 		"as long as is asked for":               {last: untrackable, latest: 1, seconds: new(int32(600)), want: 10 * time.Minute},
 		"not at all if clusters can tell":       {last: up, latest: 1},
 		"not at all if there is nothing to do":  {last: untrackable},
+		"minReadySeconds if clusters can tell":  {last: up, latest: 1, minReady: new(int32(30)), want: 30 * time.Second},
+		"the longer of the two":                 {last: untrackable, latest: 1, minReady: new(int32(90)), want: 90 * time.Second},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s := newSituation("member1", "member2").bound(0, up, "member1").bound(tc.latest, tc.last, "member2").snapshot(tc.latest)
-			s.Placement.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: tc.seconds}
+			s.Placement.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{
+				UnavailablePeriodSeconds: tc.seconds, MinReadySeconds: tc.minReady,
+			}
 			assert.Equal(t, tc.want, NeedsWork(s.Facts).Ripens)
 		})
 	}

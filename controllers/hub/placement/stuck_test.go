@@ -63,6 +63,17 @@ func TestLimitsThatCannotBeKeptAreNamed(t *testing.T) {
 		says(s, now.Add(wf.StuckAfter)))
 }
 
+func TestARolloutThatWaitsForMinReadySecondsIsNotStuckOnItsLimits(t *testing.T) {
+	none := intstr.FromInt(0)
+	s := newSituation("member1", "member2").bound(0, up, "member1", "member2").snapshot(1)
+	s.Placement.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &none, MinReadySeconds: new(int32(600))}
+	for _, cluster := range []string{"member1", "member2"} {
+		meta.FindStatusCondition(s.binding(cluster).Status.Conditions, placementv1beta1.ConditionTypeAvailable).LastTransitionTime = now
+	}
+	assert.NotContains(t, says(s, now.Add(599*time.Second)), "stuck", "the clusters are not ready yet")
+	assert.Contains(t, says(s, now.Add(600*time.Second)), "; stuck: of the 2 cluster(s) asked for 2 are available")
+}
+
 func TestAStuckRolloutIsToldOfOnce(t *testing.T) {
 	s := newSituation("member1").bound(0, notUp, "member1")
 	b := newBench(t, stored(s)...)

@@ -1,0 +1,42 @@
+package v1beta1
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestWhenAClusterIsReady(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 11, 29, 9, 0, 0, 0, time.UTC))
+	condition := func(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, LastTransitionTime: since}
+	}
+	for sentence, test := range map[string]struct {
+		strategy  ApplyStrategyType
+		condition metav1.Condition
+		minReady  time.Duration
+		at        time.Time
+		known     bool
+	}{
+		"after it has been available for the time": {condition: condition(ConditionTypeAvailable, metav1.ConditionTrue, 2), minReady: time.Minute,
+			at: since.Add(time.Minute), known: true},
+		"at once without a time":                        {condition: condition(ConditionTypeAvailable, metav1.ConditionFalse, 2), known: true},
+		"unknown while it is not available":             {condition: condition(ConditionTypeAvailable, metav1.ConditionFalse, 2), minReady: time.Minute},
+		"unknown while nothing is said of its spec":     {condition: condition(ConditionTypeAvailable, metav1.ConditionTrue, 1), minReady: time.Minute},
+		"at once where differences are only reported":   {strategy: ApplyStrategyTypeReportDiff, condition: condition(ConditionTypeDiffReported, metav1.ConditionTrue, 2), minReady: time.Minute, known: true},
+		"after the time if it is applied by the server": {strategy: ApplyStrategyTypeServerSideApply, condition: condition(ConditionTypeAvailable, metav1.ConditionTrue, 2), minReady: time.Second, at: since.Add(time.Second), known: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			b := &ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			if test.strategy != "" {
+				b.Spec.ApplyStrategy = &ApplyStrategy{Type: test.strategy}
+			}
+			b.Status.Conditions = []metav1.Condition{test.condition}
+			at, known := ReadyAt(b, test.minReady)
+			assert.Equal(t, test.known, known)
+			assert.True(t, test.at.Equal(at), "%s", at)
+		})
+	}
+}
