@@ -27,7 +27,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 
+	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	"github.com/fleetflow/fleetflow/test/devfleet/progress"
 	"github.com/fleetflow/fleetflow/test/devfleet/toolchain"
 	"github.com/fleetflow/fleetflow/worker"
@@ -173,12 +175,13 @@ func (s *server) as(user string, rights ...string) client.Client {
 	return s.connect(bearer(s.token(user, rights...)))
 }
 
-// connect returns a client with a token, or without one. All clients claim to be ada.
+// connect returns a client with a token, or without one, that reconnects as the hub agent does. All clients claim to be ada.
 func (s *server) connect(token headers) client.Client {
 	s.Helper()
 	c, err := client.NewLazyClient(client.Options{
 		HostPort: s.address, Namespace: wf.DefaultNamespace, Identity: "ada", HeadersProvider: token,
-		Logger: temporallog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
+		Logger:            temporallog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{temporalclient.ReconnectSoon()}},
 	})
 	require.NoError(s, err)
 	s.Cleanup(c.Close)

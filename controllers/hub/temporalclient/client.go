@@ -73,10 +73,7 @@ func New(o Options) (*Client, error) {
 		MetricsHandler: c.metrics.SDK(),
 		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{
 			grpc.WithStatsHandler(&connectionHandler{onBegin: c.recordConnection, onEnd: c.recordConnectionEnd}),
-			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-				MinConnectTimeout: pokeTimeout,
-			}),
+			ReconnectSoon(),
 		}},
 	}
 	o.Security.addCredentials(&options)
@@ -89,6 +86,15 @@ func New(o Options) (*Client, error) {
 	}
 	c.SDK = sdk
 	return c, nil
+}
+
+// ReconnectSoon returns the option by which a lost connection is tried again within about a second. The SDK would wait for up to ten
+// seconds between two attempts: after an outage of ten seconds, heartbeats would arrive later than call.HeartbeatTimeout allows.
+func ReconnectSoon() grpc.DialOption {
+	return grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+		MinConnectTimeout: pokeTimeout,
+	})
 }
 
 // Check asks Temporal whether it is well; the error says what is wrong.
