@@ -40,7 +40,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if isUpToDateServerSide(live, object) {
 			return live, nil
 		}
-		if slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
+		if !isSetOnlyByPatches(live) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
 		if err := e.adoptFields(ctx, live); err != nil {
@@ -60,11 +60,19 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	err := e.sendApply(ctx, object, options)
 	switch {
 	case live != nil && isRefusedAsApply(err):
-		return e.mergeInstead(ctx, live, wanted, err)
+		merged, err := e.mergeInstead(ctx, live, wanted, err)
+		return merged.DeepCopy(), err // it is not live itself, so that the answer is kept
 	case err == nil && needsSecondApply(live, object, wanted):
 		return e.applyOnceMore(ctx, wanted, object, options)
 	}
 	return object, err
+}
+
+// isSetOnlyByPatches reports whether this agent has set fields of an object and has applied none server-side. The API server notes
+// nobody's fields of an object that it cannot read with such an apply: such an object is not one of these.
+func isSetOnlyByPatches(live *unstructured.Unstructured) bool {
+	isOurs := func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == FieldManager && entry.Subresource == "" }
+	return slices.ContainsFunc(live.GetManagedFields(), isOurs) && !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs)
 }
 
 // needsSecondApply reports whether an object is not yet as wanted after a server-side apply: it has an item whose key is null in
