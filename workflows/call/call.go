@@ -86,6 +86,13 @@ func waitOn(ctx workflow.Context, queue, name, summary string, request any) work
 	return workflow.ExecuteActivity(ctx, name, request)
 }
 
+// Pokes returns the channel of the pokes of a workflow.
+func Pokes(ctx workflow.Context) workflow.ReceiveChannel {
+	return workflow.GetSignalChannelWithOptions(ctx, wf.PokeSignal, workflow.SignalChannelOptions{
+		Description: "Look at the object again: for the hub agent, and harmless by hand",
+	})
+}
+
 // maxSummary is the server's limit for summaries, in bytes.
 const maxSummary = 200
 

@@ -24,7 +24,7 @@ const (
 
 // Workflow brings a placement's clusters to what the placement asks for.
 func Workflow(ctx workflow.Context, ref wf.Ref) error {
-	p := &placement{ref: ref, pokes: workflow.GetSignalChannel(ctx, wf.PokeSignal), reload: true}
+	p := &placement{ref: ref, pokes: call.Pokes(ctx), reload: true}
 	return p.runUntilQuiet(ctx)
 }
 

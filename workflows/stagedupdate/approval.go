@@ -13,6 +13,9 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
+// approveForm tells people in the Temporal UI what they can send.
+const approveForm = `Approve the stage that the run waits for: {"stage":"canary","comment":"lgtm"}`
+
 // approval is one approval sent through Temporal, from its arrival until it is
 // written to the approval request, or refused.
 type approval struct {
@@ -39,7 +42,8 @@ type approvalInbox struct {
 
 func newApprovalInbox(ctx workflow.Context, r *run) *approvalInbox {
 	return &approvalInbox{
-		run: r, signals: workflow.GetSignalChannel(ctx, wf.ApproveSignal),
+		run:     r,
+		signals: workflow.GetSignalChannelWithOptions(ctx, wf.ApproveSignal, workflow.SignalChannelOptions{Description: approveForm}),
 		arrived: workflow.NewNamedBufferedChannel(ctx, "approvals by update", 1),
 	}
 }
@@ -48,7 +52,7 @@ func newApprovalInbox(ctx workflow.Context, r *run) *approvalInbox {
 func (b *approvalInbox) registerUpdate(ctx workflow.Context) error {
 	err := workflow.SetUpdateHandlerWithOptions(ctx, wf.ApproveUpdate, b.handleUpdate, workflow.UpdateHandlerOptions{
 		Validator:   b.validateUpdate,
-		Description: `Approve the stage that the run waits for: {"stage":"canary","comment":"lgtm"}`,
+		Description: approveForm,
 	})
 	if err != nil {
 		return fmt.Errorf("registering the approve update: %w", err)

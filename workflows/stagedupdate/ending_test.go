@@ -83,6 +83,26 @@ func TestARunWhoseStageIsEndedFromOutsideGoesOn(t *testing.T) {
 	}
 }
 
+func TestAStageThatIsStillOpenIsTriedAgainEverLessOften(t *testing.T) {
+	h := newHub(t, &stage{name: "one", clusters: clusters("a")})
+	var tries []time.Duration
+	h.env.OnWorkflow(wf.StageWorkflow, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ wf.StageRequest) (wf.StageResult, error) {
+		if tries = append(tries, workflow.Now(ctx).Sub(begin)); len(tries) <= 7 {
+			return wf.StageResult{}, &temporal.TerminatedError{}
+		}
+		return wf.StageResult{}, nil
+	})
+	h.at(45*time.Second, func() { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "nothing"}) })
+	h.at(46*time.Second, func() { assert.Len(t, h.reports, 1, "what is sent meanwhile is answered at once") })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	seconds := make([]int, len(tries))
+	for i, at := range tries {
+		seconds[i] = int(at.Round(time.Second) / time.Second)
+	}
+	assert.Equal(t, []int{0, 1, 3, 7, 15, 31, 61, 91}, seconds)
+}
+
 func TestALongHistoryContinuesAsNew(t *testing.T) {
 	t.Run("the run between two steps", func(t *testing.T) {
 		h := howTo(t)

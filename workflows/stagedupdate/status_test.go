@@ -17,6 +17,7 @@ func TestTheStatusQueryAndTheDetailsSayWhereARunStands(t *testing.T) {
 		&stage{name: "canary", clusters: clusters("member3", "member1"), wait: time.Minute, after: &approvalTask{}})
 	var status stagedupdate.Status
 	var details string
+	signals := map[string]string{}
 	h.at(10*time.Second, func() {
 		value, err := h.env.QueryWorkflow(wf.StatusQuery)
 		require.NoError(t, err)
@@ -26,10 +27,17 @@ func TestTheStatusQueryAndTheDetailsSayWhereARunStands(t *testing.T) {
 		var metadata sdkpb.WorkflowMetadata
 		require.NoError(t, value.Get(&metadata))
 		details = metadata.GetCurrentDetails()
+		for _, signal := range metadata.GetDefinition().GetSignalDefinitions() {
+			signals[signal.GetName()] = signal.GetDescription()
+		}
 	})
 	h.at(2*time.Minute, func() { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "canary"}) })
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, map[string]string{
+		"poke":    "Look at the object again: for the hub agent, and harmless by hand",
+		"approve": `Approve the stage that the run waits for: {"stage":"canary","comment":"lgtm"}`,
+	}, signals)
 	assert.Equal(t, "WaitingApproval", status.Phase)
 	assert.Equal(t, "canary", status.Stage)
 	assert.Equal(t, "crp", status.Placement)

@@ -12,14 +12,17 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// stageRetryDelay is how long to wait before starting a stage again whose earlier
-// execution is still running.
-const stageRetryDelay = time.Second
+// A stage whose earlier execution is still running is started again after stageRetryDelay, then after twice the time each, up to
+// maxStageRetryDelay: each attempt is about fourteen events of the history.
+const (
+	stageRetryDelay    = time.Second
+	maxStageRetryDelay = 30 * time.Second
+)
 
 // Workflow executes one update run to its end.
 func Workflow(ctx workflow.Context, ref wf.Ref) error {
 	r := &run{ref: ref, reload: true, id: workflow.GetInfo(ctx).WorkflowExecution.ID,
-		pokes: workflow.GetSignalChannel(ctx, wf.PokeSignal),
+		pokes: call.Pokes(ctx),
 	}
 	r.inbox = newApprovalInbox(ctx, r)
 	if err := r.inbox.registerUpdate(ctx); err != nil {
@@ -55,6 +58,8 @@ type run struct {
 	gate *gate
 	// checking is the stage whose tasks are being checked.
 	checking string
+	// stageRetry is how long to wait before a stage is started again that could not be, or was ended; 0 if the last one was.
+	stageRetry time.Duration
 
 	// phase and stage are those of the search attributes.
 	phase, stage string
@@ -168,6 +173,7 @@ func (r *run) updateStage(ctx workflow.Context, stage int) error {
 	if err != nil {
 		return err
 	}
+	r.stageRetry = 0
 	if len(result.Held) > 0 { // no history from before there were holds has that
 		return waitUntilOpen(ctx, r, stage, result.Held, result.Watched, pokesBefore)
 	}
@@ -193,9 +199,22 @@ func (r *run) recoverStage(ctx workflow.Context, stage string, cause error) erro
 		// The stage of an execution that was cancelled, terminated or reset a moment ago
 		// may not have ended yet.
 		r.reload = true
-		return workflow.Sleep(ctx, stageRetryDelay)
+		return r.waitBeforeStage(ctx)
 	}
 	return cause
+}
+
+// waitBeforeStage waits before a stage is started again, while it keeps answering approvals.
+func (r *run) waitBeforeStage(ctx workflow.Context) error {
+	if workflow.GetVersion(ctx, "stage-retry-doubles", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return workflow.Sleep(ctx, stageRetryDelay)
+	}
+	r.stageRetry = min(max(2*r.stageRetry, stageRetryDelay), maxStageRetryDelay)
+	timer := workflow.NewTimerWithOptions(ctx, r.stageRetry, workflow.TimerOptions{Summary: "wait for the earlier execution of the stage to end"})
+	if err := r.awaitFuture(ctx, timer); err != nil {
+		return err
+	}
+	return timer.Get(ctx, nil)
 }
 
 // clearRemoved runs the deletion stage, which also concludes the run.
