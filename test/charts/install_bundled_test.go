@@ -63,6 +63,15 @@ func (p *hubPod) restartAgent(t *testing.T) {
 	p.fleet.start(t, p.agent)
 }
 
+// stop ends the Pod as an upgrade does.
+func (p *hubPod) stop(t *testing.T) {
+	t.Helper()
+	p.agent.stop(t)
+	if p.agent.temporal != nil {
+		p.agent.temporal.stop(t)
+	}
+}
+
 // end ends the Pod as a node that goes away does.
 func (p *hubPod) end(t *testing.T) {
 	t.Helper()
@@ -157,7 +166,7 @@ spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace, name: bundled}]
   policy: {placementType: PickAll}
   strategy: {type: External}`))
-	for name, tasks := range map[string]string{"at-once": "[]", "soaking": "[{type: TimedWait, waitTime: 20s}]"} {
+	for name, tasks := range map[string]string{"at-once": "[]", "soaking": "[{type: TimedWait, waitTime: 6s}]"} {
 		hub.apply(t, manifest(fmt.Sprintf(`
 apiVersion: %s
 kind: ClusterStagedUpdateStrategy
@@ -194,7 +203,7 @@ spec: {stages: [{name: all, afterStageTasks: %s}]}`, placements, name, tasks)))
 		name := moved.to
 		hub.startRun(t, name, "soaking")
 		hub.awaitSoak(t, name)
-		pod.end(t)
+		pod.stop(t)
 		pod = hub.startPod(t, moved.temporal)
 		hub.awaitSucceeded(t, name)
 	}

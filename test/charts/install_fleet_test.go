@@ -62,6 +62,13 @@ func (a *agent) kill(t *testing.T) {
 	_ = a.process.Wait() // it was killed
 }
 
+// stop ends the process as the kubelet does: an agent that leads gives its lease back.
+func (a *agent) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, a.process.Process.Signal(syscall.SIGTERM))
+	_ = a.process.Wait() // how it ended does not matter here
+}
+
 var (
 	once   sync.Once
 	shared *fleet
