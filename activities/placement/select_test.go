@@ -2,8 +2,6 @@ package placement_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -124,62 +122,6 @@ func TestNoHashOfContentIsOnThePlacementOrInAHistory(t *testing.T) {
 	recorded, err := json.Marshal(result)
 	require.NoError(t, err)
 	assert.NotContains(t, string(recorded), hash)
-}
-
-// An earlier version noted the hash on the placement. It is taken off, and what it told is noted on the snapshot.
-func TestTheHashThatAnEarlierVersionNotedOnAPlacementIsTakenOff(t *testing.T) {
-	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
-	_, err := h.activities().SelectResources(t.Context(), ref)
-	require.NoError(t, err)
-	made := h.snapshots()["crp-0-snapshot"]
-	content := made.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
-	made.Annotations[placementv1beta1.ResourceGroupHashAnnotation] = "another hash"
-	require.NoError(t, h.Update(t.Context(), &made))
-	placement := h.placement()
-	verdict := h.verdict()
-	verdict.Hash = content
-	placement.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
-	require.NoError(t, h.Update(t.Context(), placement))
-	for range 2 {
-		result, err := h.activities().SelectResources(t.Context(), ref)
-		require.NoError(t, err)
-		assert.False(t, result.Created)
-		assert.Empty(t, h.verdict().Hash)
-		assert.Equal(t, content, h.snapshots()["crp-0-snapshot"].Annotations[snapshot.PartOfAnnotation])
-	}
-}
-
-// An earlier version stated another hash of the same content: neither a snapshot nor a rollout comes of that.
-func TestASnapshotThatStatesTheHashOfAnEarlierVersionIsKept(t *testing.T) {
-	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
-	_, err := h.activities().SelectResources(t.Context(), ref)
-	require.NoError(t, err)
-	made := &placementv1beta1.ClusterResourceSnapshot{}
-	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, made))
-	earlier := sha256.New()
-	for _, resource := range made.Spec.SelectedResources {
-		fmt.Fprintf(earlier, "%s\n", resource.Raw)
-	}
-	stated := hex.EncodeToString(earlier.Sum(nil))
-	made.Annotations[placementv1beta1.ResourceGroupHashAnnotation] = stated
-	require.NoError(t, h.Update(t.Context(), made))
-	placement := h.placement()
-	verdict := h.verdict()
-	verdict.Hash = stated
-	placement.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
-	require.NoError(t, h.Update(t.Context(), placement))
-
-	for range 2 {
-		result, err := h.activities().SelectResources(t.Context(), ref)
-		require.NoError(t, err)
-		assert.False(t, result.Created)
-		assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
-		assert.Empty(t, h.verdict().Hash)
-	}
-	h.change(configMap("a", "2"))
-	_, err = h.activities().SelectResources(t.Context(), ref)
-	require.NoError(t, err)
-	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names())
 }
 
 func TestSelectFollowsChanges(t *testing.T) {

@@ -47,16 +47,7 @@ func listSeries(ctx context.Context, live client.Reader, placement placementv1be
 	for i := range list.Items {
 		s.addObject(&list.Items[i], placementv1beta1.PlacementOwner(placement))
 	}
-	s.recallContent(lastVerdict(placement))
 	return s, nil
-}
-
-// recallContent takes the hash of the content of a snapshot that another author has made from the last verdict, if that is of an
-// earlier version.
-func (s *series) recallContent(last snapshot.Verdict) {
-	if group, ok := s.groups[last.Index]; ok && group.master != nil && group.master.Name == last.Snapshot {
-		group.content = last.Hash
-	}
 }
 
 func (s *series) addObject(object *metav1.PartialObjectMetadata, owner metav1.OwnerReference) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -243,19 +242,13 @@ func (w snapshotWriter) adoptAll(ctx context.Context, inherited []*metav1.Partia
 }
 
 // recognizeContent finds out whether the latest snapshot, if another author has made it, has the content: it states a hash of
-// its own then, and is read. Once that is known, the snapshot notes it. The hashes that earlier versions stated are
-// known without reading.
+// its own then, and is read. Once that is known, the snapshot notes it.
 func (w snapshotWriter) recognizeContent(ctx context.Context, latest *snapshotGroup, content snapshot.Content) error {
 	if latest == nil || !latest.isComplete() {
 		return nil
 	}
-	same := func(hash string) bool { return hash == content.Hash || slices.Contains(content.FormerHashes, hash) }
-	if same(latest.contentHash()) {
-		latest.content = content.Hash
-		if same(latest.statedHash()) {
-			return nil
-		}
-		return w.noteContent(ctx, latest)
+	if latest.contentHash() == content.Hash {
+		return nil
 	}
 	if lastVerdict(w.placement).Snapshot == latest.master.Name {
 		return nil

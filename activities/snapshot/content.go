@@ -33,14 +33,10 @@ type Content struct {
 	Manifests [][]byte
 	// Hash tells contents apart. It is the one that KubeFleet states for the same content.
 	Hash string
-	// FormerHashes are what earlier versions stated: a snapshot that states one of them has the same content.
-	FormerHashes []string
 	// Envelopes is how many of the objects are envelopes.
 	Envelopes int
 	// Replicas is how many replicas workloads ask for that are divided over clusters, as a snapshot notes it.
 	Replicas string
-	// formerly has the positions of manifests in the order of earlier versions.
-	formerly []int
 }
 
 // Divide notes what workloads ask for whose replicas are divided over clusters. It is no part of what tells contents apart: a change
@@ -51,18 +47,8 @@ func (c *Content) Divide(demands []placementv1beta1.ReplicaDemand) error {
 		return nil
 	}
 	without, err := placementv1beta1.WithoutReplicas(c.Manifests, demands)
-	c.hash(without)
+	c.Hash = Hash(without)
 	return err
-}
-
-// hash notes the hashes of manifests that are in the order of those of the content.
-func (c *Content) hash(manifests [][]byte) {
-	former := make([][]byte, len(manifests))
-	for i, at := range c.formerly {
-		former[i] = manifests[at]
-	}
-	c.Hash = Hash(manifests)
-	c.FormerHashes = []string{Hash(former), formerHash(former)}
 }
 
 // NewContent orders and hashes what was selected.
@@ -78,13 +64,7 @@ func NewContent(selected []Item) Content {
 		}
 		content.Manifests = append(content.Manifests, items[i].Manifest)
 	}
-	for at := range items {
-		content.formerly = append(content.formerly, at)
-	}
-	sortByPlace(content.formerly, func(at *int) place {
-		return formerPlaceOf(items[*at].Kind, items[*at].apiVersion, items[*at].Namespace, items[*at].Name)
-	})
-	content.hash(content.Manifests)
+	content.Hash = Hash(content.Manifests)
 	return content
 }
 
@@ -122,16 +102,6 @@ func Hash(manifests [][]byte) string {
 		digest.Write(manifest)
 	}
 	_, _ = io.WriteString(digest, "]}")
-	return hex.EncodeToString(digest.Sum(nil))
-}
-
-// formerHash returns the SHA-256 of manifests in their order, in hexadecimal digits.
-func formerHash(manifests [][]byte) string {
-	digest := sha256.New()
-	for _, manifest := range manifests {
-		digest.Write(manifest)
-		digest.Write([]byte{'\n'})
-	}
 	return hex.EncodeToString(digest.Sum(nil))
 }
 

@@ -25,8 +25,8 @@ var kindOrder = rankKinds(
 	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 )
 
-// formerOrder is the order of earlier versions, and still that of the objects in an envelope, of which no hash is stated.
-var formerOrder = rankKinds(
+// envelopeOrder is the order of the objects in an envelope, of which no hash is stated.
+var envelopeOrder = rankKinds(
 	"PriorityClass", "Namespace", "CustomResourceDefinition",
 	"NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget",
 	"ServiceAccount", "Secret", "ConfigMap",
@@ -63,14 +63,6 @@ func placeOf(kind, apiVersion, namespace, name string) place {
 	return place{rank, [4]string{apiVersion, namespace + "/" + name}}
 }
 
-func formerPlaceOf(kind, apiVersion, namespace, name string) place {
-	rank, ranked := formerOrder[kind]
-	if !ranked {
-		rank = len(formerOrder)
-	}
-	return place{rank, [4]string{kind, apiVersion, namespace, name}}
-}
-
 func comparePlaces(a, b place) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), slices.Compare(a.texts[:], b.texts[:]))
 }
@@ -80,7 +72,11 @@ func comparePlaces(a, b place) int {
 // out in the same order, whatever order they were listed in.
 func Sort(objects []*unstructured.Unstructured) {
 	sortByPlace(objects, func(o **unstructured.Unstructured) place {
-		return formerPlaceOf((*o).GetKind(), (*o).GetAPIVersion(), (*o).GetNamespace(), (*o).GetName())
+		rank, ranked := envelopeOrder[(*o).GetKind()]
+		if !ranked {
+			rank = len(envelopeOrder)
+		}
+		return place{rank, [4]string{(*o).GetKind(), (*o).GetAPIVersion(), (*o).GetNamespace(), (*o).GetName()}}
 	})
 }
 

@@ -428,7 +428,7 @@ func TestNote(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	verdict := snapshot.Verdict{Generation: 3, Snapshot: "crp-0-snapshot", Hash: "h", Inputs: "i", Note: "n", Due: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
+	verdict := snapshot.Verdict{Generation: 3, Snapshot: "crp-0-snapshot", Inputs: "i", Note: "n", Due: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 	decoded, err := snapshot.DecodeVerdict(verdict.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, verdict, decoded)

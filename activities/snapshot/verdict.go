@@ -20,9 +20,6 @@ type Verdict struct {
 	// Snapshot is the master snapshot that holds the selection, Index its index.
 	Snapshot string `json:"snapshot,omitempty"`
 	Index    int    `json:"index"`
-	// Hash is that of the selected content, which earlier versions noted. It is not written any more: who may read the placement, and
-	// not a Secret that it selects, could try with it what is in that.
-	Hash string `json:"hash,omitempty"`
 	// Inputs is the fingerprint of the candidate objects; empty if the selectors say nothing
 	// that could be looked for.
 	Inputs string `json:"inputs,omitempty"`

@@ -174,7 +174,7 @@ func (w *Watcher) compareSelection(name string) {
 		p.compared = true
 	}
 	w.mu.Unlock()
-	if differs || now.verdict.Hash != "" { // an earlier version has noted it, and the next selection takes it off
+	if differs {
 		w.wakePlacement(name)
 	}
 }

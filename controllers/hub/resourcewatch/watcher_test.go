@@ -34,21 +34,6 @@ func TestARestartWakesOnlyWhatHasChanged(t *testing.T) {
 	h.marked("same", "changed", "missed", "stale")
 }
 
-// An earlier version noted a hash of the content, which has to go from the placement.
-func TestAPlacementWithTheHashOfItsContentIsWokenOnce(t *testing.T) {
-	app := object("v1", "Namespace", "", "app", "1")
-	h := newHub(t, app)
-	noted := h.place("noted", "app", app)
-	verdict, err := snapshot.DecodeVerdict(noted.Annotations[placementv1beta1.SelectionVerdictAnnotation])
-	require.NoError(t, err)
-	verdict.Hash = "of the content"
-	noted.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
-	require.NoError(t, h.client.Update(t.Context(), noted))
-	h.watch()
-	h.adopt(noted)
-	h.marked("noted")
-}
-
 func TestARestartDoesNotWakeWhatStillCannotBeSelected(t *testing.T) {
 	h := newHub(t)
 	waiting := h.place("waiting", "app")
