@@ -24,9 +24,6 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (wf.RunState, erro
 		// One that stands still ends, too: it will not be asked again.
 		err = a.runs().failRun(ctx, run, refused.text)
 	}
-	if err == nil {
-		err = a.planner(placementv1beta1.ScopeOf(run)).reviewRollback(ctx, run)
-	}
 	if err == nil && placementv1beta1.IsRunOver(run) { // whichever activity has recorded that, the workflow loads the run once more
 		err = a.runs().stopAnalyses(ctx, run)
 	}
@@ -41,9 +38,6 @@ func (a *Activities) LoadStage(ctx context.Context, in wf.StageRequest) (wf.Stag
 	}
 	if run == nil || !hasStage(run, in) {
 		return wf.StagePlan{Gone: true}, nil
-	}
-	if err := a.planner(placementv1beta1.ScopeOf(run)).reviewRollback(ctx, run); err != nil || placementv1beta1.IsRunOver(run) {
-		return wf.StagePlan{Gone: true}, err
 	}
 	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)),
 		len(run.GetUpdateRunStatus().StagesStatus[in.Index].Clusters)); err != nil {

@@ -47,9 +47,6 @@ func (p *planner) checkPlanStillValid(ctx context.Context, run placementv1beta1.
 	if err := checkEnding(run); err != nil {
 		return err
 	}
-	if err := p.checkBegun(ctx, run); err != nil {
-		return err
-	}
 	err := outdated(run, f.placement, f.policy)
 	if err == nil && !frozen(run) && decided(f.placement, f.policy) {
 		if _, complete := decisions(f.policy); !complete {

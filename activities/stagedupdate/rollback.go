@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/hubread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -274,59 +273,6 @@ func restoresSucceeded(run placementv1beta1.UpdateRunObject, runs []placementv1b
 		}
 	}
 	return true
-}
-
-// endsBegun returns why a rollback ends that was planned already, by a version that let rollbacks be rolled back; empty if it
-// goes on. A run that is younger than its rollback has taken the place of the one that it was made for, and says nothing of it;
-// so does one that is gone, which is nil. It is pure.
-func endsBegun(run, of placementv1beta1.UpdateRunObject) string {
-	if of == nil || of.GetUpdateRunSpec().RollbackOf == "" || !of.GetCreationTimestamp().Time.Before(run.GetCreationTimestamp().Time) {
-		return ""
-	}
-	return cannotContinue(rollsRollbackBack(of))
-}
-
-// isUnproved reports whether a rollback is under way of which is not noted that it restores what has succeeded: it does not, or a
-// version has planned it that did not ask.
-func isUnproved(run placementv1beta1.UpdateRunObject) bool {
-	status := run.GetUpdateRunStatus()
-	return run.GetUpdateRunSpec().RollbackOf != "" && !status.RestoresSucceeded && !placementv1beta1.IsRunOver(run) &&
-		!placementv1beta1.IsDeleting(run) &&
-		meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeInitialized)
-}
-
-// checkBegun ends a rollback of a rollback that an earlier version has begun.
-func (p *planner) checkBegun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	if !isUnproved(run) {
-		return nil
-	}
-	of, err := hubread.Existing(ctx, p.acts.Live, p.scope.NewUpdateRun(run.GetUpdateRunSpec().RollbackOf), "run")
-	if err != nil {
-		return err
-	}
-	if why := endsBegun(run, of); why != "" {
-		return refuse("%s", why)
-	}
-	return nil
-}
-
-// reviewRollback judges a rollback that an earlier version has begun: it ends, or holds and windows may exempt it as one of ours.
-func (p *planner) reviewRollback(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	if !isUnproved(run) {
-		return nil
-	}
-	err := p.checkBegun(ctx, run)
-	if refused, is := errors.AsType[*userError](err); is {
-		return p.acts.runs().failRun(ctx, run, refused.text)
-	}
-	f := facts{}
-	if err == nil {
-		err = p.readOtherRuns(ctx, &f)
-	}
-	if err == nil && restoresSucceeded(run, f.runs) {
-		_, err = p.acts.runs().recordStatus(ctx, run, func(r updaterun.Recorder) { r.Run.GetUpdateRunStatus().RestoresSucceeded = true })
-	}
-	return err
 }
 
 // keepsApprovals reports whether to roll a run back takes the approvals of its strategy. They protect clusters from a version
