@@ -66,21 +66,13 @@ func IsSnapshotOf(snapshot placementv1beta1.OverrideSnapshotObject, hash []byte)
 	return bytes.Equal(content, hash), err
 }
 
-// Hash returns what overrides say apart: the SHA-256 sum of their specs, in hexadecimal digits. How the
-// values of patches are written, their spaces and the order of their keys, does not go into it.
+// Hash returns what tells overrides apart: the SHA-256 sum of their specs, in hexadecimal digits, as KubeFleet states it. The API server
+// stores the values of patches in one way, however they were written.
 func Hash(override interface{ GetOverrideSpec() any }) ([]byte, error) {
 	written, err := json.Marshal(override.GetOverrideSpec())
 	if err != nil {
 		return nil, fmt.Errorf("hashing an override: %w", err)
 	}
-	content, err := decodeJSON(written)
-	if err != nil {
-		return nil, fmt.Errorf("hashing an override: %w", err)
-	}
-	canonical, err := json.Marshal(content) // the keys of maps come in order
-	if err != nil {
-		return nil, fmt.Errorf("hashing an override: %w", err)
-	}
-	sum := sha256.Sum256(canonical)
+	sum := sha256.Sum256(written)
 	return hex.AppendEncode(nil, sum[:]), nil
 }
