@@ -161,6 +161,64 @@ func TestEventsTellHowFarAHoldIs(t *testing.T) {
 	}
 }
 
+// countedBinding counts how often its spec is looked at.
+type countedBinding struct {
+	*placementv1beta1.ClusterResourceBinding
+	looks *int
+}
+
+func (b countedBinding) GetBindingSpec() *placementv1beta1.ResourceBindingSpec {
+	*b.looks++
+	return b.ClusterResourceBinding.GetBindingSpec()
+}
+
+// The work for a status grows with the bindings that there are: each placement, run and eviction looks at bindings of its own alone, and
+// a number of times that does not depend on how many there are. Nothing waits for this hold, so that nothing is found early.
+func TestTheStatusOfAHoldLooksAtEachBindingAFewTimes(t *testing.T) {
+	looksAt := func(placements, clusters int) int {
+		looks := 0
+		f := &fleet{labels: map[string]map[string]string{}, evictions: map[types.NamespacedName][]string{}}
+		var bindings []placementv1beta1.BindingObject
+		for p := range placements {
+			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("placement-%d", p)}}
+			placement.Status.Conditions = []metav1.Condition{held}
+			run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: placement.Name}}
+			run.Spec.PlacementName = placement.Name
+			run.Status.Conditions = []metav1.Condition{held}
+			stage := placementv1beta1.StageUpdatingStatus{StageName: "all"}
+			for c := range clusters {
+				cluster := fmt.Sprintf("cluster-%d", c)
+				f.labels[cluster] = map[string]string{"region": "west"}
+				f.evictions[types.NamespacedName{Name: placement.Name}] = append(f.evictions[types.NamespacedName{Name: placement.Name}], cluster)
+				stage.Clusters = append(stage.Clusters, placementv1beta1.ClusterUpdatingStatus{ClusterName: cluster})
+				binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
+					Name: placement.Name + cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement.Name},
+				}}
+				binding.Spec.State = placementv1beta1.BindingStateBound
+				binding.Spec.TargetCluster = cluster
+				binding.Spec.ResourceSnapshotName = placement.Name + "-0-snapshot"
+				bindings = append(bindings, countedBinding{binding, &looks})
+			}
+			run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{stage}
+			f.placements = append(f.placements, placement)
+			f.runs = append(f.runs, run)
+		}
+		f.bindings = byPlacement(bindings)
+		for sentence, spec := range map[string]fleetflowv1alpha1.RolloutHoldSpec{
+			"of clusters that there are not":    {ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "east"}}},
+			"of a start that nothing waits for": {Starts: []fleetflowv1alpha1.Start{fleetflowv1alpha1.StartFirstPlacements}},
+		} {
+			status := describeHold(&fleetflowv1alpha1.RolloutHold{Spec: spec}, f, now)
+			assert.Zero(t, status.HeldPlacements+status.HeldRuns, sentence)
+		}
+		return looks
+	}
+	few := looksAt(10, 10)
+	assert.LessOrEqual(t, few, 2*6*10*10, "two holds")
+	assert.Equal(t, 3*few, looksAt(30, 10), "three times as many placements")
+	assert.Equal(t, 3*few, looksAt(10, 30), "three times as many clusters")
+}
+
 // BenchmarkTheStatusOfAHoldOfTheWholeFleet looks once at 1,000 placements on 100 clusters each, all of which wait for a hold.
 func BenchmarkTheStatusOfAHoldOfTheWholeFleet(b *testing.B) {
 	f := &fleet{labels: map[string]map[string]string{}}

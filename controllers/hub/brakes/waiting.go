@@ -61,11 +61,13 @@ func (f *fleet) holdsPlacement(hold *fleetflowv1alpha1.RolloutHold, placement pl
 	}) {
 		return true
 	}
-	return slices.ContainsFunc(f.evictions[client.ObjectKeyFromObject(placement)], func(cluster string) bool {
-		there := func(b placementv1beta1.BindingObject) bool {
-			return b.GetBindingSpec().TargetCluster == cluster && !placementv1beta1.IsDeleting(b)
-		}
-		return slices.ContainsFunc(bindings, there) && by.closes(cluster, fleetflowv1alpha1.StartEvictions)
+	evictions := f.evictions[client.ObjectKeyFromObject(placement)]
+	if len(evictions) == 0 {
+		return false
+	}
+	there := f.bindingsOn(placement)
+	return slices.ContainsFunc(evictions, func(cluster string) bool {
+		return there[cluster] != nil && by.closes(cluster, fleetflowv1alpha1.StartEvictions)
 	})
 }
 
@@ -117,8 +119,9 @@ func (f *fleet) holdsRun(hold *fleetflowv1alpha1.RolloutHold, run placementv1bet
 			continue
 		}
 		by := f.ask(hold, brake.SubjectOfRun(run, placement, stage.StageName), now)
+		there := f.bindingsOn(placement)
 		return slices.ContainsFunc(updaterun.NamesIn(stage, updaterun.PhasePending), func(cluster string) bool {
-			return by.closes(cluster, brake.StartInRun(f.bindingOn(placement, cluster)))
+			return by.closes(cluster, brake.StartInRun(there[cluster]))
 		})
 	}
 	if status.DeletionStageStatus == nil {
@@ -130,12 +133,14 @@ func (f *fleet) holdsRun(hold *fleetflowv1alpha1.RolloutHold, run placementv1bet
 	})
 }
 
-// bindingOn returns the binding of a placement on a cluster; nil if it has none.
-func (f *fleet) bindingOn(placement placementv1beta1.PlacementObject, cluster string) placementv1beta1.BindingObject {
-	for _, b := range f.bindings[client.ObjectKeyFromObject(placement)] {
-		if b.GetBindingSpec().TargetCluster == cluster && !placementv1beta1.IsDeleting(b) {
-			return b
+// bindingsOn returns the bindings of a placement by the names of their clusters.
+func (f *fleet) bindingsOn(placement placementv1beta1.PlacementObject) map[string]placementv1beta1.BindingObject {
+	bindings := f.bindings[client.ObjectKeyFromObject(placement)]
+	there := make(map[string]placementv1beta1.BindingObject, len(bindings))
+	for _, b := range slices.Backward(bindings) {
+		if !placementv1beta1.IsDeleting(b) {
+			there[b.GetBindingSpec().TargetCluster] = b
 		}
 	}
-	return nil
+	return there
 }
