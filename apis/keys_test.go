@@ -22,7 +22,7 @@ var kubeFleetKeys = strings.Fields(`
 	number-of-clusters number-of-enveloped-object number-of-resource-snapshots override-cleanup override-index parent-CRP
 	parent-cluster-resource-override-snapshot-hash parent-placement-namespace parent-resource-binding parent-resource-override
 	parent-resource-override-snapshot-hash parent-resource-snapshot-index parent-resource-snapshot-name policy-index
-	previous-binding-state resource-hash resource-index scheduler-cleanup scheduler-crb-cleanup spec-hash
+	previous-binding-state resource-hash resource-index rp-cleanup scheduler-cleanup scheduler-crb-cleanup spec-hash
 	stagedupdaterun-finalizer subindex-of-resource-snapshot targetUpdateRun targetUpdatingStage targetupdaterun taskType
 	work-cleanup`)
 

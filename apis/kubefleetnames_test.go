@@ -1,0 +1,77 @@
+package apis_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// constants are those of packages, by package and name.
+type constants map[string]ast.Expr
+
+// parseConstants reads the constants of the packages of KubeFleet's groups.
+func parseConstants(t *testing.T) constants {
+	t.Helper()
+	all := constants{}
+	for _, group := range []string{"cluster", "placement"} {
+		files, err := filepath.Glob(filepath.Join(group, "v1beta1", "*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			ast.Inspect(parsed, func(node ast.Node) bool {
+				if spec, is := node.(*ast.ValueSpec); is && len(spec.Values) == len(spec.Names) {
+					for i, name := range spec.Names {
+						all[group+" "+name.Name] = spec.Values[i]
+					}
+				}
+				return true
+			})
+		}
+	}
+	return all
+}
+
+// text returns the value of a constant of a package; "" if that is no text.
+func (c constants) text(group string, of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(of.Value)
+		return text
+	case *ast.Ident:
+		return c.text(group, c[group+" "+of.Name])
+	case *ast.SelectorExpr: // of the other package
+		return c.text("cluster", of.Sel)
+	case *ast.BinaryExpr:
+		return c.text(group, of.X) + c.text(group, of.Y)
+	}
+	return ""
+}
+
+// Programs that were written with KubeFleet's Go packages find its constants here.
+func TestTheConstantsOfKubeFleetAreOffered(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("testdata", "kubefleet-constants.txt"))
+	require.NoError(t, err)
+	ours := parseConstants(t)
+	compared := 0
+	for line := range strings.Lines(string(content)) {
+		words := strings.Fields(line)
+		if len(words) != 3 || words[0] == "#" {
+			continue
+		}
+		compared++
+		name := words[0] + " " + words[1]
+		if value, found := ours[name]; assert.True(t, found, name) {
+			assert.Equal(t, words[2], ours.text(words[0], value), name)
+		}
+	}
+	assert.Greater(t, compared, 150)
+}
