@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fleetflow/fleetflow/cmd/bundled-temporal/server"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -36,12 +37,13 @@ func main() {
 
 // options say what the server listens on and where its files are.
 type options struct {
-	server, data, namespace string
-	// address and http are where the frontend listens, host, port and httpPort their parts.
-	address, http        string
-	host, port, httpPort string
-	ui                   bool
-	uiPort               string
+	server.Options
+	// program is the Temporal CLI, data the folder of the database.
+	program, data string
+	// address and http are where the frontend listens.
+	address, http string
+	ui            bool
+	uiPort        string
 	// asksHealth says that a server is asked, and none started.
 	asksHealth bool
 }
@@ -53,9 +55,9 @@ func parse(args []string) (*options, error) {
 		args = args[1:]
 	}
 	f := flag.NewFlagSet("bundled-temporal", flag.ContinueOnError)
-	f.StringVar(&o.server, "server", "/temporal", "program of the Temporal CLI, which has the server")
+	f.StringVar(&o.program, "server", "/temporal", "program of the Temporal CLI, which has the server")
 	f.StringVar(&o.data, "data", "/data", "folder of the database, which is deleted at each start")
-	f.StringVar(&o.namespace, "namespace", wf.DefaultNamespace, "Temporal namespace, which is made with its search attributes")
+	f.StringVar(&o.Namespace, "namespace", wf.DefaultNamespace, "Temporal namespace, which is made with its search attributes")
 	f.StringVar(&o.address, "address", "127.0.0.1:7233", "host:port of the frontend")
 	f.StringVar(&o.http, "http-address", "127.0.0.1:7243", "host:port of the frontend by HTTP, which health asks")
 	f.BoolVar(&o.ui, "ui", false, "serve the UI, too")
@@ -64,15 +66,16 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	}
 	var err error
-	if o.host, o.port, err = net.SplitHostPort(o.address); err != nil {
+	if o.Host, o.Port, err = net.SplitHostPort(o.address); err != nil {
 		return nil, fmt.Errorf("--address is %q; it must be host:port: %w", o.address, err)
 	}
-	if !net.ParseIP(o.host).IsLoopback() {
+	if !net.ParseIP(o.Host).IsLoopback() {
 		return nil, fmt.Errorf("--address is %q; it must be of this machine, such as 127.0.0.1:7233: the server authenticates no client", o.address)
 	}
-	if _, o.httpPort, err = net.SplitHostPort(o.http); err != nil {
+	if _, o.HTTPPort, err = net.SplitHostPort(o.http); err != nil {
 		return nil, fmt.Errorf("--http-address is %q; it must be host:port: %w", o.http, err)
 	}
+	o.Database = filepath.Join(o.data, database)
 	return o, nil
 }
 
@@ -88,8 +91,8 @@ func run(args []string) error {
 		return err
 	}
 	// The server takes the place of this process, and the signals that the kubelet sends to it.
-	err = syscall.Exec(o.server, append([]string{o.server}, o.arguments()...), os.Environ())
-	return fmt.Errorf("starting %s: %w", o.server, err)
+	err = syscall.Exec(o.program, append([]string{o.program}, o.arguments()...), os.Environ())
+	return fmt.Errorf("starting %s: %w", o.program, err)
 }
 
 // deleteDatabase deletes what a former server of this Pod has left.
@@ -111,16 +114,7 @@ func (o *options) deleteDatabase() error {
 
 // arguments returns those of the development server.
 func (o *options) arguments() []string {
-	arguments := []string{
-		"server", "start-dev", "--ip=" + o.host, "--port=" + o.port, "--http-port=" + o.httpPort, "--namespace=" + o.namespace,
-		"--db-filename=" + filepath.Join(o.data, database), "--sqlite-pragma=journal_mode=WAL", "--sqlite-pragma=synchronous=NORMAL",
-		// The development server has one shard, and a shard dispatches 20 tasks a second unless told otherwise.
-		"--dynamic-config-value=history.transferProcessorMaxPollRPS=2000",
-		"--dynamic-config-value=history.timerProcessorMaxPollRPS=2000",
-		"--dynamic-config-value=matching.numTaskqueueReadPartitions=1",
-		"--dynamic-config-value=matching.numTaskqueueWritePartitions=1",
-		"--log-level=warn",
-	}
+	arguments := o.Arguments()
 	for _, attribute := range []string{wf.PlacementAttribute, wf.RunAttribute, wf.StageAttribute, wf.PhaseAttribute} {
 		arguments = append(arguments, "--search-attribute="+attribute+"=Keyword")
 	}
@@ -134,7 +128,7 @@ func (o *options) arguments() []string {
 func (o *options) askHealth() error {
 	ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.http+"/api/v1/namespaces/"+o.namespace, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.http+"/api/v1/namespaces/"+o.Namespace, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("asking the server: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fleetflow/fleetflow/cmd/bundled-temporal/server"
 	"github.com/fleetflow/fleetflow/test/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/devfleet/supervisor"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -175,21 +176,13 @@ func temporal(fleet *state.Fleet) supervisor.Spec {
 	listener := func(name string) string { return fmt.Sprint(fleet.Ports[name]) }
 	return supervisor.Spec{
 		Name: Temporal,
-		Command: []string{fleet.Tools["temporal"], "server", "start-dev",
-			"--ip", "127.0.0.1", "--port", listener("temporal"), "--ui-port", listener("temporal/ui"),
-			"--http-port", listener("temporal/http"), "--metrics-port", listener("temporal/metrics"),
-			"--namespace", wf.DefaultNamespace,
-			"--ui-disable-news-fetch",
-			"--db-filename", fleet.TemporalDatabase(),
-			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL",
-			// The development server has one shard, and a shard dispatches 20 tasks a second unless told otherwise.
-			"--dynamic-config-value", "history.transferProcessorMaxPollRPS=2000",
-			"--dynamic-config-value", "history.timerProcessorMaxPollRPS=2000",
+		Command: slices.Concat([]string{fleet.Tools["temporal"]}, server.Options{
+			Host: "127.0.0.1", Port: listener("temporal"), HTTPPort: listener("temporal/http"),
+			Namespace: wf.DefaultNamespace, Database: fleet.TemporalDatabase(),
+		}.Arguments(), []string{
+			"--ui-port", listener("temporal/ui"), "--ui-disable-news-fetch", "--metrics-port", listener("temporal/metrics"),
 			"--dynamic-config-value", "system.numConsecutiveWorkflowTaskProblemsToTriggerSearchAttribute=2", // a stuck workflow is noted sooner
-			"--dynamic-config-value", "matching.numTaskqueueReadPartitions=1",
-			"--dynamic-config-value", "matching.numTaskqueueWritePartitions=1",
-			"--log-level", "warn",
-		},
+		}),
 		Ports: ports(fleet, "temporal", "temporal/ui", "temporal/http", "temporal/metrics"),
 		Probe: temporalProbe(fleet.Address("temporal")),
 		Data:  []string{fleet.TemporalDatabase()},
