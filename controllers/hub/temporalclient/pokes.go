@@ -78,6 +78,8 @@ func (c *Client) priorityOf(ctx context.Context, ref wf.Ref) int {
 
 // PokeIfOpen pokes a workflow by its ID and starts none; one that has ended needs no poke.
 func (c *Client) PokeIfOpen(ctx context.Context, id string, poke wf.Poke) error {
+	ctx, cancel := context.WithTimeout(ctx, pokeTimeout)
+	defer cancel()
 	err := c.SDK.SignalWorkflow(ctx, id, "", wf.PokeSignal, poke)
 	if _, gone := errors.AsType[*serviceerror.NotFound](err); err == nil || gone {
 		return nil
