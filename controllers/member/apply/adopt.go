@@ -22,7 +22,7 @@ import (
 func (m Manifest) withHashOn(live *unstructured.Unstructured) Manifest {
 	m.stated = ""
 	stated := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]
-	if stated == m.Hash || stated != "" && stated == kubeFleetHash(m.Object) && saysReservedKeys(live, m.Object) {
+	if stated == m.Hash || stated != "" && stated == m.kubeFleetHash() && saysReservedKeys(live, m.Object) {
 		m.stated = stated
 	}
 	return m
@@ -38,7 +38,7 @@ func (m Manifest) markOf(withBase bool) string {
 	case isSecret(m.Object):
 		return m.Hash
 	case withBase || !hasReservedKeys(m.Object):
-		return kubeFleetHash(m.Object)
+		return m.kubeFleetHash()
 	}
 	return m.Hash
 }
@@ -73,6 +73,18 @@ func has(values, some map[string]string) bool {
 
 // keyDomains are the domains of labels and annotations that do not go into KubeFleet's hash.
 var keyDomains = []string{"kubernetes.io", "k8s.io", "kubernetes-fleet.io", "fleet.azure.com"}
+
+// kubeFleetHash returns what KubeFleet writes as the hash of the manifest. A pass asks for it several times of the same manifest, which
+// one goroutine has.
+func (m Manifest) kubeFleetHash() string {
+	if m.foreign == nil {
+		return kubeFleetHash(m.Object)
+	}
+	if *m.foreign == "" {
+		*m.foreign = kubeFleetHash(m.Object)
+	}
+	return *m.foreign
+}
 
 // kubeFleetHash returns what KubeFleet writes as the hash of a manifest: without name, namespace, status and the labels and
 // annotations of reserved domains, and with what remains of the metadata always there.
@@ -141,5 +153,5 @@ func saySame(has, wants map[string]any) bool {
 // isLeftByKubeFleet reports whether a Secret is as KubeFleet's agent has left it after it applied this very manifest. It is not
 // written for the sake of the copy of its values, which goes with the first change of the Secret.
 func isLeftByKubeFleet(live *unstructured.Unstructured, m Manifest) bool {
-	return showsSecret(live) && isLastAppliedTo(live, m) && m.stated == kubeFleetHash(m.Object)
+	return showsSecret(live) && isLastAppliedTo(live, m) && m.stated == m.kubeFleetHash()
 }

@@ -49,6 +49,13 @@ const keptRemoved = "Another client of the member's API server keeps removing th
 // judgeRemoved says that an object that another client keeps removing was not there, before it is created again.
 func judgeRemoved() Differences { return Differences{Report: compare.Absent(), Message: keptRemoved} }
 
+// JudgeUnmarked says that another client keeps removing what marks an object as placed, of which the manifest says nothing.
+func JudgeUnmarked() Differences {
+	return Differences{Report: compare.Unmarked(), Message: "Another client of the member's API server keeps removing what marks the object " +
+		"as placed, so that it is written after longer and longer pauses, at least once a minute; end one of the two, or leave the object " +
+		"out of the placement"}
+}
+
 // judgeObject compares an object with its manifest and says why it may differ.
 func judgeObject(m Manifest, object *unstructured.Unstructured, why string) Differences {
 	report := unmet(m.Object, object)
@@ -161,6 +168,13 @@ func isFilledIn(sent, answer *unstructured.Unstructured) bool {
 		}
 	}
 	return areFieldsFilledIn(lookup, sent.Object, answer.Object)
+}
+
+// isAsApplied reports whether an object is what the same manifest has made of it, so that a merge changes nothing: nothing has left the
+// manifest, and the object has all of it. It says no where that is not certain.
+func isAsApplied(live, desired *unstructured.Unstructured) bool {
+	base := live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
+	return base != "" && base == desired.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation] && isFilledIn(desired, live)
 }
 
 func areFieldsFilledIn(lookup strategicpatch.LookupPatchMeta, sent, answer map[string]any) bool {

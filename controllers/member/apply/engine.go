@@ -444,6 +444,9 @@ func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructur
 	retainReplicas(live, desired)
 	retainFinalizers(live, desired)
 	keepLastApplied(live, desired)
+	if isAsApplied(live, desired) {
+		return live, true, nil
+	}
 	patch, err := ThreeWay(live, desired)
 	if err != nil || patch.Empty() {
 		return live, true, err

@@ -295,7 +295,12 @@ func hasNull(value any) bool {
 	case nil:
 		return true
 	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasNull)
+		for _, field := range v {
+			if hasNull(field) {
+				return true
+			}
+		}
+		return false
 	case []any:
 		return slices.ContainsFunc(v, hasNull)
 	default:

@@ -28,6 +28,8 @@ type Manifest struct {
 	Hash string
 	// stated is the hash that the object on the cluster states of this very manifest, if it does. It stays then.
 	stated string
+	// foreign is KubeFleet's hash once it was asked for. Copies of the manifest share it.
+	foreign *string
 	// Problem is set if the manifest is not to be applied.
 	Problem *Problem
 }
@@ -115,6 +117,7 @@ func decodeManifest(ordinal int, raw placementv1beta1.Manifest) Manifest {
 	}
 	m.Object = object
 	m.Hash = hash
+	m.foreign = new(string)
 	return m
 }
 

@@ -194,22 +194,52 @@ func builtInThreeWay(typed runtime.Object, base map[string]any, live, wanted *un
 	if isAmbiguous(lookup, base) || isAmbiguous(lookup, live.Object) || isAmbiguous(lookup, desired) {
 		return exactPatch(live, exactMerge{}.mergeMaps(lookup, base, live.Object, desired))
 	}
+	merged := withoutManagers(live.Object)
 	var documents [3][]byte
-	for i, content := range []map[string]any{base, desired, live.Object} {
+	for i, content := range []map[string]any{base, desired, merged} {
 		if documents[i], err = json.Marshal(content); err != nil {
 			return Patch{}, err
 		}
 	}
-	patch := Patch{Type: types.StrategicMergePatchType, Result: &unstructured.Unstructured{}}
+	patch := Patch{Type: types.StrategicMergePatchType, Result: live}
 	patch.Data, err = strategicpatch.CreateThreeWayMergePatch(documents[0], documents[1], documents[2], lookup, true)
+	if err != nil || string(patch.Data) == "{}" {
+		return patch, err
+	}
+	changes := strategicpatch.JSONMap{}
+	if err := utiljson.Unmarshal(patch.Data, &changes); err != nil {
+		return Patch{}, err
+	}
+	result, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(runtime.DeepCopyJSON(merged), changes, lookup)
 	if err != nil {
 		return Patch{}, err
 	}
-	result, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(documents[2], patch.Data, lookup)
-	if err != nil {
-		return Patch{}, err
+	patch.Result = &unstructured.Unstructured{Object: withManagersOf(live.Object, result)}
+	return patch, nil
+}
+
+// withoutManagers returns the content of an object without its managedFields, which may be most of it and are no part of a merge. What is
+// below the metadata is that of the object.
+func withoutManagers(object map[string]any) map[string]any {
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return object
 	}
-	return patch, patch.Result.UnmarshalJSON(result)
+	metadata = maps.Clone(metadata)
+	delete(metadata, "managedFields")
+	content := maps.Clone(object)
+	content["metadata"] = metadata
+	return content
+}
+
+// withManagersOf gives a merged object the managedFields of the one that it was merged with.
+func withManagersOf(object, merged map[string]any) map[string]any {
+	from, _ := object["metadata"].(map[string]any)
+	metadata, ok := merged["metadata"].(map[string]any)
+	if managers, found := from["managedFields"]; ok && found {
+		metadata["managedFields"] = managers
+	}
+	return merged
 }
 
 // withoutNulls returns an object of a built-in kind without its nulls, also those in items of lists: to the API server such a null is

@@ -123,6 +123,13 @@ func FuzzUnmet(f *testing.F) {
 		if diff := cmp.Diff(before, manifest) + cmp.Diff(answered, answer); diff != "" {
 			t.Fatalf("an object was changed: %s", diff)
 		}
+		before.SetKind("Widget") // of which no field is left out because of others
+		answered.SetKind("Widget")
+		if hasAll(before.Object, answered.Object) {
+			if r := judgeFields(before, answered, nil); !r.Empty() {
+				t.Fatalf("an object that has all differs: %v", r.Details)
+			}
+		}
 		if spec, ok := manifest.Object["spec"].(map[string]any); ok || manifest.Object["spec"] == nil {
 			more := manifest.DeepCopy()
 			if !ok {

@@ -29,6 +29,41 @@ func Unmet(manifest, object *unstructured.Unstructured, isTheirs func(path strin
 	if repacked[manifest.GroupVersionKind().GroupKind()] {
 		return Report{}
 	}
+	if hasAll(manifest.Object, object.Object) {
+		d := differ{secret: isSecret(manifest)}
+		d.addKept(manifest, object)
+		return d.report
+	}
+	return judgeFields(manifest, object, isTheirs)
+}
+
+// hasAll reports whether a value has all that is wanted, where it is wanted and written as it is wanted. That is so of nearly every
+// answer, and is found out without a copy.
+func hasAll(wanted, there any) bool {
+	switch w := wanted.(type) {
+	case nil:
+		return true // the manifest leaves it to the cluster
+	case map[string]any:
+		t, ok := there.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range w {
+			if !hasAll(value, t[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		t, ok := there.([]any)
+		return ok && slices.EqualFunc(w, t, hasAll)
+	default:
+		return equalScalars(wanted, there)
+	}
+}
+
+// judgeFields compares field by field, without those that do not count.
+func judgeFields(manifest, object *unstructured.Unstructured, isTheirs func(path string) bool) Report {
 	wanted := relevantFields(manifest, manifest)
 	there := relevantFields(manifest, object)
 	typed, err := scheme.Scheme.New(manifest.GroupVersionKind())
