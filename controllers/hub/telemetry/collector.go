@@ -27,6 +27,9 @@ var (
 	placementStatus = prometheus.NewDesc("fleet_workload_placement_status_last_timestamp_seconds",
 		"When a placement came to stand where it does: at the first of its conditions that is not true, or Completed.",
 		[]string{"namespace", "name", "generation", "conditionType", "status", "reason"}, nil)
+	incomplete = prometheus.NewDesc("fleetflow_placement_incomplete",
+		"Of placements of which not all is placed, or removed, that is to be: 1 for each condition that says so.",
+		[]string{"placement_namespace", "placement", "condition", "reason"}, nil)
 	runStatus = prometheus.NewDesc("fleet_workload_update_run_status_last_timestamp_seconds",
 		"When an update run came to stand where it does.",
 		[]string{"namespace", "name", "state", "condition", "status", "reason", "failureType"}, nil)
@@ -66,7 +69,7 @@ type Collector struct {
 // Describe names what is collected.
 func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		placementStatus, runStatus, evictionComplete, clustersInFlight, runInFlight, taskBegun, memberClusters, memberHeartbeat,
+		placementStatus, incomplete, runStatus, evictionComplete, clustersInFlight, runInFlight, taskBegun, memberClusters, memberHeartbeat,
 		rolloutHolds, holdCreated, rolloutWindows, heldClusters, idleOverrides,
 	} {
 		descriptions <- d
@@ -108,9 +111,22 @@ func (c *Collector) collectPlacements(ctx context.Context, metrics chan<- promet
 			s := currentStateOfPlacement(p)
 			metrics <- newGauge(placementStatus, unixSeconds(s.since), p.GetNamespace(), p.GetName(), strconv.FormatInt(p.GetGeneration(), 10),
 				s.condition, s.status, s.reason)
+			for _, tells := range tellsIncomplete {
+				if said := placementv1beta1.FindTrue(p.GetPlacementStatus().Conditions, tells); said != nil {
+					metrics <- newGauge(incomplete, 1, p.GetNamespace(), p.GetName(), tells, said.Reason)
+				}
+			}
 		}
 	}
 	return nil
+}
+
+// tellsIncomplete are the conditions that say of a placement what is not placed, or not removed, although KubeFleet's conditions may
+// all be True.
+var tellsIncomplete = []string{
+	placementv1beta1.ConditionTypeResourcesLeftOut, placementv1beta1.ConditionTypeResourcesMissing,
+	placementv1beta1.ConditionTypeDependenciesMissing, placementv1beta1.ConditionTypeKindsHeld,
+	placementv1beta1.ConditionTypeChangesHeld, placementv1beta1.ConditionTypeRemovalsHeld, placementv1beta1.ConditionTypeRemovalPending,
 }
 
 func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.Metric) error {

@@ -477,6 +477,24 @@ func TestOverridesWithoutEffectAreCounted(t *testing.T) {
 		&placementv1beta1.ClusterResourceOverride{ObjectMeta: metav1.ObjectMeta{Name: "e"}}))
 }
 
+func TestPlacementsOfWhichNotAllIsPlacedOrRemovedAreTold(t *testing.T) {
+	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	p.Status.Conditions = []metav1.Condition{
+		condition(placementv1beta1.ConditionTypeResourcesLeftOut, yes, placementv1beta1.ReasonObjectTooLarge, 0, 0),
+		condition(placementv1beta1.ConditionTypeRemovalPending, yes, placementv1beta1.ReasonRemovalRefused, 0, 0),
+		condition(placementv1beta1.ConditionTypeRemovalsHeld, no, placementv1beta1.ReasonResolved, 0, 0),
+	}
+	inside := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app"}}
+	inside.Status.Conditions = []metav1.Condition{
+		condition(placementv1beta1.ConditionTypeResourcesMissing, yes, placementv1beta1.ReasonResourcesNotFound, 0, 0),
+	}
+	assert.ElementsMatch(t, []string{
+		"condition=ResourcesLeftOut placement=web placement_namespace= reason=ObjectTooLarge 1",
+		"condition=RemovalPending placement=web placement_namespace= reason=RemovalRefused 1",
+		"condition=ResourcesMissing placement=app placement_namespace=team reason=ResourcesNotFound 1",
+	}, collect(t, "fleetflow_placement_incomplete", p, inside))
+}
+
 func TestAReplicaThatDoesNotLeadSaysNothing(t *testing.T) {
 	c := &Collector{Leading: make(chan struct{})}
 	assert.Zero(t, testutil.CollectAndCount(c))
