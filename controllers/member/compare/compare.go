@@ -20,6 +20,8 @@ const (
 	MaxValue = 512
 	// WholeObject stands for an object that one side does not have.
 	WholeObject = "(the whole object)"
+	// Marks stands for the labels, annotations and owners by which the fleet knows an object.
+	Marks = "(what marks the object as placed)"
 	// Redacted stands for a secret value.
 	Redacted = "(redacted for security reasons)"
 )
@@ -38,6 +40,11 @@ func (r Report) Empty() bool { return len(r.Details) == 0 }
 // Absent returns the report on an object that the member does not have.
 func Absent() Report {
 	return Report{Details: []placementv1beta1.PatchDetail{{Path: "/", ValueInHub: WholeObject}}}
+}
+
+// Unmarked returns the report on an object that has lost what marks it as placed.
+func Unmarked() Report {
+	return Report{Details: []placementv1beta1.PatchDetail{{Path: "/metadata", ValueInHub: Marks}}}
 }
 
 // Objects compares the member's object with the wanted one. Wanted is the manifest itself if every

@@ -44,10 +44,7 @@ func (o *outcome) tellContest(before contest, overwritten apply.Differences, now
 	case !overwritten.Empty() && (!before.isTold() || now.Sub(before.since) >= contestRenewal && before.told.Message != overwritten.Message):
 		o.contest = contest{told: overwritten, generation: o.generation, since: now}
 	case !before.isTold():
-		o.contest = contest{generation: o.generation, told: apply.Differences{
-			Message: "Another client of the member's API server keeps removing what marks the object as placed, so that it is written after " +
-				"longer and longer pauses, at least once a minute; end one of the two, or leave the object out of the placement",
-		}}
+		o.contest = contest{generation: o.generation, told: apply.JudgeUnmarked()}
 	}
 	o.findings = apply.Findings{}
 	o.differences = o.contest.told

@@ -110,6 +110,26 @@ func TestAnObjectThatAnotherClientKeepsRemovingIsReportedAsContested(t *testing.
 	assert.Contains(t, applied.Message, "end that client")
 }
 
+func TestAnObjectWhoseMarksAnotherClientKeepsRemovingIsReportedAsContested(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustReconcile(t, "w")
+	for range contestedFrom - 1 {
+		assert.Equal(t, placementv1beta1.ReasonApplied, a.appliedCondition(t).Reason)
+		got := &corev1.ConfigMap{}
+		require.True(t, a.readMember(t, got, "a"))
+		got.Annotations = nil
+		require.NoError(t, a.member.Update(t.Context(), got))
+		a.clock.SetTime(a.clock.Now().Add(maxRetryDelay))
+		assert.Contains(t, a.mustReconcile(t, "w"), repairWrite)
+	}
+	applied := a.appliedCondition(t)
+	assert.Equal(t, placementv1beta1.ReasonAppliedWithDifference, applied.Reason)
+	assert.Contains(t, applied.Message, "keeps removing what marks the object as placed")
+	details := a.work(t, "w").Status.ManifestConditions[0].DriftDetails
+	require.NotNil(t, details, "the placement counts it as drifted, and an event says so")
+	assert.Equal(t, compare.Unmarked().Details, details.ObservedDrifts)
+}
+
 func TestValuesThatChangeAllTheTimeAreToldOnceAMinute(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 	a.mustReconcile(t, "w")
