@@ -21,7 +21,7 @@ NEEDS := browser curl $(if $(filter file,$(origin RACE)),compiler)
 # How long `make fuzz` takes over each fuzz test.
 FUZZTIME ?= 60s
 # What `make generate` writes.
-GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path "deploy/docs/api/*.md" -o -path "deploy/docs/cli/*.md" -o -path 'deploy/charts/*/values.schema.json' -o -path 'deploy/charts/*/README.md'
+GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'apis/*/applyconfiguration/*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path "deploy/docs/api/*.md" -o -path "deploy/docs/cli/*.md" -o -path 'deploy/charts/*/values.schema.json' -o -path 'deploy/charts/*/README.md'
 GOFILES := find . -name '*.go' -not -path './.*/*'
 
 # step prints what a step is, runs it and prints the time it took.
@@ -133,7 +133,7 @@ release-all: ## All of a release, as in VERSION=0.2.0, into bin/release: program
 	@VERSION='$(VERSION)' PUSH='$(PUSH)' REGISTRY='$(REGISTRY)' COSIGN='$(COSIGN)' AGENT_PLATFORMS='$(AGENT_PLATFORMS)' PLUGIN_PLATFORMS='$(PLUGIN_PLATFORMS)' .ci/release-all
 
 .PHONY: generate
-generate: ## Write deep copies, CRDs, the API reference, that of kubectl fleet and the charts' tables of values anew (about 1 min)
+generate: ## Write deep copies, apply configurations, CRDs, the API reference, that of kubectl fleet and the charts' tables of values anew (about 1 min)
 	go generate ./apis/... ./cmd/kubectl-fleet ./deploy/charts
 
 # The version that `make docs` builds the site of, as in DOCS_VERSION=v0.2.0.

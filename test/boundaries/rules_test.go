@@ -4,6 +4,8 @@ package boundaries
 type rule struct {
 	// of are the packages the rule is about, as prefixes below the module's path; a trailing /... takes in what is below.
 	of []string
+	// except are packages that of takes in and the rule is not about, as of has them.
+	except []string
 	// never are import paths, or prefixes of import paths, that none of them may reach.
 	never []string
 	// but are exceptions from never.
@@ -18,12 +20,22 @@ const (
 // clients are the modules that talk to a Kubernetes API server.
 var clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
 
+// applyConfigurations are the folders that `make generate` writes beside the types, whose programs do not get them.
+var applyConfigurations = []string{"apis/cluster/applyconfiguration/...", "apis/fleetflow/applyconfiguration/...", "apis/placement/applyconfiguration/..."}
+
 // rules returns the borders of the module by the sentence that each of them is.
 func rules() map[string]rule {
 	return map[string]rule{
 		"API types import apimachinery and each other": {
-			of:    []string{"apis/..."},
-			never: append([]string{temporal, module}, clients...),
+			of:     []string{"apis/..."},
+			except: applyConfigurations,
+			never:  append([]string{temporal, module}, clients...),
+			but:    []string{module + "/apis"},
+		},
+		// Those of Kubernetes' own metadata bring client-go's discovery along.
+		"apply configurations bring client-go along, and no kinds or controllers": {
+			of:    applyConfigurations,
+			never: []string{temporal, module, "sigs.k8s.io/controller-runtime", "k8s.io/client-go/kubernetes/typed", "k8s.io/client-go/informers"},
 			but:   []string{module + "/apis"},
 		},
 		"pure packages know no client and no Temporal": {

@@ -14,6 +14,9 @@ const GroupName = "cluster.kubernetes-fleet.io"
 // GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
 
+// SchemeGroupVersion is GroupVersion, by the name that code has which Kubernetes' generators write.
+var SchemeGroupVersion = GroupVersion
+
 // AddToScheme registers every kind of this package with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,

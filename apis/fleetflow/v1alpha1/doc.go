@@ -3,6 +3,8 @@
 // The package is pure: types, names and registration, no clients and no I/O.
 //
 // +kubebuilder:object:generate=true
+// +kubebuilder:ac:generate=true
+// +kubebuilder:ac:output:package="../applyconfiguration"
 // +kubebuilder:validation:Optional
 // +groupName=fleetflow.io
 package v1alpha1

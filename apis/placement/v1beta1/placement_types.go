@@ -8,6 +8,7 @@ import (
 // inside a selected namespace, and places them on the member clusters its policy picks.
 //
 // +kubebuilder:object:root=true
+// +genclient:noStatus
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName=crp,categories={fleet,fleet-placement}
