@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/login"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
@@ -146,9 +147,9 @@ func newAccess(o *options, users *users, sealer *session.Sealer, log logr.Logger
 			return nil, err
 		}
 		person.Writes = nil
-		return &web.Anyone{Person: person, Host: hostOf(o)}, nil
+		return &login.Anyone{Person: person, Host: hostOf(o)}, nil
 	}
-	access := &web.SignedIn{
+	access := &login.SignedIn{
 		Cookies: &session.Cookies{Sealer: sealer, Insecure: o.url.Scheme == "http"}, Act: users.act, Host: hostOf(o), Clock: users.clock,
 		Log: func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) },
 	}
@@ -182,7 +183,7 @@ func newProvider(o *options, clock clock.PassiveClock, sealer *session.Sealer) (
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	return &session.Provider{
-		Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Redirect: strings.TrimSuffix(o.url.String(), "/") + web.CallbackPath,
+		Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Redirect: strings.TrimSuffix(o.url.String(), "/") + login.CallbackPath,
 		UsernameClaim: o.usernameClaim, UsernamePrefix: o.usernamePrefix, GroupsClaim: o.groupsClaim, GroupsPrefix: o.groupsPrefix,
 		Keep: o.keepGroups, Scopes: o.scopes, Lasts: o.sessionLasts, HTTP: &http.Client{Transport: transport, Timeout: providerPatience},
 		Clock: clock, Sealer: sealer,

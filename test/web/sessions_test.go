@@ -22,6 +22,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/login"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	dash "github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
@@ -40,10 +41,10 @@ func serveUsers(t *testing.T, h *hub, clock *testingclock.FakeClock, between fun
 	base = "http://" + listener.Addr().String()
 	sealer := &session.Sealer{Folder: folder, Clock: clock}
 	log := func(string, ...any) {}
-	access := &dash.SignedIn{
+	access := &login.SignedIn{
 		Cookies: &session.Cookies{Sealer: sealer, Insecure: true}, Host: listener.Addr().String(), Clock: clock, Log: log,
 		Provider: &session.Provider{
-			Issuer: p.URL, ClientID: "fleet", Redirect: base + dash.CallbackPath, UsernameClaim: "email", GroupsClaim: "groups",
+			Issuer: p.URL, ClientID: "fleet", Redirect: base + login.CallbackPath, UsernameClaim: "email", GroupsClaim: "groups",
 			Lasts: 10 * time.Minute, HTTP: p.Client(), Clock: clock, Sealer: sealer,
 		},
 		Act: func(user session.Identity) (*dash.Person, error) {

@@ -28,6 +28,8 @@ const (
 	maxParts = 20
 	// troublePart is the part that says why what is shown may be old.
 	troublePart = "trouble"
+	// sessionOver is what a page says that is not kept up to date any more.
+	sessionOver = "Your session is over. Reload the page to go on; what you have typed into a form stays if you log in in another tab."
 )
 
 // live sends what changes on a page for as long as the browser shows it: at most as often as there are new pictures of the

@@ -154,15 +154,22 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, p pag
 		Menu: menu,
 		Now:  fleet.At.UTC().Format(time.RFC3339), Trouble: fleet.Trouble, Denied: fleet.Denied, Waiting: len(s.waiting(r.Context(), fleet)),
 		Query: r.URL.Query().Get("q")}
-	var out bytes.Buffer
-	if err := templates.ExecuteTemplate(&out, "layout", l); err != nil {
+	if err := Write(w, status, templates, "layout", l); err != nil {
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
 		s.Log("writing %s failed: %v", r.URL.Path, err)
-		return
+	}
+}
+
+// Write answers with what a template makes of data; an error means that nothing was written.
+func Write(w http.ResponseWriter, status int, from *template.Template, name string, data any) error {
+	var out bytes.Buffer
+	if err := from.ExecuteTemplate(&out, name, data); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(out.Bytes()) // a browser that went away needs nothing
+	return nil
 }
 
 // failed says why there is no page.

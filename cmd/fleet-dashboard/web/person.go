@@ -50,8 +50,8 @@ type Access interface {
 	Visitor(r *http.Request) *Visitor
 	// TurnAway answers a request without a user, with nothing of the fleet.
 	TurnAway(w http.ResponseWriter, r *http.Request)
-	// Open adds the routes that need no user.
-	Open(s *Server, mux *http.ServeMux)
+	// Open adds the routes that need no user; hub names the hub to the user.
+	Open(hub string, mux *http.ServeMux)
 	// FormTargets are the origins, beside that of the dashboard, that a form may lead to.
 	FormTargets() []string
 }

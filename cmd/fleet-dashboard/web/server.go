@@ -45,7 +45,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	files, _ := fs.Sub(static, "static") // the folder is embedded
 	mux.Handle("GET /static/", http.StripPrefix("/static/", cached(withoutListings(http.FileServerFS(files)))))
-	s.Access.Open(s, mux)
+	s.Access.Open(s.Hub, mux)
 	pages, living := s.pages()
 	mux.Handle("GET /live", s.inside(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.live(w, r, living) })))
 	mux.Handle("/", s.inside(pages))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/login"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
@@ -145,7 +146,7 @@ func (d *dashboard) server(c client.WithWatch, fleet *feed.Feed, local *session.
 	person := &web.Person{Reviewer: &as.Reviewer{Client: c, Clock: d.factory.Clock}, Writes: c,
 		Reading: &reading.Hub{Client: c, Clock: d.factory.Clock, Discover: d.factory.Discover}}
 	return &web.Server{
-		Feed: fleet, Access: &web.Local{Session: local, Person: person}, Clock: d.factory.Clock, Hub: d.hubName(), Temporal: d.temporal,
+		Feed: fleet, Access: &login.Local{Session: local, Person: person}, Clock: d.factory.Clock, Hub: d.hubName(), Temporal: d.temporal,
 		Key: func() string { return utilrand.String(keyLength) },
 		Log: func(format string, args ...any) {
 			cli.Printf(d.streams.ErrOut, "%s  %s\n", d.factory.Clock.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))

@@ -35,6 +35,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/login"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -588,7 +589,7 @@ func BenchmarkStreams(b *testing.B) {
 	for i := range users.persons {
 		users.persons[i] = personOn(hub, testingclock.NewFakeClock(now), session.Identity{User: "jane@example.com"})
 	}
-	site, _ := newSite(b, hub, testingclock.NewFakeClock(now), func(server *web.Server, _ *web.SignedIn) { server.Access = users })
+	site, _ := newSite(b, hub, testingclock.NewFakeClock(now), func(server *web.Server, _ *login.SignedIn) { server.Access = users })
 	memory := func() float64 {
 		runtime.GC()
 		var stats runtime.MemStats
@@ -614,7 +615,7 @@ func BenchmarkStreams(b *testing.B) {
 
 // everyone lets every request in, as one user after the other.
 type everyone struct {
-	web.Anyone
+	login.Anyone
 	persons []*web.Person
 	next    atomic.Int32
 }

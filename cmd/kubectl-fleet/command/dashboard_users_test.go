@@ -31,6 +31,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/login"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/reading"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
@@ -40,7 +41,7 @@ import (
 const served = "fleet.example.com"
 
 // newSite serves a fleet to users who log in. What they may do is up to the hub, by their name.
-func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change func(*web.Server, *web.SignedIn)) (*browser, *openid.Provider) {
+func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change func(*web.Server, *login.SignedIn)) (*browser, *openid.Provider) {
 	t.Helper()
 	p := openid.New(t)
 	folder := t.TempDir()
@@ -48,7 +49,7 @@ func newSite(t testing.TB, hub client.WithWatch, clock clock.WithTicker, change 
 	sealer := &session.Sealer{Folder: folder, Clock: clock}
 	b := &browser{t: t, hub: hub, host: served}
 	log := func(format string, args ...any) { fmt.Fprintf(&b.log, format+"\n", args...) }
-	access := &web.SignedIn{
+	access := &login.SignedIn{
 		Cookies: &session.Cookies{Sealer: sealer}, Host: served, Clock: clock, Log: log,
 		Provider: &session.Provider{
 			Issuer: p.URL, ClientID: "fleet", ClientSecret: "client-secret", Redirect: "https://" + served + "/oidc/callback", UsernameClaim: "email", GroupsClaim: "groups",
@@ -188,10 +189,10 @@ func TestTwoReplicasServeOneSession(t *testing.T) {
 	hub := inMemory(approvalFleet()...)
 	clock := testingclock.NewFakeClock(now)
 	var provider session.Provider
-	one, p := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) {
+	one, p := newSite(t, hub, clock, func(_ *web.Server, access *login.SignedIn) {
 		provider = session.Provider{Issuer: access.Provider.Issuer, HTTP: access.Provider.HTTP}
 	})
-	other, _ := newSite(t, hub, clock, func(_ *web.Server, access *web.SignedIn) {
+	other, _ := newSite(t, hub, clock, func(_ *web.Server, access *login.SignedIn) {
 		access.Provider.Issuer = provider.Issuer
 		access.Provider.HTTP = provider.HTTP
 	})
@@ -390,7 +391,7 @@ func TestTokensAreTakenOnlyIfTheyAreAllowed(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, b.send(http.MethodPost, "/login/token", url.Values{"token": {"good"}}).Code, "there is no such route")
 	assert.Empty(t, b.cookies)
 
-	b, _ = newSite(t, inMemory(approvalFleet()...), clock, func(_ *web.Server, access *web.SignedIn) {
+	b, _ = newSite(t, inMemory(approvalFleet()...), clock, func(_ *web.Server, access *login.SignedIn) {
 		access.Provider = nil
 		access.Tokens = func(_ context.Context, token string) (session.Identity, error) {
 			if token != "good" {
@@ -417,11 +418,11 @@ func TestTokensAreTakenOnlyIfTheyAreAllowed(t *testing.T) {
 func TestAnyoneMayLookWhereThatIsAllowedAndNoRouteWrites(t *testing.T) {
 	hub := writeless(t, inMemory(approvalFleet()...))
 	clock := testingclock.NewFakeClock(now)
-	b, _ := newSite(t, hub, clock, func(server *web.Server, _ *web.SignedIn) {
+	b, _ := newSite(t, hub, clock, func(server *web.Server, _ *login.SignedIn) {
 		person := personOn(hub, clock, session.Identity{User: "jane@example.com"})
 		person.Writes = nil
 		server.ReadOnly = true
-		server.Access = &web.Anyone{Person: person, Host: served}
+		server.Access = &login.Anyone{Person: person, Host: served}
 	})
 	for _, path := range sitePages {
 		page := b.get(path)
@@ -439,7 +440,7 @@ func TestAnyoneMayLookWhereThatIsAllowedAndNoRouteWrites(t *testing.T) {
 
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	const lasts = 300 * time.Millisecond
-	b, p := newSite(t, inMemory(approvalFleet()...), clock.RealClock{}, func(_ *web.Server, access *web.SignedIn) { access.Provider.Lasts = lasts })
+	b, p := newSite(t, inMemory(approvalFleet()...), clock.RealClock{}, func(_ *web.Server, access *login.SignedIn) { access.Provider.Lasts = lasts })
 	p.LogIn(time.Now(), "jane@example.com")
 	b.enter(p, "/")
 	answer := b.get("/live?page=/runs/web-5") // returns when the stream ends
@@ -449,7 +450,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 }
 
 func TestTransportIsHeldToTLSWhereItEnds(t *testing.T) {
-	b, _ := newSite(t, inMemory(), testingclock.NewFakeClock(now), func(server *web.Server, _ *web.SignedIn) { server.TLS = true })
+	b, _ := newSite(t, inMemory(), testingclock.NewFakeClock(now), func(server *web.Server, _ *login.SignedIn) { server.TLS = true })
 	assert.Equal(t, "max-age=31536000", b.get("/login").Header().Get("Strict-Transport-Security"))
 	b, _ = newSite(t, inMemory(), testingclock.NewFakeClock(now), nil)
 	assert.Empty(t, b.get("/login").Header().Get("Strict-Transport-Security"))

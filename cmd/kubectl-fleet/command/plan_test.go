@@ -42,7 +42,7 @@ func snapshotOf(index int, manifests ...string) *placementv1beta1.ClusterResourc
 const (
 	shopNamespace = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`
 	settings      = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"theme":%q}}`
-	login         = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"login","namespace":"shop"},"data":{"password":%q}}`
+	password      = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"login","namespace":"shop"},"data":{"password":%q}}`
 )
 
 // release is everything before a run of placement web: three clusters, one of which has nothing yet, one of which gets
@@ -65,7 +65,7 @@ func release() []client.Object {
 			BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 		},
 	}}}
-	objects := []client.Object{placement, policy, strategy, snapshotOf(4, shopNamespace, fmt.Sprintf(settings, "light"), fmt.Sprintf(login, "aHVudGVyMg==")), snapshotOf(5, shopNamespace, fmt.Sprintf(settings, "dark"), fmt.Sprintf(login, "aHVudGVyMw=="))}
+	objects := []client.Object{placement, policy, strategy, snapshotOf(4, shopNamespace, fmt.Sprintf(settings, "light"), fmt.Sprintf(password, "aHVudGVyMg==")), snapshotOf(5, shopNamespace, fmt.Sprintf(settings, "dark"), fmt.Sprintf(password, "aHVudGVyMw=="))}
 	for i, name := range []string{"member-1", "member-2", "member-3"} {
 		m := member(name, time.Second)
 		m.Labels["env"] = []string{"staging", "production", "production"}[i]

@@ -1,9 +1,12 @@
-package web
+// Package login lets users in to the dashboard: with a session that an identity provider or a token begins, as the one user of a laptop,
+// or as anyone who may only look.
+package login
 
 import (
-	"bytes"
 	"context"
+	"embed"
 	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +16,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/session"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/web"
 )
+
+//go:embed templates/login.html
+var sources embed.FS
+
+var templates = template.Must(template.ParseFS(sources, "templates/login.html"))
 
 const (
 	// CallbackPath is where the identity provider sends users back to.
@@ -23,8 +32,6 @@ const (
 	maxPersons = 200
 	// maxToken is how long a pasted token may be.
 	maxToken = 8 << 10
-	// sessionOver is what a page says that is not kept up to date any more.
-	sessionOver = "Your session is over. Reload the page to go on; what you have typed into a form stays if you log in in another tab."
 )
 
 // SignedIn lets in users who have logged in: at an identity provider, or with a token if that is allowed.
@@ -35,7 +42,7 @@ type SignedIn struct {
 	// Tokens says who a token is of, and until when a session with it lasts; nil if tokens are not taken.
 	Tokens func(ctx context.Context, token string) (session.Identity, error)
 	// Act makes what acts as a user.
-	Act func(session.Identity) (*Person, error)
+	Act func(session.Identity) (*web.Person, error)
 	// Host is the one that browsers know the dashboard by.
 	Host  string
 	Clock clock.PassiveClock
@@ -65,7 +72,7 @@ func (s *SignedIn) FormTargets() []string {
 }
 
 // Visitor returns the user of a session that is not over.
-func (s *SignedIn) Visitor(r *http.Request) *Visitor {
+func (s *SignedIn) Visitor(r *http.Request) *web.Visitor {
 	user, is := s.Cookies.Session(r)
 	if !is || !s.Clock.Now().Before(user.Expires) || s.isOver(r.Context(), user) {
 		return nil
@@ -75,7 +82,7 @@ func (s *SignedIn) Visitor(r *http.Request) *Visitor {
 		s.Log("%s is not let in: %v", user.User, err)
 		return nil
 	}
-	return &Visitor{Person: person, Until: user.Expires}
+	return &web.Visitor{Person: person, Until: user.Expires}
 }
 
 // TurnAway sends a browser that wants a page to log in, and says to all others that they have to.
@@ -106,24 +113,19 @@ func (s *SignedIn) again(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "You have no session, or it is over, and the form could not be read. Nothing was done.", http.StatusUnauthorized)
 		return
 	}
-	var out bytes.Buffer
-	err := templates.ExecuteTemplate(&out, "again", struct {
+	err := web.Write(w, http.StatusUnauthorized, templates, "again", struct {
 		Path   string
 		Values url.Values
 	}{session.OwnPath(r.URL.RequestURI()), r.PostForm})
 	if err != nil {
 		http.Error(w, "The page could not be written. Nothing was done.", http.StatusInternalServerError)
-		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(http.StatusUnauthorized)
-	_, _ = w.Write(out.Bytes()) // a browser that went away needs nothing
 }
 
 // Open adds the pages of the login.
-func (s *SignedIn) Open(of *Server, mux *http.ServeMux) {
+func (s *SignedIn) Open(hub string, mux *http.ServeMux) {
 	mux.HandleFunc("GET "+loginPath, func(w http.ResponseWriter, r *http.Request) {
-		s.show(of, w, http.StatusOK, r.URL.Query().Get("next"), "")
+		s.show(hub, w, http.StatusOK, r.URL.Query().Get("next"), "")
 	})
 	mux.HandleFunc("POST /logout", func(w http.ResponseWriter, r *http.Request) {
 		if user, is := s.Cookies.Session(r); is {
@@ -133,11 +135,11 @@ func (s *SignedIn) Open(of *Server, mux *http.ServeMux) {
 		http.Redirect(w, r, loginPath, http.StatusSeeOther)
 	})
 	if s.Provider != nil {
-		mux.HandleFunc("POST "+loginPath, func(w http.ResponseWriter, r *http.Request) { s.begin(of, w, r) })
-		mux.HandleFunc("GET "+CallbackPath, func(w http.ResponseWriter, r *http.Request) { s.finish(of, w, r) })
+		mux.HandleFunc("POST "+loginPath, func(w http.ResponseWriter, r *http.Request) { s.begin(hub, w, r) })
+		mux.HandleFunc("GET "+CallbackPath, func(w http.ResponseWriter, r *http.Request) { s.finish(hub, w, r) })
 	}
 	if s.Tokens != nil {
-		mux.HandleFunc("POST /login/token", func(w http.ResponseWriter, r *http.Request) { s.take(of, w, r) })
+		mux.HandleFunc("POST /login/token", func(w http.ResponseWriter, r *http.Request) { s.take(hub, w, r) })
 	}
 }
 
@@ -148,26 +150,21 @@ type loginView struct {
 }
 
 // show writes the page of the login, which has nothing of the fleet.
-func (s *SignedIn) show(of *Server, w http.ResponseWriter, status int, next, refused string) {
-	view := loginView{Hub: of.Hub, Next: next, Refused: refused, Tokens: s.Tokens != nil}
+func (s *SignedIn) show(hub string, w http.ResponseWriter, status int, next, refused string) {
+	view := loginView{Hub: hub, Next: next, Refused: refused, Tokens: s.Tokens != nil}
 	if s.Provider != nil {
 		view.Provider = strings.TrimPrefix(s.Provider.Issuer, "https://")
 	}
-	var out bytes.Buffer
-	if err := templates.ExecuteTemplate(&out, "login", view); err != nil {
+	if err := web.Write(w, status, templates, "login", view); err != nil {
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
-		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(out.Bytes()) // a browser that went away needs nothing
 }
 
-func (s *SignedIn) begin(of *Server, w http.ResponseWriter, r *http.Request) {
+func (s *SignedIn) begin(hub string, w http.ResponseWriter, r *http.Request) {
 	to, name, sealed, err := s.Provider.Begin(r.PostFormValue("next"), false)
 	if err != nil {
 		s.Log("login: %v", err)
-		s.show(of, w, http.StatusBadGateway, r.PostFormValue("next"), "The identity provider does not answer. Try again in a moment.")
+		s.show(hub, w, http.StatusBadGateway, r.PostFormValue("next"), "The identity provider does not answer. Try again in a moment.")
 		return
 	}
 	s.Cookies.Keep(w, name, sealed, s.Clock.Now())
@@ -175,7 +172,7 @@ func (s *SignedIn) begin(of *Server, w http.ResponseWriter, r *http.Request) {
 }
 
 // finish takes a user who comes back from the provider.
-func (s *SignedIn) finish(of *Server, w http.ResponseWriter, r *http.Request) {
+func (s *SignedIn) finish(hub string, w http.ResponseWriter, r *http.Request) {
 	user, next, spent, err := s.Provider.Finish(r, func(name string) string { return s.Cookies.Get(r, name) })
 	s.Cookies.Drop(w, spent)
 	refused := &session.RefusedLogin{}
@@ -183,42 +180,42 @@ func (s *SignedIn) finish(of *Server, w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, session.ErrNotSilent):
 		http.Redirect(w, r, loginPath+"?"+url.Values{"next": {next}}.Encode(), http.StatusSeeOther)
 	case errors.Is(err, session.ErrLogin):
-		s.show(of, w, http.StatusBadRequest, next, "This login was not begun in this browser, or took too long. Log in again.")
+		s.show(hub, w, http.StatusBadRequest, next, "This login was not begun in this browser, or took too long. Log in again.")
 	case errors.As(err, &refused):
-		s.show(of, w, http.StatusForbidden, next, refused.Why)
+		s.show(hub, w, http.StatusForbidden, next, refused.Why)
 	case err != nil:
 		s.Log("login: %v", err)
-		s.show(of, w, http.StatusBadGateway, next, "What the identity provider says of you could not be checked. Log in again; the log of the dashboard says more.")
+		s.show(hub, w, http.StatusBadGateway, next, "What the identity provider says of you could not be checked. Log in again; the log of the dashboard says more.")
 	default:
-		s.start(of, w, r, user, next)
+		s.start(hub, w, r, user, next)
 	}
 }
 
 // take lets in a user who has pasted a token.
-func (s *SignedIn) take(of *Server, w http.ResponseWriter, r *http.Request) {
+func (s *SignedIn) take(hub string, w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimSpace(r.PostFormValue("token"))
 	next := r.PostFormValue("next")
 	if token == "" || len(token) > maxToken {
-		s.show(of, w, http.StatusBadRequest, next, "Paste a token, such as kubectl create token prints.")
+		s.show(hub, w, http.StatusBadRequest, next, "Paste a token, such as kubectl create token prints.")
 		return
 	}
 	user, err := s.Tokens(r.Context(), token)
 	if err != nil {
-		s.show(of, w, http.StatusForbidden, next, "The hub does not take this token.")
+		s.show(hub, w, http.StatusForbidden, next, "The hub does not take this token.")
 		return
 	}
-	s.start(of, w, r, user, next)
+	s.start(hub, w, r, user, next)
 }
 
 // start begins a session, unless the user is one that the dashboard does not act as.
-func (s *SignedIn) start(of *Server, w http.ResponseWriter, r *http.Request, user session.Identity, next string) {
+func (s *SignedIn) start(hub string, w http.ResponseWriter, r *http.Request, user session.Identity, next string) {
 	_, err := s.persons.of(user, s.Clock.Now(), s.Act)
 	if err == nil {
 		err = s.Cookies.Start(w, user)
 	}
 	if err != nil {
 		s.Log("%s is not let in: %v", user.User, err)
-		s.show(of, w, http.StatusForbidden, next, "You cannot be let in: "+err.Error()+".")
+		s.show(hub, w, http.StatusForbidden, next, "You cannot be let in: "+err.Error()+".")
 		return
 	}
 	s.Log("%s has logged in, until %s", user.User, user.Expires.UTC().Format(time.RFC3339))
@@ -232,12 +229,12 @@ type persons struct {
 }
 
 type knownPerson struct {
-	*Person
+	*web.Person
 	seen time.Time
 }
 
 // of returns what acts as a user, the same for as long as the user, the groups and the token are.
-func (p *persons) of(user session.Identity, now time.Time, act func(session.Identity) (*Person, error)) (*Person, error) {
+func (p *persons) of(user session.Identity, now time.Time, act func(session.Identity) (*web.Person, error)) (*web.Person, error) {
 	key := strings.Join(append([]string{user.User, user.Token}, user.Groups...), "\x00")
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -267,7 +264,7 @@ func (p *persons) of(user session.Identity, now time.Time, act func(session.Iden
 
 // Anyone lets in every client as one user, who may only look.
 type Anyone struct {
-	Person *Person
+	Person *web.Person
 	Host   string
 }
 
@@ -281,7 +278,7 @@ func (a *Anyone) Hosts() string { return a.Host }
 func (a *Anyone) FormTargets() []string { return nil }
 
 // Visitor returns the one user.
-func (a *Anyone) Visitor(*http.Request) *Visitor { return &Visitor{Person: a.Person} }
+func (a *Anyone) Visitor(*http.Request) *web.Visitor { return &web.Visitor{Person: a.Person} }
 
 // TurnAway is never asked for.
 func (a *Anyone) TurnAway(w http.ResponseWriter, _ *http.Request) {
@@ -289,4 +286,4 @@ func (a *Anyone) TurnAway(w http.ResponseWriter, _ *http.Request) {
 }
 
 // Open adds nothing.
-func (a *Anyone) Open(*Server, *http.ServeMux) {}
+func (a *Anyone) Open(string, *http.ServeMux) {}
