@@ -1,9 +1,7 @@
 package web
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,8 +14,8 @@ import (
 )
 
 // checkPlanSeen refuses an approval of another plan than the one that the user has looked at.
-func checkPlanSeen(r *http.Request, run hub.Run) error {
-	if seen, now := r.PostFormValue("plan"), plan.Hash(run); seen != now {
+func (v *visit) checkPlanSeen(run hub.Run) error {
+	if seen, now := v.PostFormValue("plan"), plan.Hash(run); seen != now {
 		return fmt.Errorf("the plan of %s has changed since you looked at it, from %q to %q (%w); what it is now stands below", run.Ref,
 			seen, now, errStale)
 	}
@@ -25,17 +23,16 @@ func checkPlanSeen(r *http.Request, run hub.Run) error {
 }
 
 // showApproval shows what an approval lets a run do.
-func (f verbForm) showApproval(r *http.Request) (formView, error) {
-	s := f.server
-	run, err := personOf(r.Context()).Reading.Run(r.Context(), refOf(r, hub.KindRun))
+func (f verbForm) showApproval(v *visit) (formView, error) {
+	run, err := v.person.Reading.Run(v.Context(), refOf(v.Request, hub.KindRun))
 	if err != nil {
-		known, _, gone := s.findRun(r)
+		known, gone := v.run()
 		if gone != nil || apierrors.IsNotFound(err) {
 			return formView{}, cmpErr(gone, err)
 		}
 		run = known.Run // the hub does not answer: what was typed is not lost, and the approval will be of what the hub has then
 	}
-	stage := r.FormValue("stage")
+	stage := v.FormValue("stage")
 	state := updaterun.Read(run.Object)
 	gates := gatesOf(run)
 	if at := slices.IndexFunc(gates, func(g steer.Gate) bool { return stage == "" || g.Stage == stage }); at >= 0 {
@@ -49,22 +46,22 @@ func (f verbForm) showApproval(r *http.Request) (formView, error) {
 		Title: fmt.Sprintf("Approve stage %s of %s", stage, run.Name), Section: "runs",
 		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, plural(left, "cluster"), state.Total),
 		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, plural(left, "cluster")),
-		Refusal: s.refusalOf(r.Context(), f.verb, hub.Found{Run: &run}, 1),
+		Refusal: v.refusalOf(f.verb, hub.Found{Run: &run}, 1),
 		Hidden:  map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
-		Fields:  f.fields(r, nil),
+		Fields:  f.fields(v, nil),
 	}
-	for _, hold := range holdRows(s.fleet(r.Context())) {
+	for _, hold := range holdRows(v.fleet) {
 		if hold.State != fleetview.HoldExpired {
 			view.Notes = append(view.Notes, fmt.Sprintf("Hold %s stops the line for %s: %s", hold.Name, hold.Covers, hold.Message))
 		}
 	}
-	s.showPlan(r.Context(), run, &view)
+	v.showPlan(run, &view)
 	return view, nil
 }
 
 // showPlan adds what changes on the clusters. A user who may not read all of that may approve all the same, and is told.
-func (s *Server) showPlan(ctx context.Context, run hub.Run, view *formView) {
-	made, err := personOf(ctx).Reading.Plan(ctx, run)
+func (v *visit) showPlan(run hub.Run, view *formView) {
+	made, err := v.person.Reading.Plan(v.Context(), run)
 	if err != nil {
 		view.Notes = append(view.Notes, "What changes on the clusters cannot be shown: "+err.Error())
 		return

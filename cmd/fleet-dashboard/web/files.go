@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -29,16 +30,16 @@ type file struct {
 var errNoFormat = &missing{what: "such format"}
 
 // download answers with a page, or with the file of it that is asked for by format.
-func (s *Server) download(shown http.Handler, make func(r *http.Request, format string) (file, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		format := r.URL.Query().Get("format")
+func (s *Server) download(shown http.Handler, make func(v *visit, format string) (file, error)) http.Handler {
+	return s.visited(func(w http.ResponseWriter, v *visit) {
+		format := v.URL.Query().Get("format")
 		if format == "" {
-			shown.ServeHTTP(w, r)
+			shown.ServeHTTP(w, v.Request)
 			return
 		}
-		made, err := make(r, format)
+		made, err := make(v, format)
 		if err != nil {
-			s.failed(w, r, err)
+			v.failed(w, err)
 			return
 		}
 		w.Header().Set("Content-Type", made.kind)
@@ -48,8 +49,8 @@ func (s *Server) download(shown http.Handler, make func(r *http.Request, format 
 }
 
 // historyFile returns the history of a placement as CSV, or as JSON with one entry a line.
-func (s *Server) historyFile(r *http.Request, format string) (file, error) {
-	p, entries, err := s.history(r)
+func historyFile(v *visit, format string) (file, error) {
+	p, entries, err := v.history()
 	if err != nil {
 		return file{}, err
 	}
@@ -66,7 +67,7 @@ func (s *Server) historyFile(r *http.Request, format string) (file, error) {
 	case "csv":
 		writer := csv.NewWriter(&out)
 		rows := make([][]string, 1+len(entries))
-		for _, column := range fleetview.HistoryColumns(s.Clock.Now()) {
+		for _, column := range fleetview.HistoryColumns(v.site.Clock.Now()) {
 			if column.File == "" {
 				continue
 			}
@@ -108,18 +109,18 @@ func printed(r rune) rune {
 	return -1
 }
 
-func (s *Server) planPage(r *http.Request) (page, error) {
-	run, _, err := s.findRun(r)
+func planPage(v *visit) (page, error) {
+	run, err := v.run()
 	if err != nil {
 		return page{}, err
 	}
-	made, err := personOf(r.Context()).Reading.Plan(r.Context(), run.Run)
+	made, err := v.person.Reading.Plan(v.Context(), run.Run)
 	if err != nil {
 		return page{}, err
 	}
 	waves := wavesOf(made)
 	more := max(0, len(waves)-clustersShown)
-	return s.compose("Plan of "+run.Name, "runs", false, piece{"plan", "plan-page", struct {
+	return compose("Plan of "+run.Name, "runs", false, piece{"plan", "plan-page", struct {
 		Run   hub.Ref
 		Plan  *planView
 		Waves []waveRow
@@ -170,27 +171,27 @@ type diffView struct {
 }
 
 // chosen returns the snapshots that a request compares; false if it names none yet.
-func chosen(r *http.Request) (from, to int, both bool) {
-	from, errFrom := strconv.Atoi(r.URL.Query().Get("from"))
-	to, errTo := strconv.Atoi(r.URL.Query().Get("to"))
+func chosen(query url.Values) (from, to int, both bool) {
+	from, errFrom := strconv.Atoi(query.Get("from"))
+	to, errTo := strconv.Atoi(query.Get("to"))
 	return from, to, errFrom == nil && errTo == nil
 }
 
-func (s *Server) diffPage(r *http.Request) (page, error) {
-	p, _, err := s.findPlacement(r)
+func diffPage(v *visit) (page, error) {
+	p, err := v.placement()
 	if err != nil {
 		return page{}, err
 	}
-	reading := personOf(r.Context()).Reading
-	snapshots, err := reading.Snapshots(r.Context(), p.Ref)
+	reading := v.person.Reading
+	snapshots, err := reading.Snapshots(v.Context(), p.Ref)
 	if err != nil {
 		return page{}, err
 	}
-	query := r.URL.Query()
+	query := v.URL.Query()
 	view := diffView{Placement: p.Ref, From: query.Get("from"), To: query.Get("to"), Options: snapshotOptions(snapshots)[1:]}
-	from, to, both := chosen(r)
+	from, to, both := chosen(v.URL.Query())
 	if both {
-		changes, err := reading.Diff(r.Context(), p.Ref, from, to)
+		changes, err := reading.Diff(v.Context(), p.Ref, from, to)
 		if err != nil {
 			return page{}, err
 		}
@@ -201,20 +202,20 @@ func (s *Server) diffPage(r *http.Request) (page, error) {
 		query.Set("format", "diff")
 		view.File = "?" + query.Encode()
 	}
-	return s.compose("Difference of "+p.Name, "placements", false, piece{"diff", "diff", view})
+	return compose("Difference of "+p.Name, "placements", false, piece{"diff", "diff", view})
 }
 
 // diffFile returns all that differs between two snapshots.
-func (s *Server) diffFile(r *http.Request, format string) (file, error) {
-	p, _, err := s.findPlacement(r)
+func diffFile(v *visit, format string) (file, error) {
+	p, err := v.placement()
 	if err != nil {
 		return file{}, err
 	}
-	from, to, both := chosen(r)
+	from, to, both := chosen(v.URL.Query())
 	if format != "diff" || !both {
 		return file{}, errNoFormat
 	}
-	changes, err := personOf(r.Context()).Reading.Diff(r.Context(), p.Ref, from, to)
+	changes, err := v.person.Reading.Diff(v.Context(), p.Ref, from, to)
 	if err != nil {
 		return file{}, err
 	}

@@ -61,8 +61,7 @@ var errStale = errors.New("stale")
 
 // verbForm is the form of a verb: a page that says what will happen, and what is done once the user has sent it.
 type verbForm struct {
-	server *Server
-	verb   steer.Verb
+	verb steer.Verb
 	// kind is what the verb is about; empty if that is no object.
 	kind hub.Kind
 }
@@ -74,13 +73,13 @@ func (s *Server) handleVerbs(mux *http.ServeMux) {
 			continue
 		}
 		if verb.Form.Path != "" {
-			s.handleForm(mux, verb.Form.Path, verbForm{s, verb, ""})
+			s.handleForm(mux, verb.Form.Path, verbForm{verb, ""})
 		}
 		for _, kind := range verb.Form.Kinds {
 			path := "/" + string(kind) + "s/{name}/" + verb.Name
-			s.handleForm(mux, path, verbForm{s, verb, kind})
+			s.handleForm(mux, path, verbForm{verb, kind})
 			if !verb.Form.ClusterScoped {
-				s.handleForm(mux, "/ns/{namespace}"+path, verbForm{s, verb, kind})
+				s.handleForm(mux, "/ns/{namespace}"+path, verbForm{verb, kind})
 			}
 		}
 	}
@@ -88,93 +87,93 @@ func (s *Server) handleVerbs(mux *http.ServeMux) {
 
 // handleForm has a form shown and sent at the same path.
 func (s *Server) handleForm(mux *http.ServeMux, path string, f verbForm) {
-	mux.Handle("GET "+path, s.page(func(r *http.Request) (page, error) { return s.formPage(r, f, "") }))
-	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.submit(w, r, f) })
+	mux.Handle("GET "+path, s.page(func(v *visit) (page, error) { return v.formPage(f, "") }))
+	mux.HandleFunc("POST "+path, s.visited(func(w http.ResponseWriter, v *visit) { v.submit(w, f) }))
 }
 
-func (s *Server) formPage(r *http.Request, f verbForm, refused string) (page, error) {
-	view, err := f.show(r)
+func (v *visit) formPage(f verbForm, refused string) (page, error) {
+	view, err := f.show(v)
 	if err != nil {
 		return page{}, err
 	}
 	if view.Hidden == nil {
 		view.Hidden = map[string]string{}
 	}
-	view.Hidden["key"] = s.Key()
+	view.Hidden["key"] = v.site.Key()
 	view.Refused = refused
-	view.Back = f.back(r)
-	return s.compose(view.Title, view.Section, false, piece{"form", "form", view})
+	view.Back = f.back(v)
+	return compose(view.Title, view.Section, false, piece{"form", "form", view})
 }
 
 // submit carries a form out, once.
-func (s *Server) submit(w http.ResponseWriter, r *http.Request, f verbForm) {
-	if err := r.ParseForm(); err != nil {
-		s.say(w, r, http.StatusBadRequest, "The form could not be read: "+err.Error(), nil)
+func (v *visit) submit(w http.ResponseWriter, f verbForm) {
+	if err := v.ParseForm(); err != nil {
+		v.say(w, http.StatusBadRequest, "The form could not be read: "+err.Error(), nil)
 		return
 	}
-	key := r.PostForm.Get("key")
-	person := personOf(r.Context())
-	if person.Writes == nil {
-		s.say(w, r, http.StatusForbidden, "You may only look here.", nil)
+	key := v.PostForm.Get("key")
+	if v.person.Writes == nil {
+		v.say(w, http.StatusForbidden, "You may only look here.", nil)
 		return
 	}
-	result := person.outcomes.of(key, s.Clock)
+	result := v.person.outcomes.of(key, v.site.Clock)
 	if result == nil {
-		s.say(w, r, http.StatusTooManyRequests, fmt.Sprintf("Nothing was done: there were %d changes within a minute. Wait a moment, and send it again.", maxWrites), nil)
+		v.say(w, http.StatusTooManyRequests, fmt.Sprintf("Nothing was done: there were %d changes within a minute. Wait a moment, and send it again.", maxWrites), nil)
 		return
 	}
 	result.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Context()), patience)
 		defer cancel()
-		done, err := f.do(ctx, r)
+		done, err := f.do(ctx, v)
 		result.Done = done
 		result.status = http.StatusSeeOther
 		if err != nil {
 			result.status, result.Refused = as.Refused(err)
 		}
-		s.Log("%s by %s: %d", r.URL.Path, cmp.Or(person.Name, "you"), result.status)
+		v.site.Log("%s by %s: %d", v.URL.Path, cmp.Or(v.person.Name, "you"), result.status)
 	})
+	v.fleet = v.site.fleet(v.Context()) // as it is after that
 	if result.Refused == "" {
-		http.Redirect(w, r, f.back(r)+"?done="+url.QueryEscape(key), http.StatusSeeOther) //nolint:gosec // a path of this host
+		http.Redirect(w, v.Request, f.back(v)+"?done="+url.QueryEscape(key), http.StatusSeeOther) //nolint:gosec // a path of this host
 		return
 	}
-	p, err := s.formPage(r, f, result.Refused)
+	p, err := v.formPage(f, result.Refused)
 	if err != nil {
-		s.say(w, r, result.status, result.Refused, nil)
+		v.say(w, result.status, result.Refused, nil)
 		return
 	}
-	s.write(w, r, result.status, p)
+	v.write(w, result.status, p)
 }
 
 // show makes the page. Of a form that was refused, the request has what was sent.
-func (f verbForm) show(r *http.Request) (formView, error) {
+func (f verbForm) show(v *visit) (formView, error) {
 	switch f.verb.Name {
 	case "approve":
-		return f.showApproval(r)
+		return f.showApproval(v)
 	case "run":
-		return f.showStart(r)
+		return f.showStart(v)
 	}
-	seen, err := f.look(r)
+	seen, err := f.look(v)
 	if err != nil {
 		return formView{}, err
 	}
 	page := f.verb.Form.Page(seen)
 	view := formView{
 		Title: page.Title, Section: cmp.Or(f.verb.Form.Section, string(f.kind)+"s"), Lead: page.Lead, Button: page.Button, Notes: page.Notes,
-		Refusal: cmp.Or(f.server.refusalOf(r.Context(), f.verb, seen.Target, maxRights), page.Refusal), Fields: f.fields(r, page.Hints),
+		Refusal: cmp.Or(v.refusalOf(f.verb, seen.Target, maxRights), page.Refusal), Fields: f.fields(v, page.Hints),
 	}
 	if object := seen.Target.Object(); object != nil {
 		view.Hidden = map[string]string{"uid": string(object.GetUID())}
 	}
-	view.Choices, view.More = choicesOf(page.Choices, r.Form["cluster"], r.URL.Query()["cluster"])
+	view.Choices, view.More = choicesOf(page.Choices, v.Form["cluster"], v.URL.Query()["cluster"])
 	return view, nil
 }
 
 // look returns what there is, as pages show it.
-func (f verbForm) look(r *http.Request) (steer.View, error) {
+func (f verbForm) look(v *visit) (steer.View, error) {
 	seen := steer.View{}
-	for _, hold := range holdRows(f.server.fleet(r.Context())) {
-		if f.kind == "" && hold.Name == r.PathValue("name") {
+	for _, hold := range holdRows(v.fleet) {
+		if f.kind == "" && hold.Name == v.PathValue("name") {
 			seen.Hold = &hold
 		}
 		if hold.State != fleetview.HoldExpired {
@@ -183,32 +182,32 @@ func (f verbForm) look(r *http.Request) (steer.View, error) {
 	}
 	switch {
 	case f.kind == hub.KindRun:
-		run, _, err := f.server.findRun(r)
+		run, err := v.run()
 		if err != nil {
 			return seen, err
 		}
 		seen.Target.Run = &run.Run
 		seen.Sentence = run.Row.Sentence()
 	case f.kind == hub.KindPlacement:
-		p, _, err := f.server.findPlacement(r)
+		p, err := v.placement()
 		if err != nil {
 			return seen, err
 		}
 		seen.Target.Placement = &p.Placement
-	case r.PathValue("name") != "" && seen.Hold == nil:
-		return seen, &missing{what: "hold/" + r.PathValue("name")}
+	case v.PathValue("name") != "" && seen.Hold == nil:
+		return seen, &missing{what: "hold/" + v.PathValue("name")}
 	}
 	return seen, nil
 }
 
 // back returns the page to show after that.
-func (f verbForm) back(r *http.Request) string {
+func (f verbForm) back(v *visit) string {
 	if f.verb.Form.Back == nil {
-		return refOf(r, f.kind).Path()
+		return refOf(v.Request, f.kind).Path()
 	}
 	target := hub.Found{}
 	if f.kind == hub.KindRun {
-		if run := f.server.fleet(r.Context()).Run(refOf(r, f.kind)); run != nil {
+		if run := v.fleet.Run(refOf(v.Request, f.kind)); run != nil {
 			target.Run = &run.Run
 		}
 	}
@@ -216,15 +215,15 @@ func (f verbForm) back(r *http.Request) string {
 }
 
 // fields returns the inputs of the form, with what the user has typed.
-func (f verbForm) fields(r *http.Request, hints map[string]string) []field {
+func (f verbForm) fields(v *visit, hints map[string]string) []field {
 	var fields []field
 	for _, one := range f.verb.New().Fields {
 		if _, many := one.Into.(*[]string); one.Label == "" || many && one.Argument {
 			continue
 		}
-		value := r.PostFormValue(one.Name)
+		value := v.PostFormValue(one.Name)
 		if one.Linked {
-			value = r.FormValue(one.Name)
+			value = v.FormValue(one.Name)
 		}
 		fields = append(fields, field{Name: one.Name, Label: one.Label, Value: cmp.Or(value, one.Preset), Hint: cmp.Or(hints[one.Name], one.Hint),
 			Required: one.Required, Long: one.Long})
@@ -233,29 +232,29 @@ func (f verbForm) fields(r *http.Request, hints map[string]string) []field {
 }
 
 // do does what was asked for, and says so.
-func (f verbForm) do(ctx context.Context, r *http.Request) (string, error) {
-	target, err := f.read(ctx, r)
+func (f verbForm) do(ctx context.Context, v *visit) (string, error) {
+	target, err := f.read(ctx, v)
 	if err != nil {
 		return "", err
 	}
 	switch f.verb.Name {
 	case "approve":
-		err = checkPlanSeen(r, *target.Run)
+		err = v.checkPlanSeen(*target.Run)
 	case "run":
-		err = f.server.checkChosen(ctx, r, *target.Placement)
+		err = v.checkChosen(ctx, *target.Placement)
 	}
 	if err != nil {
 		return "", err
 	}
 	request := f.verb.New()
 	for _, one := range request.Fields {
-		if err := fill(r, one); err != nil {
+		if err := fill(v.Request, one); err != nil {
 			return "", err
 		}
 	}
 	var said []string
 	call := &steer.Call{
-		Client: personOf(ctx).Writes, Clock: f.server.Clock,
+		Client: v.person.Writes, Clock: v.site.Clock,
 		Warn:     func(sentence string) { said = append(said, "Warning: "+sentence) },
 		Progress: func(sentence string) { said = append(said, sentence) },
 		Wait:     func(_ string, work func() error) error { return work() },
@@ -274,20 +273,20 @@ func (f verbForm) do(ctx context.Context, r *http.Request) (string, error) {
 }
 
 // read reads the target of the form from the hub, which has to be the one that the user has looked at.
-func (f verbForm) read(ctx context.Context, r *http.Request) (hub.Found, error) {
+func (f verbForm) read(ctx context.Context, v *visit) (hub.Found, error) {
 	target := hub.Found{}
-	reading := personOf(ctx).Reading
+	reading := v.person.Reading
 	hint := ""
 	switch f.kind {
 	case hub.KindRun:
-		run, err := reading.Run(ctx, refOf(r, f.kind))
+		run, err := reading.Run(ctx, refOf(v.Request, f.kind))
 		if err != nil {
 			return target, err
 		}
 		target.Run = &run
 		hint = "; look at it below"
 	case hub.KindPlacement:
-		p, err := reading.Placement(ctx, refOf(r, f.kind))
+		p, err := reading.Placement(ctx, refOf(v.Request, f.kind))
 		if err != nil {
 			return target, err
 		}
@@ -295,7 +294,7 @@ func (f verbForm) read(ctx context.Context, r *http.Request) (hub.Found, error) 
 	default:
 		return target, nil
 	}
-	if r.PostFormValue("uid") != string(target.Object().GetUID()) {
+	if v.PostFormValue("uid") != string(target.Object().GetUID()) {
 		return target, fmt.Errorf("%s was deleted and created anew since you looked at it (%w)%s", target.Ref(), errStale, hint)
 	}
 	return target, nil

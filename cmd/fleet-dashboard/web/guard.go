@@ -26,8 +26,8 @@ func policy(formTargets []string) string {
 // guard sets the headers of every answer, and refuses what is not meant for the dashboard or comes from another site.
 func (s *Server) guard(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
-	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, http.StatusForbidden, "This was asked for by another site, so it was not done.")
+	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "This was asked for by another site, so it was not done.", http.StatusForbidden)
 	}))
 	next = crossOrigin.Handler(next)
 	content := policy(s.Access.FormTargets())
@@ -43,7 +43,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			header.Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		if !s.Access.Meant(r) {
-			s.refuse(w, r, http.StatusMisdirectedRequest, "This dashboard answers to "+s.Access.Hosts()+" only.")
+			http.Error(w, "This dashboard answers to "+s.Access.Hosts()+" only.", http.StatusMisdirectedRequest)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)

@@ -77,12 +77,12 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, pages *http.ServeM
 		case <-r.Context().Done():
 			return
 		case <-over:
-			_ = s.sendNote(stream, sessionOver) // the browser may be gone, too
+			_ = stream.sendNote(sessionOver) // the browser may be gone, too
 			return
 		case <-changed:
 		case <-beats.C():
 			if s.Access.Visitor(r) == nil { // it has ended before its time
-				_ = s.sendNote(stream, sessionOver)
+				_ = stream.sendNote(sessionOver)
 				return
 			}
 			if stream.write(": still here\n\n") != nil {
@@ -178,12 +178,12 @@ func (s *Server) sendFrame(ctx context.Context, stream *stream, target *url.URL,
 }
 
 // sendNote tells the user why the page is not kept up to date any more.
-func (s *Server) sendNote(stream *stream, text string) error {
-	note, err := s.part(troublePart, troublePart, text)
+func (s *stream) sendNote(text string) error {
+	note, err := writePart(troublePart, troublePart, text)
 	if err != nil {
 		return err
 	}
-	return stream.write(fmt.Sprintf("data: <div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n\n", note.ID, note.HTML))
+	return s.write(fmt.Sprintf("data: <div id=%q hx-swap-oob=\"outerMorph\">%s</div>\n\n", note.ID, note.HTML))
 }
 
 // frame returns an event with the parts that have changed; empty if none has.
@@ -198,7 +198,7 @@ func (s *Server) frame(ctx context.Context, stream *stream, target *url.URL, pag
 	case err != nil:
 		trouble = "This page cannot be kept up to date: " + err.Error()
 	}
-	note, err := s.part(troublePart, troublePart, trouble)
+	note, err := writePart(troublePart, troublePart, trouble)
 	if err != nil {
 		return "", err
 	}

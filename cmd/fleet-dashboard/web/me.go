@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"time"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -43,11 +42,11 @@ func deeds() []struct {
 	}
 }
 
-func (s *Server) mePage(r *http.Request) (page, error) {
-	visitor := visitorOf(r.Context())
+func mePage(v *visit) (page, error) {
+	visitor := visitorOf(v.Context())
 	view := meView{Name: visitor.Name, Groups: visitor.Groups, Until: visitor.Until, LogsOut: !visitor.Until.IsZero()}
 	for _, deed := range deeds() {
-		view.Rights = append(view.Rights, rightView{deed.what, s.refusal(r.Context(), deed.right)})
+		view.Rights = append(view.Rights, rightView{deed.what, v.refusal(deed.right)})
 	}
-	return s.compose("You", "", false, piece{"me", "me", view})
+	return compose("You", "", false, piece{"me", "me", view})
 }

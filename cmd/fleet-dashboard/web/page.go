@@ -53,8 +53,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 // maxText cuts what would make a page large.
 const maxText = 500
 
-// part writes a part by the template of its name.
-func (s *Server) part(id, name string, data any) (part, error) {
+// writePart writes a part by the template of its name.
+func writePart(id, name string, data any) (part, error) {
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
 		return part{}, fmt.Errorf("writing %s: %w", name, err)
@@ -70,10 +70,10 @@ type piece struct {
 }
 
 // compose writes the parts of a page.
-func (s *Server) compose(title, section string, live bool, pieces ...piece) (page, error) {
+func compose(title, section string, live bool, pieces ...piece) (page, error) {
 	p := page{Title: title, Section: section, Live: live}
 	for _, one := range pieces {
-		written, err := s.part(one.id, one.template, one.data)
+		written, err := writePart(one.id, one.template, one.data)
 		if err != nil {
 			return page{}, err
 		}
@@ -86,19 +86,19 @@ func (s *Server) compose(title, section string, live bool, pieces ...piece) (pag
 type collecting struct{}
 
 // page answers with a page.
-func (s *Server) page(make func(*http.Request) (page, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		made, err := make(r)
-		if into, is := r.Context().Value(collecting{}).(*collected); is {
+func (s *Server) page(make func(*visit) (page, error)) http.Handler {
+	return s.visited(func(w http.ResponseWriter, v *visit) {
+		made, err := make(v)
+		if into, is := v.Context().Value(collecting{}).(*collected); is {
 			into.page = made
 			into.err = err
 			return
 		}
 		if err != nil {
-			s.failed(w, r, err)
+			v.failed(w, err)
 			return
 		}
-		s.write(w, r, http.StatusOK, made)
+		v.write(w, http.StatusOK, made)
 	})
 }
 
@@ -147,16 +147,14 @@ var menu = []menuEntry{
 }
 
 // write writes a page with its frame.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, p page) {
-	fleet := s.fleet(r.Context())
-	person := personOf(r.Context())
-	l := layout{page: p, Hub: s.Hub, User: person.Name, URL: r.URL.RequestURI(), Said: person.outcomes.said(r.URL.Query().Get("done")),
+func (v *visit) write(w http.ResponseWriter, status int, p page) {
+	l := layout{page: p, Hub: v.site.Hub, User: v.person.Name, URL: v.URL.RequestURI(), Said: v.person.outcomes.said(v.URL.Query().Get("done")),
 		Menu: menu,
-		Now:  fleet.At.UTC().Format(time.RFC3339), Trouble: fleet.Trouble, Denied: fleet.Denied, Waiting: len(s.waiting(r.Context(), fleet)),
-		Query: r.URL.Query().Get("q")}
+		Now:  v.fleet.At.UTC().Format(time.RFC3339), Trouble: v.fleet.Trouble, Denied: v.fleet.Denied, Waiting: len(v.waiting()),
+		Query: v.URL.Query().Get("q")}
 	if err := Write(w, status, templates, "layout", l); err != nil {
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
-		s.Log("writing %s failed: %v", r.URL.Path, err)
+		v.site.Log("writing %s failed: %v", v.URL.Path, err)
 	}
 }
 
@@ -173,19 +171,19 @@ func Write(w http.ResponseWriter, status int, from *template.Template, name stri
 }
 
 // failed says why there is no page.
-func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+func (v *visit) failed(w http.ResponseWriter, err error) {
 	gone := &missing{}
 	if !errors.As(err, &gone) {
-		s.Log("%s: %v", r.URL.Path, err)
-		s.say(w, r, http.StatusBadGateway, "This could not be shown: "+err.Error(), nil)
+		v.site.Log("%s: %v", v.URL.Path, err)
+		v.say(w, http.StatusBadGateway, "This could not be shown: "+err.Error(), nil)
 		return
 	}
-	s.say(w, r, http.StatusNotFound, gone.Error(), gone.near)
+	v.say(w, http.StatusNotFound, gone.Error(), gone.near)
 }
 
 // say writes a page of one sentence.
-func (s *Server) say(w http.ResponseWriter, r *http.Request, status int, sentence string, near []string) {
-	p, err := s.compose(http.StatusText(status), "", false, piece{"sentence", "sentence", struct {
+func (v *visit) say(w http.ResponseWriter, status int, sentence string, near []string) {
+	p, err := compose(http.StatusText(status), "", false, piece{"sentence", "sentence", struct {
 		Title, Sentence string
 		Near            []string
 	}{http.StatusText(status), sentence, near}})
@@ -193,16 +191,11 @@ func (s *Server) say(w http.ResponseWriter, r *http.Request, status int, sentenc
 		http.Error(w, sentence, status)
 		return
 	}
-	s.write(w, r, status, p)
+	v.write(w, status, p)
 }
 
-// refuse answers a client that is not let in, with nothing of the fleet.
-func (s *Server) refuse(w http.ResponseWriter, _ *http.Request, status int, sentence string) {
-	http.Error(w, sentence, status)
-}
-
-func (s *Server) unknownPage(r *http.Request) (page, error) {
-	return page{}, &missing{what: "page " + r.URL.Path}
+func unknownPage(v *visit) (page, error) {
+	return page{}, &missing{what: "page " + v.URL.Path}
 }
 
 // instant returns a time as pages show it; a text that stays true is what is seen without script.

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -38,8 +37,8 @@ type list[T any] struct {
 }
 
 // matches reports whether a row is one that the user wants to see.
-func matches(r *http.Request, state string, texts ...string) bool {
-	query := r.URL.Query()
+func (v *visit) matches(state string, texts ...string) bool {
+	query := v.URL.Query()
 	if wanted := query.Get("state"); wanted != "" && !strings.EqualFold(wanted, state) {
 		return false
 	}
@@ -48,8 +47,8 @@ func matches(r *http.Request, state string, texts ...string) bool {
 }
 
 // paginate takes the page of rows that a request asks for; beyond the last page it is the last.
-func paginate[T any](r *http.Request, rows []T, size int, states ...updaterun.Phase) list[T] {
-	query := r.URL.Query()
+func paginate[T any](v *visit, rows []T, size int, states ...updaterun.Phase) list[T] {
+	query := v.URL.Query()
 	l := list[T]{Total: len(rows), Pages: max(1, (len(rows)+size-1)/size), Query: query.Get("q"), State: query.Get("state")}
 	l.Page, _ = strconv.Atoi(query.Get("page")) // what is no number is the first
 	l.Page = min(max(l.Page, 1), l.Pages)
@@ -94,9 +93,9 @@ func tableOf[R any](caption, none string, columns []fleetview.Column[R], rows []
 }
 
 // listPage composes a page of a list that can be filtered.
-func listPage[R any](s *Server, title, caption string, columns []fleetview.Column[R], l list[R]) (page, error) {
+func listPage[R any](title, caption string, columns []fleetview.Column[R], l list[R]) (page, error) {
 	section := strings.ToLower(title)
-	return s.compose(title, section, true, piece{section, "list", struct {
+	return compose(title, section, true, piece{section, "list", struct {
 		list[R]
 		Title string
 		Table table
@@ -141,9 +140,9 @@ func stageRows(run feed.Run) []stageRow {
 // numbers are what the page of the fleet begins with.
 type numbers struct{ Healthy, Members, Done, Placements, Active, Waiting int }
 
-func (s *Server) fleetPage(r *http.Request) (page, error) {
-	fleet := s.fleet(r.Context())
-	count := numbers{Members: len(fleet.Members), Placements: len(fleet.Placements), Waiting: len(s.waiting(r.Context(), fleet))}
+func fleetPage(v *visit) (page, error) {
+	fleet := v.fleet
+	count := numbers{Members: len(fleet.Members), Placements: len(fleet.Placements), Waiting: len(v.waiting())}
 	for _, row := range fleet.Clusters {
 		if row.Healthy == string(metav1.ConditionTrue) && !row.Late {
 			count.Healthy++
@@ -164,17 +163,17 @@ func (s *Server) fleetPage(r *http.Request) (page, error) {
 		if p.Row.Phase == updaterun.PhaseSucceeded {
 			count.Done++
 		}
-		if matches(r, string(p.Row.Phase), p.String(), p.Row.Rollout, p.Object.GetLabels()["team"]) {
+		if v.matches(string(p.Row.Phase), p.String(), p.Row.Rollout, p.Object.GetLabels()["team"]) {
 			rows = append(rows, fleetRow{Placement: p})
 		}
 	}
-	shown := paginate(r, rows, rowsShown, placementStates...)
+	shown := paginate(v, rows, rowsShown, placementStates...)
 	for i := range shown.Rows {
 		if run := active[shown.Rows[i].Ref]; run != nil {
 			shown.Rows[i].Run = &runRow{*run, stageRows(*run)}
 		}
 	}
-	return s.compose("Fleet", "fleet", true,
+	return compose("Fleet", "fleet", true,
 		piece{"banner", "banner", bannerOf(fleet)}, piece{"numbers", "numbers", count}, piece{"fleet", "fleet", shown})
 }
 
@@ -207,36 +206,35 @@ func bannerOf(fleet *feed.Fleet) banner {
 	return b
 }
 
-func (s *Server) waitingPage(r *http.Request) (page, error) {
-	fleet := s.fleet(r.Context())
-	items := s.waiting(r.Context(), fleet)
-	if r.URL.Query().Get("may") != "" {
-		items = slices.DeleteFunc(slices.Clone(items), func(item waitingItem) bool { return s.refusal(r.Context(), item.right) != "" })
+func waitingPage(v *visit) (page, error) {
+	items := v.waiting()
+	if v.URL.Query().Get("may") != "" {
+		items = slices.DeleteFunc(slices.Clone(items), func(item waitingItem) bool { return v.refusal(item.right) != "" })
 	}
-	return s.compose("Waiting for people", "waiting", true, piece{"waiting", "waiting", struct {
+	return compose("Waiting for people", "waiting", true, piece{"waiting", "waiting", struct {
 		list[waitingItem]
 		May bool
-	}{paginate(r, items, rowsShown), r.URL.Query().Get("may") != ""}})
+	}{paginate(v, items, rowsShown), v.URL.Query().Get("may") != ""}})
 }
 
-func (s *Server) placementsPage(r *http.Request) (page, error) {
+func placementsPage(v *visit) (page, error) {
 	var rows []fleetview.Placement
-	for _, p := range s.fleet(r.Context()).Placements {
-		if matches(r, string(p.Row.Phase), p.String(), p.Row.Rollout, p.Row.Policy) {
+	for _, p := range v.fleet.Placements {
+		if v.matches(string(p.Row.Phase), p.String(), p.Row.Rollout, p.Row.Policy) {
 			rows = append(rows, p.Row)
 		}
 	}
-	return listPage(s, "Placements", "Placements of both kinds", fleetview.PlacementColumns, paginate(r, rows, rowsShown, placementStates...))
+	return listPage("Placements", "Placements of both kinds", fleetview.PlacementColumns, paginate(v, rows, rowsShown, placementStates...))
 }
 
-func (s *Server) runsPage(r *http.Request) (page, error) {
+func runsPage(v *visit) (page, error) {
 	var rows []fleetview.Run
-	for _, run := range s.fleet(r.Context()).Runs {
-		if matches(r, string(run.State.Phase), run.String(), run.Spec.PlacementName, run.Row.WaitingFor) {
+	for _, run := range v.fleet.Runs {
+		if v.matches(string(run.State.Phase), run.String(), run.Spec.PlacementName, run.Row.WaitingFor) {
 			rows = append(rows, run.Row)
 		}
 	}
-	return listPage(s, "Runs", runsCaption, fleetview.RunColumns, paginate(r, rows, rowsShown, runStates...))
+	return listPage("Runs", runsCaption, fleetview.RunColumns, paginate(v, rows, rowsShown, runStates...))
 }
 
 const runsCaption = "The latest first"
@@ -254,69 +252,69 @@ func missingRef[T any](ref hub.Ref, all []T, refOf func(T) hub.Ref) error {
 	return &missing{what: ref.String(), near: near}
 }
 
-func (s *Server) findPlacement(r *http.Request) (*feed.Placement, *feed.Fleet, error) {
-	fleet := s.fleet(r.Context())
-	ref := refOf(r, hub.KindPlacement)
-	if p := fleet.Placement(ref); p != nil {
-		return p, fleet, nil
+// placement returns the placement that the path names.
+func (v *visit) placement() (*feed.Placement, error) {
+	ref := refOf(v.Request, hub.KindPlacement)
+	if p := v.fleet.Placement(ref); p != nil {
+		return p, nil
 	}
-	return nil, nil, missingRef(ref, fleet.Placements, func(p feed.Placement) hub.Ref { return p.Ref })
+	return nil, missingRef(ref, v.fleet.Placements, func(p feed.Placement) hub.Ref { return p.Ref })
 }
 
-func (s *Server) findRun(r *http.Request) (*feed.Run, *feed.Fleet, error) {
-	fleet := s.fleet(r.Context())
-	ref := refOf(r, hub.KindRun)
-	if run := fleet.Run(ref); run != nil {
-		return run, fleet, nil
+// run returns the run that the path names.
+func (v *visit) run() (*feed.Run, error) {
+	ref := refOf(v.Request, hub.KindRun)
+	if run := v.fleet.Run(ref); run != nil {
+		return run, nil
 	}
-	return nil, nil, missingRef(ref, fleet.Runs, func(run feed.Run) hub.Ref { return run.Ref })
+	return nil, missingRef(ref, v.fleet.Runs, func(run feed.Run) hub.Ref { return run.Ref })
 }
 
-func (s *Server) placementPage(r *http.Request) (page, error) {
-	p, fleet, err := s.findPlacement(r)
+func placementPage(v *visit) (page, error) {
+	p, err := v.placement()
 	if err != nil {
 		return page{}, err
 	}
-	root := status.Placement(p.Placement, fleet.FactsOf(p.Ref), status.Options{All: true})
+	root := status.Placement(p.Placement, v.fleet.FactsOf(p.Ref), status.Options{All: true})
 	var steps, clusters []tree.Node
 	for _, node := range root.Children {
 		switch node.Kind {
 		case status.KindStep, status.KindHold, status.KindWindow, status.KindExemption:
 			steps = append(steps, node)
 		case status.KindCluster:
-			if matches(r, string(node.State), node.Name, node.Detail) {
+			if v.matches(string(node.State), node.Name, node.Detail) {
 				clusters = append(clusters, node)
 			}
 		}
 	}
 	slices.SortStableFunc(clusters, func(a, b tree.Node) int { return cmp.Compare(urgency(a), urgency(b)) })
 	var evictions []*placementv1beta1.ClusterResourcePlacementEviction
-	for _, eviction := range fleet.Evictions {
+	for _, eviction := range v.fleet.Evictions {
 		if p.Namespace == "" && eviction.Spec.PlacementName == p.Name && len(evictions) < rowsShown {
 			evictions = append(evictions, eviction)
 		}
 	}
 	var runs []fleetview.Run
-	for _, run := range fleet.RunsOf(p.Ref) {
+	for _, run := range v.fleet.RunsOf(p.Ref) {
 		runs = append(runs, run.Row)
 	}
 	root.Children = nil
-	return s.compose(p.Name, "placements", true,
+	return compose(p.Name, "placements", true,
 		piece{"head", "placement-head", struct {
 			*feed.Placement
 			Node     tree.Node
 			External bool
 			Actions  []action
 			Links    []link
-		}{p, root, p.External(), s.actionsOf(r.Context(), hub.Found{Placement: &p.Placement}), linksOf(p.Object.GetAnnotations())}},
+		}{p, root, p.External(), v.actionsOf(hub.Found{Placement: &p.Placement}), linksOf(p.Object.GetAnnotations())}},
 		piece{"steps", "steps", steps},
 		piece{"runs", "placement-runs", tableOf(runsCaption, "None.", fleetview.RunColumns, runs[:min(len(runs), rowsShown)])},
 		piece{"clusters", "placement-clusters", struct {
 			list[tree.Node]
 			Placement hub.Ref
 			LooksOnly bool
-		}{paginate(r, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded),
-			p.Ref, personOf(r.Context()).Writes == nil}},
+		}{paginate(v, clusters, clustersShown, updaterun.PhaseFailed, updaterun.PhaseRunning, updaterun.PhasePending, updaterun.PhaseSucceeded),
+			p.Ref, v.person.Writes == nil}},
 		piece{"evictions", "evictions", evictions})
 }
 
@@ -330,12 +328,12 @@ func urgency(node tree.Node) int {
 	return len(order)
 }
 
-func (s *Server) runPage(r *http.Request) (page, error) {
-	run, fleet, err := s.findRun(r)
+func runPage(v *visit) (page, error) {
+	run, err := v.run()
 	if err != nil {
 		return page{}, err
 	}
-	root := status.Run(run.Run, fleet.FactsOf(run.Run.Placement()), status.Options{})
+	root := status.Run(run.Run, v.fleet.FactsOf(run.Run.Placement()), status.Options{})
 	forWeb(root.Children)
 	var gates, stages []tree.Node
 	for _, node := range root.Children {
@@ -346,7 +344,7 @@ func (s *Server) runPage(r *http.Request) (page, error) {
 		}
 	}
 	root.Children = stages
-	return s.compose(run.Name, "runs", true,
+	return compose(run.Name, "runs", true,
 		piece{"head", "run-head", struct {
 			*feed.Run
 			Sentence string
@@ -354,8 +352,8 @@ func (s *Server) runPage(r *http.Request) (page, error) {
 			Gates    []tree.Node
 			Hash     string
 			Temporal string
-		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), s.temporalLink(run.Ref)}},
-		piece{"actions", "actions", s.actionsOf(r.Context(), hub.Found{Run: &run.Run})},
+		}{run, run.Row.Sentence(), root, gates, planHash(run.Run), v.site.temporalLink(run.Ref)}},
+		piece{"actions", "actions", v.actionsOf(hub.Found{Run: &run.Run})},
 		piece{"stages", "stages", struct {
 			Run  hub.Ref
 			Node tree.Node
@@ -378,40 +376,40 @@ type runCluster struct {
 	updaterun.Cluster
 }
 
-func (s *Server) runClustersPage(r *http.Request) (page, error) {
-	run, _, err := s.findRun(r)
+func runClustersPage(v *visit) (page, error) {
+	run, err := v.run()
 	if err != nil {
 		return page{}, err
 	}
 	var rows []runCluster
 	for _, stage := range run.State.Stages {
-		if wanted := r.URL.Query().Get("stage"); wanted != "" && wanted != stage.Title() {
+		if wanted := v.URL.Query().Get("stage"); wanted != "" && wanted != stage.Title() {
 			continue
 		}
 		for _, cluster := range stage.Clusters {
-			if matches(r, string(cluster.Phase), cluster.Name, cluster.Why) {
+			if v.matches(string(cluster.Phase), cluster.Name, cluster.Why) {
 				rows = append(rows, runCluster{stage.Title(), cluster})
 			}
 		}
 	}
-	return s.compose("Clusters of "+run.Name, "runs", true, piece{"clusters", "run-clusters", struct {
+	return compose("Clusters of "+run.Name, "runs", true, piece{"clusters", "run-clusters", struct {
 		list[runCluster]
 		Run   hub.Ref
 		Stage string
-	}{paginate(r, rows, clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped,
-		updaterun.PhaseSucceeded), run.Ref, r.URL.Query().Get("stage")}})
+	}{paginate(v, rows, clustersShown, updaterun.PhasePending, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped,
+		updaterun.PhaseSucceeded), run.Ref, v.URL.Query().Get("stage")}})
 }
 
-func (s *Server) clustersPage(r *http.Request) (page, error) {
+func clustersPage(v *visit) (page, error) {
 	var rows []fleetview.Member
-	for _, row := range s.fleet(r.Context()).Clusters {
-		if matches(r, healthOf(row), row.Name, row.Version, strings.Join(row.Taints, " ")) {
+	for _, row := range v.fleet.Clusters {
+		if v.matches(healthOf(row), row.Name, row.Version, strings.Join(row.Taints, " ")) {
 			rows = append(rows, row)
 		}
 	}
-	l := paginate(r, rows, clustersShown)
+	l := paginate(v, rows, clustersShown)
 	l.States = []string{"healthy", "unhealthy", "late", "leaving"}
-	return listPage(s, "Clusters", "Members of the fleet", fleetview.MemberColumns, l)
+	return listPage("Clusters", "Members of the fleet", fleetview.MemberColumns, l)
 }
 
 // healthOf returns the health of a member in a word.
@@ -434,9 +432,9 @@ type placed struct {
 	Snapshot  string
 }
 
-func (s *Server) clusterPage(r *http.Request) (page, error) {
-	fleet := s.fleet(r.Context())
-	ref := refOf(r, hub.KindMember)
+func clusterPage(v *visit) (page, error) {
+	fleet := v.fleet
+	ref := refOf(v.Request, hub.KindMember)
 	at := slices.IndexFunc(fleet.Clusters, func(row fleetview.Member) bool { return row.Name == ref.Name })
 	if at < 0 {
 		return page{}, missingRef(ref, fleet.Clusters, func(row fleetview.Member) hub.Ref {
@@ -455,7 +453,7 @@ func (s *Server) clusterPage(r *http.Request) (page, error) {
 			changing = append(changing, run)
 		}
 	}
-	return s.compose(ref.Name, "clusters", true,
+	return compose(ref.Name, "clusters", true,
 		piece{"head", "cluster-head", struct {
 			Row        fleetview.Member
 			Labels     map[string]string
@@ -463,7 +461,7 @@ func (s *Server) clusterPage(r *http.Request) (page, error) {
 			Conditions []metav1.Condition
 		}{fleet.Clusters[at], fleet.Members[at].Labels, propertiesOf(fleet, at), fleet.Members[at].Status.Conditions}},
 		piece{"changing", "changing", changing},
-		piece{"placed", "placed", paginate(r, rows, clustersShown)})
+		piece{"placed", "placed", paginate(v, rows, clustersShown)})
 }
 
 func propertiesOf(fleet *feed.Fleet, at int) map[string]string {
@@ -484,17 +482,17 @@ func isUpdating(run feed.Run, cluster string) bool {
 	})
 }
 
-func (s *Server) holdsPage(r *http.Request) (page, error) {
-	l := paginate(r, holdRows(s.fleet(r.Context())), rowsShown)
+func holdsPage(v *visit) (page, error) {
+	l := paginate(v, holdRows(v.fleet), rowsShown)
 	columns := append(slices.Clone(fleetview.HoldColumns), fleetview.Column[fleetview.Hold]{Page: "Action",
 		Cell: func(h fleetview.Hold) fleetview.Cell {
-			if personOf(r.Context()).Writes == nil {
+			if v.person.Writes == nil {
 				return fleetview.Cell{}
 			}
 			return fleetview.Cell{Text: "Release", Path: "/holds/" + h.Name + "/release", Button: true}
 		}})
-	return s.compose("Holds", "holds", true,
-		piece{"actions", "actions", s.actionsOf(r.Context(), hub.Found{})},
+	return compose("Holds", "holds", true,
+		piece{"actions", "actions", v.actionsOf(hub.Found{})},
 		piece{"holds", "holds", struct {
 			list[fleetview.Hold]
 			Table table
@@ -504,18 +502,18 @@ func (s *Server) holdsPage(r *http.Request) (page, error) {
 // historyRows are how many entries of a history are on a page.
 const historyRows = 100
 
-func (s *Server) historyPage(r *http.Request) (page, error) {
-	p, entries, err := s.history(r)
+func historyPage(v *visit) (page, error) {
+	p, entries, err := v.history()
 	if err != nil {
 		return page{}, err
 	}
-	query := r.URL.Query()
+	query := v.URL.Query()
 	file := func(format string) string {
 		query.Set("format", format)
 		return "?" + query.Encode()
 	}
-	l := paginate(r, entries, historyRows)
-	return s.compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
+	l := paginate(v, entries, historyRows)
+	return compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
 		list[historyEntry]
 		Table         table
 		Placement     hub.Ref
@@ -524,24 +522,24 @@ func (s *Server) historyPage(r *http.Request) (page, error) {
 		Types         []string
 		CSV, Lines    string
 	}{
-		l, tableOf("The latest first, from what is on the hub", "Nothing.", fleetview.HistoryColumns(s.Clock.Now()), l.Rows), p.Ref,
+		l, tableOf("The latest first, from what is on the hub", "Nothing.", fleetview.HistoryColumns(v.site.Clock.Now()), l.Rows), p.Ref,
 		query.Get("type"), query.Get("by"), query.Get("run"), query.Get("from"),
 		[]string{"placement", "policy", "snapshot", "run", "approval", "eviction"}, file("csv"), file("jsonl"),
 	}})
 }
 
 // history returns what of the history of a placement the user wants to see, the latest first.
-func (s *Server) history(r *http.Request) (*feed.Placement, []historyEntry, error) {
-	p, _, err := s.findPlacement(r)
+func (v *visit) history() (*feed.Placement, []historyEntry, error) {
+	p, err := v.placement()
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := personOf(r.Context()).Reading.History(r.Context(), p.Placement)
+	entries, err := v.person.Reading.History(v.Context(), p.Placement)
 	if err != nil {
 		return nil, nil, err
 	}
 	slices.Reverse(entries)
-	return p, filterHistory(r, entries), nil
+	return p, v.filterHistory(entries), nil
 }
 
 // hit is an object that was looked for.
@@ -550,10 +548,10 @@ type hit struct {
 	State string
 }
 
-func (s *Server) searchPage(r *http.Request) (page, error) {
-	fleet := s.fleet(r.Context())
+func searchPage(v *visit) (page, error) {
+	fleet := v.fleet
 	hits := []hit{}
-	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("q")))
+	text := strings.ToLower(strings.TrimSpace(v.URL.Query().Get("q")))
 	add := func(ref hub.Ref, state string) {
 		if text != "" && strings.Contains(ref.String(), text) {
 			hits = append(hits, hit{ref, state})
@@ -568,7 +566,7 @@ func (s *Server) searchPage(r *http.Request) (page, error) {
 	for _, row := range fleet.Clusters {
 		add(hub.Ref{Kind: hub.KindMember, Name: row.Name}, healthOf(row))
 	}
-	return s.compose("Search", "", false, piece{"hits", "hits", paginate(r, hits, rowsShown)})
+	return compose("Search", "", false, piece{"hits", "hits", paginate(v, hits, rowsShown)})
 }
 
 // isEvictionBlocked returns why an eviction was not executed; empty if it was, or may still be.

@@ -72,12 +72,26 @@ func visitorOf(ctx context.Context) *Visitor {
 func personOf(ctx context.Context) *Person { return visitorOf(ctx).Person }
 
 // refusal returns why the user may not do something; empty if the user may.
-func (s *Server) refusal(ctx context.Context, right as.Right) string {
-	person := personOf(ctx)
-	if person.Writes == nil {
+func (v *visit) refusal(right as.Right) string {
+	if v.person.Writes == nil {
 		return "You may only look here."
 	}
-	return person.Reviewer.Refusal(ctx, right)
+	return v.person.Reviewer.Refusal(v.Context(), right)
+}
+
+// visit is a request for a page, with the fleet as its user may see it.
+type visit struct {
+	*http.Request
+	site   *Server
+	person *Person
+	fleet  *feed.Fleet
+}
+
+// visited answers requests with the fleet as it is when they come.
+func (s *Server) visited(answer func(http.ResponseWriter, *visit)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer(w, &visit{r, s, personOf(r.Context()), s.fleet(r.Context())})
+	}
 }
 
 // sightLasts is how long an answer to what a user may see holds, beside the time that answers of the API server hold.

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -22,15 +20,15 @@ import (
 // historyEntry is an entry of a history.
 type historyEntry = fleetview.Entry
 
-func filterHistory(r *http.Request, entries []fleetview.Entry) []fleetview.Entry {
-	query := r.URL.Query()
+func (v *visit) filterHistory(entries []fleetview.Entry) []fleetview.Entry {
+	query := v.URL.Query()
 	is := func(name, value string) bool { return query.Get(name) == "" || query.Get(name) == value }
 	ofRun := func(e fleetview.Entry) bool { // the names of requests begin with those of their runs
 		return is("run", e.Name) || e.What == "approval" && strings.HasPrefix(e.Name, query.Get("run")+"-")
 	}
 	since, _ := time.Parse(time.DateOnly, query.Get("from")) // what is no date is before all
 	return slices.DeleteFunc(entries, func(e fleetview.Entry) bool {
-		return !is("type", e.What) || !ofRun(e) || !is("by", e.By) || e.At.Before(since) || !matches(r, "", e.Name, e.Text, e.By, e.Comment)
+		return !is("type", e.What) || !ofRun(e) || !is("by", e.By) || e.At.Before(since) || !v.matches("", e.Name, e.Text, e.By, e.Comment)
 	})
 }
 
@@ -55,26 +53,26 @@ type waitingItem struct {
 }
 
 // waiting returns what waits for people, the newest first.
-func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
+func (v *visit) waiting() []waitingItem {
 	var items []waitingItem
-	for i := range fleet.Runs {
-		if run := &fleet.Runs[i]; run.Outcome() == "" {
-			items = append(items, s.waitingIn(ctx, run)...)
+	for i := range v.fleet.Runs {
+		if run := &v.fleet.Runs[i]; run.Outcome() == "" {
+			items = append(items, v.waitingIn(run)...)
 		}
 	}
-	for _, p := range fleet.Placements {
+	for _, p := range v.fleet.Placements {
 		if !p.External() && placementv1beta1.RollingUpdateOf(p.Object).Paused {
 			items = append(items, waitingItem{Ref: p.Ref, What: "is paused: kubectl fleet resume " + p.Flags()})
 		}
 	}
-	for _, eviction := range fleet.Evictions {
+	for _, eviction := range v.fleet.Evictions {
 		if why := isEvictionBlocked(eviction); why != "" {
 			placement := hub.Ref{Kind: hub.KindPlacement, Name: eviction.Spec.PlacementName}
 			items = append(items, waitingItem{Ref: placement, What: "keeps " + eviction.Spec.ClusterName + ", its eviction was blocked: " + why,
 				Since: eviction.CreationTimestamp.Time})
 		}
 	}
-	if personOf(ctx).Writes == nil {
+	if v.person.Writes == nil {
 		for i := range items {
 			items[i].Link, items[i].Act = items[i].Ref.Path(), "Look"
 		}
@@ -84,9 +82,9 @@ func (s *Server) waiting(ctx context.Context, fleet *feed.Fleet) []waitingItem {
 }
 
 // waitingIn returns what waits for people in a run that is not over.
-func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
+func (v *visit) waitingIn(run *feed.Run) []waitingItem {
 	path := run.Path()
-	patch := rightOf(ctx, steer.Right{Verb: "patch", Object: run.Object})
+	patch := v.rightOf(steer.Right{Verb: "patch", Object: run.Object})
 	switch run.State.Phase {
 	case updaterun.PhaseStopped:
 		return []waitingItem{{run.Ref, "is stopped" + because(run.State.Why), run.State.Since, path + "/resume", "Resume", patch}}
@@ -98,7 +96,7 @@ func (s *Server) waitingIn(ctx context.Context, run *feed.Run) []waitingItem {
 	var items []waitingItem
 	for _, gate := range gatesOf(run.Run) {
 		items = append(items, waitingItem{run.Ref, "waits for the approval of stage " + gate.Stage, gate.Since, approvePath(run.Ref, gate.Stage),
-			"Approve", rightOf(ctx, steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0])})
+			"Approve", v.rightOf(steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0])})
 	}
 	return items
 }
@@ -124,9 +122,9 @@ func gatesOf(run hub.Run) []steer.Gate {
 type action struct{ Label, Path, Refusal string }
 
 // actionsOf returns what the user can do about a target; without one, those that are about no object.
-func (s *Server) actionsOf(ctx context.Context, target hub.Found) []action {
+func (v *visit) actionsOf(target hub.Found) []action {
 	object := target.Object()
-	if object != nil && (personOf(ctx).Writes == nil || placementv1beta1.IsDeleting(object)) {
+	if object != nil && (v.person.Writes == nil || placementv1beta1.IsDeleting(object)) {
 		return nil
 	}
 	var actions []action
@@ -140,7 +138,7 @@ func (s *Server) actionsOf(ctx context.Context, target hub.Found) []action {
 			if len(link.Query) > 0 {
 				to += "?" + link.Query.Encode()
 			}
-			actions = append(actions, action{link.Label, to, s.refusalOf(ctx, verb, target, 1)})
+			actions = append(actions, action{link.Label, to, v.refusalOf(verb, target, 1)})
 		}
 	}
 	return actions
@@ -162,10 +160,10 @@ func formPath(form *steer.Form, verb string, target hub.Found) (path string, is 
 const maxRights = 10
 
 // refusalOf returns why the user may not use a verb on a target, by the first of the rights that it needs; empty if the user may.
-func (s *Server) refusalOf(ctx context.Context, verb steer.Verb, target hub.Found, first int) string {
+func (v *visit) refusalOf(verb steer.Verb, target hub.Found, first int) string {
 	rights := verb.Form.Rights(target)
 	for _, right := range rights[:min(first, len(rights))] {
-		if refusal := s.refusal(ctx, rightOf(ctx, right)); refusal != "" {
+		if refusal := v.refusal(v.rightOf(right)); refusal != "" {
 			return refusal
 		}
 	}
@@ -173,8 +171,8 @@ func (s *Server) refusalOf(ctx context.Context, verb steer.Verb, target hub.Foun
 }
 
 // rightOf returns a right as the API server knows it.
-func rightOf(ctx context.Context, right steer.Right) as.Right {
-	group, resource := personOf(ctx).Reading.Resource(right.Object)
+func (v *visit) rightOf(right steer.Right) as.Right {
+	group, resource := v.person.Reading.Resource(right.Object)
 	return as.Right{Verb: right.Verb, Group: group, Resource: resource, Subresource: right.Subresource, Namespace: right.Object.GetNamespace()}
 }
 

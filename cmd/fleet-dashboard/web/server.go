@@ -68,33 +68,33 @@ func withoutListings(files http.Handler) http.Handler {
 func (s *Server) pages() (pages, living *http.ServeMux) {
 	pages = http.NewServeMux()
 	living = http.NewServeMux()
-	show := func(pattern string, make func(*http.Request) (page, error)) {
+	show := func(pattern string, make func(*visit) (page, error)) {
 		pages.Handle("GET "+pattern, s.page(make))
 	}
-	follow := func(pattern string, make func(*http.Request) (page, error)) {
+	follow := func(pattern string, make func(*visit) (page, error)) {
 		show(pattern, make)
 		living.Handle("GET "+pattern, s.page(make))
 	}
-	follow("/{$}", s.fleetPage)
-	follow("/waiting", s.waitingPage)
-	follow("/placements", s.placementsPage)
-	follow("/runs", s.runsPage)
-	follow("/clusters", s.clustersPage)
-	follow("/clusters/{name}", s.clusterPage)
-	follow("/holds", s.holdsPage)
-	show("/search", s.searchPage)
-	show("/me", s.mePage)
-	show("/", s.unknownPage)
+	follow("/{$}", fleetPage)
+	follow("/waiting", waitingPage)
+	follow("/placements", placementsPage)
+	follow("/runs", runsPage)
+	follow("/clusters", clustersPage)
+	follow("/clusters/{name}", clusterPage)
+	follow("/holds", holdsPage)
+	show("/search", searchPage)
+	show("/me", mePage)
+	show("/", unknownPage)
 	for _, prefix := range []string{"", "/ns/{namespace}"} {
-		follow(prefix+"/placements/{name}", s.placementPage)
-		pages.Handle("GET "+prefix+"/placements/{name}/history", s.download(s.page(s.historyPage), s.historyFile))
-		pages.Handle("GET "+prefix+"/placements/{name}/diff", s.download(s.page(s.diffPage), s.diffFile))
-		follow(prefix+"/runs/{name}", s.runPage)
-		show(prefix+"/runs/{name}/plan", s.planPage)
-		follow(prefix+"/runs/{name}/clusters", s.runClustersPage)
+		follow(prefix+"/placements/{name}", placementPage)
+		pages.Handle("GET "+prefix+"/placements/{name}/history", s.download(s.page(historyPage), historyFile))
+		pages.Handle("GET "+prefix+"/placements/{name}/diff", s.download(s.page(diffPage), diffFile))
+		follow(prefix+"/runs/{name}", runPage)
+		show(prefix+"/runs/{name}/plan", planPage)
+		follow(prefix+"/runs/{name}/clusters", runClustersPage)
 	}
 	for path, of := range map[string]string{"/history": "/history", "/diff": "/diff", "/runs/new": "/run"} {
-		pages.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.toPlacement(w, r, of) })
+		pages.HandleFunc("GET "+path, s.visited(func(w http.ResponseWriter, v *visit) { v.toPlacement(w, of) }))
 	}
 	s.handleVerbs(pages)
 	return pages, living

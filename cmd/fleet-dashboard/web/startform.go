@@ -18,51 +18,50 @@ import (
 )
 
 // checkChosen refuses a run of another plan than the one that the user has looked at.
-func (s *Server) checkChosen(ctx context.Context, r *http.Request, p hub.Placement) error {
-	strategy := r.PostFormValue("strategy")
-	index := r.PostFormValue("index")
+func (v *visit) checkChosen(ctx context.Context, p hub.Placement) error {
+	strategy := v.PostFormValue("strategy")
+	index := v.PostFormValue("index")
 	if strategy == "" {
 		return errors.New("choose a strategy")
 	}
 	if _, err := strconv.ParseUint(index, 10, 31); index != "" && err != nil {
 		return fmt.Errorf("%q is no snapshot", index)
 	}
-	if r.PostFormValue("shown") != chosenFor(strategy, index) {
+	if v.PostFormValue("shown") != chosenFor(strategy, index) {
 		return fmt.Errorf("you have chosen another strategy or snapshot since you looked at the plan (%w): look at the plan of these first", errStale)
 	}
-	is, err := personOf(ctx).Reading.Strategy(ctx, p.Namespace, strategy)
+	is, err := v.person.Reading.Strategy(ctx, p.Namespace, strategy)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no strategy %s any more (%w): choose another one", strategy, errStale)
 	}
 	if err != nil {
 		return err
 	}
-	if r.PostFormValue("as") != is {
+	if v.PostFormValue("as") != is {
 		return fmt.Errorf("strategy %s was changed, or deleted and created anew, since you looked at the plan (%w): look at the plan below, which is made with what it is now", strategy, errStale)
 	}
-	if r.PostFormValue("state") == string(placementv1beta1.StateInitialize) {
-		r.PostForm.Set("initialize", "true")
+	if v.PostFormValue("state") == string(placementv1beta1.StateInitialize) {
+		v.PostForm.Set("initialize", "true")
 	}
 	return nil
 }
 
 // showStart shows what a run of a placement would do, once the user has chosen.
-func (f verbForm) showStart(r *http.Request) (formView, error) {
-	s := f.server
-	p, _, err := s.findPlacement(r)
+func (f verbForm) showStart(v *visit) (formView, error) {
+	p, err := v.placement()
 	if err != nil {
 		return formView{}, err
 	}
-	ctx := r.Context()
+	ctx := v.Context()
 	view := formView{
 		Title: "Roll out " + p.Name, Section: "placements", Look: "Show the plan",
 		Lead:    "Choose a strategy and a snapshot, look at the plan, and create the run.",
-		Refusal: s.refusalOf(ctx, f.verb, hub.Found{Placement: &p.Placement}, 1), Hidden: map[string]string{"uid": string(p.Object.GetUID())},
+		Refusal: v.refusalOf(f.verb, hub.Found{Placement: &p.Placement}, 1), Hidden: map[string]string{"uid": string(p.Object.GetUID())},
 	}
 	if !p.External() {
 		view.Refusal = cmp.Or(view.Refusal, "This placement rolls out by itself: runs are for those whose strategy is External.")
 	}
-	reading := personOf(ctx).Reading
+	reading := v.person.Reading
 	strategies, err := reading.Strategies(ctx, p.Namespace)
 	if err != nil {
 		view.Notes = append(view.Notes, "The strategies cannot be shown: "+err.Error())
@@ -71,12 +70,12 @@ func (f verbForm) showStart(r *http.Request) (formView, error) {
 	if err != nil {
 		view.Notes = append(view.Notes, "The snapshots cannot be shown: "+err.Error())
 	}
-	strategy := r.FormValue("strategy")
-	index := r.FormValue("index")
+	strategy := v.FormValue("strategy")
+	index := v.FormValue("index")
 	view.Fields = []field{
 		{Name: "strategy", Label: "Strategy", Value: strategy, Required: true, Options: optionsOf("choose one", strategies...)},
 		{Name: "index", Label: "Snapshot", Value: index, Options: snapshotOptions(snapshots)},
-		{Name: "state", Label: "Then", Value: r.FormValue("state"),
+		{Name: "state", Label: "Then", Value: v.FormValue("state"),
 			Options: []option{{"", "start"}, {string(placementv1beta1.StateInitialize), "wait for me to start it"}}},
 	}
 	if strategy == "" || view.Refusal != "" {
@@ -124,17 +123,17 @@ func snapshotOptions(snapshots []hub.ResourceSnapshot) []option {
 }
 
 // toPlacement leads from a page that names its placement in a parameter, as shop/db or web, to that of the placement.
-func (s *Server) toPlacement(w http.ResponseWriter, r *http.Request, of string) {
-	query := r.URL.Query()
+func (v *visit) toPlacement(w http.ResponseWriter, of string) {
+	query := v.URL.Query()
 	namespace, name, namespaced := strings.Cut(query.Get("placement"), "/")
 	if !namespaced {
 		namespace, name = "", namespace
 	}
 	if name == "" {
-		s.page(s.unknownPage).ServeHTTP(w, r)
+		v.site.page(unknownPage).ServeHTTP(w, v.Request)
 		return
 	}
 	query.Del("placement")
 	ref := hub.Ref{Kind: hub.KindPlacement, Namespace: namespace, Name: name}
-	http.Redirect(w, r, (&url.URL{Path: ref.Path() + of, RawQuery: query.Encode()}).String(), http.StatusSeeOther) //nolint:gosec // a path of this host
+	http.Redirect(w, v.Request, (&url.URL{Path: ref.Path() + of, RawQuery: query.Encode()}).String(), http.StatusSeeOther) //nolint:gosec // a path of this host
 }
