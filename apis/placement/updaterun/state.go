@@ -110,6 +110,17 @@ func (s Stage) Title() string {
 	return s.Name
 }
 
+// ClustersIn returns the names of the clusters of the stage that are in a phase.
+func (s Stage) ClustersIn(phase Phase) []string {
+	var names []string
+	for _, cluster := range s.Clusters {
+		if cluster.Phase == phase {
+			names = append(names, cluster.Name)
+		}
+	}
+	return names
+}
+
 // Passed reports whether the run writes to no cluster of the stage any more: it is over, or waits for the tasks after it.
 func (s Stage) Passed() bool {
 	return s.Phase.Over() || s.Phase == PhaseWaiting && s.Total > 0 && s.Done+s.Failed+s.Skipped == s.Total

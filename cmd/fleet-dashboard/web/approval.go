@@ -67,7 +67,7 @@ func (v *visit) showPlan(run hub.Run, view *formView) {
 		return
 	}
 	view.Notes = append(view.Notes, slices.Concat(made.Problems, made.Notes)...)
-	view.Plan = planViewOf(made, plan.Hash(run))
+	view.Plan = made.Excerpt(plan.Hash(run))
 }
 
 func ofStage(stage string) string {
@@ -85,83 +85,4 @@ func cmpErr(errs ...error) error {
 		}
 	}
 	return nil
-}
-
-// planView is a plan as the page of an approval shows it.
-type planView struct {
-	plan.Plan
-	Hash                    string
-	Added, Changed, Removed int
-	Groups                  []groupView
-}
-
-type groupView struct {
-	plan.Group
-	Named string
-	Shown []objectView
-}
-
-type objectView struct {
-	Object, Change string
-	Blocks         []blockView
-	// More is how many lines are left out; New says that all of the object is new there.
-	More int
-	New  bool
-}
-
-// blockView are lines of a difference that follow one another: Swap are those that go, and those that come in their place. Where there is
-// room for it, these stand side by side.
-type blockView struct {
-	Swap  bool
-	Lines []lineView
-}
-
-type lineView struct{ Class, Text string }
-
-// blocksOf returns the lines of a difference as pages show them.
-func blocksOf(lines []string) (blocks []blockView) {
-	for _, line := range lines {
-		swap := line[0] == '+' || line[0] == '-'
-		if len(blocks) == 0 || blocks[len(blocks)-1].Swap != swap {
-			blocks = append(blocks, blockView{Swap: swap})
-		}
-		last := &blocks[len(blocks)-1]
-		last.Lines = append(last.Lines, lineView{map[byte]string{'+': "added", '-': "removed", '@': "place"}[line[0]], line})
-	}
-	return blocks
-}
-
-// maxLines is how many lines of the difference of an object are shown, and maxAllLines of all together.
-const (
-	maxLines    = 200
-	maxAllLines = 2000
-)
-
-func planViewOf(made plan.Plan, hash string) *planView {
-	view := &planView{Plan: made, Hash: hash}
-	left := maxAllLines
-	for _, group := range made.Changes {
-		shown := groupView{Group: group, Named: updaterun.ListNames(group.Clusters)}
-		for _, object := range group.Objects {
-			switch object.Change {
-			case "added":
-				view.Added++
-			case "removed":
-				view.Removed++
-			default:
-				view.Changed++
-			}
-			one := objectView{Object: object.Object, Change: object.Change, New: object.Change == "added" && group.From == ""}
-			number := min(len(object.Lines), maxLines, left)
-			if one.New {
-				number = 0
-			}
-			left -= number
-			one.More = len(object.Lines) - number
-			one.Blocks = blocksOf(object.Lines[:number])
-			shown.Shown = append(shown.Shown, one)
-		}
-		view.Groups = append(view.Groups, shown)
-	}
-	return view
 }

@@ -2,18 +2,12 @@ package web
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
-	"strings"
-	"time"
-	"unicode"
 
-	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -65,48 +59,12 @@ func historyFile(v *visit, format string) (file, error) {
 		}
 		return file{p.Name + "-history.jsonl", "application/jsonl; charset=utf-8", out.Bytes()}, nil
 	case "csv":
-		writer := csv.NewWriter(&out)
-		rows := make([][]string, 1+len(entries))
-		for _, column := range fleetview.HistoryColumns(v.site.Clock.Now()) {
-			if column.File == "" {
-				continue
-			}
-			rows[0] = append(rows[0], column.File)
-			for i, e := range entries {
-				rows[1+i] = append(rows[1+i], cellText(column.TextOf(e)))
-			}
-		}
-		if err := writer.WriteAll(rows); err != nil {
-			return file{}, fmt.Errorf("writing the history: %w", err)
+		if err := fleetview.WriteCSV(&out, fleetview.HistoryColumns(v.site.Clock.Now()), entries); err != nil {
+			return file{}, err
 		}
 		return file{p.Name + "-history.csv", "text/csv; charset=utf-8", out.Bytes()}, nil
 	}
 	return file{}, errNoFormat
-}
-
-// formulaInside is what would be a formula in a cell of its own, where a spreadsheet takes another character than the comma for the end of
-// a cell: quotes around the cell do not help there.
-var formulaInside = regexp.MustCompile(`([;|\t\n]["'\s]*)([=+@＝＋－＠-])`)
-
-// cellText writes a text so that a spreadsheet takes it for nothing but text: it would carry out what looks like a formula, also after
-// white space.
-func cellText(text string) string {
-	text = strings.Map(printed, text)
-	if trimmed := strings.TrimSpace(text); trimmed != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(trimmed)[0]) {
-		text = "'" + text
-	}
-	return formulaInside.ReplaceAllString(text, "$1'$2")
-}
-
-// printed returns a character as a cell has it: white space is a space or the end of a line, and what cannot be seen is left out.
-func printed(r rune) rune {
-	switch {
-	case r == '\n', unicode.IsPrint(r):
-		return r
-	case unicode.IsSpace(r):
-		return ' '
-	}
-	return -1
 }
 
 func planPage(v *visit) (page, error) {
@@ -118,45 +76,14 @@ func planPage(v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	waves := wavesOf(made)
+	waves := made.Waves()
 	more := max(0, len(waves)-clustersShown)
 	return compose("Plan of "+run.Name, "runs", false, piece{"plan", "plan-page", struct {
 		Run   hub.Ref
-		Plan  *planView
-		Waves []waveRow
+		Plan  *plan.Excerpt
+		Waves []plan.Wave
 		More  int
-	}{run.Ref, planViewOf(made, planHash(run.Run)), waves[:len(waves)-more], more}})
-}
-
-// waveRow is a wave of a plan, with what keeps it from beginning at once.
-type waveRow struct {
-	Stage    string
-	Number   int
-	Opens    *time.Time
-	For      string
-	Clusters string
-}
-
-func wavesOf(made plan.Plan) []waveRow {
-	var rows []waveRow
-	for _, stage := range made.Stages {
-		for i, wave := range stage.Waves {
-			row := waveRow{Stage: stage.Name, Number: i + 1}
-			for _, opening := range stage.Openings {
-				if opening.Wave == row.Number {
-					row.Opens = opening.Opens
-					row.For = opening.For
-				}
-			}
-			var names []string
-			for _, cluster := range wave {
-				names = append(names, cluster.Name)
-			}
-			row.Clusters = updaterun.ListNames(names)
-			rows = append(rows, row)
-		}
-	}
-	return rows
+	}{run.Ref, made.Excerpt(planHash(run.Run)), waves[:len(waves)-more], more}})
 }
 
 // diffView is what the page of a difference shows.
@@ -166,7 +93,7 @@ type diffView struct {
 	Options   []option
 	// Told says that two snapshots were compared, and Plan is what differs.
 	Told bool
-	planView
+	plan.Excerpt
 	File string
 }
 
@@ -198,7 +125,7 @@ func diffPage(v *visit) (page, error) {
 		// A plan for one cluster that has one and gets the other.
 		group := plan.Group{From: strconv.Itoa(from), To: strconv.Itoa(to), Objects: changes}
 		view.Told = true
-		view.planView = *planViewOf(plan.Plan{Changes: []plan.Group{group}}, "")
+		view.Excerpt = *plan.Plan{Changes: []plan.Group{group}}.Excerpt("")
 		query.Set("format", "diff")
 		view.File = "?" + query.Encode()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 const (
@@ -35,7 +36,7 @@ type formView struct {
 	Choices []choice
 	More    int
 	Notes   []string
-	Plan    *planView
+	Plan    *plan.Excerpt
 	Back    string
 	// Look is the button that shows the page for what is chosen, and changes nothing; there is none if it is empty. Without
 	// Button there is nothing to send yet.

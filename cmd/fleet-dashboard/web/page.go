@@ -148,9 +148,9 @@ var menu = []menuEntry{
 
 // write writes a page with its frame.
 func (v *visit) write(w http.ResponseWriter, status int, p page) {
-	l := layout{page: p, Hub: v.site.Hub, User: v.person.Name, URL: v.URL.RequestURI(), Said: v.person.outcomes.said(v.URL.Query().Get("done")),
-		Menu: menu,
-		Now:  v.fleet.At.UTC().Format(time.RFC3339), Trouble: v.fleet.Trouble, Denied: v.fleet.Denied, Waiting: len(v.waiting()),
+	l := layout{page: p, Hub: v.site.Hub, User: v.person.Name, URL: v.URL.RequestURI(),
+		Said: v.person.outcomes.said(v.URL.Query().Get("done")),
+		Menu: menu, Now: v.fleet.At.UTC().Format(time.RFC3339), Trouble: v.fleet.Trouble, Denied: v.fleet.Denied, Waiting: len(v.waiting()),
 		Query: v.URL.Query().Get("q")}
 	if err := Write(w, status, templates, "layout", l); err != nil {
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)

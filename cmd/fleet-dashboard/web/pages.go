@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -124,12 +123,7 @@ type stageRow struct {
 func stageRows(run feed.Run) []stageRow {
 	var rows []stageRow
 	for _, stage := range run.State.Stages {
-		row := stageRow{Stage: stage}
-		for _, cluster := range stage.Clusters {
-			if cluster.Phase == updaterun.PhaseFailed {
-				row.Broken = append(row.Broken, cluster.Name)
-			}
-		}
+		row := stageRow{Stage: stage, Broken: stage.ClustersIn(updaterun.PhaseFailed)}
 		row.More = max(0, len(row.Broken)-failedShown)
 		row.Broken = row.Broken[:len(row.Broken)-row.More]
 		rows = append(rows, row)
@@ -287,7 +281,7 @@ func placementPage(v *visit) (page, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(clusters, func(a, b tree.Node) int { return cmp.Compare(urgency(a), urgency(b)) })
+	slices.SortStableFunc(clusters, status.ByUrgency)
 	var evictions []*placementv1beta1.ClusterResourcePlacementEviction
 	for _, eviction := range v.fleet.Evictions {
 		if p.Namespace == "" && eviction.Spec.PlacementName == p.Name && len(evictions) < rowsShown {
@@ -305,8 +299,8 @@ func placementPage(v *visit) (page, error) {
 			Node     tree.Node
 			External bool
 			Actions  []action
-			Links    []link
-		}{p, root, p.External(), v.actionsOf(hub.Found{Placement: &p.Placement}), linksOf(p.Object.GetAnnotations())}},
+			Links    []fleetview.Link
+		}{p, root, p.External(), v.actionsOf(hub.Found{Placement: &p.Placement}), fleetview.LinksOf(p.Object.GetAnnotations())}},
 		piece{"steps", "steps", steps},
 		piece{"runs", "placement-runs", tableOf(runsCaption, "None.", fleetview.RunColumns, runs[:min(len(runs), rowsShown)])},
 		piece{"clusters", "placement-clusters", struct {
@@ -318,23 +312,13 @@ func placementPage(v *visit) (page, error) {
 		piece{"evictions", "evictions", evictions})
 }
 
-// urgency brings to the front what the user should look at.
-func urgency(node tree.Node) int {
-	order := []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseStuck, updaterun.PhaseRunning, updaterun.PhaseWaiting,
-		updaterun.PhasePending}
-	if at := slices.Index(order, node.State); at >= 0 {
-		return at
-	}
-	return len(order)
-}
-
 func runPage(v *visit) (page, error) {
 	run, err := v.run()
 	if err != nil {
 		return page{}, err
 	}
 	root := status.Run(run.Run, v.fleet.FactsOf(run.Run.Placement()), status.Options{})
-	forWeb(root.Children)
+	status.StripHints(root.Children)
 	var gates, stages []tree.Node
 	for _, node := range root.Children {
 		if status.IsGate(node) {
@@ -358,16 +342,6 @@ func runPage(v *visit) (page, error) {
 			Run  hub.Ref
 			Node tree.Node
 		}{run.Ref, root}})
-}
-
-// forWeb takes out of a tree what is for a command line.
-func forWeb(nodes []tree.Node) {
-	for i := range nodes {
-		if nodes[i].Kind == status.KindMore {
-			nodes[i].Detail = strings.TrimSuffix(nodes[i].Detail, status.AllHint)
-		}
-		forWeb(nodes[i].Children)
-	}
 }
 
 // runCluster is a cluster of a run in a list.
@@ -403,26 +377,13 @@ func runClustersPage(v *visit) (page, error) {
 func clustersPage(v *visit) (page, error) {
 	var rows []fleetview.Member
 	for _, row := range v.fleet.Clusters {
-		if v.matches(healthOf(row), row.Name, row.Version, strings.Join(row.Taints, " ")) {
+		if v.matches(row.Health(), row.Name, row.Version, strings.Join(row.Taints, " ")) {
 			rows = append(rows, row)
 		}
 	}
 	l := paginate(v, rows, clustersShown)
 	l.States = []string{"healthy", "unhealthy", "late", "leaving"}
 	return listPage("Clusters", "Members of the fleet", fleetview.MemberColumns, l)
-}
-
-// healthOf returns the health of a member in a word.
-func healthOf(row fleetview.Member) string {
-	switch {
-	case row.Joined == "Leaving":
-		return "leaving"
-	case row.Late:
-		return "late"
-	case row.Healthy == string(metav1.ConditionTrue):
-		return "healthy"
-	}
-	return "unhealthy"
 }
 
 // placed is a placement on a cluster.
@@ -449,7 +410,9 @@ func clusterPage(v *visit) (page, error) {
 	}
 	var changing []feed.Run
 	for _, run := range fleet.Runs {
-		if run.Outcome() == "" && isUpdating(run, ref.Name) {
+		if run.Outcome() == "" && slices.ContainsFunc(run.State.Stages, func(stage updaterun.Stage) bool {
+			return slices.Contains(stage.ClustersIn(updaterun.PhaseRunning), ref.Name)
+		}) {
 			changing = append(changing, run)
 		}
 	}
@@ -470,16 +433,6 @@ func propertiesOf(fleet *feed.Fleet, at int) map[string]string {
 		properties[string(name)] = value.Value
 	}
 	return properties
-}
-
-// isUpdating reports whether a run updates a cluster now.
-func isUpdating(run feed.Run, cluster string) bool {
-	return slices.ContainsFunc(run.State.Stages, func(stage updaterun.Stage) bool {
-		return slices.ContainsFunc(stage.Clusters, func(c updaterun.Cluster) bool {
-			return c.Name == cluster &&
-				c.Phase == updaterun.PhaseRunning
-		})
-	})
 }
 
 func holdsPage(v *visit) (page, error) {
@@ -564,37 +517,9 @@ func searchPage(v *visit) (page, error) {
 		add(run.Ref, wordOf(run.State.Phase))
 	}
 	for _, row := range fleet.Clusters {
-		add(hub.Ref{Kind: hub.KindMember, Name: row.Name}, healthOf(row))
+		add(hub.Ref{Kind: hub.KindMember, Name: row.Name}, row.Health())
 	}
 	return compose("Search", "", false, piece{"hits", "hits", paginate(v, hits, rowsShown)})
-}
-
-// isEvictionBlocked returns why an eviction was not executed; empty if it was, or may still be.
-func isEvictionBlocked(eviction *placementv1beta1.ClusterResourcePlacementEviction) string {
-	if c := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil &&
-		c.Status == metav1.ConditionFalse {
-		return c.Message
-	}
-	return ""
-}
-
-// linkAnnotation is what annotations of placements begin with that name pages elsewhere, such as fleetflow.io/link-runbook.
-const linkAnnotation = "fleetflow.io/link-"
-
-// link is a page elsewhere. The writer of the placement chooses it, so the user is shown the host.
-type link struct{ Name, URL, Host string }
-
-// linksOf returns the links in annotations; what is no web page is none.
-func linksOf(annotations map[string]string) []link {
-	var links []link
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		name, is := strings.CutPrefix(key, linkAnnotation)
-		to, err := url.Parse(annotations[key])
-		if is && err == nil && (to.Scheme == "https" || to.Scheme == "http") && to.Host != "" && to.User == nil {
-			links = append(links, link{name, to.String(), to.Host})
-		}
-	}
-	return links
 }
 
 // temporalLink leads to the workflow of a run in Temporal's own pages.

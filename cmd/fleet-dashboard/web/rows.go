@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
@@ -41,35 +40,39 @@ func planHash(run hub.Run) string {
 
 func workflowID(run hub.Ref) string { return wf.UpdateRunID(run.Namespace, run.Name) }
 
-// waitingItem is something that waits for a person.
+// waitingItem is something that waits for a person, with the page that acts and what the user needs for that.
 type waitingItem struct {
-	Ref  hub.Ref
-	What string
-	// Since is when it began to wait; zero if that is not known.
-	Since time.Time
-	// Link leads to the page that acts, and Act is what it is called; both are empty if there is nothing to do but to look.
-	Link, Act string
-	right     as.Right
+	fleetview.Waiting
+	Link  string
+	right as.Right
 }
 
 // waiting returns what waits for people, the newest first.
 func (v *visit) waiting() []waitingItem {
 	var items []waitingItem
 	for i := range v.fleet.Runs {
-		if run := &v.fleet.Runs[i]; run.Outcome() == "" {
-			items = append(items, v.waitingIn(run)...)
+		run := &v.fleet.Runs[i]
+		for _, one := range fleetview.WaitingIn(run.Run, run.State) {
+			item := waitingItem{one, run.Path(), v.rightOf(steer.Right{Verb: "patch", Object: run.Object})}
+			switch one.Verb {
+			case "":
+			case "approve":
+				item.Link = approvePath(run.Ref, one.Stage)
+				item.right = v.rightOf(steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0])
+			default:
+				item.Link += "/" + one.Verb
+			}
+			items = append(items, item)
 		}
 	}
 	for _, p := range v.fleet.Placements {
-		if !p.External() && placementv1beta1.RollingUpdateOf(p.Object).Paused {
-			items = append(items, waitingItem{Ref: p.Ref, What: "is paused: kubectl fleet resume " + p.Flags()})
+		for _, one := range fleetview.WaitingOf(p.Placement) {
+			items = append(items, waitingItem{Waiting: one})
 		}
 	}
 	for _, eviction := range v.fleet.Evictions {
-		if why := isEvictionBlocked(eviction); why != "" {
-			placement := hub.Ref{Kind: hub.KindPlacement, Name: eviction.Spec.PlacementName}
-			items = append(items, waitingItem{Ref: placement, What: "keeps " + eviction.Spec.ClusterName + ", its eviction was blocked: " + why,
-				Since: eviction.CreationTimestamp.Time})
+		for _, one := range fleetview.WaitingAfter(eviction) {
+			items = append(items, waitingItem{Waiting: one})
 		}
 	}
 	if v.person.Writes == nil {
@@ -81,36 +84,9 @@ func (v *visit) waiting() []waitingItem {
 	return items
 }
 
-// waitingIn returns what waits for people in a run that is not over.
-func (v *visit) waitingIn(run *feed.Run) []waitingItem {
-	path := run.Path()
-	patch := v.rightOf(steer.Right{Verb: "patch", Object: run.Object})
-	switch run.State.Phase {
-	case updaterun.PhaseStopped:
-		return []waitingItem{{run.Ref, "is stopped" + because(run.State.Why), run.State.Since, path + "/resume", "Resume", patch}}
-	case updaterun.PhaseInitialized:
-		return []waitingItem{{run.Ref, "is planned and waits for its start", run.State.Since, path + "/resume", "Start", patch}}
-	case updaterun.PhaseStuck:
-		return []waitingItem{{run.Ref, "is stuck" + because(run.State.Why), run.State.Since, path, "Look", patch}}
-	}
-	var items []waitingItem
-	for _, gate := range gatesOf(run.Run) {
-		items = append(items, waitingItem{run.Ref, "waits for the approval of stage " + gate.Stage, gate.Since, approvePath(run.Ref, gate.Stage),
-			"Approve", v.rightOf(steer.Approve().Form.Rights(hub.Found{Run: &run.Run})[0])})
-	}
-	return items
-}
-
 // approvePath returns the page that approves a stage of a run.
 func approvePath(run hub.Ref, stage string) string {
 	return run.Path() + "/approve?" + url.Values{"stage": {stage}}.Encode()
-}
-
-func because(why string) string {
-	if why == "" {
-		return ""
-	}
-	return ": " + why
 }
 
 // gatesOf returns the approvals that a run waits for.

@@ -94,7 +94,7 @@ func (f verbForm) showStart(v *visit) (formView, error) {
 	view.Hidden["shown"] = chosenFor(strategy, index)
 	view.Hidden["as"] = is
 	view.Notes = append(view.Notes, slices.Concat(made.Problems, made.Notes)...)
-	view.Plan = planViewOf(made, "")
+	view.Plan = made.Excerpt("")
 	view.Button = fmt.Sprintf("Create a run of %s to snapshot %d", p.Name, made.Snapshot)
 	return view, nil
 }

@@ -140,3 +140,16 @@ func Age(at, now time.Time) string {
 
 // fraction is part/whole.
 func fraction(part, whole int) string { return fmt.Sprintf("%d/%d", part, whole) }
+
+// Health returns the health of a member in a word.
+func (m Member) Health() string {
+	switch {
+	case m.Joined == "Leaving":
+		return "leaving"
+	case m.Late:
+		return "late"
+	case m.Healthy == string(metav1.ConditionTrue):
+		return "healthy"
+	}
+	return "unhealthy"
+}

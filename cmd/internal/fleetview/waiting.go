@@ -76,12 +76,7 @@ func remaining(left time.Duration) string {
 
 // namesUpdating names the clusters of a stage that are being updated.
 func namesUpdating(stage updaterun.Stage) string {
-	var names []string
-	for _, cluster := range stage.Clusters {
-		if cluster.Phase == updaterun.PhaseRunning {
-			names = append(names, cluster.Name)
-		}
-	}
+	names := stage.ClustersIn(updaterun.PhaseRunning)
 	const shown = 2
 	switch {
 	case len(names) == 0:

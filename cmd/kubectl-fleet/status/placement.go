@@ -358,3 +358,17 @@ func ended(conditions []metav1.Condition) bool {
 	return meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable) != nil ||
 		meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeDiffReported) != nil
 }
+
+// urgent are the states that the user should look at, the first of them first.
+var urgent = []updaterun.Phase{updaterun.PhaseFailed, updaterun.PhaseStuck, updaterun.PhaseRunning, updaterun.PhaseWaiting,
+	updaterun.PhasePending}
+
+// ByUrgency brings to the front what the user should look at.
+func ByUrgency(a, b tree.Node) int { return cmp.Compare(urgency(a), urgency(b)) }
+
+func urgency(node tree.Node) int {
+	if at := slices.Index(urgent, node.State); at >= 0 {
+		return at
+	}
+	return len(urgent)
+}

@@ -404,3 +404,13 @@ func Approved(record placementv1beta1.ApprovalRecord) string {
 	}
 	return text
 }
+
+// StripHints takes out of a tree what is for a command line.
+func StripHints(nodes []tree.Node) {
+	for i := range nodes {
+		if nodes[i].Kind == KindMore {
+			nodes[i].Detail = strings.TrimSuffix(nodes[i].Detail, AllHint)
+		}
+		StripHints(nodes[i].Children)
+	}
+}
