@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // checkPlanSeen refuses an approval of another plan than the one that the user has looked at.
@@ -28,7 +30,7 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 	if err != nil {
 		known, gone := v.run()
 		if gone != nil || apierrors.IsNotFound(err) {
-			return formView{}, cmpErr(gone, err)
+			return formView{}, cmp.Or(gone, err)
 		}
 		run = known.Run // the hub does not answer: what was typed is not lost, and the approval will be of what the hub has then
 	}
@@ -44,8 +46,8 @@ func (f verbForm) showApproval(v *visit) (formView, error) {
 	left := state.Total - state.Done - state.Skipped - state.Failed
 	view := formView{
 		Title: fmt.Sprintf("Approve stage %s of %s", stage, run.Name), Section: "runs",
-		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, plural(left, "cluster"), state.Total),
-		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, plural(left, "cluster")),
+		Lead:    fmt.Sprintf("%s goes on past the approval of stage %s. Still to be updated: %s of %d. An approval that the run has accepted cannot be taken back.", run.Ref, stage, tree.Plural(left, "cluster"), state.Total),
+		Button:  fmt.Sprintf("Approve %s of %s (%s to go)", stage, run.Name, tree.Plural(left, "cluster")),
 		Refusal: v.refusalOf(f.verb, hub.Found{Run: &run}, 1),
 		Hidden:  map[string]string{"uid": string(run.Object.GetUID()), "plan": plan.Hash(run), "stage": stage},
 		Fields:  f.fields(v, nil),
@@ -75,14 +77,4 @@ func ofStage(stage string) string {
 		return ""
 	}
 	return " of stage " + stage
-}
-
-// cmpErr is the first of some errors.
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -45,8 +45,8 @@ type missing struct {
 func (m *missing) Error() string { return "There is no " + m.what + "." }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"instant": instant, "mark": markOf, "word": wordOf, "lower": strings.ToLower, "over": isOver, "share": shareOf, "path": url.PathEscape,
-	"query": url.QueryEscape, "plural": plural, "elapsed": tree.Elapsed,
+	"instant": instant, "mark": markOf, "word": wordOf, "lower": strings.ToLower, "over": isOver, "path": url.PathEscape,
+	"query": url.QueryEscape, "plural": tree.Plural, "elapsed": tree.Elapsed,
 	"cut": func(text string) string { return tree.Cut(text, maxText, true) },
 }).ParseFS(sources, "templates/*.html"))
 
@@ -224,13 +224,3 @@ func markOf(state any) string {
 func wordOf(state any) string { return strings.ToLower(fmt.Sprint(state)) }
 
 func isOver(state updaterun.Phase) bool { return state.Over() && state != updaterun.PhaseFailed }
-
-// shareOf returns how many of some clusters are over.
-func shareOf(count updaterun.Counts) int { return count.Over() }
-
-func plural(number int, what string) string {
-	if number == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", number, what)
-}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/feed"
@@ -17,6 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const (
@@ -420,19 +422,11 @@ func clusterPage(v *visit) (page, error) {
 		piece{"head", "cluster-head", struct {
 			Row        fleetview.Member
 			Labels     map[string]string
-			Properties map[string]string
+			Properties map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
 			Conditions []metav1.Condition
-		}{fleet.Clusters[at], fleet.Members[at].Labels, propertiesOf(fleet, at), fleet.Members[at].Status.Conditions}},
+		}{fleet.Clusters[at], fleet.Members[at].Labels, fleet.Members[at].Status.Properties, fleet.Members[at].Status.Conditions}},
 		piece{"changing", "changing", changing},
 		piece{"placed", "placed", paginate(v, rows, clustersShown)})
-}
-
-func propertiesOf(fleet *feed.Fleet, at int) map[string]string {
-	properties := map[string]string{}
-	for name, value := range fleet.Members[at].Status.Properties {
-		properties[string(name)] = value.Value
-	}
-	return properties
 }
 
 func holdsPage(v *visit) (page, error) {
@@ -467,7 +461,7 @@ func historyPage(v *visit) (page, error) {
 	}
 	l := paginate(v, entries, historyRows)
 	return compose("History of "+p.Name, "placements", false, piece{"history", "history", struct {
-		list[historyEntry]
+		list[fleetview.Entry]
 		Table         table
 		Placement     hub.Ref
 		Type, By, Run string
@@ -482,7 +476,7 @@ func historyPage(v *visit) (page, error) {
 }
 
 // history returns what of the history of a placement the user wants to see, the latest first.
-func (v *visit) history() (*feed.Placement, []historyEntry, error) {
+func (v *visit) history() (*feed.Placement, []fleetview.Entry, error) {
 	p, err := v.placement()
 	if err != nil {
 		return nil, nil, err
@@ -527,5 +521,5 @@ func (s *Server) temporalLink(run hub.Ref) string {
 	if s.Temporal == "" {
 		return ""
 	}
-	return strings.TrimSuffix(s.Temporal, "/") + "/workflows/" + url.PathEscape(workflowID(run))
+	return strings.TrimSuffix(s.Temporal, "/") + "/workflows/" + url.PathEscape(wf.UpdateRunID(run.Namespace, run.Name))
 }

@@ -13,11 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
-	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
-
-// historyEntry is an entry of a history.
-type historyEntry = fleetview.Entry
 
 func (v *visit) filterHistory(entries []fleetview.Entry) []fleetview.Entry {
 	query := v.URL.Query()
@@ -37,8 +33,6 @@ func planHash(run hub.Run) string {
 	}
 	return plan.Hash(run)
 }
-
-func workflowID(run hub.Ref) string { return wf.UpdateRunID(run.Namespace, run.Name) }
 
 // waitingItem is something that waits for a person, with the page that acts and what the user needs for that.
 type waitingItem struct {

@@ -84,7 +84,7 @@ func (f verbForm) showStart(v *visit) (formView, error) {
 	// What it is like is read first: a change after that makes the form stale.
 	is, failed := reading.Strategy(ctx, p.Namespace, strategy)
 	made, err := reading.Preview(ctx, p.Placement, strategy, index)
-	if err = cmpErr(failed, err); err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		view.Notes = append(view.Notes, "The plan cannot be shown: "+err.Error())
 		return view, nil //nolint:nilerr // the page shows what there is, and says what it cannot
 	}

@@ -13,6 +13,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // drainTimeout is how long to wait for all evictions by default.
@@ -97,7 +98,7 @@ func (d *drain) prepare(ctx context.Context, call *Call, target hub.Found) (Deed
 	l := loads(target.Member.Name)
 	question := fmt.Sprintf("Cordon member/%s? There is nothing to evict from it.", target.Member.Name)
 	if len(l.Evict) > 0 {
-		question = fmt.Sprintf("Cordon member/%s and evict %s from it (%s)?", target.Member.Name, plural(len(l.Evict), "placement"),
+		question = fmt.Sprintf("Cordon member/%s and evict %s from it (%s)?", target.Member.Name, tree.Plural(len(l.Evict), "placement"),
 			strings.Join(l.Evict, ", "))
 	}
 	return Deed{Question: question, Do: func(ctx context.Context) (Result, error) { return d.do(ctx, call, target.Member, l) }}, nil
@@ -157,9 +158,3 @@ func (d *drain) awaitAll(ctx context.Context, call *Call, evictions []*placement
 }
 
 // plural counts things.
-func plural(number int, what string) string {
-	if number == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", number, what)
-}

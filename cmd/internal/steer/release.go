@@ -10,6 +10,7 @@ import (
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // Release ends a hold.
@@ -36,7 +37,7 @@ covers it.`,
 			Page: func(view View) Page {
 				return Page{Title: "Release hold " + view.Hold.Name, Button: "Release " + view.Hold.Name,
 					Lead: fmt.Sprintf("The hold stops the line for %s: %s. What has waited for it goes on at once, unless another hold covers it: %s and %s.",
-						view.Hold.Covers, view.Hold.Message, plural(int(view.Hold.HeldRuns), "run"), plural(int(view.Hold.HeldPlacements), "placement"))}
+						view.Hold.Covers, view.Hold.Message, tree.Plural(int(view.Hold.HeldRuns), "run"), tree.Plural(int(view.Hold.HeldPlacements), "placement"))}
 			},
 		},
 	}

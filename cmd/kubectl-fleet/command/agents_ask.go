@@ -21,6 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/agents"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -165,7 +166,7 @@ func (a *asking) ask(ctx context.Context) error {
 		return nil
 	}
 	what := wordsOf(strings.TrimPrefix(a.wish.Image+":"+a.wish.Tag, ":"), a.wish.HubURL, a.wish.RenewToken)
-	if err := a.Ask(a.streams, fmt.Sprintf("Ask %s for %s?", plural(left, "agent"), strings.Trim(what, ":"))); err != nil {
+	if err := a.Ask(a.streams, fmt.Sprintf("Ask %s for %s?", tree.Plural(left, "agent"), strings.Trim(what, ":"))); err != nil {
 		return err
 	}
 	if a.Dry() {
@@ -271,7 +272,7 @@ func (a *asking) printPlan(stages []agents.Stage, states map[string]agents.Agent
 			rest = fmt.Sprintf("; %d at the same time: %s", stage.AtOnce, strings.Join(open, ", "))
 		}
 		cli.Printf(a.streams.Out, "stage %s: %d of %s as wanted%s\n", stage.Name, len(stage.Members)-len(open),
-			plural(len(stage.Members), "agent"), rest)
+			tree.Plural(len(stage.Members), "agent"), rest)
 	}
 	return left
 }

@@ -103,9 +103,9 @@ func printDrift(out io.Writer, report fleetview.DriftReport, now time.Time, pain
 	case report.Total == 0:
 		cli.Printf(out, "%s is on no member.\n", report.Placement)
 	case len(report.Clusters) == 0:
-		cli.Printf(out, "%s: no differences reported on %s.\n", report.Placement, plural(report.Total, "member"))
+		cli.Printf(out, "%s: no differences reported on %s.\n", report.Placement, tree.Plural(report.Total, "member"))
 	default:
-		cli.Printf(out, "%s: %d of %s differ.\n", report.Placement, len(report.Clusters), plural(report.Total, "member"))
+		cli.Printf(out, "%s: %d of %s differ.\n", report.Placement, len(report.Clusters), tree.Plural(report.Total, "member"))
 	}
 	if len(report.Unreported) > 0 {
 		cli.Printf(out, "Not reported yet: %s\n", strings.Join(report.Unreported, ", "))

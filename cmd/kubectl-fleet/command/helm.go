@@ -3,12 +3,16 @@ package command
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
 // helmCleanUp is how long Helm may take to end when it is interrupted.
@@ -41,6 +45,46 @@ func installedHelm() helm {
 			return nil
 		},
 	}
+}
+
+// unpacked is a chart that is built in.
+type unpacked struct {
+	files  fs.FS
+	folder string
+}
+
+// install has Helm install a chart, or upgrade its release, with the arguments that are given. Without a path the chart is the one that is
+// built in, whose images are of the plugin's version. Values that were given before stay.
+func (h helm) install(ctx context.Context, release, chart string, builtIn unpacked, args ...string) error {
+	if chart == "" {
+		work, err := os.MkdirTemp("", "kubectl-fleet-")
+		if err != nil {
+			return fmt.Errorf("making a folder for the chart: %w", err)
+		}
+		defer os.RemoveAll(work) //nolint:errcheck // a folder for temporary files
+		if err := os.CopyFS(work, builtIn.files); err != nil {
+			return fmt.Errorf("unpacking the chart: %w", err)
+		}
+		chart = filepath.Join(work, builtIn.folder)
+	}
+	return h.run(ctx, append([]string{"upgrade", "--install", release, chart}, args...)...)
+}
+
+// imageTag returns the arguments that give the chart which is built in the images of the plugin's version.
+func imageTag(chart string) []string {
+	if chart != "" || !version.IsRelease() {
+		return nil
+	}
+	return []string{"--set-string", "image.tag=" + version.Number()}
+}
+
+// given returns a flag for each of some values.
+func given(flag string, values []string) []string {
+	var args []string
+	for _, value := range values {
+		args = append(args, flag, value)
+	}
+	return args
 }
 
 // contextFlag returns the context that the user named, empty if it is the current one.

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -236,38 +235,16 @@ func (o *initOptions) tryInstall(ctx context.Context) error {
 func (o *initOptions) install(ctx context.Context) error { return o.runHelm(ctx) }
 
 func (o *initOptions) runHelm(ctx context.Context, additional ...string) error {
-	work, err := os.MkdirTemp("", "kubectl-fleet-")
-	if err != nil {
-		return fmt.Errorf("making a folder for the chart: %w", err)
+	args := []string{"--namespace", agentNamespace, "--create-namespace", "--reset-then-reuse-values"}
+	if named := o.contextFlag(); named != "" {
+		args = append(args, "--kube-context", named)
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // a folder for temporary files
-	chart := o.chart
-	if chart == "" {
-		chart = filepath.Join(work, charts.HubAgentFolder)
-		if err := os.CopyFS(work, charts.HubAgent); err != nil {
-			return fmt.Errorf("unpacking the chart: %w", err)
-		}
-	}
-	args := []string{"upgrade", "--install", hubRelease, chart, "--namespace", agentNamespace, "--create-namespace",
-		"--reset-then-reuse-values"}
-	for name, value := range map[string]*string{"--kube-context": o.factory.Flags.Context, "--kubeconfig": o.factory.Flags.KubeConfig} {
-		if value != nil && *value != "" {
-			args = append(args, name, *value)
-		}
-	}
+	args = append(args, o.helmKubeconfig("")...)
 	if o.temporal != "" {
 		args = append(args, "--set-string", "temporal.address="+o.temporal)
 	}
-	if o.chart == "" && version.IsRelease() {
-		args = append(args, "--set-string", "image.tag="+version.Number()) // the chart that is built in is of this version
-	}
-	for _, file := range o.files {
-		args = append(args, "--values", file)
-	}
-	for _, value := range o.values {
-		args = append(args, "--set", value)
-	}
-	return o.helm.run(ctx, append(args, additional...)...)
+	args = slices.Concat(args, imageTag(o.chart), given("--values", o.files), given("--set", o.values), additional)
+	return o.helm.install(ctx, hubRelease, o.chart, unpacked{charts.HubAgent, charts.HubAgentFolder}, args...)
 }
 
 // awaitLeader waits until a hub agent holds its lease; what keeps it from that is part of the error.

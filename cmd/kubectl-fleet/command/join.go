@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
-	"github.com/fleetflow/fleetflow/cmd/version"
 	"github.com/fleetflow/fleetflow/deploy/charts"
 )
 
@@ -240,40 +238,20 @@ func (o *joinOptions) joinCluster(ctx context.Context) error {
 	return o.take(ctx, steps)
 }
 
-// install has helm install the agent's chart. Its values go into a file: they are in no list of processes.
+// install has helm install the agent's chart.
 func (o *joinOptions) install(ctx context.Context) error {
-	work, err := os.MkdirTemp("", "kubectl-fleet-")
-	if err != nil {
-		return fmt.Errorf("making a folder for the chart: %w", err)
-	}
-	defer os.RemoveAll(work) //nolint:errcheck // a folder for temporary files
-	chart := o.chart
-	if chart == "" {
-		chart = filepath.Join(work, charts.MemberAgentFolder)
-		if err := os.CopyFS(work, charts.MemberAgent); err != nil {
-			return fmt.Errorf("unpacking the chart: %w", err)
-		}
-	}
-	args := []string{
-		"upgrade", "--install", agentRelease, chart, "--kube-context", o.memberContext, "--namespace", agentNamespace,
-		"--reset-then-reuse-values",
-		"--set-string", "config.hubURL=" + o.address, "--set-string", "config.memberClusterName=" + o.member,
-	}
 	authority, err := o.hubAuthority()
 	if err != nil {
 		return err
 	}
-	// Also without one: that of an earlier hub does not stay.
-	args = append(args, "--set-string", "config.hubCA="+authority)
-	args = append(args, o.helmKubeconfig(o.kubeconfig)...)
-	if o.chart == "" && version.IsRelease() {
-		args = append(args, "--set-string", "image.tag="+version.Number()) // the chart that is built in is of this version
+	args := []string{
+		"--kube-context", o.memberContext, "--namespace", agentNamespace, "--reset-then-reuse-values",
+		"--set-string", "config.hubURL=" + o.address, "--set-string", "config.memberClusterName=" + o.member,
+		"--set-string", "config.hubCA=" + authority, // also without one: that of an earlier hub does not stay
 	}
-	for _, value := range o.values {
-		args = append(args, "--set", value)
-	}
+	args = slices.Concat(args, o.helmKubeconfig(o.kubeconfig), imageTag(o.chart), given("--set", o.values))
 	if err := o.breakOldLease(ctx); err != nil {
 		return err
 	}
-	return o.helm.run(ctx, args...)
+	return o.helm.install(ctx, agentRelease, o.chart, unpacked{charts.MemberAgent, charts.MemberAgentFolder}, args...)
 }

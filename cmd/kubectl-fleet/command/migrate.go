@@ -315,66 +315,75 @@ func (s *steering) acceptRemovals(ctx context.Context, args []string) error {
 	return s.deleteOrphans(ctx, c, orphans)
 }
 
-// acceptHeld tells the hub agent, by an annotation on the placement, to let go exactly what it holds now.
-func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject,
-	held *placementv1beta1.HeldRemovals) error {
-	for _, removal := range held.Removals {
-		cli.Printf(s.streams.Out, "%s: binding %s on %s: %s\n", placement.GetName(), removal.Binding, removal.Cluster, removal.Why)
-	}
-	if more := held.Total - len(held.Removals); more > 0 {
-		cli.Printf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)
-	}
-	if err := s.Ask(s.streams, fmt.Sprintf("Take placement %s off these %d cluster(s)?", placement.GetName(), held.Total)); err != nil {
-		return err
-	}
-	if s.Sends() {
-		accept := fence.Annotate(placement.GetAnnotations(), placementv1beta1.RemovalsAcceptedAnnotation, held.Token(placement))
-		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.RemovalsHeldAnnotation),
-			placement.GetAnnotations()[placementv1beta1.RemovalsHeldAnnotation])
-		patch, err := fence.Patch(placement.GetUID(), append([]fence.Op{unchanged}, accept...)...)
-		if err != nil {
-			return err
-		}
-		if err := s.writer(c).Patch(ctx, placementv1beta1.DeepCopyOf(placement), patch); err != nil {
-			return fmt.Errorf("accepting the removals of placement %s: %w", placement.GetName(), err)
-		}
-	}
-	s.Done(s.streams, "%d removal(s) of placement %s accepted", held.Total, placement.GetName())
-	return nil
+// accepting is what the hub agent holds of a placement, and how it is told to let exactly that go.
+type accepting struct {
+	placement placementv1beta1.PlacementObject
+	// named says what is held, of total.
+	named []string
+	total int
+	// question is what the user is asked.
+	question string
+	// holds is the annotation that says what is held, accepted the one that lets token go.
+	holds, accepted, token string
 }
 
-// acceptLoss tells the hub agent, by an annotation on the placement, to let the objects go that it selects no more. It says
-// whether any are held.
+// acceptHeld tells the hub agent to let the bindings go that it holds.
+func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject,
+	held *placementv1beta1.HeldRemovals) error {
+	var named []string
+	for _, removal := range held.Removals {
+		named = append(named, fmt.Sprintf("binding %s on %s: %s", removal.Binding, removal.Cluster, removal.Why))
+	}
+	return s.accept(ctx, c, accepting{
+		placement: placement, named: named, total: held.Total, holds: placementv1beta1.RemovalsHeldAnnotation,
+		question: fmt.Sprintf("Take placement %s off these %d cluster(s)?", placement.GetName(), held.Total),
+		accepted: placementv1beta1.RemovalsAcceptedAnnotation, token: held.Token(placement),
+	})
+}
+
+// acceptLoss tells the hub agent to let the objects go that a placement selects no more. It says whether any are held.
 func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject) (bool, error) {
-	seen := placement.GetAnnotations()
 	lost, index := snapshot.LossOf(placement)
 	if lost == nil {
 		return false, nil
 	}
+	var named []string
 	for _, name := range lost.Named {
-		cli.Printf(s.streams.Out, "%s: %s is no longer selected\n", placement.GetName(), name)
+		named = append(named, fmt.Sprintf("%s is no longer selected", name))
 	}
-	if more := lost.Total - len(lost.Named); more > 0 {
-		cli.Printf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)
+	err := s.accept(ctx, c, accepting{
+		placement: placement, named: named, total: lost.Total, holds: placementv1beta1.SelectionVerdictAnnotation,
+		question: fmt.Sprintf("Remove these %d object(s) from the clusters of placement %s?", lost.Total, placement.GetName()),
+		accepted: placementv1beta1.SelectionLossAcceptedAnnotation, token: lost.Token(placement, index),
+	})
+	return err == nil, err
+}
+
+// accept tells the hub agent, by an annotation on the placement, to let go what the user has seen, unless it holds something else by then.
+func (s *steering) accept(ctx context.Context, c client.WithWatch, a accepting) error {
+	name := a.placement.GetName()
+	for _, one := range a.named {
+		cli.Printf(s.streams.Out, "%s: %s\n", name, one)
 	}
-	if err := s.Ask(s.streams, fmt.Sprintf("Remove these %d object(s) from the clusters of placement %s?", lost.Total,
-		placement.GetName())); err != nil {
-		return false, err
+	if more := a.total - len(a.named); more > 0 {
+		cli.Printf(s.streams.Out, "%s: and %d more\n", name, more)
+	}
+	if err := s.Ask(s.streams, a.question); err != nil {
+		return err
 	}
 	if s.Sends() {
-		accept := fence.Annotate(seen, placementv1beta1.SelectionLossAcceptedAnnotation, lost.Token(placement, index))
-		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.SelectionVerdictAnnotation),
-			seen[placementv1beta1.SelectionVerdictAnnotation])
-		patch, err := fence.Patch(placement.GetUID(), append([]fence.Op{unchanged}, accept...)...)
+		seen := a.placement.GetAnnotations()
+		unchanged := fence.Test(fence.AnnotationPath(a.holds), seen[a.holds])
+		patch, err := fence.Patch(a.placement.GetUID(), append([]fence.Op{unchanged}, fence.Annotate(seen, a.accepted, a.token)...)...)
 		if err != nil {
-			return false, err
+			return err
 		}
-		if err := s.writer(c).Patch(ctx, placementv1beta1.DeepCopyOf(placement), patch); err != nil {
-			return false, fmt.Errorf("accepting the removals of placement %s: %w", placement.GetName(), err)
+		if err := s.writer(c).Patch(ctx, placementv1beta1.DeepCopyOf(a.placement), patch); err != nil {
+			return fmt.Errorf("accepting the removals of placement %s: %w", name, err)
 		}
 	}
-	s.Done(s.streams, "%d removal(s) of placement %s accepted", lost.Total, placement.GetName())
-	return true, nil
+	s.Done(s.streams, "%d removal(s) of placement %s accepted", a.total, name)
+	return nil
 }
 
 // deleteOrphans deletes bindings whose placement is gone.

@@ -244,7 +244,7 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 	if p.RollbackOf != "" {
 		what = fmt.Sprintf("Take back what run %s has done to %s on", p.RollbackOf, p.Placement)
 	}
-	cli.Printf(out, "%s %s in %s by strategy %s.\n", what, plural(len(p.Clusters()), "cluster"), plural(len(p.Stages), "stage"), p.Strategy)
+	cli.Printf(out, "%s %s in %s by strategy %s.\n", what, tree.Plural(len(p.Clusters()), "cluster"), tree.Plural(len(p.Stages), "stage"), p.Strategy)
 	for _, problem := range p.Problems {
 		cli.PrintStyled(out, paint(red, "✗ The run would be refused: "+problem))
 	}
@@ -259,7 +259,7 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 		if p.RemovedStay {
 			fate = "is given up, and stays, on"
 		}
-		cli.Printf(out, "\n%d. deletion: what is placed %s %s, no longer picked: %s\n", len(p.Stages)+1, fate, plural(len(p.Removed), "cluster"),
+		cli.Printf(out, "\n%d. deletion: what is placed %s %s, no longer picked: %s\n", len(p.Stages)+1, fate, tree.Plural(len(p.Removed), "cluster"),
 			strings.Join(p.Removed, ", "))
 	}
 	if p.EarliestEnd != nil {
@@ -290,16 +290,9 @@ func printShares(out io.Writer, p plan.Plan) {
 	}
 }
 
-func plural(number int, what string) string {
-	if number == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", number, what)
-}
-
 func printStage(out io.Writer, number int, stage plan.Stage) {
 	total := len(slices.Concat(stage.Waves...))
-	cli.Printf(out, "\n%d. %s: %s", number, stage.Name, plural(total, "cluster"))
+	cli.Printf(out, "\n%d. %s: %s", number, stage.Name, tree.Plural(total, "cluster"))
 	if total == 0 {
 		cli.Printf(out, ", so it is skipped\n")
 		return

@@ -85,18 +85,9 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 	if err := o.Ask(o.streams, question); err != nil {
 		return err
 	}
-	var steps []step
+	steps := leave.having(members)
 	for i := range members {
-		steps = append(steps, step{title: "having " + members[i].Name + " leave", checked: true,
-			do: func(ctx context.Context) error { return leave.remove(ctx, &members[i]) }})
-	}
-	for i := range members {
-		one := o.leaving()
-		if entry, named := o.contexts[members[i].Name]; named {
-			one.memberContext = entry.Context
-			one.kubeconfig = entry.Kubeconfig
-		}
-		steps = append(steps, one.after(&members[i])...)
+		steps = append(steps, o.leavingOf(members[i].Name).after(&members[i])...)
 	}
 	steps = append(steps, step{title: "uninstalling the hub agent", do: o.uninstallHub})
 	if err := o.take(ctx, steps); err != nil {
@@ -109,6 +100,14 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 // leaving returns how members leave.
 func (o *uninstallOptions) leaving() *unjoinOptions {
 	return &unjoinOptions{steering: o.steering, helm: o.helm, keep: o.keep, timeout: o.timeout, hub: o.hub}
+}
+
+// leavingOf returns how a member leaves; the agent of one that the file names is uninstalled.
+func (o *uninstallOptions) leavingOf(member string) *unjoinOptions {
+	leave := o.leaving()
+	leave.memberContext = o.contexts[member].Context
+	leave.kubeconfig = o.contexts[member].Kubeconfig
+	return leave
 }
 
 // look makes sure that the fleet can be dissolved, before anything is changed, and returns its members.
@@ -165,14 +164,7 @@ func (o *uninstallOptions) checkHub(ctx context.Context, fleet hub.Reader) error
 // checkMembers makes sure that each context is that of its member, so that no agent of another cluster is uninstalled.
 func (o *uninstallOptions) checkMembers(ctx context.Context, members []clusterv1beta1.MemberCluster) error {
 	for i := range members {
-		entry, named := o.contexts[members[i].Name]
-		if !named {
-			continue
-		}
-		one := o.leaving()
-		one.memberContext = entry.Context
-		one.kubeconfig = entry.Kubeconfig
-		if err := one.checkCluster(ctx, members[i:i+1]); err != nil {
+		if err := o.leavingOf(members[i].Name).checkCluster(ctx, members[i:i+1]); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // unjoinTimeout is longer than the hub waits for a silent agent by default.
@@ -93,16 +94,21 @@ func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
 	if err := o.Ask(o.streams, question); err != nil {
 		return err
 	}
-	// All leave at the same time: none waits for another that is gone for good.
+	steps := o.having(members)
+	for i := range members {
+		steps = append(steps, o.after(&members[i])...)
+	}
+	return o.take(ctx, steps)
+}
+
+// having returns the steps that have members leave, all at the same time: none waits for another that is gone for good.
+func (o *unjoinOptions) having(members []clusterv1beta1.MemberCluster) []step {
 	var steps []step
 	for i := range members {
 		steps = append(steps, step{title: "having " + members[i].Name + " leave", checked: true,
 			do: func(ctx context.Context) error { return o.remove(ctx, &members[i]) }})
 	}
-	for i := range members {
-		steps = append(steps, o.after(&members[i])...)
-	}
-	return o.take(ctx, steps)
+	return steps
 }
 
 func (o *unjoinOptions) check(args []string) error {
@@ -167,7 +173,7 @@ func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.M
 	said := make([]string, 0, len(members))
 	for i := range members {
 		l := loads(members[i].Name)
-		said = append(said, fmt.Sprintf("%s (%s)", members[i].Name, plural(len(l.Evict)+len(l.Stays), "placement")))
+		said = append(said, fmt.Sprintf("%s (%s)", members[i].Name, tree.Plural(len(l.Evict)+len(l.Stays), "placement")))
 	}
 	fate := "What is placed there will be removed from it."
 	if o.keep {

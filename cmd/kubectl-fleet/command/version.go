@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
@@ -125,7 +126,7 @@ func (v *viewing) printAgents(found versions) {
 		if len(members) > shownClusters {
 			named += ", …"
 		}
-		cli.Printf(v.streams.Out, "%s %s: %s\n", plural(len(members), "member agent"), orNotKnown(of), named)
+		cli.Printf(v.streams.Out, "%s %s: %s\n", tree.Plural(len(members), "member agent"), orNotKnown(of), named)
 	}
 }
 

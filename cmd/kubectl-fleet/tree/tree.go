@@ -209,3 +209,11 @@ func Wait(d time.Duration) string {
 
 // Elapsed writes a duration as kubectl writes ages.
 func Elapsed(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
+
+// Plural writes a number of things: 1 cluster, 2 clusters.
+func Plural(number int, what string) string {
+	if number == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", number, what)
+}
