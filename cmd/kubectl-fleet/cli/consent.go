@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // ErrDeclined means that the user was asked and said no.
@@ -74,15 +73,6 @@ func (c *Consent) Dry() bool { return c.DryRun == dryRunClient || c.DryRun == dr
 
 // Sends reports whether writes reach the API server, be it only to be checked. A command that does not send skips them.
 func (c *Consent) Sends() bool { return c.DryRun != dryRunClient }
-
-// Client returns the client to write through: with --dry-run=server, the API server checks what it gets and stores
-// nothing. With --dry-run=client there must be no writes; see Sends.
-func (c *Consent) Client(hub client.WithWatch) client.Client {
-	if c.DryRun == dryRunServer {
-		return client.NewDryRunClient(hub)
-	}
-	return hub
-}
 
 // Ask asks a question that yes answers with consent, such as "Remove member-3 from the fleet?". It does not ask on a
 // dry run or if the answer was given beforehand. Without a terminal it fails.

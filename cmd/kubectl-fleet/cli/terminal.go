@@ -110,3 +110,21 @@ func (f *Factory) turn(out io.Writer, what string, done <-chan error) error {
 		}
 	}
 }
+
+// Painter returns what makes texts printable, and colours them if it is to.
+func Painter(colours bool) func(colour, text string) string {
+	return func(colour, text string) string {
+		text = tree.Printable(text)
+		if !colours {
+			return text
+		}
+		return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	}
+}
+
+// Colours of differences.
+const (
+	Red   = "31"
+	Green = "32"
+	Cyan  = "36"
+)

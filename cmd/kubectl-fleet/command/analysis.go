@@ -21,6 +21,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/manifest"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -228,7 +229,7 @@ func (o *analysisOptions) lint() error {
 	if len(o.files) == 0 {
 		return cli.Usagef("kubectl fleet analysis lint needs manifests: --filename names files or folders, - is the standard input")
 	}
-	templates, err := manifestsOf[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
+	templates, err := manifest.Of[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
 	if err != nil {
 		return err
 	}

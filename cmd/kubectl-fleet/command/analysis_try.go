@@ -20,6 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/manifest"
 )
 
 // tryOptions are what `analysis try` was asked for.
@@ -123,7 +124,7 @@ func (o *tryOptions) try(ctx context.Context, args []string) error {
 
 func (o *tryOptions) readTemplates(ctx context.Context, c client.Client, args []string) ([]*fleetflowv1alpha1.StageAnalysis, error) {
 	if len(args) == 0 {
-		return manifestsOf[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
+		return manifest.Of[fleetflowv1alpha1.StageAnalysis](o.streams.In, o.files, "StageAnalysis")
 	}
 	template := &fleetflowv1alpha1.StageAnalysis{}
 	if err := c.Get(ctx, types.NamespacedName{Name: args[0]}, template); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/convert"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/manifest"
 )
 
 // convertOptions are what `convert` was asked for.
@@ -115,13 +116,13 @@ func (o *convertOptions) run() error {
 
 // read reads the manifests, those of lists one by one.
 func (o *convertOptions) read() ([]convert.Input, error) {
-	found, err := readManifests(o.streams.In, o.files, o.recursive)
+	found, err := manifest.Read(o.streams.In, o.files, o.recursive)
 	if err != nil {
 		return nil, err
 	}
 	inputs := make([]convert.Input, 0, len(found))
 	for _, one := range found {
-		inputs = append(inputs, convert.Input{Source: one.source, Object: one.object})
+		inputs = append(inputs, convert.Input{Source: one.Source, Object: one.Object})
 	}
 	return inputs, nil
 }

@@ -90,7 +90,7 @@ func (o *diffOptions) run(ctx context.Context, arg string) error {
 	if o.Structured() {
 		err = o.Encode(o.streams.Out, report)
 	} else {
-		printDrift(o.streams.Out, report, o.factory.Clock.Now(), painter(o.factory.Colours(o.streams.Out)))
+		printDrift(o.streams.Out, report, o.factory.Clock.Now(), cli.Painter(o.factory.Colours(o.streams.Out)))
 	}
 	if err == nil && len(report.Clusters) > 0 {
 		return &cli.Exit{Code: cli.CodeFailed}
@@ -127,9 +127,9 @@ func printDrift(out io.Writer, report fleetview.DriftReport, now time.Time, pain
 
 func colourOf(how string) string {
 	if how == fleetview.Missing {
-		return red
+		return cli.Red
 	}
-	return cyan
+	return cli.Cyan
 }
 
 func sinceText(object fleetview.DriftedObject, now time.Time) string {

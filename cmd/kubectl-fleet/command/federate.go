@@ -9,9 +9,11 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
@@ -124,7 +126,7 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 		cli.Printf(o.streams.ErrOut, "Note: %s\n", note)
 	}
 	if len(o.skip) > 0 {
-		if o.Inside, err = o.inside(ctx, finder.client, objects); err != nil {
+		if o.Inside, err = o.inside(ctx, finder.Client, objects); err != nil {
 			return err
 		}
 	}
@@ -135,15 +137,15 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 	if o.file != "" || o.output.Structured() {
 		return o.print(placement)
 	}
-	return o.create(ctx, finder.client, placement)
+	return o.create(ctx, finder.Client, placement)
 }
 
 // objects returns those that the arguments or the file name.
-func (o *federateOptions) objects(ctx context.Context, finder *finder, args []string) ([]federation.Object, error) {
+func (o *federateOptions) objects(ctx context.Context, finder *federation.Finder, args []string) ([]federation.Object, error) {
 	if o.file == "" {
-		return finder.named(ctx, args)
+		return finder.Named(ctx, args)
 	}
-	found, err := finder.inFile(o.file, o.streams.In)
+	found, err := finder.InFile(o.file, o.streams.In)
 	if err != nil {
 		return nil, err
 	}
@@ -204,4 +206,43 @@ func selected(placement *placementv1beta1.ClusterResourcePlacement) string {
 		words = append(words, word)
 	}
 	return strings.Join(slices.Compact(words), ", ")
+}
+
+func (o *federateOptions) finder() (*federation.Finder, error) {
+	c, err := o.factory.Client()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := o.factory.Mapper()
+	if err != nil {
+		return nil, fmt.Errorf("asking the hub for the kinds it serves: %w", err)
+	}
+	namespace, _, err := o.factory.Namespace()
+	return &federation.Finder{Client: c, Mapper: mapper, Namespace: namespace}, err
+}
+
+// inside returns the kinds that are in a namespace, except for those that are skipped.
+func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, objects []federation.Object) ([]schema.GroupVersionKind, error) {
+	if len(objects) != 1 || objects[0].GroupKind() != snapshot.NamespaceKind {
+		return nil, cli.Usagef("--skip-api-resources is about what is in a namespace: name one namespace and nothing else")
+	}
+	groups, lists, err := o.factory.Discover()
+	if err != nil {
+		return nil, err
+	}
+	kinds, idle := federation.Skip(snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}).Contents(), o.skip)
+	for _, entry := range idle {
+		cli.Printf(o.streams.ErrOut, "Note: --skip-api-resources %s skips nothing: no kind or API group that could be placed is called so\n", entry)
+	}
+	found := []schema.GroupVersionKind{}
+	for _, kind := range kinds {
+		any, err := federation.Holds(ctx, c, objects[0].Name, kind)
+		if err != nil {
+			return nil, err
+		}
+		if any {
+			found = append(found, kind.GroupVersionKind)
+		}
+	}
+	return found, nil
 }

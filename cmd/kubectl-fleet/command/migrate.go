@@ -349,7 +349,7 @@ func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement
 	}
 	var named []string
 	for _, name := range lost.Named {
-		named = append(named, fmt.Sprintf("%s is no longer selected", name))
+		named = append(named, name+" is no longer selected")
 	}
 	err := s.accept(ctx, c, accepting{
 		placement: placement, named: named, total: lost.Total, holds: placementv1beta1.SelectionVerdictAnnotation,

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -17,11 +14,10 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/planprint"
 )
 
 // planOptions are what `plan` was asked for.
@@ -122,7 +118,7 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 	if o.Structured() {
 		err = o.Encode(o.streams.Out, made)
 	} else {
-		printPlan(o.streams.Out, made, painter(o.factory.Colours(o.streams.Out)), !o.noDiff)
+		planprint.Print(o.streams.Out, made, cli.Painter(o.factory.Colours(o.streams.Out)), !o.noDiff)
 	}
 	if err == nil && len(made.Problems) > 0 {
 		return &cli.Exit{Code: cli.CodeFailed}
@@ -215,194 +211,4 @@ func (o *planOptions) wishOfRun(ctx context.Context, c client.Reader, run *hub.R
 	index := plan.Index(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
 	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Frozen: frozen,
 		RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff}, notes, nil
-}
-
-// painter makes texts printable, and colours them if it is to.
-func painter(colours bool) func(colour, text string) string {
-	return func(colour, text string) string {
-		text = tree.Printable(text)
-		if !colours {
-			return text
-		}
-		return "\x1b[" + colour + "m" + text + "\x1b[0m"
-	}
-}
-
-// Colours of differences.
-const (
-	red   = "31"
-	green = "32"
-	cyan  = "36"
-)
-
-func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) string, diff bool) {
-	which := ""
-	if p.Snapshot == p.Latest {
-		which = " (the latest)"
-	}
-	what := fmt.Sprintf("Roll snapshot %d%s of %s out to", p.Snapshot, which, p.Placement)
-	if p.RollbackOf != "" {
-		what = fmt.Sprintf("Take back what run %s has done to %s on", p.RollbackOf, p.Placement)
-	}
-	cli.Printf(out, "%s %s in %s by strategy %s.\n", what, tree.Plural(len(p.Clusters()), "cluster"), tree.Plural(len(p.Stages), "stage"), p.Strategy)
-	for _, problem := range p.Problems {
-		cli.PrintStyled(out, paint(red, "✗ The run would be refused: "+problem))
-	}
-	for _, note := range p.Notes {
-		cli.Printf(out, "! %s\n", note)
-	}
-	for i, stage := range p.Stages {
-		printStage(out, i+1, stage)
-	}
-	if len(p.Removed) > 0 {
-		fate := "is removed from"
-		if p.RemovedStay {
-			fate = "is given up, and stays, on"
-		}
-		cli.Printf(out, "\n%d. deletion: what is placed %s %s, no longer picked: %s\n", len(p.Stages)+1, fate, tree.Plural(len(p.Removed), "cluster"),
-			strings.Join(p.Removed, ", "))
-	}
-	if p.EarliestEnd != nil {
-		cli.Printf(out, "\nIt ends at the earliest at %s: that is windows, holds and soak times alone.\n", fleetview.WithUTC(p.EarliestEnd))
-	}
-	printShares(out, p)
-	if diff {
-		for _, group := range p.Changes {
-			printGroup(out, group, paint)
-		}
-	}
-}
-
-// maxShares is how many shares of divided workloads a plan prints.
-const maxShares = 20
-
-// printShares prints how replicas are divided over the clusters.
-func printShares(out io.Writer, p plan.Plan) {
-	if len(p.Replicas) == 0 {
-		return
-	}
-	cli.Printf(out, "\nReplicas are divided, whether or not the run has come to a cluster:\n")
-	for _, share := range p.Replicas[:min(len(p.Replicas), maxShares)] {
-		cli.Printf(out, "  %s  %s  %s\n", share.Cluster, share.Workload, share)
-	}
-	if more := len(p.Replicas) - maxShares; more > 0 {
-		cli.Printf(out, "  and %d more: kubectl fleet get replicas\n", more)
-	}
-}
-
-func printStage(out io.Writer, number int, stage plan.Stage) {
-	total := len(slices.Concat(stage.Waves...))
-	cli.Printf(out, "\n%d. %s: %s", number, stage.Name, tree.Plural(total, "cluster"))
-	if total == 0 {
-		cli.Printf(out, ", so it is skipped\n")
-		return
-	}
-	cli.Printf(out, ", %d at a time", stage.AtOnce)
-	if stage.SkipsHeld {
-		cli.Printf(out, ", those that are closed once they open")
-	}
-	cli.Printf(out, "\n")
-	if len(stage.Windows) > 0 {
-		cli.Printf(out, "   windows %s\n", strings.Join(stage.Windows, ", "))
-	}
-	for _, gate := range stage.Before {
-		cli.Printf(out, "   before  %s\n", gate)
-	}
-	for i, wave := range stage.Waves {
-		described := make([]string, 0, len(wave))
-		for _, cluster := range wave {
-			described = append(described, clusterText(cluster))
-		}
-		cli.Printf(out, "   wave %-2d %s\n", i+1, strings.Join(described, ", "))
-		for _, opening := range stage.Openings {
-			if opening.Wave == i+1 {
-				cli.Printf(out, "   opens   %s\n", tree.Printable(openingText(opening)))
-			}
-		}
-	}
-	for _, task := range stage.During {
-		cli.Printf(out, "   during  %s\n", task)
-	}
-	for _, gate := range stage.After {
-		cli.Printf(out, "   after   %s\n", gate)
-	}
-	if stage.Failures != "" {
-		cli.Printf(out, "   limits  %s\n", stage.Failures)
-	}
-}
-
-// openingText returns when a wave opens, and what it waits for.
-func openingText(opening plan.Opening) string {
-	when := "never by itself"
-	if opening.Opens != nil {
-		when = fleetview.WithUTC(opening.Opens)
-	}
-	return fmt.Sprintf("%s: %s waits for %s", when, opening.Cluster, opening.For)
-}
-
-func clusterText(cluster plan.Cluster) string {
-	text := cluster.Name
-	switch cluster.From {
-	case "":
-		text += " (new)"
-	case cluster.To:
-		text += " (has it)"
-	default:
-		text += fmt.Sprintf(" (%s → %s)", cluster.From, cluster.To)
-	}
-	if cluster.Health != "" {
-		text += " !" + cluster.Health
-	}
-	return text
-}
-
-// shownClusters bounds the clusters named above a difference.
-const shownClusters = 5
-
-func printGroup(out io.Writer, group plan.Group, paint func(colour, text string) string) {
-	named := strings.Join(group.Clusters[:min(len(group.Clusters), shownClusters)], ", ")
-	if left := len(group.Clusters) - shownClusters; left > 0 {
-		named += fmt.Sprintf(" and %d more", left)
-	}
-	from := "nothing"
-	if group.From != "" {
-		from = "snapshot " + group.From
-	}
-	cli.Printf(out, "\nOn %s, from %s to snapshot %s", named, from, group.To)
-	if len(group.Overrides) > 0 {
-		cli.Printf(out, " with overrides %s", strings.Join(group.Overrides, ", "))
-	}
-	switch {
-	case group.Problem != "":
-		cli.PrintStyled(out, ": "+paint(red, group.Problem))
-		return
-	case len(group.Objects) == 0:
-		cli.Printf(out, ": nothing changes.\n")
-		return
-	}
-	cli.Printf(out, ":\n")
-	for _, change := range group.Objects {
-		mark := map[string]string{"added": "+", "removed": "-", "changed": "~"}[change.Change]
-		colour := map[string]string{"added": green, "removed": red, "changed": cyan}[change.Change]
-		cli.PrintStyled(out, paint(colour, "  "+mark+" "+change.Object))
-		if change.Change == "added" && group.From == "" {
-			continue // all of it is new there; the hub has it in full
-		}
-		for _, line := range change.Lines {
-			cli.PrintStyled(out, "    "+paintLine(line, paint))
-		}
-	}
-}
-
-func paintLine(line string, paint func(colour, text string) string) string {
-	switch line[:1] {
-	case "+":
-		return paint(green, line)
-	case "-":
-		return paint(red, line)
-	case "@":
-		return paint(cyan, line)
-	default:
-		return tree.Printable(line)
-	}
 }

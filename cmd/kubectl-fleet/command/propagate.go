@@ -19,6 +19,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
@@ -81,7 +82,7 @@ func (s *steering) findKind(ctx context.Context, c client.WithWatch, word string
 		return propagatedKind{}, fmt.Errorf("asking the hub for the kinds it serves: %w", err)
 	}
 	kind := propagatedKind{name: word}
-	mapping, unserved := (&finder{mapper: mapper}).kind(word)
+	mapping, unserved := (&federation.Finder{Mapper: mapper}).KindOf(word)
 	if unserved == nil {
 		kind.name = mapping.Resource.GroupResource().String()
 		kind.GroupKind = mapping.GroupVersionKind.GroupKind()

@@ -108,6 +108,9 @@ func (v *viewing) readVersions(ctx context.Context, into *versions) error {
 	return nil
 }
 
+// shownAgents bounds the members named of one version.
+const shownAgents = 5
+
 // printAgents prints the versions of the agents, members of one version together.
 func (v *viewing) printAgents(found versions) {
 	cli.Printf(v.streams.Out, "hub agent %s\n", orNotKnown(found.HubAgent))
@@ -122,8 +125,8 @@ func (v *viewing) printAgents(found versions) {
 	slices.Sort(order)
 	for _, of := range order {
 		members := byVersion[of]
-		named := strings.Join(members[:min(len(members), shownClusters)], ", ")
-		if len(members) > shownClusters {
+		named := strings.Join(members[:min(len(members), shownAgents)], ", ")
+		if len(members) > shownAgents {
 			named += ", …"
 		}
 		cli.Printf(v.streams.Out, "%s %s: %s\n", tree.Plural(len(members), "member agent"), orNotKnown(of), named)

@@ -127,7 +127,7 @@ func printAnswer(out io.Writer, a fleetview.Answer, colours bool) {
 		}
 		cli.Printf(out, "\n%s\n", heading)
 		for _, filter := range a.Filters {
-			cli.PrintStyled(out, filterLine(filter, painter(colours)))
+			cli.PrintStyled(out, filterLine(filter, cli.Painter(colours)))
 		}
 	}
 	if a.Score != nil {
@@ -158,9 +158,9 @@ func beaten(a fleetview.Answer) string {
 }
 
 func filterLine(filter fleetview.Filter, paint func(colour, text string) string) string {
-	mark := paint(green, "✓")
+	mark := paint(cli.Green, "✓")
 	if filter.Against != "" {
-		mark = paint(red, "✗")
+		mark = paint(cli.Red, "✗")
 	}
 	return strings.TrimRight(fmt.Sprintf("  %s %-22s %s", mark, filter.Name, tree.Printable(filter.Against)), " ")
 }

@@ -17,6 +17,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/manifest"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -147,7 +148,7 @@ func (o *windowsOptions) load() ([]brake.Window, error) {
 	if len(o.files) == 0 {
 		return nil, cli.Usagef("kubectl fleet windows test needs manifests: --filename names files or folders, - is the standard input")
 	}
-	objects, err := manifestsOf[fleetflowv1alpha1.RolloutWindow](o.streams.In, o.files, "RolloutWindow")
+	objects, err := manifest.Of[fleetflowv1alpha1.RolloutWindow](o.streams.In, o.files, "RolloutWindow")
 	if err != nil {
 		return nil, err
 	}

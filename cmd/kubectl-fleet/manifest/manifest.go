@@ -1,4 +1,5 @@
-package command
+// Package manifest reads objects of files, of folders and of the standard input.
+package manifest
 
 import (
 	"bufio"
@@ -27,19 +28,20 @@ const (
 	stdinSource = "standard input"
 )
 
-// manifest is an object of a file, or of the standard input.
-type manifest struct {
-	source string
-	object *unstructured.Unstructured
+// Manifest is an object of a file, or of the standard input.
+type Manifest struct {
+	// Source is where it was found.
+	Source string
+	Object *unstructured.Unstructured
 }
 
-// readManifests reads the objects of files and of folders, those of lists one by one. It is our own because the builder of kubectl
+// Read reads the objects of files and of folders, those of lists one by one. It is our own because the builder of kubectl
 // brings kustomize into the program.
-func readManifests(stdin io.Reader, files []string, recursive bool) ([]manifest, error) {
-	var found []manifest
+func Read(stdin io.Reader, files []string, recursive bool) ([]Manifest, error) {
+	var found []Manifest
 	for _, named := range files {
 		if named == stdinName {
-			more, err := decodeManifests(stdinSource, stdin)
+			more, err := decodeAll(stdinSource, stdin)
 			if err != nil {
 				return nil, err
 			}
@@ -54,7 +56,7 @@ func readManifests(stdin io.Reader, files []string, recursive bool) ([]manifest,
 			return nil, err
 		}
 		for _, path := range paths {
-			more, err := readManifestFile(path)
+			more, err := readFile(path)
 			if err != nil {
 				return nil, err
 			}
@@ -88,17 +90,17 @@ func filesBelow(named string, recursive bool) ([]string, error) {
 	return paths, nil
 }
 
-func readManifestFile(path string) ([]manifest, error) {
+func readFile(path string) ([]Manifest, error) {
 	file, err := os.Open(path) //nolint:gosec // the user names it
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
 	defer file.Close()
-	return decodeManifests(path, file)
+	return decodeAll(path, file)
 }
 
-// decodeManifests reads documents of YAML or JSON; empty ones do not count.
-func decodeManifests(source string, in io.Reader) (found []manifest, err error) {
+// decodeAll reads documents of YAML or JSON; empty ones do not count.
+func decodeAll(source string, in io.Reader) (found []Manifest, err error) {
 	parts := yaml.NewYAMLReader(bufio.NewReader(in))
 	for {
 		part, err := parts.Read()
@@ -145,7 +147,7 @@ func splitJSON(text []byte) [][]byte {
 }
 
 // appendFlat appends an object, or the objects of a list.
-func appendFlat(found []manifest, source string, document *unstructured.Unstructured) ([]manifest, error) {
+func appendFlat(found []Manifest, source string, document *unstructured.Unstructured) ([]Manifest, error) {
 	if document.IsList() {
 		err := document.EachListItem(func(item runtime.Object) (err error) {
 			found, err = appendFlat(found, source, item.(*unstructured.Unstructured))
@@ -156,23 +158,23 @@ func appendFlat(found []manifest, source string, document *unstructured.Unstruct
 	if document.GetKind() == "" || document.GetAPIVersion() == "" {
 		return found, errors.New("an object lacks apiVersion or kind")
 	}
-	return append(found, manifest{source, document}), nil
+	return append(found, Manifest{source, document}), nil
 }
 
-// manifestsOf reads the objects of files and folders, or of the standard input, that all have to be of a kind of ours.
-func manifestsOf[T any](in io.Reader, files []string, kind string) ([]*T, error) {
-	found, err := readManifests(in, files, false)
+// Of reads the objects of files and folders, or of the standard input, that all have to be of a kind of ours.
+func Of[T any](in io.Reader, files []string, kind string) ([]*T, error) {
+	found, err := Read(in, files, false)
 	if err != nil {
 		return nil, err
 	}
 	var objects []*T
 	for _, one := range found {
-		if one.object.GroupVersionKind() != fleetflowv1alpha1.GroupVersion.WithKind(kind) {
-			return nil, fmt.Errorf("%s: %s is not a %s of %s", one.source, one.object.GetKind(), kind, fleetflowv1alpha1.GroupVersion)
+		if one.Object.GroupVersionKind() != fleetflowv1alpha1.GroupVersion.WithKind(kind) {
+			return nil, fmt.Errorf("%s: %s is not a %s of %s", one.Source, one.Object.GetKind(), kind, fleetflowv1alpha1.GroupVersion)
 		}
 		typed := new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(one.object.Object, typed, true); err != nil {
-			return nil, fmt.Errorf("%s: %w", one.source, err)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(one.Object.Object, typed, true); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.Source, err)
 		}
 		objects = append(objects, typed)
 	}
