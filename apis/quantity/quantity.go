@@ -73,7 +73,7 @@ func checkAt(of reflect.Type, content any) (path []string, err error) {
 	switch value := content.(type) {
 	case map[string]any:
 		for name, part := range value {
-			inner := typeOf(of, name)
+			inner := FieldType(of, name)
 			if inner == nil {
 				continue
 			}
@@ -94,8 +94,8 @@ func checkAt(of reflect.Type, content any) (path []string, err error) {
 	return nil, nil
 }
 
-// typeOf returns the type of what a struct or map has under a name; nil if it has nothing there.
-func typeOf(of reflect.Type, name string) reflect.Type {
+// FieldType returns the type of what a struct or map has under a name in JSON; nil if it has nothing there.
+func FieldType(of reflect.Type, name string) reflect.Type {
 	switch of.Kind() {
 	case reflect.Map:
 		return of.Elem()
@@ -110,7 +110,7 @@ func typeOf(of reflect.Type, name string) reflect.Type {
 				if embedded.Kind() == reflect.Pointer {
 					embedded = embedded.Elem()
 				}
-				if found := typeOf(embedded, name); found != nil {
+				if found := FieldType(embedded, name); found != nil {
 					return found
 				}
 			}

@@ -129,7 +129,7 @@ func TestANullThatTheAPIServerHasWrittenAsEmptyIsNoDifference(t *testing.T) {
 	before := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"1"}}`
 	patch, err = ThreeWay(live(t, before, nil), desired(t, manifest))
 	require.NoError(t, err)
-	assert.Equal(t, map[string]any{"y": "1"}, patch.Result.Object["data"], "a value that becomes null is removed")
+	assert.Equal(t, map[string]any{"x": "", "y": "1"}, patch.Result.Object["data"], "a text that becomes null is empty, as where the object is created")
 }
 
 // TestAServerSideApplyThatIsInvalidIsMergedInstead plays an API server that makes a null of a map that loses its last field.

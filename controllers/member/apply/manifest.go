@@ -7,13 +7,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/fleetflow/fleetflow/apis/clusterowned"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/quantity"
 )
 
 // Manifest is one object of a Work, ready to be applied, or the reason why it cannot be applied.
@@ -135,6 +139,7 @@ func namelessProblem(object *unstructured.Unstructured) *Problem {
 // and our own annotations, which an object has if another fleet placed it on the hub.
 func sanitizeObject(object *unstructured.Unstructured) {
 	encodeSecret(object)
+	setTexts(typeOf(object), object.Object)
 	unstructured.RemoveNestedField(object.Object, "status")
 	clusterowned.Remove(object.Object, clusterowned.Governed(object))
 	for _, field := range clusterowned.Metadata {
@@ -153,6 +158,41 @@ func sanitizeObject(object *unstructured.Unstructured) {
 		return
 	}
 	object.SetAnnotations(annotations)
+}
+
+// typeOf returns the Go type of an object, of its metadata only if it is a custom resource.
+func typeOf(object *unstructured.Unstructured) reflect.Type {
+	if typed, err := scheme.Scheme.New(object.GroupVersionKind()); err == nil {
+		return reflect.TypeOf(typed)
+	}
+	return reflect.TypeFor[metav1.PartialObjectMetadata]()
+}
+
+// setTexts makes empty texts of nulls in maps of texts, such as labels and the selector of a claim, as the API server does with an object
+// that is created. Otherwise such a null is a missing key to a patch, and the ways to apply it would not agree.
+func setTexts(of reflect.Type, value any) {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			at := quantity.FieldType(of, key)
+			switch {
+			case at == nil:
+			case inner == nil && of.Kind() == reflect.Map && at.Kind() == reflect.String:
+				v[key] = ""
+			default:
+				setTexts(at, inner)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if of.Kind() == reflect.Slice {
+				setTexts(of.Elem(), item)
+			}
+		}
+	}
 }
 
 // encodeSecret moves the plain values of a Secret to its encoded ones, as the API server does. The

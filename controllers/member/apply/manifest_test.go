@@ -104,3 +104,30 @@ func TestAManifestThatCannotBeReadIsNotRepeated(t *testing.T) {
 		})
 	}
 }
+
+func TestANullInAMapOfTextsIsAnEmptyText(t *testing.T) {
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"a label": {
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"a":null,"b":"c"}},"data":{"x":null}}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"a":"","b":"c"}},"data":{"x":""}}`,
+		},
+		"a label of a custom resource, of which nothing else is known": {
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","labels":{"a":null}},"data":{"x":null}}`,
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","labels":{"a":""}},"data":{"x":null}}`,
+		},
+		"a selector that cannot be changed": {
+			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":null}},"volumeName":null}}`,
+			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":""}},"volumeName":null}}`,
+		},
+		"in an item of a list, but neither a quantity nor the map itself": {
+			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a","labels":null},"spec":{"volumeClaimTemplates":[{"metadata":{"labels":{"a":null}},"spec":{"resources":{"requests":{"storage":null}}}}]}}`,
+			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a","labels":null},"spec":{"volumeClaimTemplates":[{"metadata":{"labels":{"a":""}},"spec":{"resources":{"requests":{"storage":null}}}}]}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := Decode(raw(tc.manifest))[0].Object.MarshalJSON()
+			require.NoError(t, err)
+			assert.JSONEq(t, tc.want, string(data))
+		})
+	}
+}
