@@ -16,6 +16,7 @@ type Hold struct {
 	HeldRuns, HeldPlacements, Flying int32
 	// Expires is zero if the hold does not end by itself.
 	Expires time.Time
+	Labels  map[string]string
 }
 
 // States of holds.
@@ -29,7 +30,7 @@ const (
 func HoldOf(hold *fleetflowv1alpha1.RolloutHold, now time.Time) Hold {
 	row := Hold{
 		Name: hold.Name, Covers: HoldCover(&hold.Spec), State: HoldStopping, Message: hold.Spec.Message,
-		HeldRuns: hold.Status.HeldRuns, HeldPlacements: hold.Status.HeldPlacements, Flying: hold.Status.InFlight,
+		HeldRuns: hold.Status.HeldRuns, HeldPlacements: hold.Status.HeldPlacements, Flying: hold.Status.InFlight, Labels: hold.Labels,
 	}
 	if meta.IsStatusConditionTrue(hold.Status.Conditions, fleetflowv1alpha1.ConditionTypeQuiet) {
 		row.State = HoldQuiet
@@ -62,6 +63,7 @@ func HoldCover(spec *fleetflowv1alpha1.RolloutHoldSpec) string {
 type Exemption struct {
 	Name, Target, From, By, State, Message, Ticket string
 	Expires                                        time.Time
+	Labels                                         map[string]string
 }
 
 // exemptionWords are the states of exemptions by their reasons.
@@ -74,7 +76,7 @@ var exemptionWords = map[string]string{
 // ExemptionOf sums an exemption up.
 func ExemptionOf(e *fleetflowv1alpha1.RolloutExemption, now time.Time) Exemption {
 	by, _ := e.MadeBy()
-	state := "not seen yet"
+	state := notSeenYet
 	if said := meta.FindStatusCondition(e.Status.Conditions, fleetflowv1alpha1.ConditionTypeEffective); said != nil {
 		state = said.Reason
 	}
@@ -83,6 +85,6 @@ func ExemptionOf(e *fleetflowv1alpha1.RolloutExemption, now time.Time) Exemption
 	}
 	return Exemption{
 		Name: e.Name, Target: e.Spec.TargetText(), From: e.Spec.FromText(), By: by, State: cmp.Or(exemptionWords[state], state),
-		Message: e.Spec.Message, Ticket: e.Spec.Ticket, Expires: e.Spec.ExpirationTime.Time,
+		Message: e.Spec.Message, Ticket: e.Spec.Ticket, Expires: e.Spec.ExpirationTime.Time, Labels: e.Labels,
 	}
 }

@@ -169,6 +169,35 @@ var ExemptionColumns = []Column[Exemption]{
 	{Name: "Ticket", Text: func(e Exemption) string { return e.Ticket }},
 }
 
+// StrategyColumns are those of strategies of staged update runs.
+var StrategyColumns = []Column[Strategy]{
+	{Name: "Name", Text: func(s Strategy) string { return s.Name }},
+	{Name: "Stages", Text: func(s Strategy) string { return strings.Join(s.Stages, ", ") }},
+	{Name: "Age", Text: func(s Strategy) string { return s.Age }},
+	{Name: "Selects", Wide: true, Text: func(s Strategy) string { return strings.Join(s.Selects, "; ") }},
+}
+
+// OverrideColumns are those of overrides.
+var OverrideColumns = []Column[Override]{
+	{Name: "Name", Text: func(o Override) string { return o.Name }},
+	{Name: "Changes", Text: func(o Override) string { return strings.Join(o.Changes, ", ") }},
+	{Name: "Placement", Text: func(o Override) string { return o.Placement }},
+	{Name: "State", Text: func(o Override) string { return o.State }},
+	{Name: "Age", Text: func(o Override) string { return o.Age }},
+	{Name: "Rules", Wide: true, Text: func(o Override) string { return fmt.Sprint(o.Rules) }},
+	{Name: "Message", Wide: true, Text: func(o Override) string { return o.Message }},
+}
+
+// EvictionColumns are those of evictions.
+var EvictionColumns = []Column[Eviction]{
+	{Name: "Name", Text: func(e Eviction) string { return e.Name }},
+	{Name: "Placement", Text: func(e Eviction) string { return e.Placement }},
+	{Name: "Cluster", Text: func(e Eviction) string { return e.Cluster }},
+	{Name: "State", Text: func(e Eviction) string { return e.State }},
+	{Name: "Age", Text: func(e Eviction) string { return e.Age }},
+	{Name: "Message", Text: func(e Eviction) string { return e.Message }},
+}
+
 // ApprovalColumns are those of approval requests.
 var ApprovalColumns = []Column[Approval]{
 	{Name: "Name", Text: func(a Approval) string { return a.Name }},

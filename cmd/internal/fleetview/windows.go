@@ -51,6 +51,8 @@ type Window struct {
 	Changes  *time.Time `json:"changes,omitempty"`
 	Matches  string     `json:"matches,omitempty"`
 	Openings []Opening  `json:"openings,omitempty"`
+	// Labels are not among what programs read of a view: they read the window.
+	Labels map[string]string `json:"-"`
 }
 
 // Opening is a time in which a window is open.
@@ -64,6 +66,7 @@ type Opening struct {
 func WindowOf(w *brake.Window, now time.Time, in *time.Location) Window {
 	v := Window{
 		Name: w.Name, Type: string(w.Spec.Type), Scope: string(w.Spec.Scope), TimeZone: w.Spec.TimeZone, Message: w.Spec.Message, State: "closed",
+		Labels: w.Labels,
 	}
 	if w.IsOpen(now) {
 		v.State = "open"

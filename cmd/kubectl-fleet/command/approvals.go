@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,24 +11,11 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// approvalWords are what `get` calls approval requests.
-var approvalWords = map[string]bool{
-	"approvals": true, "approval": true, "clusterapprovalrequests": true, "clusterapprovalrequest": true, "careq": true,
-	"approvalrequests": true, "approvalrequest": true, "areq": true,
-}
-
 // runApprovals shows the approval requests that wait for an answer; those that are named in any case.
 func (o *getOptions) runApprovals(ctx context.Context, names []string) error {
-	if err := errors.Join(o.Validate(), o.labelled.parse()); err != nil {
-		return err
-	}
-	if o.watch {
-		return cli.Usagef("--watch is for members, placements and runs: kubectl fleet get runs --watch shows which begin to wait for an approval")
-	}
 	reader, err := o.reader()
 	if err != nil {
 		return err

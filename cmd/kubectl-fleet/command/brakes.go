@@ -2,72 +2,80 @@ package command
 
 import (
 	"context"
-	"slices"
-	"strings"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"time"
 
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
-)
-
-// holdsWord and exemptionsWord are what `get` calls RolloutHolds and RolloutExemptions.
-const (
-	holdsWord      = "holds"
-	exemptionsWord = "exemptions"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // runHolds shows the holds.
 func (o *getOptions) runHolds(ctx context.Context, names []string) error {
-	var list fleetflowv1alpha1.RolloutHoldList
-	if err := o.readAll(ctx, &list, holdsWord, steer.ExplainHolds); err != nil {
-		return err
-	}
-	shown := named(list.Items, names, func(h fleetflowv1alpha1.RolloutHold) string { return h.Name })
-	rows := make([]fleetview.Hold, 0, len(shown))
-	for i := range shown {
-		shown[i].SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"))
-		rows = append(rows, fleetview.HoldOf(&shown[i], o.factory.Clock.Now()))
-	}
-	return show(&o.viewing, shown, fleetview.HoldColumns, rows, "Nothing is held.")
+	return showList(ctx, o, names, rowsOf[*fleetflowv1alpha1.RolloutHold, fleetview.Hold]{
+		word: "hold", words: "holds", row: fleetview.HoldOf, columns: fleetview.HoldColumns, none: "Nothing is held.",
+		labels: func(h fleetview.Hold) map[string]string { return h.Labels },
+		read: func(reader hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutHold, error) {
+			var list fleetflowv1alpha1.RolloutHoldList
+			if err := reader.List(ctx, &list); err != nil {
+				return nil, steer.ExplainHolds(err, "listing the holds")
+			}
+			return pointersTo(list.Items, func(h *fleetflowv1alpha1.RolloutHold) {
+				h.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold"))
+			}), nil
+		},
+	})
 }
 
 // runExemptions shows the exemptions, those that are over too: they are kept for the record.
 func (o *getOptions) runExemptions(ctx context.Context, names []string) error {
-	var list fleetflowv1alpha1.RolloutExemptionList
-	if err := o.readAll(ctx, &list, exemptionsWord, steer.ExplainExemptions); err != nil {
-		return err
-	}
-	shown := named(list.Items, names, func(e fleetflowv1alpha1.RolloutExemption) string { return e.Name })
-	rows := make([]fleetview.Exemption, 0, len(shown))
-	for i := range shown {
-		shown[i].SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutExemption"))
-		rows = append(rows, fleetview.ExemptionOf(&shown[i], o.factory.Clock.Now()))
-	}
-	return show(&o.viewing, shown, fleetview.ExemptionColumns, rows, "Nothing is exempt.")
-}
-
-// readAll reads a list; explain says what to do if that cannot be done.
-func (o *getOptions) readAll(ctx context.Context, list client.ObjectList, word string, explain func(err error, doing string) error) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	c, err := o.factory.Client()
-	if err != nil {
-		return err
-	}
-	if err := o.factory.Patiently(o.streams, "reading the "+word, func() error { return c.List(ctx, list) }); err != nil {
-		return explain(err, "listing the "+word)
-	}
-	return nil
-}
-
-// named keeps what has one of some names, with or without its kind before it; all if there are none.
-func named[T any](all []T, names []string, nameOf func(T) string) []T {
-	return slices.DeleteFunc(all, func(one T) bool {
-		return len(names) > 0 && !slices.ContainsFunc(names, func(wanted string) bool {
-			return wanted == nameOf(one) || strings.HasSuffix(wanted, "/"+nameOf(one))
-		})
+	return showList(ctx, o, names, rowsOf[*fleetflowv1alpha1.RolloutExemption, fleetview.Exemption]{
+		word: "exemption", words: "exemptions", row: fleetview.ExemptionOf, columns: fleetview.ExemptionColumns, none: "Nothing is exempt.",
+		labels: func(e fleetview.Exemption) map[string]string { return e.Labels },
+		read: func(reader hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutExemption, error) {
+			var list fleetflowv1alpha1.RolloutExemptionList
+			if err := reader.List(ctx, &list); err != nil {
+				return nil, steer.ExplainExemptions(err, "listing the exemptions")
+			}
+			return pointersTo(list.Items, func(e *fleetflowv1alpha1.RolloutExemption) {
+				e.SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutExemption"))
+			}), nil
+		},
 	})
+}
+
+// runWindows shows the rollout windows as kubectl fleet windows does; programs get the windows themselves.
+func (o *getOptions) runWindows(ctx context.Context, names []string) error {
+	views := map[string]fleetview.Window{}
+	now := o.factory.Clock.Now()
+	return showList(ctx, o, names, rowsOf[*fleetflowv1alpha1.RolloutWindow, fleetview.Window]{
+		word: "window", words: "windows", columns: fleetview.WindowColumns(now), none: noWindows,
+		labels: func(w fleetview.Window) map[string]string { return w.Labels },
+		row:    func(w *fleetflowv1alpha1.RolloutWindow, _ time.Time) fleetview.Window { return views[w.Name] },
+		read: func(_ hub.Reader, ctx context.Context) ([]*fleetflowv1alpha1.RolloutWindow, error) {
+			windows := &windowsOptions{viewing: o.viewing}
+			all, err := windows.read(ctx)
+			if err != nil {
+				return nil, err
+			}
+			seen, err := windows.views(ctx, all, now)
+			found := make([]*fleetflowv1alpha1.RolloutWindow, len(seen))
+			for i := range seen {
+				views[seen[i].Name] = seen[i]
+				found[i] = all[i].RolloutWindow
+				found[i].SetGroupVersionKind(fleetflowv1alpha1.GroupVersion.WithKind("RolloutWindow"))
+			}
+			return found, err
+		},
+	})
+}
+
+// pointersTo returns pointers to objects of a list, each with its kind.
+func pointersTo[T any](items []T, setKind func(*T)) []*T {
+	found := make([]*T, len(items))
+	for i := range items {
+		setKind(&items[i])
+		found[i] = &items[i]
+	}
+	return found
 }

@@ -38,7 +38,7 @@ type getOptions struct {
 func NewGet(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &getOptions{viewing: viewing{Output: cli.Output{Objects: true}, factory: f, streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "get [members|placements|runs|approvals|replicas|holds|exemptions] [NAME ...]",
+		Use:   "get [WHAT] [NAME ...]",
 		Short: "Show the fleet at a glance: members, placements, runs, approvals that are waited for",
 		Long: `Show the fleet at a glance: its members with the health of their agents, its placements with how many of their
 clusters have and run what is placed, and its staged update runs with what each waits for.
@@ -52,12 +52,16 @@ Approvals are the approval requests that runs wait for; kubectl fleet approve an
 Replicas are shown for placements that are named and divide them: for every workload and cluster, how many the cluster
 was assigned, how many the hub asks it for now, and how many are ready there.
 
+Strategies are shown with their stages and what runs wait for in each, overrides with what they change and whether they
+are in use, evictions with what became of them, windows with when rollouts may start (kubectl fleet windows has more).
+
 Holds are what has stopped the line, with what waits for them: see kubectl fleet hold. Exemptions are what goes despite that,
 with who let it: see kubectl fleet exempt.
 
--l, -L, --show-labels and --watch are for members, placements, runs and approvals; approvals are not watched. With
---watch a terminal shows the tables as they are now; elsewhere, a row is written for every change, and with -o json an
-event a line, as kubectl get --output-watch-events writes them.`,
+WHAT is one of: ` + strings.Join(shownWords(), ", ") + `.
+Names of kinds and their short names do as well. --watch is for members, placements and runs: a terminal shows the tables
+as they are now; elsewhere, a row is written for every change, and with -o json an event a line, as kubectl get
+--output-watch-events writes them.`,
 		Example: `  # Everything
   kubectl fleet get
 
@@ -73,6 +77,9 @@ event a line, as kubectl get --output-watch-events writes them.`,
   # What waits for an approval, in all namespaces
   kubectl fleet get approvals -A
 
+  # Which overrides the hub does not go by, and why
+  kubectl fleet get overrides -o wide
+
   # Every change of a run, for a program
   kubectl fleet get runs --watch -o json | jq --unbuffered -r '.object.metadata.name'
 
@@ -87,14 +94,10 @@ event a line, as kubectl get --output-watch-events writes them.`,
   kubectl fleet get members -o json | jq -r '.items[] | select(any(.status.conditions[]?; .type=="Joined" and .status=="True") | not) | .metadata.name'`,
 		ValidArgsFunction: completeGet(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && approvalWords[strings.ToLower(args[0])] {
-				return o.runApprovals(cmd.Context(), args[1:])
-			}
-			lists := map[string]func(context.Context, []string) error{
-				replicasWord: o.runReplicas, holdsWord: o.runHolds, exemptionsWord: o.runExemptions,
-			}
-			if len(args) > 0 && lists[args[0]] != nil {
-				return lists[args[0]](cmd.Context(), args[1:])
+			if len(args) > 0 {
+				if one := listingNamed(args[0]); one != nil {
+					return o.runListing(cmd.Context(), one, args[1:])
+				}
 			}
 			if err := o.complete(args); err != nil {
 				return err
@@ -137,7 +140,7 @@ func (o *getOptions) complete(args []string) error {
 	for word := range strings.SplitSeq(args[0], ",") {
 		kind, ok := kindsByName[strings.ToLower(word)]
 		if !ok {
-			return cli.Usagef("%q is not something to get: use members, placements, runs, approvals, replicas, holds or exemptions", word)
+			return refuseKind(word)
 		}
 		o.kinds = append(o.kinds, kind)
 	}
@@ -334,8 +337,7 @@ const completionLimit = 3 * time.Second
 func completeGet(f *cli.Factory) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return []string{"members", "placements", "runs", "approvals", replicasWord, holdsWord, exemptionsWord},
-				cobra.ShellCompDirectiveNoFileComp
+			return shownWords(), cobra.ShellCompDirectiveNoFileComp
 		}
 		if args[0] == replicasWord {
 			return names(cmd.Context(), f, hub.KindPlacement), cobra.ShellCompDirectiveNoFileComp

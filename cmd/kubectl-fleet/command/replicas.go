@@ -18,9 +18,6 @@ const replicasWord = "replicas"
 
 // runReplicas shows how the replicas of placements are divided.
 func (o *getOptions) runReplicas(ctx context.Context, placements []string) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	if len(placements) == 0 {
 		return errors.New("say of which placement to show the replicas, as in: kubectl fleet get replicas web")
 	}

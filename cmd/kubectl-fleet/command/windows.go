@@ -165,18 +165,30 @@ func (o *windowsOptions) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	matches, err := o.matches(ctx, windows)
+	now := o.factory.Clock.Now()
+	views, err := o.views(ctx, windows, now)
 	if err != nil {
 		return err
 	}
-	now := o.factory.Clock.Now()
+	return show(&o.viewing, views, fleetview.WindowColumns(now), views, noWindows)
+}
+
+// noWindows is what is said of a hub without rollout windows.
+const noWindows = "There are no rollout windows: rollouts start at any time."
+
+// views returns what is shown of windows, as of a time.
+func (o *windowsOptions) views(ctx context.Context, windows []brake.Window, now time.Time) ([]fleetview.Window, error) {
+	matches, err := o.matches(ctx, windows)
+	if err != nil {
+		return nil, err
+	}
 	views := make([]fleetview.Window, 0, len(windows))
 	for i := range windows {
 		view := fleetview.WindowOf(&windows[i], now, nil)
 		view.Matches = matches[i]
 		views = append(views, view)
 	}
-	return show(&o.viewing, views, fleetview.WindowColumns(now), views, "There are no rollout windows: rollouts start at any time.")
+	return views, nil
 }
 
 // show prints the next openings of windows.

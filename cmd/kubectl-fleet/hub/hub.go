@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -88,6 +89,33 @@ func (r Reader) Runs(ctx context.Context) ([]Run, error) {
 func (r Reader) AllApprovals(ctx context.Context) ([]Approval, error) {
 	return listBoth[placementv1beta1.ApprovalRequestObject](ctx, r, "approval requests", &placementv1beta1.ClusterApprovalRequestList{},
 		&placementv1beta1.ApprovalRequestList{}, ApprovalOf)
+}
+
+// Strategies returns the strategies of staged update runs of both scopes; with a namespace, only those in it.
+func (r Reader) Strategies(ctx context.Context) ([]placementv1beta1.UpdateStrategyObject, error) {
+	return listBoth[placementv1beta1.UpdateStrategyObject](ctx, r, "strategies", &placementv1beta1.ClusterStagedUpdateStrategyList{},
+		&placementv1beta1.StagedUpdateStrategyList{}, kinded[placementv1beta1.UpdateStrategyObject](placementv1beta1.Scope.UpdateStrategyKind))
+}
+
+// Overrides returns the overrides of both scopes; with a namespace, only those in it.
+func (r Reader) Overrides(ctx context.Context) ([]placementv1beta1.OverrideObject, error) {
+	return listBoth[placementv1beta1.OverrideObject](ctx, r, "overrides", &placementv1beta1.ClusterResourceOverrideList{},
+		&placementv1beta1.ResourceOverrideList{}, kinded[placementv1beta1.OverrideObject](overrideKind))
+}
+
+func overrideKind(scope placementv1beta1.Scope) schema.GroupVersionKind {
+	if scope.Namespaced() {
+		return placementv1beta1.GroupVersion.WithKind("ResourceOverride")
+	}
+	return placementv1beta1.GroupVersion.WithKind("ClusterResourceOverride")
+}
+
+// kinded returns what sets the kind of an object, which those of a list do not have.
+func kinded[T placementv1beta1.Object](kindOf func(placementv1beta1.Scope) schema.GroupVersionKind) func(T) T {
+	return func(object T) T {
+		object.GetObjectKind().SetGroupVersionKind(kindOf(placementv1beta1.ScopeOf(object)))
+		return object
+	}
 }
 
 // Bindings returns the bindings of the placements of both scopes; with a namespace, only those in it.

@@ -25,20 +25,29 @@ func (r Reader) Approvals(ctx context.Context, namespace string) ([]Approval, er
 	return listViews(ctx, r, "approval requests", scope.NewApprovalRequestList(), ApprovalOf, inScope(scope)...)
 }
 
+// AllEvictions returns the evictions of all placements.
+func (r Reader) AllEvictions(ctx context.Context) ([]*placementv1beta1.ClusterResourcePlacementEviction, error) {
+	list := &placementv1beta1.ClusterResourcePlacementEvictionList{}
+	err := r.list(ctx, "evictions", list)
+	found := make([]*placementv1beta1.ClusterResourcePlacementEviction, len(list.Items))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementEviction"))
+		found[i] = &list.Items[i]
+	}
+	return found, err
+}
+
 // Evictions returns the evictions of a placement; namespaced placements have none.
 func (r Reader) Evictions(ctx context.Context, placement Ref) ([]placementv1beta1.ClusterResourcePlacementEviction, error) {
 	if placement.Namespace != "" {
 		return nil, nil
 	}
-	list := &placementv1beta1.ClusterResourcePlacementEvictionList{}
-	if err := r.list(ctx, "evictions", list); err != nil {
-		return nil, err
-	}
+	all, err := r.AllEvictions(ctx)
 	var found []placementv1beta1.ClusterResourcePlacementEviction
-	for i := range list.Items {
-		if list.Items[i].Spec.PlacementName == placement.Name {
-			found = append(found, list.Items[i])
+	for _, eviction := range all {
+		if eviction.Spec.PlacementName == placement.Name {
+			found = append(found, *eviction)
 		}
 	}
-	return found, nil
+	return found, err
 }

@@ -1,0 +1,168 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/fleetview"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// listing is what `get` shows by itself: it is in no overview, and is not watched.
+type listing struct {
+	// words are what users call it, the first is that of the help.
+	words []string
+	// unlabelled listings take no labels.
+	unlabelled bool
+	run        func(o *getOptions, ctx context.Context, names []string) error
+}
+
+// listings returns what `get` shows beside members, placements and runs.
+func listings() []listing {
+	return []listing{
+		{words: []string{"approvals", "approval", "clusterapprovalrequests", "clusterapprovalrequest", "careq", "approvalrequests", "approvalrequest", "areq"},
+			run: (*getOptions).runApprovals},
+		{words: []string{replicasWord}, unlabelled: true, run: (*getOptions).runReplicas},
+		{words: []string{"strategies", "strategy", "clusterstagedupdatestrategies", "clusterstagedupdatestrategy", "csus", "stagedupdatestrategies", "stagedupdatestrategy", "sus"},
+			run: (*getOptions).runStrategies},
+		{words: []string{"overrides", "override", "clusterresourceoverrides", "clusterresourceoverride", "cro", "resourceoverrides", "resourceoverride", "ro"},
+			run: (*getOptions).runOverrides},
+		{words: []string{"evictions", "eviction", "clusterresourceplacementevictions", "clusterresourceplacementeviction", "crpe"},
+			run: (*getOptions).runEvictions},
+		{words: []string{"windows", "window", "rolloutwindows", "rolloutwindow", "rwin"}, run: (*getOptions).runWindows},
+		{words: []string{"holds", "hold", "rolloutholds", "rollouthold", "rhold"}, run: (*getOptions).runHolds},
+		{words: []string{"exemptions", "exemption", "rolloutexemptions", "rolloutexemption", "rex"}, run: (*getOptions).runExemptions},
+	}
+}
+
+// listingNamed returns the listing that a word means; nil if it means none.
+func listingNamed(word string) *listing {
+	for _, one := range listings() {
+		if slices.Contains(one.words, strings.ToLower(word)) {
+			return &one
+		}
+	}
+	return nil
+}
+
+// shownWords are the words of the help for all that `get` shows.
+func shownWords() []string {
+	words := []string{"members", "placements", "runs"}
+	for _, one := range listings() {
+		words = append(words, one.words[0])
+	}
+	return words
+}
+
+// refuseKind refuses a word that means nothing to get, with those that are nearly the same.
+func refuseKind(word string) error {
+	if one := listingNamed(word); one != nil {
+		return cli.Usagef("%s are shown by themselves: kubectl fleet get %s", one.words[0], one.words[0])
+	}
+	words := shownWords()
+	// A short word is near to others by chance.
+	if near := nearest(word, words); len(word) > 2*farthest && len(near) > 0 {
+		return cli.Usagef("%q is not something to get; do you mean %s?", word, strings.Join(near, " or "))
+	}
+	last := len(words) - 1
+	return cli.Usagef("%q is not something to get: use %s or %s", word, strings.Join(words[:last], ", "), words[last])
+}
+
+// runListing shows a listing.
+func (o *getOptions) runListing(ctx context.Context, l *listing, names []string) error {
+	if err := errors.Join(o.Validate(), o.labelled.parse()); err != nil {
+		return err
+	}
+	if o.watch {
+		return cli.Usagef("--watch is for members, placements and runs: kubectl fleet get runs --watch shows which begin to wait for an approval")
+	}
+	if l.unlabelled && (o.selector != "" || len(o.columns) > 0 || o.all) {
+		return cli.Usagef("%s have no labels: leave --selector, --label-columns and --show-labels out", l.words[0])
+	}
+	return l.run(o, ctx, names)
+}
+
+// rowsOf is how objects of one kind are read and shown.
+type rowsOf[T client.Object, R any] struct {
+	// word is what users call one of them, words what they call all; none is said if there are none.
+	word, words, none string
+	read              func(hub.Reader, context.Context) ([]T, error)
+	row               func(object T, now time.Time) R
+	columns           []fleetview.Column[R]
+	labels            func(R) map[string]string
+}
+
+// showList reads and shows objects of one kind: all, or those that are named.
+func showList[T client.Object, R any](ctx context.Context, o *getOptions, names []string, r rowsOf[T, R]) error {
+	reader, err := o.reader()
+	if err != nil {
+		return err
+	}
+	var all []T
+	err = o.factory.Patiently(o.streams, "reading the "+r.words, func() (err error) {
+		all, err = r.read(reader, ctx)
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = reader.CheckHub(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(object T) bool { return means(name, object) }) {
+			return fmt.Errorf("there is no %s named %q; kubectl fleet get lists what there is", r.word, name)
+		}
+	}
+	rows := []R{}
+	objects := []client.Object{}
+	for _, object := range all {
+		named := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return means(name, object) })
+		if named && o.selects(object.GetLabels()) {
+			rows = append(rows, r.row(object, o.factory.Clock.Now()))
+			objects = append(objects, object)
+		}
+	}
+	none := r.none
+	if o.selector != "" {
+		none = fmt.Sprintf("No %s with labels %s.", r.words, o.selector)
+	}
+	return show(&o.viewing, listOf(objects), slices.Concat(r.columns, labelColumns(&o.labelled, false, r.labels)), rows, none)
+}
+
+// means reports whether a user means an object by a name, with or without its kind or its namespace before it.
+func means(name string, object client.Object) bool {
+	return name == object.GetName() || strings.HasSuffix(name, "/"+object.GetName())
+}
+
+// runStrategies shows the strategies of staged update runs.
+func (o *getOptions) runStrategies(ctx context.Context, names []string) error {
+	return showList(ctx, o, names, rowsOf[placementv1beta1.UpdateStrategyObject, fleetview.Strategy]{
+		word: "strategy", words: "strategies", read: hub.Reader.Strategies, none: "There are no strategies.", row: fleetview.StrategyOf, columns: fleetview.StrategyColumns,
+		labels: func(s fleetview.Strategy) map[string]string { return s.Labels },
+	})
+}
+
+// runOverrides shows the overrides, and whether each is in use.
+func (o *getOptions) runOverrides(ctx context.Context, names []string) error {
+	return showList(ctx, o, names, rowsOf[placementv1beta1.OverrideObject, fleetview.Override]{
+		word: "override", words: "overrides", read: hub.Reader.Overrides, none: "There are no overrides.", row: fleetview.OverrideOf, columns: fleetview.OverrideColumns,
+		labels: func(s fleetview.Override) map[string]string { return s.Labels },
+	})
+}
+
+// runEvictions shows the evictions, those that are over too.
+func (o *getOptions) runEvictions(ctx context.Context, names []string) error {
+	return showList(ctx, o, names, rowsOf[*placementv1beta1.ClusterResourcePlacementEviction, fleetview.Eviction]{
+		word: "eviction", words: "evictions", read: hub.Reader.AllEvictions, none: "There are no evictions.", row: fleetview.EvictionOf, columns: fleetview.EvictionColumns,
+		labels: func(e fleetview.Eviction) map[string]string { return e.Labels },
+	})
+}
