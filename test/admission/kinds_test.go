@@ -35,7 +35,7 @@ const (
 
 	ofPlacement     = "Gen Scheduled Scheduled-Gen Available Available-Gen"
 	ofPlacementWide = "Type Work-Synchronized Work-Synchronized-Gen"
-	ofRun           = "Placement Resource-Snapshot Policy-Snapshot Initialized Succeeded"
+	ofRun           = "Placement Resource-Snapshot Policy-Snapshot Initialized Succeeded Reason"
 	ofRunWide       = "Resource-Snapshot-Index Policy-Snapshot-Index Progressing Strategy"
 )
 
@@ -43,7 +43,7 @@ const (
 var kinds = map[string]served{
 	"MemberCluster": {versions: stable, short: "cluster mc",
 		columns: "Joined Member-Agent-Last-Seen Node-Count Available-CPU Available-Memory Healthy", wide: "Allocatable-CPU Allocatable-Memory"},
-	"InternalMemberCluster": {versions: stable, namespaced: true, short: "imc"},
+	"InternalMemberCluster": {versions: stable, namespaced: true, short: "imc", columns: "State Joined Member-Agent-Last-Seen"},
 
 	"ClusterResourcePlacement":        {versions: stable, short: "crp", columns: ofPlacement, wide: ofPlacementWide},
 	"ResourcePlacement":               {versions: stable, namespaced: true, short: "rp", columns: ofPlacement, wide: ofPlacementWide},
@@ -57,8 +57,8 @@ var kinds = map[string]served{
 	"Work":                            {versions: stable, namespaced: true},
 	"AppliedWork":                     {versions: stable},
 
-	"ClusterResourceOverride":         {versions: all},
-	"ResourceOverride":                {versions: all, namespaced: true},
+	"ClusterResourceOverride":         {versions: all, columns: "Placement Valid", wide: "Reason"},
+	"ResourceOverride":                {versions: all, namespaced: true, columns: "Placement Valid", wide: "Reason"},
 	"ClusterResourceOverrideSnapshot": {versions: all},
 	"ResourceOverrideSnapshot":        {versions: all, namespaced: true},
 	"ClusterResourceEnvelope":         {versions: onlyBeta},
@@ -66,12 +66,12 @@ var kinds = map[string]served{
 
 	"ClusterStagedUpdateRun":      {versions: all, short: "csur crsur", columns: ofRun, wide: ofRunWide},
 	"StagedUpdateRun":             {versions: stable, namespaced: true, short: "sur", columns: ofRun, wide: ofRunWide},
-	"ClusterStagedUpdateStrategy": {versions: all, short: "csus"},
-	"StagedUpdateStrategy":        {versions: stable, namespaced: true, short: "sus"},
+	"ClusterStagedUpdateStrategy": {versions: all, short: "csus", columns: "Stages"},
+	"StagedUpdateStrategy":        {versions: stable, namespaced: true, short: "sus", columns: "Stages"},
 	"ClusterApprovalRequest":      {versions: all, short: "careq", columns: "Update-Run Stage Approved ApprovalAccepted"},
 	"ApprovalRequest":             {versions: stable, namespaced: true, short: "areq", columns: "Update-Run Stage Approved ApprovalAccepted"},
 
-	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Valid Executed"},
+	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Placement Cluster Valid Executed Age", wide: "Message"},
 	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
 
 	"PropagatedType":          {versions: onlyAlpha, short: "pt", columns: "Propagation Accepted Placements", wide: "Reason"},
@@ -157,33 +157,82 @@ func TestEveryKindPrintsItsColumns(t *testing.T) {
 
 // A column that looks at the wrong field is empty, which the columns' names do not tell.
 func TestColumnsShowWhatAnObjectSays(t *testing.T) {
-	object := admin.create(t, `
-apiVersion: cluster.kubernetes-fleet.io/v1
+	for resource, one := range map[string]struct {
+		group, manifest, status string
+		want                    map[string]string
+	}{
+		"memberclusters": {clusterGroup, `
 kind: MemberCluster
 metadata: {name: columns}
 spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: columns}}
-`)
-	require.NoError(t, setStatus(t, object, `
+`, `
 conditions:
 - {type: Joined, status: "True", reason: Joined, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}
 - {type: Healthy, status: Unknown, reason: MemberClusterHeartbeatMissed, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}
 properties: {kubernetes-fleet.io/node-count: {value: "7", observationTime: "2025-03-12T23:24:00Z"}}
 resourceUsage: {available: {cpu: 5, memory: 6Gi}, allocatable: {cpu: 8, memory: 9Gi}}
 agentStatus: [{type: MemberAgent, lastReceivedHeartbeat: "2025-03-12T23:24:00Z"}]
-`))
-	answer := printed(t, clusterGroup, "v1", "memberclusters")
-	require.Len(t, answer.Rows, 1)
-	cells := map[string]any{}
-	for i, column := range answer.ColumnDefinitions {
-		cells[column.Name] = answer.Rows[0].Cells[i]
-	}
-	for column, want := range map[string]string{
-		"Name": "columns", "Joined": "True", "Node-Count": "7", "Available-CPU": "5", "Available-Memory": "6Gi",
-		"Allocatable-CPU": "8", "Allocatable-Memory": "9Gi", "Healthy": "Unknown",
+`, map[string]string{
+			"Joined": "True", "Node-Count": "7", "Available-CPU": "5", "Available-Memory": "6Gi",
+			"Allocatable-CPU": "8", "Allocatable-Memory": "9Gi", "Healthy": "Unknown", "Member-Agent-Last-Seen": "",
+		}},
+		"internalmemberclusters": {clusterGroup, `
+kind: InternalMemberCluster
+metadata: {name: columns, namespace: default}
+spec: {state: Join}
+`, `
+agentStatus:
+- type: MemberAgent
+  lastReceivedHeartbeat: "2025-03-12T23:24:00Z"
+  conditions: [{type: Joined, status: "True", reason: Joined, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}]
+`, map[string]string{"State": "Join", "Joined": "True", "Member-Agent-Last-Seen": ""}},
+		"clusterstagedupdateruns": {placementGroup, `
+kind: ClusterStagedUpdateRun
+metadata: {name: columns}
+spec: {placementName: web, stagedRolloutStrategyName: careful}
+`, `
+conditions: [{type: Progressing, status: "False", reason: UpdateRunWaiting, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}]
+`, map[string]string{"Placement": "web", "Reason": "UpdateRunWaiting", "Strategy": "careful"}},
+		"clusterresourceplacementevictions": {placementGroup, `
+kind: ClusterResourcePlacementEviction
+metadata: {name: columns}
+spec: {placementName: web, clusterName: member-1}
+`, `
+conditions:
+- {type: Valid, status: "True", reason: Valid, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}
+- {type: Executed, status: "False", reason: No, message: "the budget forbids it", lastTransitionTime: "2025-03-12T23:24:00Z"}
+`, map[string]string{"Placement": "web", "Cluster": "member-1", "Valid": "True", "Executed": "False", "Message": "the budget forbids it"}},
+		"resourceoverrides": {placementGroup, `
+kind: ResourceOverride
+metadata: {name: columns, namespace: default}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: a}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: Delete}]}
+`, `
+conditions: [{type: Valid, status: "False", reason: OverrideConflict, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}]
+`, map[string]string{"Valid": "False", "Reason": "OverrideConflict"}},
 	} {
-		assert.Equal(t, want, cells[column], column)
+		t.Run(resource, func(t *testing.T) {
+			object := admin.create(t, "apiVersion: "+one.group+"/v1"+one.manifest)
+			require.NoError(t, setStatus(t, object, one.status))
+			cells := map[string]any{}
+			answer := printed(t, one.group, "v1", resource)
+			for _, row := range answer.Rows {
+				if row.Cells[0] != "columns" {
+					continue
+				}
+				for i, column := range answer.ColumnDefinitions {
+					cells[column.Name] = row.Cells[i]
+				}
+			}
+			for column, want := range one.want {
+				if want != "" {
+					assert.Equal(t, want, cells[column], column)
+				}
+				assert.NotContains(t, []any{nil, "<unknown>", ""}, cells[column], column)
+			}
+		})
 	}
-	assert.NotEqual(t, "<unknown>", cells["Member-Agent-Last-Seen"])
 }
 
 func discovered(t *testing.T, groupVersion, kind string) metav1.APIResource {

@@ -12,6 +12,9 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=imc,categories={fleet,fleet-cluster}
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Joined",type=string,JSONPath=`.status.agentStatus[?(@.type=="MemberAgent")].conditions[?(@.type=="Joined")].status`
+// +kubebuilder:printcolumn:name="Member-Agent-Last-Seen",type=date,JSONPath=`.status.agentStatus[?(@.type=="MemberAgent")].lastReceivedHeartbeat`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type InternalMemberCluster struct {
 	metav1.TypeMeta   `json:",inline"`

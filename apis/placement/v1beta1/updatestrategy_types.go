@@ -11,7 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=csus,categories={fleet,fleet-placement}
-// +kubebuilder:printcolumn:name="Stages",type=string,priority=1,JSONPath=`.spec.stages[*].name`
+// +kubebuilder:printcolumn:name="Stages",type=string,JSONPath=`.spec.stages[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterStagedUpdateStrategy struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -400,7 +400,7 @@ const ExcludedApproverCreator ExcludedApprover = "Creator"
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=sus,categories={fleet,fleet-placement}
-// +kubebuilder:printcolumn:name="Stages",type=string,priority=1,JSONPath=`.spec.stages[*].name`
+// +kubebuilder:printcolumn:name="Stages",type=string,JSONPath=`.spec.stages[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type StagedUpdateStrategy struct {
 	metav1.TypeMeta   `json:",inline"`
