@@ -57,6 +57,13 @@ func run(args []string) error {
 		fmt.Println(version.Of("fleet-dashboard"))
 		return nil
 	}
+	if o.try != "" {
+		if err := tryPages(context.Background(), o.try, o.url.Host); err != nil {
+			return err
+		}
+		fmt.Println("the dashboard answers")
+		return nil
+	}
 	log := o.newLogger(os.Stderr)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)

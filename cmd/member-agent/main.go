@@ -49,6 +49,14 @@ func run(args []string) error {
 		return err
 	}
 	ctx := ctrl.SetupSignalHandler()
+	tokens, err := o.tokenStore(config)
+	if err != nil {
+		return err
+	}
+	hub := o.hubConfig(tokens)
+	if o.try {
+		return tryHub(ctx, hub, o.cluster, os.Stdout)
+	}
 	guard, err := o.StandBack(ctx, config, logger, kubefleet.MemberAgentLease, "")
 	if err != nil {
 		return err
@@ -57,11 +65,6 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	tokens, err := o.tokenStore(config)
-	if err != nil {
-		return err
-	}
-	hub := o.hubConfig(tokens)
 	if err := addHealth(mgr, hub); err != nil {
 		return err
 	}

@@ -57,6 +57,7 @@ type options struct {
 	kubeconfig                 string
 	hubQPS, memberQPS          float64
 	hubBurst, memberBurst      int
+	try                        bool
 	pruning                    work.PruningOptions
 	veto                       apply.Veto
 	namespaces                 bool
@@ -91,6 +92,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	pod := o.addSelfUpdate(flags)
 	scope := flags.String("scope", scopeCluster, "Cluster, or Namespaced if the agent may only write to the namespaces of --namespaces, which have to exist")
 	only := flags.String("namespaces", "", "with --scope=Namespaced, the namespaces that the agent may write to, separated by commas; anything else of a placement is refused")
+	flags.BoolVar(&o.try, "try", false, "ask the hub whether the agent of this cluster has joined and reports, and end, with 0 if it does within a minute, as helm test does")
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; a renewed one is written there. It is read if "+envTokenFile+" is not set, or else is what that file is mounted from")
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
@@ -753,6 +754,50 @@ func TestHelmTestAsksTheHubWithTheAccountOfTheAgent(t *testing.T) {
 	for _, object := range all {
 		if policy, ok := object.(*networkingv1.NetworkPolicy); ok {
 			assert.NotContains(t, policy.Spec.PodSelector.MatchExpressions[0].Values, pod.Labels["app.kubernetes.io/component"], "it reaches the API server")
+		}
+	}
+}
+
+// What helm test starts is of the chart's own image, has the account of its Pods and is behind none of its Services.
+func TestHelmTestTriesAgentAndDashboard(t *testing.T) {
+	for name, want := range map[string][]string{
+		"member-agent":    {"--try", "--hub-token-secret=" + namespace + "/hub-kubeconfig-secret", "--tls-insecure=false"},
+		"fleet-dashboard": {"--url=https://fleet.example.com", "--try=http://" + release + "." + namespace + ":80"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := must(t, name, values{})
+			pod := only[*corev1.Pod](t, all)
+			own := deployment(t, all, release).Spec.Template
+			assert.Equal(t, "test", pod.Annotations["helm.sh/hook"])
+			assert.Equal(t, own.Spec.ServiceAccountName, pod.Spec.ServiceAccountName)
+			assert.Equal(t, own.Spec.Containers[0].Image, pod.Spec.Containers[0].Image)
+			assert.Equal(t, own.Spec.Containers[0].SecurityContext, pod.Spec.Containers[0].SecurityContext)
+			assert.Equal(t, corev1.RestartPolicyNever, pod.Spec.RestartPolicy)
+			assert.Equal(t, want, pod.Spec.Containers[0].Args)
+			for _, object := range all {
+				if service, is := object.(*corev1.Service); is {
+					assert.False(t, labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)), "Service %s selects it", service.Name)
+				}
+			}
+		})
+	}
+	pod := only[*corev1.Pod](t, must(t, "fleet-dashboard", values{"tls": values{"secretName": "tls"}}))
+	assert.Contains(t, pod.Spec.Containers[0].Args[1], "--try=https://")
+}
+
+// The page of a chart says what has changed, as artifacthub asks for.
+func TestChartsTellWhatHasChanged(t *testing.T) {
+	for name := range required() {
+		content, err := os.ReadFile(path.Join(root, "deploy", "charts", name, "Chart.yaml"))
+		require.NoError(t, err)
+		var chart struct{ Annotations map[string]string }
+		require.NoError(t, yaml.Unmarshal(content, &chart))
+		var changes []struct{ Kind, Description string }
+		require.NoError(t, yaml.UnmarshalStrict([]byte(chart.Annotations["artifacthub.io/changes"]), &changes), name)
+		require.NotEmpty(t, changes, name)
+		for _, change := range changes {
+			assert.Contains(t, []string{"added", "changed", "deprecated", "removed", "fixed", "security"}, change.Kind, name)
+			assert.NotEmpty(t, change.Description, name)
 		}
 	}
 }
