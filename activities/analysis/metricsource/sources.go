@@ -36,7 +36,7 @@ const maxRequests = 32
 
 // Sources asks the servers of MetricSources.
 type Sources struct {
-	// Live reads Secrets past every cache, from Namespace only.
+	// Live reads Secrets and ConfigMaps past every cache, from Namespace only.
 	Live      client.Reader
 	Namespace string
 	Guard     Guard
@@ -57,7 +57,7 @@ type limit struct {
 	common chan struct{}
 }
 
-// NewSources asks sources whose Secrets are in a namespace.
+// NewSources asks sources whose Secrets and ConfigMaps are in a namespace.
 func NewSources(live client.Reader, namespace string, guard Guard) *Sources {
 	return &Sources{Live: live, Namespace: namespace, Guard: guard, Clock: clock.RealClock{}, all: make(chan struct{}, maxRequests),
 		limits: map[string]*limit{}}
@@ -106,10 +106,8 @@ func (s *Sources) Check(ctx context.Context, source *fleetflowv1alpha1.MetricSou
 			return problem, err
 		}
 	}
-	if of := source.Spec.TLS; of != nil && of.CASecret != nil {
-		if _, problem, err := s.secret(ctx, source.Name, *of.CASecret); err != nil || problem != nil {
-			return problem, err
-		}
+	if _, _, problem, err := s.readAuthorities(ctx, source); err != nil || problem != nil {
+		return problem, err
 	}
 	guard, err := s.Hub.addTo(ctx, s.Guard)
 	if err != nil {
@@ -162,10 +160,39 @@ func isWithin(text, given string) bool {
 	return strings.HasPrefix(path, below)
 }
 
-// secret reads a value that a source may use.
-func (s *Sources) secret(ctx context.Context, source string,
-	needed fleetflowv1alpha1.MetricSourceSecret) ([]byte, *analysis.Problem, error) {
-	return s.readSecret(ctx, source, needed, &corev1.Secret{})
+// readAuthorities reads the certificates of the authorities that may vouch for a source, and returns what has them; "" if the source
+// names none.
+func (s *Sources) readAuthorities(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (pem []byte, of string,
+	problem *analysis.Problem, err error) {
+	switch named := source.Spec.TLS; {
+	case named == nil:
+		return nil, "", nil, nil
+	case named.CASecret != nil:
+		pem, problem, err = s.readSecret(ctx, source.Name, *named.CASecret, &corev1.Secret{})
+		return pem, "Secret " + named.CASecret.Name, problem, err
+	case named.CAConfigMap != nil:
+		pem, problem, err = s.readConfigMap(ctx, source.Name, *named.CAConfigMap)
+		return pem, "ConfigMap " + named.CAConfigMap.Name, problem, err
+	}
+	return nil, "", nil, nil
+}
+
+func (s *Sources) readConfigMap(ctx context.Context, source string,
+	needed fleetflowv1alpha1.MetricSourceConfigMap) ([]byte, *analysis.Problem, error) {
+	var public corev1.ConfigMap
+	err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: needed.Name}, &public)
+	switch value := public.Data[needed.Key]; {
+	case apierrors.IsNotFound(err):
+		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonConfigMapNotFound,
+			Text: fmt.Sprintf("there is no ConfigMap %s in namespace %s", needed.Name, s.Namespace)}, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("reading ConfigMap %s of metric source %s: %w", needed.Name, source, err)
+	case value == "":
+		return nil, &analysis.Problem{Reason: fleetflowv1alpha1.ReasonConfigMapNotFound,
+			Text: fmt.Sprintf("ConfigMap %s has no key %s", needed.Name, needed.Key)}, nil
+	default:
+		return []byte(value), nil, nil
+	}
 }
 
 func (s *Sources) readSecret(ctx context.Context, source string, needed fleetflowv1alpha1.MetricSourceSecret,
@@ -299,10 +326,13 @@ func (s *Sources) addCredentials(ctx context.Context, source *fleetflowv1alpha1.
 	credential := strings.TrimSpace(string(value))
 	switch auth.Type {
 	case fleetflowv1alpha1.MetricSourceAuthBasic:
-		user, password, _ := strings.Cut(credential, ":")
-		request.SetBasicAuth(user, password)
+		username, problem, err := s.readUsername(ctx, source)
+		if err != nil || problem != "" {
+			return nil, problem, err
+		}
+		request.SetBasicAuth(username, credential)
 		_, sent, _ := strings.Cut(request.Header.Get("Authorization"), " ")
-		return []string{sent, password}, "", nil
+		return []string{sent, credential}, "", nil
 	case fleetflowv1alpha1.MetricSourceAuthHMAC:
 		keys := strings.Fields(credential)
 		return keys, signRequest(request, body, keys, s.Clock.Now()), nil
@@ -310,6 +340,22 @@ func (s *Sources) addCredentials(ctx context.Context, source *fleetflowv1alpha1.
 		request.Header.Set("Authorization", "Bearer "+credential)
 		return []string{credential}, "", nil
 	}
+}
+
+// readUsername reads the user's name of type Basic: what is sent is parted at its first colon.
+func (s *Sources) readUsername(ctx context.Context, source *fleetflowv1alpha1.MetricSource) (username, problem string, err error) {
+	needed := source.Spec.Auth.Username
+	if needed == nil {
+		return "", "auth of type Basic needs a username", nil
+	}
+	value, refused, err := s.credential(ctx, source, *needed)
+	if err != nil || refused != nil {
+		return "", textOf(refused), err
+	}
+	if username = strings.TrimSpace(string(value)); strings.Contains(username, ":") {
+		return "", fmt.Sprintf("the username in Secret %s has a colon", needed.Name), nil
+	}
+	return username, "", nil
 }
 
 // Headers of Standard Webhooks, and what its keys begin with.
@@ -358,15 +404,14 @@ func (s *Sources) transport(ctx context.Context, source *fleetflowv1alpha1.Metri
 	security := &tls.Config{MinVersion: tls.VersionTLS12}
 	if of := source.Spec.TLS; of != nil {
 		security.ServerName = of.ServerName
-		if of.CASecret != nil {
-			pem, refused, err := s.secret(ctx, source.Name, *of.CASecret)
-			if err != nil || refused != nil {
-				return nil, textOf(refused), err
-			}
-			security.RootCAs = x509.NewCertPool()
-			if !security.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, fmt.Sprintf("Secret %s has no certificate in PEM", of.CASecret.Name), nil
-			}
+	}
+	switch pem, of, refused, err := s.readAuthorities(ctx, source); {
+	case err != nil || refused != nil:
+		return nil, textOf(refused), err
+	case of != "":
+		security.RootCAs = x509.NewCertPool()
+		if !security.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, of + " has no certificate in PEM", nil
 		}
 	}
 	if auth := source.Spec.Auth; auth != nil && auth.Type == fleetflowv1alpha1.MetricSourceAuthClientCert && auth.Secret != nil &&

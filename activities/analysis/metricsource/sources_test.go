@@ -103,6 +103,44 @@ func newPair(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: of})
 }
 
+func TestTheAuthoritiesOfASourceMayBeInAConfigMap(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"1"]}]}}`))
+	}))
+	t.Cleanup(server.Close)
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "authorities"}, Data: map[string]string{"ca.crt": ca, "text": "none"}}
+	s := NewSources(fixture.NewClientBuilder(fixture.Scheme(t, corev1.AddToScheme)).WithObjects(public).Build(), "fleet-system", Guard{AllowLoopback: true})
+	q := Question{}
+	q.Metric.Prometheus = &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "a"}, Query: "up"}
+	source := sourceOf(fleetflowv1alpha1.MetricSourcePrometheus, server.URL, fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthNone})
+	ask := func() string {
+		reading, _, err := s.Ask(t.Context(), source, q)
+		require.NoError(t, err)
+		return reading.Problem
+	}
+	assert.Contains(t, ask(), "certificate", "the authority is not one that this machine trusts")
+	for sentence, test := range map[string]struct{ name, key, asked, reason string }{
+		"a ConfigMap without a label": {name: "authorities", key: "ca.crt"},
+		"one that is not there":       {"none", "ca.crt", "there is no ConfigMap none in namespace fleet-system", "ConfigMapNotFound"},
+		"one without the key":         {"authorities", "ca", "ConfigMap authorities has no key ca", "ConfigMapNotFound"},
+		"a text that is no PEM":       {"authorities", "text", "ConfigMap authorities has no certificate in PEM", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			source.Spec.TLS = &fleetflowv1alpha1.MetricSourceTLS{CAConfigMap: &fleetflowv1alpha1.MetricSourceConfigMap{Name: test.name, Key: test.key}}
+			assert.Equal(t, test.asked, ask())
+			problem, err := s.Check(t.Context(), source)
+			require.NoError(t, err)
+			if test.reason == "" {
+				assert.Nil(t, problem)
+				return
+			}
+			require.NotNil(t, problem)
+			assert.Equal(t, test.reason, problem.Reason)
+		})
+	}
+}
+
 func TestACertificateIsShown(t *testing.T) {
 	shown := 0
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

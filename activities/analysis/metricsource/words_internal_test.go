@@ -34,11 +34,26 @@ func TestExpressionsSeeNoCredentialsOfARepeatedRequest(t *testing.T) {
 }
 
 func TestBasicCredentialsAreTakenOutAsTheyAreSent(t *testing.T) {
-	s := sourcesWith(t, "https://a.example", map[string][]byte{"login": []byte("jane:open sesame")})
-	source := sourceOf(fleetflowv1alpha1.MetricSourceWebhook, "https://a.example", fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBasic, Secret: in("login")})
+	s := sourcesWith(t, "https://a.example", map[string][]byte{"username": []byte("jane\n"), "password": []byte("open:sesame\n"), "both": []byte("jane:open")})
+	auth := fleetflowv1alpha1.MetricSourceAuth{Type: fleetflowv1alpha1.MetricSourceAuthBasic, Username: in("username"), Secret: in("password")}
+	source := sourceOf(fleetflowv1alpha1.MetricSourceWebhook, "https://a.example", auth)
 	request := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
 	credentials, problem, err := s.addCredentials(t.Context(), source, request, nil)
 	require.NoError(t, err)
 	require.Empty(t, problem)
-	assert.Equal(t, "Basic [redacted] is [redacted] of jane", redactCredentials(request.Header.Get("Authorization")+" is open sesame of jane", credentials))
+	user, password, is := request.BasicAuth()
+	assert.True(t, is)
+	assert.Equal(t, []string{"jane", "open:sesame"}, []string{user, password})
+	assert.Equal(t, "Basic [redacted] is [redacted] of jane", redactCredentials(request.Header.Get("Authorization")+" is open:sesame of jane", credentials))
+
+	for sentence, username := range map[string]*fleetflowv1alpha1.MetricSourceSecret{
+		"the username in Secret a has a colon": in("both"), "Secret a has no key user": in("user"), "auth of type Basic needs a username": nil,
+	} {
+		source.Spec.Auth.Username = username
+		request = httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+		_, problem, err = s.addCredentials(t.Context(), source, request, nil)
+		require.NoError(t, err)
+		assert.Contains(t, problem, sentence)
+		assert.Empty(t, request.Header.Get("Authorization"))
+	}
 }

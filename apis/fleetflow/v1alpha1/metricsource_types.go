@@ -68,11 +68,13 @@ type MetricSourceSpec struct {
 	// Auth says how the hub agent says who it is; without it, it does not.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.type == "None" ? !has(self.secret) : has(self.secret)`,message="auth of every type but None needs a secret, and type None has none",reason=FieldValueInvalid,fieldPath=".secret"
+	// +kubebuilder:validation:XValidation:rule=`self.type == "Basic" ? has(self.username) : !has(self.username)`,message="auth of type Basic needs a username, and no other has one",reason=FieldValueInvalid,fieldPath=".username"
 	// +kubebuilder:validation:XValidation:rule=`self.type == "ClientCert" ? has(self.privateKey) : !has(self.privateKey)`,message="auth of type ClientCert needs a privateKey, and no other has one",reason=FieldValueInvalid,fieldPath=".privateKey"
 	Auth *MetricSourceAuth `json:"auth,omitempty"`
 
 	// TLS says by which authority the source is known, if not by those that the hub agent's image trusts.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`!has(self.caSecret) || !has(self.caConfigMap)`,message="the authorities are in a Secret or in a ConfigMap: remove caSecret or caConfigMap",reason=FieldValueForbidden,fieldPath=".caConfigMap"
 	TLS *MetricSourceTLS `json:"tls,omitempty"`
 
 	// Limits bound what the source is asked, and what it answers.
@@ -108,7 +110,7 @@ const (
 
 // MetricSourceAuth says how the hub agent says to a source who it is.
 type MetricSourceAuth struct {
-	// Type is None, Bearer (the secret's value is a token), Basic (it is user:password), ClientCert (it is a certificate in PEM)
+	// Type is None, Bearer (the secret's value is a token), Basic (it is a password), ClientCert (it is a certificate in PEM)
 	// or HMAC (it is one key or, while keys change, several with white space between them, with which webhooks are signed as
 	// Standard Webhooks are: whsec_ and the key in base64).
 	// +required
@@ -118,6 +120,11 @@ type MetricSourceAuth struct {
 	// Secret has the credential.
 	// +optional
 	Secret *MetricSourceSecret `json:"secret,omitempty"`
+
+	// Username is the user's name of type Basic, without a colon. A Secret of type kubernetes.io/basic-auth has it under the key
+	// username, beside the password.
+	// +optional
+	Username *MetricSourceSecret `json:"username,omitempty"`
 
 	// PrivateKey is the key of a ClientCert, in PEM.
 	// +optional
@@ -158,11 +165,31 @@ type MetricSourceSecret struct {
 	Key string `json:"key"`
 }
 
+// MetricSourceConfigMap names a text in a ConfigMap in the namespace of the hub agent. What is public needs no label for the source:
+// several may use one.
+type MetricSourceConfigMap struct {
+	// Name of the ConfigMap.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key of the text in it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
 // MetricSourceTLS says by which authority a source is known.
 type MetricSourceTLS struct {
 	// CASecret has the certificates, in PEM, of the authorities that may vouch for the source.
 	// +optional
 	CASecret *MetricSourceSecret `json:"caSecret,omitempty"`
+
+	// CAConfigMap has them, too, for those who keep their authorities where all may read them. Either is enough.
+	// +optional
+	CAConfigMap *MetricSourceConfigMap `json:"caConfigMap,omitempty"`
 
 	// ServerName is the name that the source's certificate has to have, if not that in the url.
 	// +optional
@@ -229,8 +256,9 @@ const ConditionTypeReady = "Ready"
 
 // Reasons of the conditions Accepted and Ready. Of a source that is accepted, Accepted has ReasonAccepted.
 const (
-	ReasonSourceReady       = "SourceReady"       // its Secrets are there
+	ReasonSourceReady       = "SourceReady"       // its Secrets and its ConfigMap are there
 	ReasonSecretNotFound    = "SecretNotFound"    // there is no such Secret, or it has no such key
+	ReasonConfigMapNotFound = "ConfigMapNotFound" // there is no such ConfigMap, or it has no such key
 	ReasonSecretNotLabelled = "SecretNotLabelled" // the Secret is not labelled for this source
 	ReasonSecretNotForURL   = "SecretNotForURL"   // the Secret is for another server than that of the source's url
 	ReasonAddressRefused    = "AddressRefused"    // its address is one that the hub agent does not call
@@ -262,12 +290,14 @@ func (s *MetricSource) EffectiveLimits() MetricSourceLimits {
 
 // Credentials returns the values in Secrets by which the hub agent says to the source who it is.
 func (s *MetricSource) Credentials() []MetricSourceSecret {
-	var needed []MetricSourceSecret
-	if s.Spec.Auth != nil && s.Spec.Auth.Secret != nil {
-		needed = append(needed, *s.Spec.Auth.Secret)
+	if s.Spec.Auth == nil {
+		return nil
 	}
-	if s.Spec.Auth != nil && s.Spec.Auth.PrivateKey != nil {
-		needed = append(needed, *s.Spec.Auth.PrivateKey)
+	var needed []MetricSourceSecret
+	for _, of := range []*MetricSourceSecret{s.Spec.Auth.Secret, s.Spec.Auth.Username, s.Spec.Auth.PrivateKey} {
+		if of != nil {
+			needed = append(needed, *of)
+		}
 	}
 	return needed
 }

@@ -33,7 +33,7 @@ type tryOptions struct {
 	run, stage, placement string
 	// url is asked in place of the sources' own.
 	url string
-	// secrets is the namespace of the sources' Secrets.
+	// secrets is the namespace of the sources' Secrets and ConfigMaps.
 	secrets string
 	// webhooks are called, too.
 	webhooks bool
@@ -78,7 +78,7 @@ a run, all members but those that are measured. Webhooks are called with --webho
 	flags.StringVar(&o.stage, "stage", "", "With --run: for this stage of it.")
 	flags.StringVar(&o.placement, "placement", "", "Measure for this placement, which is in the namespace of -n if that is given, where there is no run yet.")
 	flags.StringVar(&o.url, "url", "", "Ask this address in place of the sources' own, without credentials.")
-	flags.StringVar(&o.secrets, "source-namespace", "fleet-system", "The namespace of the sources' Secrets: that of the hub agent.")
+	flags.StringVar(&o.secrets, "source-namespace", "fleet-system", "The namespace of the sources' Secrets and ConfigMaps: that of the hub agent.")
 	flags.BoolVar(&o.webhooks, "webhooks", false, "Call webhooks, too.")
 	return cmd
 }
