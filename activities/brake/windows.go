@@ -141,9 +141,37 @@ type windowStates struct {
 	opens       []time.Time
 }
 
+// WindowsOf returns the windows that concern a subject. One that its stage names and that is gone is among them, and closed: what is
+// deleted lets nothing begin that waited for it.
+func WindowsOf(all []Window, of Subject) []Window {
+	var concern []Window
+	gone := slices.Clone(of.Windows)
+	for _, w := range all {
+		if w.Concerns(of) {
+			concern = append(concern, w)
+		}
+		gone = slices.DeleteFunc(gone, func(name string) bool { return name == w.Name })
+	}
+	for _, name := range gone {
+		concern = append(concern, goneWindow(name))
+	}
+	return concern
+}
+
+// goneWindow returns what stands for a window of which the name alone is known: a Deny that does not end.
+func goneWindow(name string) Window {
+	spec := fleetflowv1alpha1.RolloutWindowSpec{Type: fleetflowv1alpha1.WindowDeny, Scope: fleetflowv1alpha1.WindowStage}
+	return Window{
+		RolloutWindow: &fleetflowv1alpha1.RolloutWindow{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
+		Fault: &CalendarFault{Reason: fleetflowv1alpha1.ReasonNotAccepted,
+			Message: "it was deleted, and the strategy of the run names it: create it again, or exempt the run from it"},
+		clusters: labels.Everything(), placements: labels.Everything(), namespaces: labels.Everything(),
+	}
+}
+
 // Windows makes a source of the windows that concern a subject; nil if there are none.
 func Windows(all []fleetflowv1alpha1.RolloutWindow, of Subject) Source {
-	concern := slices.DeleteFunc(CompileWindows(all), func(w Window) bool { return !w.Concerns(of) })
+	concern := WindowsOf(CompileWindows(all), of)
 	if len(concern) == 0 {
 		return nil
 	}

@@ -35,7 +35,7 @@ func Brakes(ctx context.Context, holding, cached client.Reader, rule ExemptionRu
 	if err := listServed(ctx, cached, &windows); err != nil {
 		return nil, fmt.Errorf("listing the rollout windows: %w", err)
 	}
-	if len(holds.Items)+len(windows.Items) == 0 {
+	if len(holds.Items)+len(windows.Items)+len(of.Windows) == 0 {
 		return nil, nil // there is nothing to be exempt from
 	}
 	var err error

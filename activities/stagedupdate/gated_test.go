@@ -193,9 +193,31 @@ func TestAStageWaitsForTheWindowsThatItsStrategyNames(t *testing.T) {
 	assert.Equal(t, "Held=True OutsideAllowedWindow: 2 "+waitsForNights, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 
-	require.NoError(t, h.unwatched.Delete(t.Context(), window)) // which lets go, as of any window
+	require.NoError(t, h.unwatched.Delete(t.Context(), window)) // which lets nothing go that named it
 	h.tell(&fleetflowv1alpha1.RolloutWindow{}, nil, window)
-	assert.NotEmpty(t, must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil)).NextAt)
+	delta := must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Empty(t, delta.NextAt)
+	assert.NotEmpty(t, delta.Held)
+	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Held"), waitsForNights+
+		" (it is not valid: it was deleted, and the strategy of the run names it: create it again, or exempt the run from it)")
+	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+
+	h.window(func(s *fleetflowv1alpha1.RolloutWindowSpec) { s.Dates[0].End = "2100-01-01T00:00" })
+	delta = must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil))
+	assert.NotEmpty(t, delta.NextAt)
+	assert.Empty(t, delta.Held)
+}
+
+func TestARunIsExemptFromAWindowThatIsGone(t *testing.T) {
+	h := howTo(t)
+	window := h.window(nil)
+	h.editStrategy(func(s *placementv1beta1.UpdateStrategySpec) { s.Stages[1].Windows = names("nights") })
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	require.NoError(t, h.unwatched.Delete(t.Context(), window))
+	h.tell(&fleetflowv1alpha1.RolloutWindow{}, nil, window)
+	assert.NotEmpty(t, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)).Held)
+	h.exempt("jane", fleetflowv1alpha1.ExemptFrom{Kind: fleetflowv1alpha1.ExemptFromWindow, Name: "nights"})
+	assert.Empty(t, must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, nil)).Held)
 }
 
 func TestARunIsNotInitializedWithWindowsThatItCannotName(t *testing.T) {

@@ -136,16 +136,24 @@ func (g Gates) holdNode(hold *fleetflowv1alpha1.RolloutHold) tree.Node {
 
 // windowsOf returns the windows that are about some subjects, except for freezes that are far ahead.
 func (g Gates) windowsOf(subjects []brake.Subject) []tree.Node {
-	var nodes []tree.Node
-	for _, window := range brake.CompileWindows(g.Windows) {
-		var stages []string
-		for _, subject := range subjects {
-			if window.Concerns(subject) {
-				stages = append(stages, subject.Stage)
+	compiled := brake.CompileWindows(g.Windows)
+	stages := map[string][]string{}
+	var concern []brake.Window
+	for _, subject := range subjects {
+		for _, window := range brake.WindowsOf(compiled, subject) {
+			if stages[window.Name] == nil {
+				concern = append(concern, window)
 			}
+			stages[window.Name] = append(stages[window.Name], subject.Stage)
 		}
-		if len(stages) > 0 && (window.Spec.Type != fleetflowv1alpha1.WindowDeny || window.IsOpen(g.Now) || g.changesWithin(&window, week)) {
-			nodes = append(nodes, g.windowNode(&window, stages))
+	}
+	slices.SortStableFunc(concern, func(a, b brake.Window) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	var nodes []tree.Node
+	for _, window := range concern {
+		if window.Spec.Type != fleetflowv1alpha1.WindowDeny || window.IsOpen(g.Now) || g.changesWithin(&window, week) {
+			nodes = append(nodes, g.windowNode(&window, stages[window.Name]))
 		}
 	}
 	return nodes

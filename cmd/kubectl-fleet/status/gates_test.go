@@ -82,7 +82,7 @@ func runInStages() hub.Run {
 		return []placementv1beta1.ClusterUpdatingStatus{{ClusterName: name, Conditions: conditions}}
 	}
 	run.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}
-	run.Status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "other"}, {Name: "prod", Windows: []string{"nights"}}}}
+	run.Status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "other"}, {Name: "prod", Windows: []string{"nights", "gone"}}}}
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{
 		{StageName: "other", Clusters: cluster("a", done), Conditions: done}, {StageName: "prod", Clusters: cluster("b", nil)},
 	}
@@ -101,6 +101,7 @@ func TestARunTellsWhatItWaitsForAndWhatLetsItGo(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"hold storm Waiting: nothing starts until released: storm in the west; for clusters region=west",
+		"window gone Waiting: nothing starts, it is not valid: it was deleted, and the strategy of the run names it: create it again, or exempt the run from it; for stage prod",
 		"window invalid Waiting: nothing starts, it is not valid: " + faultOf(t, "invalid") + "; for stage prod",
 		"window nights Waiting: closed until 2026-11-23T22:00:00+01:00 (in 9h): CAB-17; for stage prod",
 		"window west Waiting: nothing starts until 2026-11-24T00:00:00Z (in 12h); for clusters region=west",
