@@ -59,37 +59,57 @@ func refuseCaller(name string, args []any, caller wf.Execution) string {
 	return ""
 }
 
-// ownerOf returns the execution of the object that the input of an activity names.
-func ownerOf(name string, args []any) (owner wf.Execution, known bool) {
+// objectOf returns the object that the input of an activity names.
+func objectOf(args []any) (ref wf.Ref, known bool) {
 	if len(args) != 1 {
+		return wf.Ref{}, false
+	}
+	switch in := args[0].(type) {
+	case wf.Ref:
+		return in, true
+	case wf.ScaleRequest:
+		return in.Placement, true
+	case wf.AdvanceRequest:
+		return in.Placement, true
+	case wf.StageRequest:
+		return in.Run, true
+	case wf.StageAdvance:
+		return in.Run, true
+	case wf.GateRequest:
+		return in.Run, true
+	case wf.MeasureRequest:
+		return in.Run, true
+	case wf.ApprovalRequest:
+		return in.Run, true
+	case wf.SignalReport:
+		return in.Run, true
+	case wf.StopRequest:
+		return in.Run, true
+	}
+	return wf.Ref{}, false
+}
+
+// ownerOf returns the execution of the object that the input of an activity names. The kind that an input claims does not matter.
+func ownerOf(name string, args []any) (owner wf.Execution, known bool) {
+	ref, known := objectOf(args)
+	if !known {
 		return wf.Execution{}, false
 	}
 	switch in := args[0].(type) {
 	case wf.Ref:
 		switch name {
 		case wf.LoadPlacement, wf.SelectResources, wf.ScheduleClusters, wf.RefuseEvictions:
-			return wf.PlacementExecution(in), true
+			return wf.PlacementExecution(ref), true
 		case wf.LoadRun, wf.InitializeRun, wf.PauseRun, wf.AdvanceDeletion:
-			return wf.RunExecution(in), true
+			return wf.RunExecution(ref), true
 		}
-	case wf.ScaleRequest:
-		return wf.PlacementExecution(in.Placement), true
-	case wf.AdvanceRequest:
-		return wf.PlacementExecution(in.Placement), true
+		return wf.Execution{}, false
+	case wf.ScaleRequest, wf.AdvanceRequest:
+		return wf.PlacementExecution(ref), true
 	case wf.StageRequest:
-		return wf.StageExecution(in.Run, in.Stage), true
+		return wf.StageExecution(ref, in.Stage), true
 	case wf.StageAdvance:
-		return wf.StageExecution(in.Run, in.Stage), true
-	case wf.GateRequest:
-		return wf.RunExecution(in.Run), true
-	case wf.MeasureRequest:
-		return wf.RunExecution(in.Run), true
-	case wf.ApprovalRequest:
-		return wf.RunExecution(in.Run), true
-	case wf.SignalReport:
-		return wf.RunExecution(in.Run), true
-	case wf.StopRequest:
-		return wf.RunExecution(in.Run), true
+		return wf.StageExecution(ref, in.Stage), true
 	}
-	return wf.Execution{}, false
+	return wf.RunExecution(ref), true
 }

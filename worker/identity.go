@@ -23,6 +23,8 @@ import (
 type Identities struct {
 	Client    client.Client
 	Namespace string
+	// Converter is that of the client; without it approvals by signal are nobody's.
+	Converter converter.DataConverter
 }
 
 // unknownSender stands for a client without a name.
@@ -36,7 +38,7 @@ func (i *Identities) Approver(ctx context.Context, in wf.ApprovalRequest) (strin
 		return who, false, err
 	}
 	event, principal, err := i.newestEvent(ctx, in.Workflow, in.Execution, func(e *history.HistoryEvent) bool {
-		return isApprovalOf(e.GetWorkflowExecutionSignaledEventAttributes(), in.Stage)
+		return i.isApprovalOf(e.GetWorkflowExecutionSignaledEventAttributes(), in.Stage)
 	})
 	if err != nil || event == nil {
 		return "", false, err
@@ -72,12 +74,12 @@ func (i *Identities) Canceller(ctx context.Context, workflow, execution string) 
 	return cmp.Or(principal, event.GetWorkflowExecutionCancelRequestedEventAttributes().GetIdentity(), unknownSender), nil
 }
 
-func isApprovalOf(signal *history.WorkflowExecutionSignaledEventAttributes, stage string) bool {
-	if signal.GetSignalName() != wf.ApproveSignal {
+func (i *Identities) isApprovalOf(signal *history.WorkflowExecutionSignaledEventAttributes, stage string) bool {
+	if signal.GetSignalName() != wf.ApproveSignal || i.Converter == nil {
 		return false
 	}
 	var approval wf.Approval
-	err := converter.GetDefaultDataConverter().FromPayloads(signal.GetInput(), &approval)
+	err := i.Converter.FromPayloads(signal.GetInput(), &approval)
 	return err == nil && approval.Stage == stage
 }
 

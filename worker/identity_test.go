@@ -164,13 +164,27 @@ func TestTheApproverIsWhoSentTheNewestApprovalThroughTheDoor(t *testing.T) {
 			test.request.Stage = "canary"
 			test.request.Workflow = "updaterun/run"
 			test.request.Execution = "execution"
-			identities := worker.Identities{Client: connected{server: server}, Namespace: "space"}
+			identities := worker.Identities{Client: connected{server: server}, Namespace: "space", Converter: converter.GetDefaultDataConverter()}
 			who, verified, err := identities.Approver(t.Context(), test.request)
 			require.NoError(t, err)
 			assert.Equal(t, test.who, who)
 			assert.Equal(t, test.verified, verified)
 		})
 	}
+}
+
+func TestAnApprovalIsReadAsTheClientWritesIt(t *testing.T) {
+	packed := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), converter.NewZlibCodec(converter.ZlibCodecOptions{AlwaysEncode: true}))
+	event := signalled(t, wf.ApproveSignal, "ada", wf.Approval{Stage: "canary"})
+	input, err := packed.ToPayloads(wf.Approval{Stage: "canary"})
+	require.NoError(t, err)
+	event.GetWorkflowExecutionSignaledEventAttributes().Input = input
+	identities := worker.Identities{Client: connected{server: &temporal{t: t, events: []*history.HistoryEvent{event}}}, Namespace: "space", Converter: packed}
+	who, _, err := identities.Approver(t.Context(), wf.ApprovalRequest{
+		StageRequest: wf.StageRequest{Stage: "canary"}, Channel: wf.ChannelSignal, Workflow: "updaterun/run", Execution: "execution",
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "ada", who)
 }
 
 func TestTheCancellerIsWhoAskedToCancel(t *testing.T) {
@@ -182,7 +196,7 @@ func TestTheCancellerIsWhoAskedToCancel(t *testing.T) {
 	}
 	poke := signalled(t, wf.PokeSignal, "hub-agent", wf.Poke{})
 	server := &temporal{t: t, events: []*history.HistoryEvent{cancelled, poke, poke, poke}}
-	identities := worker.Identities{Client: connected{server: server}, Namespace: "space"}
+	identities := worker.Identities{Client: connected{server: server}, Namespace: "space", Converter: converter.GetDefaultDataConverter()}
 	who, err := identities.Canceller(t.Context(), "updaterun/run", "execution")
 	require.NoError(t, err)
 	assert.Equal(t, "grace@desk", who)

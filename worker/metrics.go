@@ -19,11 +19,13 @@ type Metrics struct {
 	namesSenders *prometheus.GaugeVec
 	scheduling   prometheus.Gauge
 	cycles       *prometheus.HistogramVec
+	panics       *prometheus.CounterVec
+	failingAgain *prometheus.CounterVec
 }
 
 // NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fleetflow_temporal_workers_running", Help: "1 while the Temporal workers of this process run, else 0.",
 		}),
@@ -38,12 +40,38 @@ func NewMetrics() *Metrics {
 			Name: "scheduling_cycle_duration_milliseconds", Help: "How long it took to schedule a placement once.",
 			Buckets: []float64{10, 50, 100, 500, 1000, 5000, 10000, 50000},
 		}, []string{"is_failed", "needs_requeue"}),
+		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetflow_activity_panics_total", Help: "Attempts of activities that panicked; the log has the stack.",
+		}, []string{"activity_type"}),
+		failingAgain: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetflow_activity_repeated_failures_total",
+			Help: "Attempts of activities that failed, from the tenth in a row on; an event on the object says why.",
+		}, []string{"activity_type"}),
+	}
+	for _, name := range activityNames() {
+		m.panics.WithLabelValues(name) // from the beginning, so that the first one is an increase
+		m.failingAgain.WithLabelValues(name)
+	}
+	return m
+}
+
+// countPanic counts an attempt that panicked.
+func (m *Metrics) countPanic(name string) {
+	if m != nil {
+		m.panics.WithLabelValues(name).Inc()
 	}
 }
 
 // Collectors returns all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.running, m.namesSenders, m.scheduling, m.cycles}
+	return []prometheus.Collector{m.running, m.namesSenders, m.scheduling, m.cycles, m.panics, m.failingAgain}
+}
+
+// countFailingAgain counts an attempt that failed after many others.
+func (m *Metrics) countFailingAgain(name string) {
+	if m != nil {
+		m.failingAgain.WithLabelValues(name).Inc()
+	}
 }
 
 // meter measures the activities that have metrics of their own.

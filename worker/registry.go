@@ -67,3 +67,23 @@ func RegisterWaiting(r worker.ActivityRegistry, a Activities) {
 func RegisterMeasuring(r worker.ActivityRegistry, a Activities) {
 	r.RegisterActivityWithOptions(a.Measure.MeasureAnalysis, activity.RegisterOptions{Name: wf.MeasureAnalysis})
 }
+
+// activityNames returns the names of all activities.
+func activityNames() []string {
+	var r registeredNames
+	RegisterShort(&r, Activities{})
+	RegisterWaiting(&r, Activities{})
+	RegisterMeasuring(&r, Activities{})
+	return r.names
+}
+
+// registeredNames takes the names of what is registered.
+type registeredNames struct {
+	worker.ActivityRegistry
+	names []string
+}
+
+// RegisterActivityWithOptions takes the name.
+func (r *registeredNames) RegisterActivityWithOptions(_ any, o activity.RegisterOptions) {
+	r.names = append(r.names, o.Name)
+}

@@ -53,6 +53,8 @@ type Runner struct {
 	NeedsSenders bool
 	// SendersUnnamed, if set, is told when it does not.
 	SendersUnnamed func(message string)
+	// Tell, if set, tells an object that an activity for it keeps failing, and that it has succeeded then.
+	Tell func(object wf.Ref, good bool, message string)
 
 	running atomic.Bool
 }
@@ -111,7 +113,8 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	if metrics == nil {
 		metrics = NewMetrics()
 	}
-	options := Options(r.Client, r.Log, 0)
+	failures := Failures{Log: r.Log, Metrics: metrics, Tell: r.Tell}
+	options := Options(r.Client, failures, 0)
 	options.OnFatalError = onFatal
 	options.MaxConcurrentWorkflowTaskPollers = pollers
 	options.StickyScheduleToStartTimeout = stickyTimeout
@@ -120,7 +123,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	RegisterWorkflows(main)
 	RegisterShort(main, r.Activities)
 	ofActivities := func(queue string, slots int) worker.Worker {
-		options := Options(r.Client, r.Log, slots)
+		options := Options(r.Client, failures, slots)
 		options.OnFatalError = onFatal
 		options.DisableWorkflowWorker = true
 		return worker.New(r.Client, queue, options)
@@ -167,12 +170,12 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 }
 
 // Options returns those that all workers share, with so many slots for activities; 0 stands for the SDK's number.
-func Options(c client.Client, log logr.Logger, slots int) worker.Options {
+func Options(c client.Client, failures Failures, slots int) worker.Options {
 	return worker.Options{
 		MaxConcurrentActivityExecutionSize: slots,
 		MaxConcurrentActivityTaskPollers:   pollers,
 		WorkerStopTimeout:                  stopTimeout,
-		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: log, client: c}, &callerCheck{log: log}},
+		Interceptors:                       []interceptor.WorkerInterceptor{&guard{failures: failures, client: c}, &callerCheck{log: failures.Log}},
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	"github.com/fleetflow/fleetflow/worker"
 )
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 
 // addParts adds to the manager what the role of this process asks for, and returns what that depends on.
 func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, o *options, log logr.Logger) ([]agent.Check, error) {
@@ -179,6 +180,14 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 
 // newActivities puts the activities together.
 func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options) (worker.Activities, error) {
+	steps := mgr.GetEventRecorder("workflow-worker")
+	runner.Tell = func(object wf.Ref, good bool, message string) {
+		if good {
+			steps.Eventf(waker.ObjectOf(object), nil, corev1.EventTypeNormal, "ActivityGoesOn", "RunActivity", "%s", message)
+			return
+		}
+		steps.Eventf(waker.ObjectOf(object), nil, corev1.EventTypeWarning, "ActivityKeepsFailing", "RunActivity", "%s", message)
+	}
 	cached := mgr.GetClient()
 	live := mgr.GetAPIReader()
 	clk := o.clock
@@ -205,7 +214,7 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 			ClusterWrites: writes, FleetReads: fleetReads, Outages: o.outages, Vocabulary: o.vocabulary,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Approvals:  stagedupdate.ApprovalPolicy(o.temporal.approvals),
-			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
+			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace, Converter: temporal.Converter},
 			Sources:    shared.sources,
 			Reach:      o.reach,
 			Exemptions: o.exemptions(),

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -32,7 +33,7 @@ func sendsApprovals(s *server, principals bool) {
 	s.Cleanup(w.Stop)
 	execution, err := agent.ExecuteWorkflow(s.Context(), client.StartWorkflowOptions{ID: "updaterun/run", TaskQueue: wf.TaskQueue}, wf.UpdateRunWorkflow)
 	require.NoError(s, err)
-	identities := worker.Identities{Client: agent, Namespace: wf.DefaultNamespace}
+	identities := worker.Identities{Client: agent, Namespace: wf.DefaultNamespace, Converter: converter.GetDefaultDataConverter()}
 	request := wf.ApprovalRequest{Workflow: execution.GetID(), Execution: execution.GetRunID()}
 
 	for user, sender := range map[string]client.Client{"hub-agent": agent, "eve": s.as("eve", "fleetflow:write")} {

@@ -33,7 +33,7 @@ func TestAFrontendThatIsAwayForTenSecondsCancelsNoActivity(t *testing.T) {
 	s.address = line.address
 	agent := s.as("hub-agent", "fleetflow:write")
 	release := make(chan struct{})
-	w := sdkworker.New(agent, wf.AdvanceTaskQueue, worker.Options(agent, logr.Discard(), 100))
+	w := sdkworker.New(agent, wf.AdvanceTaskQueue, worker.Options(agent, worker.Failures{Log: logr.Discard()}, 100))
 	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, ref wf.Ref) (ended string, err error) {
 		err = call.Wait(ctx, wf.AdvancePlacement, "waits", wf.AdvanceRequest{Placement: ref}).Get(ctx, &ended)
 		return ended, err

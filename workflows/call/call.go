@@ -28,6 +28,8 @@ const (
 	HeartbeatTimeout      = 20 * time.Second
 	ShortHeartbeatTimeout = 10 * time.Second
 	HeartbeatEvery        = 2 * time.Second
+	// RetryAtMost is the longest pause between two attempts, unless the activity asks for more.
+	RetryAtMost = 5 * time.Second
 )
 
 // retryForever never end: what cannot be done now is done later, and only errors that a person must correct are final.
@@ -35,7 +37,7 @@ func retryForever() *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{
 		InitialInterval:        200 * time.Millisecond,
 		BackoffCoefficient:     2,
-		MaximumInterval:        5 * time.Second,
+		MaximumInterval:        RetryAtMost,
 		NonRetryableErrorTypes: []string{wf.ErrorUser},
 	}
 }

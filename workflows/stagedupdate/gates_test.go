@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -322,4 +323,15 @@ func TestAnUpdateWhileTheGateIsLookedAtIsKept(t *testing.T) {
 	require.NoError(t, got.rejection)
 	require.NoError(t, got.err)
 	assert.Contains(t, got.result, "stage canary of run example-run approved by")
+}
+
+func TestAnApprovalIsReadByTheConverterOfTheClient(t *testing.T) {
+	h := howTo(t)
+	h.env.SetDataConverter(converter.NewCodecDataConverter(converter.GetDefaultDataConverter(),
+		converter.NewZlibCodec(converter.ZlibCodecOptions{AlwaysEncode: true})))
+	h.at(2*time.Minute, func() { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "canary"}) })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Empty(t, h.reports)
+	assert.Len(t, h.approvals, 1)
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -45,6 +46,8 @@ type Options struct {
 type Client struct {
 	// SDK is lazy: it connects at the first call and again whenever it must.
 	SDK client.Client
+	// Converter is that of the SDK client: it reads the payloads of histories.
+	Converter converter.DataConverter
 	// Ensure makes sure that the namespace exists with the search attributes that starting a workflow needs.
 	Ensure func(context.Context) error
 	// Priority is the priority key of the workflow of an object: of workflows that wait, those with the lowest come first. Without
@@ -62,6 +65,7 @@ type Client struct {
 // New returns a client of a Temporal server that need not be up yet.
 func New(o Options) (*Client, error) {
 	c := &Client{
+		Converter: converter.GetDefaultDataConverter(),
 		connected: make(chan struct{}, 1), address: o.Address, namespace: o.Namespace, metrics: o.Metrics,
 		takeover: takeover{turn: make(chan struct{}, 1), done: !o.Bundled},
 	}
@@ -70,7 +74,7 @@ func New(o Options) (*Client, error) {
 	}
 	options := client.Options{
 		HostPort: o.Address, Namespace: o.Namespace, Identity: o.Identity, Logger: o.Logger,
-		MetricsHandler: c.metrics.SDK(),
+		MetricsHandler: c.metrics.SDK(), DataConverter: c.Converter,
 		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{
 			grpc.WithStatsHandler(&connectionHandler{onBegin: c.recordConnection, onEnd: c.recordConnectionEnd}),
 			ReconnectSoon(),

@@ -180,11 +180,15 @@ func (a *Auditor) tellRestart(stuck wf.Stuck, needing []wf.Ref, failure string) 
 	if at < 0 || a.Events == nil {
 		return
 	}
-	ref := needing[at]
-	a.Events.Eventf(&corev1.ObjectReference{
-		APIVersion: placementv1beta1.GroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: types.UID(ref.UID),
-	}, nil, corev1.EventTypeWarning, ReasonWorkflowRestarted, "RestartWorkflow",
+	a.Events.Eventf(ObjectOf(needing[at]), nil, corev1.EventTypeWarning, ReasonWorkflowRestarted, "RestartWorkflow",
 		"Workflow %s could not go on and is started again from this object: %s", stuck.ID, failure)
+}
+
+// ObjectOf returns the object that a workflow works for, as events name it.
+func ObjectOf(ref wf.Ref) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: placementv1beta1.GroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: types.UID(ref.UID),
+	}
 }
 
 // releaseIdle wakes the workflows of runs that nothing has needed for two audits: a run may have been
