@@ -94,7 +94,7 @@ type meteredActivity struct {
 
 // ExecuteActivity runs the activity, and measures it if it schedules.
 func (a *meteredActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	if activity.GetInfo(ctx).ActivityType.Name != wf.ScheduleClusters {
+	if a.metrics == nil || activity.GetInfo(ctx).ActivityType.Name != wf.ScheduleClusters {
 		return a.Next.ExecuteActivity(ctx, in)
 	}
 	a.metrics.scheduling.Inc()

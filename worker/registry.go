@@ -52,6 +52,18 @@ func RegisterShort(r worker.ActivityRegistry, a Activities) {
 	}
 }
 
+// RegisterLong registers the activities that select and schedule. They are among the short ones, too: an execution that an older version has
+// begun may have asked for one in that queue.
+func RegisterLong(r worker.ActivityRegistry, a Activities) {
+	for name, f := range map[string]any{
+		wf.SelectResources:  a.Placement.SelectResources,
+		wf.ScheduleClusters: a.Placement.ScheduleClusters,
+		wf.InitializeRun:    a.UpdateRun.InitializeRun,
+	} {
+		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+}
+
 // RegisterWaiting registers the activities that wait for clusters.
 func RegisterWaiting(r worker.ActivityRegistry, a Activities) {
 	for name, f := range map[string]any{

@@ -24,7 +24,10 @@ const (
 	waitingSlots = 10000
 	// An endpoint that hangs takes one of these slots, and none of those of clusters.
 	measuringSlots = 256
-	stopTimeout    = 10 * time.Second
+	// Of selections 16 go on at the same time, and of schedules 4 hold a copy of the fleet: what waits for those in the process is bounded
+	// by this, so that it is done within its time, and the rest waits in Temporal.
+	longSlots   = 64
+	stopTimeout = 10 * time.Second
 	// After a crash, tasks meant for the dead process wait this long before another process may
 	// take them. The default of 5 s would prolong every gate that opens in that time; a much
 	// shorter timeout would replay histories on a busy worker.
@@ -102,7 +105,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 			return err
 		}
 	}
-	fatal := make(chan error, 3)
+	fatal := make(chan error, 4)
 	onFatal := func(err error) {
 		select {
 		case fatal <- err:
@@ -118,32 +121,33 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 	options.OnFatalError = onFatal
 	options.MaxConcurrentWorkflowTaskPollers = pollers
 	options.StickyScheduleToStartTimeout = stickyTimeout
-	options.Interceptors = append([]interceptor.WorkerInterceptor{&meter{metrics: metrics}}, options.Interceptors...)
 	main := worker.New(r.Client, wf.TaskQueue, options)
 	RegisterWorkflows(main)
 	RegisterShort(main, r.Activities)
-	ofActivities := func(queue string, slots int) worker.Worker {
-		options := Options(r.Client, failures, slots)
-		options.OnFatalError = onFatal
-		options.DisableWorkflowWorker = true
-		return worker.New(r.Client, queue, options)
-	}
-	waiting := ofActivities(wf.AdvanceTaskQueue, waitingSlots)
-	RegisterWaiting(waiting, r.Activities)
-	measuring := ofActivities(wf.MeasureTaskQueue, measuringSlots)
-	RegisterMeasuring(measuring, r.Activities)
+	running := []worker.Worker{main}
+	defer func() { stopWorkers(running...) }()
 	if err := main.Start(); err != nil {
+		running = nil
 		return fmt.Errorf("starting the worker of queue %s: %w", wf.TaskQueue, err)
 	}
-	if err := waiting.Start(); err != nil {
-		main.Stop()
-		return fmt.Errorf("starting the worker of queue %s: %w", wf.AdvanceTaskQueue, err)
+	for _, of := range []struct {
+		queue    string
+		slots    int
+		register func(worker.ActivityRegistry, Activities)
+	}{
+		{wf.LongTaskQueue, longSlots, RegisterLong}, {wf.AdvanceTaskQueue, waitingSlots, RegisterWaiting},
+		{wf.MeasureTaskQueue, measuringSlots, RegisterMeasuring},
+	} {
+		options := Options(r.Client, failures, of.slots)
+		options.OnFatalError = onFatal
+		options.DisableWorkflowWorker = true
+		w := worker.New(r.Client, of.queue, options)
+		of.register(w, r.Activities)
+		if err := w.Start(); err != nil {
+			return fmt.Errorf("starting the worker of queue %s: %w", of.queue, err)
+		}
+		running = append(running, w)
 	}
-	if err := measuring.Start(); err != nil {
-		stopWorkers(main, waiting)
-		return fmt.Errorf("starting the worker of queue %s: %w", wf.MeasureTaskQueue, err)
-	}
-	defer stopWorkers(main, waiting, measuring)
 	r.Log.Info("Temporal workers are running", "temporalNamespace", r.Namespace)
 	r.running.Store(true)
 	metrics.running.Set(1)
@@ -175,7 +179,9 @@ func Options(c client.Client, failures Failures, slots int) worker.Options {
 		MaxConcurrentActivityExecutionSize: slots,
 		MaxConcurrentActivityTaskPollers:   pollers,
 		WorkerStopTimeout:                  stopTimeout,
-		Interceptors:                       []interceptor.WorkerInterceptor{&guard{failures: failures, client: c}, &callerCheck{log: failures.Log}},
+		Interceptors: []interceptor.WorkerInterceptor{
+			&meter{metrics: failures.Metrics}, &guard{failures: failures, client: c}, &callerCheck{log: failures.Log},
+		},
 	}
 }
 

@@ -78,10 +78,10 @@ func (s *spec) awaitLeader(replicas ...*replica) *replica {
 	return leader
 }
 
-// awaitWorkers waits until Temporal knows workers of each of the replicas on both queues.
+// awaitWorkers waits until Temporal knows workers of each of the replicas on their queues.
 func (s *spec) awaitWorkers(replicas ...*replica) {
 	s.Helper()
-	for _, queue := range []string{wf.TaskQueue, wf.AdvanceTaskQueue} {
+	for _, queue := range []string{wf.TaskQueue, wf.LongTaskQueue, wf.AdvanceTaskQueue} {
 		s.eventually("workers of every replica poll "+queue, func() error {
 			answer, err := s.Temporal.DescribeTaskQueue(s.Context(), queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
 			if err != nil {

@@ -44,18 +44,18 @@ func retryForever() *temporal.RetryPolicy {
 
 // Short runs an activity that reads and writes but never waits.
 func Short[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
-	return runWithin[R](ctx, ShortTimeout, ShortHeartbeatTimeout, name, summary, request)
+	return runWithin[R](ctx, wf.TaskQueue, ShortTimeout, ShortHeartbeatTimeout, name, summary, request)
 }
 
 // Long runs an activity that never waits for clusters either, but may have ten thousand
-// objects to read and to write, or many others before it in a queue of the worker.
+// objects to read and to write, or some others before it in the worker.
 func Long[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
-	return runWithin[R](ctx, LongTimeout, HeartbeatTimeout, name, summary, request)
+	return runWithin[R](ctx, wf.LongTaskQueue, LongTimeout, HeartbeatTimeout, name, summary, request)
 }
 
-func runWithin[R any](ctx workflow.Context, timeout, heartbeat time.Duration, name, summary string, request any) (R, error) {
+func runWithin[R any](ctx workflow.Context, queue string, timeout, heartbeat time.Duration, name, summary string, request any) (R, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:           wf.TaskQueue,
+		TaskQueue:           queue,
 		StartToCloseTimeout: timeout,
 		HeartbeatTimeout:    heartbeat,
 		RetryPolicy:         retryForever(),

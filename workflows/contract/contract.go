@@ -21,8 +21,12 @@ const DefaultNamespace = "fleetflow"
 // are handed over eagerly; activities that wait for clusters have their own, so
 // that a thousand waits never take the slots of a short step, and those that
 // measure theirs, so that an endpoint that hangs takes no slot of a cluster.
+// Selections and schedules have theirs, too: after a change that concerns a
+// thousand placements they wait in Temporal, the most urgent first, and take
+// neither a slot of a short step nor the time that they may take.
 const (
 	TaskQueue        = "fleetflow"
+	LongTaskQueue    = "fleetflow-long"
 	AdvanceTaskQueue = "fleetflow-advance"
 	MeasureTaskQueue = "fleetflow-measure"
 )
