@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,6 +56,8 @@ type DriftedObject struct {
 	Seen  time.Time `json:"seen,omitzero"`
 	// Fields that differ.
 	Fields []DriftedField `json:"fields,omitempty"`
+	// Why is what the agent says of an object that it has applied and that differs all the same: who writes it, and what to do.
+	Why string `json:"why,omitempty"`
 }
 
 // DriftedField is a field that differs.
@@ -67,6 +71,8 @@ type DriftedField struct {
 const (
 	// listed is how many objects a binding lists at most.
 	listed = 100
+	// explained is of how many clusters with drifts the Works are read, which say why.
+	explained = 20
 	// masked stands for a value that is not to be seen.
 	masked = "***"
 )
@@ -75,7 +81,7 @@ const (
 type DriftFacts struct {
 	Placement hub.Placement
 	Bindings  []hub.Binding
-	// Works by cluster, of those clusters whose bindings list as much as they can.
+	// Works by cluster, of those clusters whose bindings list as much as they can, and of some that have drifted.
 	Works map[string][]placementv1beta1.Work
 }
 
@@ -86,19 +92,26 @@ func (f *DriftFacts) Read(ctx context.Context, c client.Reader) (err error) {
 		return err
 	}
 	f.Works = map[string][]placementv1beta1.Work{}
-	for _, cluster := range fullyListed(f.Bindings) {
-		if f.Works[cluster], err = reader.Works(ctx, f.Placement.Ref, cluster); err != nil {
+	for _, cluster := range toldByWorks(f.Bindings) {
+		works, err := reader.Works(ctx, f.Placement.Ref, cluster)
+		if apierrors.IsForbidden(err) {
+			continue // the binding says the most of it
+		}
+		if err != nil {
 			return err
 		}
+		f.Works[cluster] = works
 	}
 	return nil
 }
 
-// fullyListed returns the clusters whose bindings list as much as they can: their Works say more.
-func fullyListed(bindings []hub.Binding) []string {
+// toldByWorks returns the clusters whose Works say more than their bindings: these list as much as they can, or objects that have
+// drifted, of which they do not say why.
+func toldByWorks(bindings []hub.Binding) []string {
 	var clusters []string
 	for _, binding := range bindings {
-		if len(binding.Status.DriftedPlacements) >= listed || len(binding.Status.DiffedPlacements) >= listed {
+		drifted := len(binding.Status.DriftedPlacements)
+		if drifted >= listed || len(binding.Status.DiffedPlacements) >= listed || drifted > 0 && len(clusters) < explained {
 			clusters = append(clusters, binding.Spec.TargetCluster)
 		}
 	}
@@ -198,7 +211,9 @@ func objectsOf(works []placementv1beta1.Work) []DriftedObject {
 				Namespace: manifest.Identifier.Namespace, Name: manifest.Identifier.Name,
 			}
 			if d := manifest.DriftDetails; d != nil {
-				objects = append(objects, newObject(id, Drifted, d.FirstDriftedObservedTime, d.ObservationTime, d.ObservedDrifts))
+				object := newObject(id, Drifted, d.FirstDriftedObservedTime, d.ObservationTime, d.ObservedDrifts)
+				object.Why = whyDiffers(manifest.Conditions)
+				objects = append(objects, object)
 			}
 			if d := manifest.DiffDetails; d != nil {
 				objects = append(objects, newDiffed(id, d.ObservedInMemberClusterGeneration, d.FirstDiffedObservedTime, d.ObservationTime,
@@ -208,6 +223,15 @@ func objectsOf(works []placementv1beta1.Work) []DriftedObject {
 	}
 	slices.SortStableFunc(objects, func(a, b DriftedObject) int { return cmp.Compare(a.Object, b.Object) })
 	return objects
+}
+
+// whyDiffers returns what is said of an object that is applied and not what its manifest says; nothing of another.
+func whyDiffers(conditions []metav1.Condition) string {
+	applied := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeApplied)
+	if applied == nil || applied.Reason != placementv1beta1.ReasonAppliedWithDifference {
+		return ""
+	}
+	return applied.Message
 }
 
 func fields(kind string, details []placementv1beta1.PatchDetail) []DriftedField {

@@ -30,11 +30,12 @@ func NewDiff(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 		Use:   "diff placement/NAME",
 		Short: "Show how members differ from what a placement wants of them",
 		Long: `Show how members differ from what a placement wants of them, as their agents have reported it to the hub: objects that
-that were changed after they were applied (drifted), objects that differ and were left alone by the apply strategy
+were changed after they were applied (drifted), objects that differ and were left alone by the apply strategy
 (differs), and objects that are not there (missing), field by field.
 
 What agents look for depends on the apply strategy of the placement: whenToApply: IfNotDrifted and type: ReportDiff
-report the most. The values of Secrets are masked.
+report the most. Of an object that the agent has applied and that differs all the same the agent says who writes it, and
+what to do. The values of Secrets are masked.
 
 Like kubectl diff, the command exits with 0 if nothing differs, with 1 if something does, and with 2 if that is
 unknown.`,
@@ -117,6 +118,9 @@ func printDrift(out io.Writer, report fleetview.DriftReport, now time.Time, pain
 				sinceText(object, now)))
 			for _, field := range object.Fields {
 				cli.Printf(out, "    %s\n      hub:    %s\n      member: %s\n", field.Path, absent(field.Hub), absent(field.Member))
+			}
+			if object.Why != "" {
+				cli.Printf(out, "    %s\n", tree.Printable(object.Why))
 			}
 		}
 		if cluster.More {

@@ -84,6 +84,25 @@ func TestDiffReadsWorksWhereABindingHasNoRoomForMore(t *testing.T) {
 	assert.Contains(t, c.out.String(), "settings-119")
 }
 
+func TestDiffSaysWhoOverwritesWhatTheAgentHasApplied(t *testing.T) {
+	changed := bindingTo("member-1", ok("Applied"))
+	changed.Status.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{drifted(configMap("settings"), "/data/theme", "dark", "pink")}
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "web-work", Namespace: "fleet-member-member-1", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"}}}
+	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
+		Identifier: placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"},
+		Conditions: []metav1.Condition{{
+			Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonAppliedWithDifference,
+			Message: "Another client keeps overwriting the object: /data/theme is held by painter",
+		}},
+		DriftDetails: &placementv1beta1.DriftDetails{
+			ObservationTime: ago(0), FirstDriftedObservedTime: ago(0), ObservedDrifts: changed.Status.DriftedPlacements[0].ObservedDrifts,
+		},
+	}}
+	c := newConsole(t, append(smallFleet(), changed, work)...)
+	require.Error(t, c.run("diff", "web"))
+	assert.Contains(t, c.out.String(), "      member: pink\n    Another client keeps overwriting the object: /data/theme is held by painter\n")
+}
+
 func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
 	run := soakingRun()
 	finish(run)

@@ -100,9 +100,10 @@ func (a *announcer) emitClusterEvents(placement placementv1beta1.PlacementObject
 	for _, found := range newFindings(before, after, describeHookWait) {
 		a.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementWaitsForHook", "Rollout", "%s", found.note)
 	}
+	next := afterDrift(placement)
 	for _, found := range newFindings(before, after, describeDrifts) {
-		a.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s",
-			found.note)
+		a.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s%s",
+			workmodel.CutMessage(found.note, maxNote-len(next)), next)
 	}
 	for _, found := range newFindings(before, after, describeDiffs) {
 		a.Eventf(placement, clusterv1beta1.ReferTo(found.cluster), "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s",
@@ -233,6 +234,12 @@ func describeDrifts(entry *placementv1beta1.PerClusterPlacementStatus) string {
 	first := &entry.DriftedPlacements[0]
 	return fmt.Sprintf("%d resource(s) were changed there, first %s at %s",
 		len(entry.DriftedPlacements), formatResource(&first.ResourceIdentifier), joinPaths(first.ObservedDrifts))
+}
+
+// afterDrift returns what to do about a drift, also about one that comes back with each correction.
+func afterDrift(placement placementv1beta1.PlacementObject) string {
+	return fmt.Sprintf("; kubectl fleet diff %s shows the values, and who writes them if they come back: end that client, or leave the fields "+
+		"to it and out of the placement", asArgument(placement))
 }
 
 // describeDiffs names the fields of the first resource that differs on a cluster.

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -41,4 +42,10 @@ func TestWhatWasChangedOrDiffersOnAClusterIsToldOfOnce(t *testing.T) {
 	assert.Equal(t, []finding{{"member2", "Cluster member2: 2 resource(s) were changed there, first Deployment web/front at /spec/replicas" + labels + ", 2 more"}},
 		newFindings(before, after, describeDrifts))
 	assert.Equal(t, []finding{{"member2", "Cluster member2: 1 resource(s) differ there, first Deployment web/front at /spec/replicas"}}, newFindings(before, after, describeDiffs))
+}
+
+func TestTheEventOfADriftSaysWhatToDo(t *testing.T) {
+	assert.Contains(t, afterDrift(&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}), "kubectl fleet diff web shows")
+	inside := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app"}}
+	assert.Contains(t, afterDrift(inside), "kubectl fleet diff -n team app shows")
 }

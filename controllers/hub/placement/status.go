@@ -363,11 +363,15 @@ func describeWaitForRun(facts *Facts, entries []placementv1beta1.PerClusterPlace
 	if external != nil && external.StrategyName != "" {
 		strategy = external.StrategyName
 	}
-	of := facts.Placement.GetName()
-	if namespace := facts.Placement.GetNamespace(); namespace != "" {
-		of = "-n " + namespace + " " + of
+	return text + fmt.Sprintf(": unless one is under way, kubectl fleet run %s --strategy %s creates it", asArgument(facts.Placement), strategy)
+}
+
+// asArgument names a placement for a command of the plugin.
+func asArgument(placement placementv1beta1.PlacementObject) string {
+	if namespace := placement.GetNamespace(); namespace != "" {
+		return "-n " + namespace + " " + placement.GetName()
 	}
-	return text + fmt.Sprintf(": unless one is under way, kubectl fleet run %s --strategy %s creates it", of, strategy)
+	return placement.GetName()
 }
 
 // lackingCondition returns which overrides the rollout waits for.
