@@ -82,6 +82,15 @@ func NewMatcher(
 	return m
 }
 
+// SelectsSome reports whether an override selects some of these resources.
+func SelectsSome(o placementv1beta1.OverrideObject, resources []placementv1beta1.ResourceIdentifier) bool {
+	var s spec
+	for _, selector := range o.GetOverrideSelectors() {
+		s.selectors = append(s.selectors, resourceOf(selector))
+	}
+	return len(selectedOf([]spec{s}, resources)[0]) > 0
+}
+
 // selectedOf returns, for each override, which of its selectors select some resource.
 func selectedOf(overrides []spec, resources []placementv1beta1.ResourceIdentifier) []map[int]bool {
 	selected := make([]map[int]bool, len(overrides))

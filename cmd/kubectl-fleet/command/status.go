@@ -39,6 +39,9 @@ func NewStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 		Long: `Show a staged update run or a placement as a tree: stages, their clusters and gates, and on each cluster that is not
 done what holds it up, down to the object that fails.
 
+Beside a placement those overrides are shown that have no effect and look as if they were meant for it, such as one whose
+reference to a placement is misspelt.
+
 Of a stage or placement with many clusters only those are shown that something is to be said of; --all shows every
 one. If no hub agent works, a warning says for how long: what is shown is what the hub knew then.
 

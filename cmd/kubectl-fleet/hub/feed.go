@@ -47,7 +47,7 @@ func RunSources(run Run) []Source {
 	}, gateSources(), namespaceSources(run.Namespace))
 }
 
-// PlacementSources returns the objects that describe a placement: itself, its bindings, the runs there are.
+// PlacementSources returns the objects that describe a placement: itself, its bindings, the runs and overrides there are.
 func PlacementSources(p Placement) []Source {
 	scope := p.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", p.Name)}
@@ -55,7 +55,17 @@ func PlacementSources(p Placement) []Source {
 		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, named), false},
 		bindingSource(p.Ref),
 		{"runs", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope), false},
-	}, gateSources(), namespaceSources(p.Namespace))
+	}, gateSources(), namespaceSources(p.Namespace), overrideSources(p.Namespace))
+}
+
+// overrideSources returns the overrides that may be meant for a placement, of which some may have no effect. Not every user may read
+// them.
+func overrideSources(namespace string) []Source {
+	sources := bothScopes("overrides", namespace, scoped.NewOverride, scoped.NewOverrideList)
+	for i := range sources {
+		sources[i].optional = true
+	}
+	return sources
 }
 
 // FleetSources returns all objects of some kinds; of placements and runs, with a namespace, only those in it.

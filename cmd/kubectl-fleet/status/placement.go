@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/brake"
+	"github.com/fleetflow/fleetflow/activities/override"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -34,6 +35,7 @@ func Placement(p hub.Placement, facts Facts, options Options) tree.Node {
 		}
 	}
 	root.Children = append(root.Children, stepsOf(p)...)
+	root.Children = append(root.Children, idleOverrides(p, facts.Overrides)...)
 	if !p.External() {
 		root.Children = append(root.Children, facts.Gates.Nodes([]brake.Subject{brake.SubjectOf(p.Object)})...)
 	}
@@ -197,6 +199,30 @@ func stepsOf(p hub.Placement) []tree.Node {
 	return nodes
 }
 
+// idleOverrides returns the overrides that have no effect and look as if they were meant for a placement: they select some of what it
+// places, and refer to it, to none, or to one that does not exist, or they name the one of the same name in the other scope.
+func idleOverrides(p hub.Placement, overrides []placementv1beta1.OverrideObject) []tree.Node {
+	var nodes []tree.Node
+	for _, o := range overrides {
+		valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid)
+		if valid == nil || valid.Status != metav1.ConditionFalse {
+			continue
+		}
+		ref := o.GetOverridePlacement()
+		isLost := valid.Reason == placementv1beta1.ReasonOverridePlacementNotFound
+		isTwin := isLost && ref != nil && ref.Name == p.Name
+		if !isTwin && (!isLost && !override.Concerns(ref, o.GetNamespace(), override.PlacementOf(p.Object)) ||
+			!override.SelectsSome(o, p.Status.SelectedResources)) {
+			continue
+		}
+		scope := placementv1beta1.ScopeOf(o)
+		nodes = append(nodes, tree.Node{Kind: KindStep, Name: scope.OverrideKind().Kind + " " + scope.String() + o.GetName(),
+			State: updaterun.PhaseStuck, Detail: cmp.Or(valid.Message, valid.Reason)})
+	}
+	slices.SortFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return nodes
+}
+
 func stepState(c *metav1.Condition) updaterun.Phase {
 	switch c.Status {
 	case metav1.ConditionTrue:
@@ -347,7 +373,7 @@ func heldBack(entry placementv1beta1.PerClusterPlacementStatus) string {
 
 // stillThere returns which objects that are not wanted any more are still on a cluster; nothing if there are none.
 func stillThere(entry placementv1beta1.PerClusterPlacementStatus) string {
-	if said := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
+	if said := placementv1beta1.FindTrue(entry.Conditions, placementv1beta1.ConditionTypeRemovalPending); said != nil {
 		return about(said)
 	}
 	return ""

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 func says(step string, status metav1.ConditionStatus, reason string) metav1.Condition {
@@ -128,4 +130,102 @@ func TestARunThatWaitsForTemporalSaysSo(t *testing.T) {
 	node := Run(hub.RunOf(run), Facts{}, Options{})
 	assert.Equal(t, updaterun.PhaseStuck, node.State)
 	assert.Contains(t, node.Detail, ": waits for Temporal, which the hub agent does not reach")
+}
+
+func TestOverridesWithoutEffectAreShownWhereTheyLookMeant(t *testing.T) {
+	placed := placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "team", Name: "settings"}
+	p := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app"}}
+	p.Status.SelectedResources = []placementv1beta1.ResourceIdentifier{placed}
+	of := func(name, referred, selected, reason string) *placementv1beta1.ResourceOverride {
+		o := &placementv1beta1.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		o.Spec.Placement = &placementv1beta1.PlacementRef{Name: referred, Scope: placementv1beta1.NamespaceScoped}
+		o.Spec.ResourceSelectors = []placementv1beta1.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: selected}}
+		o.Status.Conditions = []metav1.Condition{{
+			Type: placementv1beta1.ConditionTypeValid, Status: metav1.ConditionFalse, Reason: reason, Message: "set another",
+		}}
+		return o
+	}
+	lost := placementv1beta1.ReasonOverridePlacementNotFound
+	twin := of("c-wrong-scope", "app", "other", lost)
+	twin.Spec.Placement.Scope = placementv1beta1.ClusterScoped
+	valid := of("g-valid", "app", "settings", "")
+	valid.Status.Conditions[0].Status = metav1.ConditionTrue
+	root := Placement(hub.PlacementOf(p), Facts{Overrides: []placementv1beta1.OverrideObject{
+		twin, valid,
+		of("a-misspelt", "ap", "settings", lost),
+		of("b-conflict", "app", "settings", placementv1beta1.ReasonOverrideConflict),
+		of("d-misspelt-of-others", "ap", "other", lost),
+		of("e-conflict-of-others", "another", "settings", placementv1beta1.ReasonOverrideConflict),
+	}}, Options{})
+	var names []string
+	for _, node := range root.Children {
+		names = append(names, node.Name)
+		assert.Equal(t, "set another", node.Detail)
+		assert.Equal(t, updaterun.PhaseStuck, node.State)
+	}
+	assert.Equal(t, []string{"ResourceOverride team/a-misspelt", "ResourceOverride team/b-conflict", "ResourceOverride team/c-wrong-scope"}, names)
+}
+
+// TestNoStateOfAPlacementIsSilent has a line for each state in which not all is as wanted although nothing has failed, or nobody looks:
+// the picture repeats what the condition says, which names the object and what to do.
+func TestNoStateOfAPlacementIsSilent(t *testing.T) {
+	const said = "ConfigMap team/settings: do this"
+	yes := metav1.ConditionTrue
+	told := func(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: name, Status: status, Reason: reason, Message: said}
+	}
+	well := []metav1.Condition{{Type: "RolloutStarted", Status: yes}, {Type: "Applied", Status: yes}, {Type: "Available", Status: yes}}
+	settings := placementv1beta1.ResourceIdentifier{Kind: "ConfigMap", Namespace: "team", Name: "settings"}
+	failed := func(step, reason string) *placementv1beta1.PerClusterPlacementStatus {
+		return &placementv1beta1.PerClusterPlacementStatus{ClusterName: "member-1",
+			Conditions: []metav1.Condition{{Type: "RolloutStarted", Status: yes}, {Type: step, Status: metav1.ConditionFalse, Reason: "NotAll"}},
+			FailedPlacements: []placementv1beta1.FailedResourcePlacement{{ResourceIdentifier: settings,
+				Condition: told(step, metav1.ConditionFalse, reason)}},
+		}
+	}
+	removal := func(status metav1.ConditionStatus, reason string) *placementv1beta1.PerClusterPlacementStatus {
+		return &placementv1beta1.PerClusterPlacementStatus{ClusterName: "member-1",
+			Conditions: append([]metav1.Condition{told(placementv1beta1.ConditionTypeRemovalPending, status, reason)}, well...)}
+	}
+	for state, tc := range map[string]struct {
+		placement []metav1.Condition
+		cluster   *placementv1beta1.PerClusterPlacementStatus
+		want      string
+	}{
+		"an object is left out for its size": {placement: []metav1.Condition{
+			told(placementv1beta1.ConditionTypeResourcesLeftOut, yes, placementv1beta1.ReasonObjectTooLarge)}, want: said},
+		"a removal is refused":          {cluster: removal(yes, placementv1beta1.ReasonRemovalRefused), want: said},
+		"an end waits for a finalizer":  {cluster: removal(yes, placementv1beta1.ReasonWaitingForFinalizers), want: said},
+		"an end waits for others":       {cluster: removal(yes, placementv1beta1.ReasonInUse), want: said},
+		"a neighbour fails":             {cluster: removal(yes, placementv1beta1.ReasonRemovalHeldBack), want: said},
+		"removals of the placement":     {placement: []metav1.Condition{told(placementv1beta1.ConditionTypeRemovalPending, yes, placementv1beta1.ReasonRemovalRefused)}, want: said},
+		"a Job has failed for good":     {cluster: failed("Available", placementv1beta1.ReasonManifestFailed), want: said},
+		"an API is missing":             {cluster: failed("Applied", placementv1beta1.ReasonDecodingErred), want: said},
+		"another client keeps removing": {cluster: failed("Applied", placementv1beta1.ReasonManifestApplyFailed), want: said},
+		"another client overwrites an object": {cluster: &placementv1beta1.PerClusterPlacementStatus{ClusterName: "member-1", Conditions: well,
+			DriftedPlacements: []placementv1beta1.DriftedResourcePlacement{{ResourceIdentifier: settings}}}, want: "1 objects drifted, see kubectl fleet diff"},
+		"what was to be removed is gone": {cluster: removal(metav1.ConditionFalse, placementv1beta1.ReasonResolved)},
+	} {
+		t.Run(state, func(t *testing.T) {
+			p := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app"}}
+			p.Status.Conditions = tc.placement
+			if tc.cluster != nil {
+				p.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{*tc.cluster}
+			}
+			var details []string
+			var gather func(tree.Node)
+			gather = func(node tree.Node) {
+				details = append(details, node.Detail)
+				for _, child := range node.Children {
+					gather(child)
+				}
+			}
+			gather(Placement(hub.PlacementOf(p), Facts{}, Options{}))
+			if tc.want == "" {
+				assert.NotContains(t, strings.Join(details, "\n"), said)
+				return
+			}
+			assert.Contains(t, strings.Join(details, "\n"), tc.want)
+		})
+	}
 }

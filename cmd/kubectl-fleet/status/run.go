@@ -39,6 +39,8 @@ type Facts struct {
 	Runs      []hub.Run
 	Bindings  map[string]hub.Binding
 	Approvals map[string]hub.Approval
+	// Overrides are those that may be meant for the placement.
+	Overrides []placementv1beta1.OverrideObject
 	// Gates are what closes clusters for the rollout. Without a time of theirs they are not reported.
 	Gates Gates
 }
@@ -57,6 +59,8 @@ func Sort(objects []client.Object) Facts {
 			facts.addBinding(hub.BindingOf(o))
 		case placementv1beta1.ApprovalRequestObject:
 			facts.Approvals[o.GetName()] = hub.ApprovalOf(o)
+		case placementv1beta1.OverrideObject:
+			facts.Overrides = append(facts.Overrides, o)
 		case *metav1.PartialObjectMetadata:
 			facts.Gates.NoteNamespace(o)
 		case *fleetflowv1alpha1.RolloutHold:
