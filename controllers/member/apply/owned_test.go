@@ -88,6 +88,50 @@ func TestTheBaseSurvivesEveryWayOfApplying(t *testing.T) {
 	}
 }
 
+// TestTheBaseSurvivesATakeoverFromEveryTool takes over what a tool has applied, and removes a key in the next version. What only the
+// tool has set stays.
+func TestTheBaseSurvivesATakeoverFromEveryTool(t *testing.T) {
+	const applied = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"keep":"1","gone":"1","theirs":"1"}}`
+	copied := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": applied}
+	update := func(manager string, annotations map[string]string) func(*testing.T, client.Client) error {
+		return func(t *testing.T, c client.Client) error {
+			object := Decode(raw(applied))[0].Object.DeepCopy()
+			object.SetAnnotations(annotations)
+			return c.Create(t.Context(), object, client.FieldOwner(manager))
+		}
+	}
+	apply := func(manager string, annotations map[string]string) func(*testing.T, client.Client) error {
+		return func(t *testing.T, c client.Client) error {
+			object := Decode(raw(applied))[0].Object.DeepCopy()
+			object.SetAnnotations(annotations)
+			return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager), client.ForceOwnership)
+		}
+	}
+	for tool, create := range map[string]func(*testing.T, client.Client) error{
+		"kubectl, with kustomize": update("kubectl-client-side-apply", copied),
+		"kubectl --server-side":   apply("kubectl", nil),
+		"Helm":                    update("helm", map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "n"}),
+		"Helm, server-side":       apply("helm", map[string]string{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "n"}),
+		"Flux":                    apply("kustomize-controller", nil),
+		"Argo CD":                 update("argocd-controller", copied),
+		"Argo CD, server-side":    apply("argocd-controller", map[string]string{"argocd.argoproj.io/tracking-id": "a:/ConfigMap:n/a"}),
+		"kpt":                     apply("kpt", map[string]string{"config.k8s.io/owning-inventory": "i"}),
+		"a client without a name": update("unknown", nil),
+	} {
+		t.Run(tool, func(t *testing.T) {
+			e, writes := newEngine(nil)
+			require.NoError(t, create(t, e.Client))
+			mustApply(t, e, request(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"keep":"2","gone":"1"}}`))
+			last := request(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"keep":"2"}}`)
+			mustApply(t, e, last)
+			assert.Equal(t, map[string]string{"keep": "2", "theirs": "1"}, storedConfigMap(t, e).Data)
+			*writes = 0
+			mustApply(t, e, last)
+			assert.Zero(t, *writes)
+		})
+	}
+}
+
 func TestAKeyIsRemovedAlthoughTheAnnotationIsLost(t *testing.T) {
 	e, _ := newEngine(nil)
 	mustApply(t, e, request(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","labels":{"gone":"1"}},"data":{"x":"1","y":"2"}}`))
