@@ -41,9 +41,10 @@ const pairsOfATrial = 2
 const parallel = 4
 
 func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
-	kinds, err := readKinds("testdata/kinds.yaml")
+	kinds, err := readList("testdata/kinds.yaml")
 	require.NoError(t, err)
 	setUp(t)
+	t.Run("once found", testPairsOnceFound)
 	requireKindsTaken(t, kinds)
 	from := *seed
 	if from == 0 {

@@ -391,11 +391,11 @@ func setUnknown(r *rand.Rand, manifest, _ map[string]any) {
 	}
 }
 
-// readKinds reads the rich objects that manifests are drawn from.
-func readKinds(path string) ([]map[string]any, error) {
+// readList reads a list of maps, whole numbers with all their digits.
+func readList(path string) ([]map[string]any, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kinds: %w", err)
+		return nil, fmt.Errorf("reading what is drawn from: %w", err)
 	}
 	data, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -405,9 +405,9 @@ func readKinds(path string) ([]map[string]any, error) {
 	if err := utiljson.Unmarshal(data, &list); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	var kinds []map[string]any
+	out := make([]map[string]any, 0, len(list))
 	for _, item := range list {
-		kinds = append(kinds, item.(map[string]any))
+		out = append(out, item.(map[string]any))
 	}
-	return kinds, nil
+	return out, nil
 }

@@ -29,6 +29,8 @@ type step struct {
 	Changes []change
 	Way     placementv1beta1.ApplyStrategyType
 	When    placementv1beta1.WhenToApplyType
+	// Restored is whether the API server does not know any more whose fields are whose when the step is made.
+	Restored bool
 }
 
 // trial is a series of manifests of one object. The first is the rich object of a kind with the changes of the first step, each
@@ -69,21 +71,26 @@ func (t trial) manifest(kinds []map[string]any, upTo int, namespace, name string
 			c.applyTo(out, rich)
 		}
 	}
-	metadata, ok := out["metadata"].(map[string]any)
-	if !ok {
-		metadata = map[string]any{}
-		out["metadata"] = metadata
-	}
-	metadata["name"] = name
-	if namespace != "" {
-		metadata["namespace"] = namespace
-	}
+	put(out, namespace, name)
 	if _, group, _ := strings.Cut(name, "."); rich["kind"] == definition && group != "" {
 		if spec, ok := out["spec"].(map[string]any); ok && spec["group"] == rich["spec"].(map[string]any)["group"] {
 			spec["group"] = group
 		}
 	}
 	return out
+}
+
+// put gives a manifest its place.
+func put(manifest map[string]any, namespace, name string) {
+	metadata, ok := manifest["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		manifest["metadata"] = metadata
+	}
+	metadata["name"] = name
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
 }
 
 // recorder notes the writes that a client sends.
@@ -344,12 +351,18 @@ var owner = apply.OwnerReference("trial", "trial")
 
 // run makes a trial on a new object. It returns what is wrong, if anything.
 func (w *worker) run(ctx context.Context, t trial) (fault string, err error) {
-	kind := w.kinds[t.Kind]["kind"].(string)
-	namespace, name := w.where(kind)
-	var manifests []map[string]any
-	var rights []*fresh
+	namespace, name := w.where(w.kinds[t.Kind]["kind"].(string))
+	manifests := make([]map[string]any, 0, len(t.Steps))
 	for i := range t.Steps {
-		manifest := t.manifest(w.kinds, i, namespace, name)
+		manifests = append(manifests, t.manifest(w.kinds, i, namespace, name))
+	}
+	return w.runAll(ctx, t.Prior, t.Steps, manifests)
+}
+
+// runAll applies manifests of one object one after another, each as its step says.
+func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifests []map[string]any) (fault string, err error) {
+	rights := make([]*fresh, 0, len(manifests))
+	for _, manifest := range manifests {
 		right, err := w.fresh(ctx, manifest)
 		if err != nil {
 			return "", err
@@ -357,13 +370,12 @@ func (w *worker) run(ctx context.Context, t trial) (fault string, err error) {
 		if right == nil {
 			return "", nil // nothing to compare with
 		}
-		manifests = append(manifests, manifest)
 		rights = append(rights, right)
 	}
 	defer w.remove(ctx, rights[0].object)
 	var others *unstructured.Unstructured
-	if t.Prior != byNobody {
-		if err := w.create(ctx, t.Prior, manifests[0]); err != nil {
+	if prior != byNobody {
+		if err := w.create(ctx, prior, manifests[0]); err != nil {
 			w.tally["not created by another tool"]++
 			return "", nil // the API server takes it in one way and not in another
 		}
@@ -371,7 +383,13 @@ func (w *worker) run(ctx context.Context, t trial) (fault string, err error) {
 	}
 	clean := true
 	shared := false
-	for i, s := range t.Steps {
+	for i, s := range steps {
+		if s.Restored {
+			forget := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))
+			if err := w.client.Patch(ctx, rights[0].object.DeepCopy(), forget); err != nil {
+				return "", fmt.Errorf("having the API server forget whose fields are whose: %w", err)
+			}
+		}
 		data, err := json.Marshal(manifests[i])
 		if err != nil {
 			return "", fmt.Errorf("encoding a manifest: %w", err)

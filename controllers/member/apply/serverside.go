@@ -43,6 +43,9 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		if !isSetOnlyByPatches(live) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
 			return live.DeepCopy(), nil // it is not live itself, so that the answer is kept
 		}
+		if err := e.claimFields(ctx, live, object); err != nil {
+			return nil, err
+		}
 		if err := e.adoptFields(ctx, live); err != nil {
 			return nil, err
 		}
@@ -60,7 +63,7 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 	err := e.sendApply(ctx, object, options)
 	switch {
 	case live != nil && isRefusedAsApply(err):
-		merged, err := e.mergeInstead(ctx, live, wanted, err)
+		merged, err := e.mergeInstead(ctx, live, withBase(req, wanted, live), err)
 		return merged.DeepCopy(), err // it is not live itself, so that the answer is kept
 	case err == nil && needsSecondApply(live, object, wanted):
 		return e.applyOnceMore(ctx, wanted, object, options)
@@ -147,6 +150,20 @@ func (e *Engine) mergeInstead(
 	return out, nil
 }
 
+// withBase adds to an object that is merged the manifest as last applied, if there is room for it: what an earlier way has left there
+// is no base of the next merge any more.
+func withBase(req Request, object, live *unstructured.Unstructured) *unstructured.Unstructured {
+	desired, fits, err := Desired(req.Manifest, req.Owner, live)
+	if err != nil || !fits {
+		return object
+	}
+	annotations := object.GetAnnotations()
+	annotations[placementv1beta1.LastAppliedConfigAnnotation] = desired.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
+	object.SetAnnotations(annotations)
+	keepLastApplied(live, object)
+	return object
+}
+
 // isUpToDateServerSide reports whether an object was applied server-side and has every field of the
 // manifest.
 func isUpToDateServerSide(live, object *unstructured.Unstructured) bool {
@@ -200,6 +217,32 @@ func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructure
 		return fmt.Errorf("taking over the fields applied client-side: %w", err)
 	}
 	return nil
+}
+
+// claimFields makes an object of ours equal to the manifest of which the API server does not note whose fields are whose, and has it note
+// that from then on. This is so after a restore, or where another tool has created the object without any field. To the first
+// server-side apply, all that is there would be another client's: what leaves the manifest then or later would stay.
+func (e *Engine) claimFields(ctx context.Context, live, object *unstructured.Unstructured) error {
+	if len(live.GetManagedFields()) > 0 || live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] == "" {
+		return nil
+	}
+	wanted := object.DeepCopy()
+	wanted.SetOwnerReferences(live.GetOwnerReferences())
+	merged, err := ThreeWay(live, wanted)
+	if err != nil {
+		return err
+	}
+	claimed := merged.Result.DeepCopy()
+	claimed.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: live.GetAPIVersion(), FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:%s":{},"f:%s":{}}}}`,
+			placementv1beta1.ManifestHashAnnotation, placementv1beta1.LastAppliedConfigAnnotation)),
+	}})
+	patch, err := exactPatch(live, claimed.Object)
+	if err != nil {
+		return fmt.Errorf("encoding the patch that claims the fields: %w", err)
+	}
+	return e.Client.Patch(ctx, live, client.RawPatch(patch.Type, patch.Data), client.FieldOwner(FieldManager))
 }
 
 // withoutLastApplied adds to a JSON patch of an object, which may be nil, that the annotation with
