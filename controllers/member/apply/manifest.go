@@ -139,7 +139,9 @@ func namelessProblem(object *unstructured.Unstructured) *Problem {
 // and our own annotations, which an object has if another fleet placed it on the hub.
 func sanitizeObject(object *unstructured.Unstructured) {
 	encodeSecret(object)
-	setTexts(typeOf(object), object.Object)
+	if hasNull(object.Object) {
+		setTexts(typeOf(object), object.Object)
+	}
 	unstructured.RemoveNestedField(object.Object, "status")
 	clusterowned.Remove(object.Object, clusterowned.Governed(object))
 	for _, field := range clusterowned.Metadata {
