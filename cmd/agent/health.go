@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -75,4 +76,21 @@ func APIServerAnswers(name string, config *rest.Config) (Check, error) {
 		}
 		return fmt.Errorf("the API server at %s answers %d: %w", config.Host, status, err)
 	}}, nil
+}
+
+// serveUnready answers who asks for the health of an agent that waits before it begins: it is alive, and not ready.
+func serveUnready(address, message string) (closeServer func(), err error) {
+	if address == "" || address == "0" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for health probes on %s: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, message, http.StatusServiceUnavailable) })
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: checkTimeout}
+	go func() { _ = server.Serve(listener) }() // it ends when it is closed
+	return func() { _ = server.Close() }, nil
 }

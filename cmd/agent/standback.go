@@ -3,8 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -57,7 +55,7 @@ func (s *StandBack) Await(ctx context.Context) error {
 		s.Lease.Agent, hold.Holder, s.Lease.Namespace, s.Lease.Name)
 	s.Log.Info("Standing back", "cause", message)
 	s.emitEvent(lease, "Warning", "StandingBack", message)
-	closeHealth, err := s.serveHealth(message)
+	closeHealth, err := serveUnready(s.HealthAddress, message)
 	if err != nil {
 		return err
 	}
@@ -142,21 +140,4 @@ func (s *StandBack) emitEvent(lease *coordinationv1.Lease, kind, reason, message
 	if s.Events != nil {
 		s.Events.Eventf(lease, nil, kind, reason, "StandBack", "%s", message)
 	}
-}
-
-// serveHealth answers who asks for the agent's health while it waits: it is alive, and not ready.
-func (s *StandBack) serveHealth(message string) (closeServer func(), err error) {
-	if s.HealthAddress == "" || s.HealthAddress == "0" {
-		return func() {}, nil
-	}
-	listener, err := net.Listen("tcp", s.HealthAddress)
-	if err != nil {
-		return nil, fmt.Errorf("listening for health probes on %s: %w", s.HealthAddress, err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, message, http.StatusServiceUnavailable) })
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: checkTimeout}
-	go func() { _ = server.Serve(listener) }() // it ends when it is closed
-	return func() { _ = server.Close() }, nil
 }

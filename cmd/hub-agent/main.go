@@ -71,6 +71,10 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	definitions, err := o.AwaitDefinitions(ctx, config, hub.Scheme(), log)
+	if err != nil {
+		return err
+	}
 	mgr, err := newManager(o, config, log)
 	if err != nil {
 		return err
@@ -94,6 +98,9 @@ func run(args []string) error {
 	}
 	if err := mgr.Add(guard); err != nil {
 		return fmt.Errorf("watching for KubeFleet's hub agent: %w", err)
+	}
+	if err := mgr.Add(definitions); err != nil {
+		return fmt.Errorf("watching the definitions: %w", err)
 	}
 	metrics.Registry.MustRegister(agent.NewBuildInfo())
 	log.Info("Starting", "version", version.Number(), "role", o.role, "temporalMode", o.temporal.mode, "temporal", o.temporal.address,

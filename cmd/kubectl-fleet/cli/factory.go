@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
 )
 
 const (
@@ -42,6 +44,8 @@ type Factory struct {
 	Mapper func() (meta.RESTMapper, error)
 	// Discover asks the hub which kinds it serves; tests have an answer.
 	Discover func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+	// Lacking asks the hub for the fields that its definitions lack of the kinds that commands work with; tests have an answer.
+	Lacking func(ctx context.Context) ([]definitions.Gap, error)
 	// ServerVersion asks the API server of the hub for its version, such as v1.36.3; tests have an answer.
 	ServerVersion func() (string, error)
 	// Configure reads the configuration of a context of the kubeconfig, of the current one if it has no name.
@@ -65,6 +69,7 @@ func NewFactory() *Factory {
 	f.Configure = f.configure
 	f.Mapper = f.Flags.ToRESTMapper
 	f.Discover = f.discover
+	f.Lacking = f.lacking
 	f.ServerVersion = f.serverVersion
 	return f
 }
@@ -138,6 +143,15 @@ func (f *Factory) discover() ([]*metav1.APIGroup, []*metav1.APIResourceList, err
 		return nil, nil, fmt.Errorf("asking the hub for the kinds it serves: %w", err)
 	}
 	return groups, lists, nil
+}
+
+func (f *Factory) lacking(ctx context.Context) ([]definitions.Gap, error) {
+	c, err := f.Flags.ToDiscoveryClient()
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	reader := definitions.Reader{Client: c.RESTClient(), Scheme: Scheme()}
+	return reader.Lacking(ctx)
 }
 
 func (f *Factory) serverVersion() (string, error) {

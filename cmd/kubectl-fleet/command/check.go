@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 
 	"github.com/spf13/cobra"
@@ -70,6 +71,9 @@ func (o *check) run(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if facts.Lacking, err = o.factory.Lacking(ctx); err != nil {
+		facts.Unread = append(facts.Unread, fmt.Sprintf("whether the definitions of the hub lack fields is not known: %v", err))
 	}
 	facts.Plugin = o.plugin
 	facts.Kubernetes = kubernetes

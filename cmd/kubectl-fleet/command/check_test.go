@@ -23,6 +23,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
@@ -132,6 +133,40 @@ func TestCheckNamesWhatIsWrongAndTheRemedy(t *testing.T) {
 	require.ErrorAs(t, c.runCheck("v0.1.0", "v1.28.0"), &exit)
 	assert.Equal(t, cli.CodeFailed, exit.Code)
 	c.goldenCheck("check-ill.txt")
+}
+
+func TestCheckOfDefinitionsThatLackFields(t *testing.T) {
+	const theirs, ours = "hub-agent-7d", "hub-agent-7f"
+	lacking := []definitions.Gap{{Kind: placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"), Fields: []string{"spec.priority", "spec.strategy.suspension"}}}
+	working := []client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote(""), reporting("member-1", "devel", time.Second)}
+	for sentence, test := range map[string]struct {
+		objects []client.Object
+		plugin  string
+		weight  diagnosis.Weight
+	}{
+		"an agent of the version of the plugin":           {working, "devel", diagnosis.Error},
+		"an older agent, which may not know these fields": {working, "v9.0.0", diagnosis.Warning},
+		"no agent": {nil, "devel", diagnosis.Error},
+		"KubeFleet's agent, which knows none of them": {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs)}, "devel", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newConsole(t, test.objects...)
+			c.discover = everyKind()
+			c.lacking = lacking
+			_ = c.runCheck(test.plugin, "", "-o", "json") // what it ends with is asserted above
+			report := &diagnosis.Report{}
+			require.NoError(t, json.Unmarshal(c.out.Bytes(), report))
+			var weight diagnosis.Weight
+			for _, finding := range report.Findings {
+				if finding.Reason == "FieldsMissing" {
+					weight = finding.Weight
+					assert.Contains(t, finding.Message, "ClusterResourcePlacement.placement.kubernetes-fleet.io v1beta1: spec.priority, spec.strategy.suspension")
+					assert.Contains(t, finding.Remedy, "helm show crds <chart hub-agent> | kubectl apply --server-side --force-conflicts -f -")
+				}
+			}
+			assert.Equal(t, test.weight, weight)
+		})
+	}
 }
 
 func TestCheckOf(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
@@ -43,9 +44,10 @@ type console struct {
 	contexts map[string]client.WithWatch
 	out, err bytes.Buffer
 	stdin    string
-	// kubernetes is the version of the hub, discover says what it serves.
+	// kubernetes is the version of the hub, discover says what it serves, lacking what its definitions lack.
 	kubernetes string
 	discover   func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+	lacking    []definitions.Gap
 }
 
 // newConsole returns a console for a hub with these objects.
@@ -121,6 +123,7 @@ func (c *console) factory() (*cli.Factory, genericiooptions.IOStreams) {
 	}
 	f.Mapper = func() (meta.RESTMapper, error) { return servedKinds(), nil }
 	f.Discover = c.discover
+	f.Lacking = func(context.Context) ([]definitions.Gap, error) { return c.lacking, nil }
 	f.ServerVersion = func() (string, error) { return c.kubernetes, nil }
 	c.out.Reset()
 	c.err.Reset()

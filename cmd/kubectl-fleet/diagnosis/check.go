@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
 	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
@@ -126,7 +127,6 @@ func (c *checker) praise(part, format string, args ...any) {
 }
 
 func (c *checker) checkHub() {
-	const apply = "helm show crds <chart hub-agent> | kubectl apply --server-side --force-conflicts -f -"
 	switch {
 	case len(c.Missing) == 0:
 		c.praise(partHub, "Kubernetes %s serves all %d kinds of the fleet", orUnknown(c.Kubernetes), c.Served)
@@ -135,7 +135,24 @@ func (c *checker) checkHub() {
 	default:
 		c.find(partHub, Error, "KindsMissing", fmt.Sprintf("the hub serves %d kinds of the fleet, and %d not: %s", c.Served, len(c.Missing),
 			strings.Join(c.Missing, ", ")),
-			"the definitions are of an older version, or were deleted; Helm never upgrades them: "+apply)
+			"the definitions are of an older version, or were deleted; Helm never upgrades them: "+definitions.Remedy)
+	}
+	c.checkFields()
+}
+
+// checkFields says which fields the hub drops. A hub agent of the version of this program does nothing then; an older one may know no
+// more fields than the definitions have.
+func (c *checker) checkFields() {
+	if len(c.Lacking) == 0 || c.runsKubeFleet() {
+		return
+	}
+	weight := Error
+	if of := c.agentVersion(); of != "" && of != c.Plugin {
+		weight = Warning
+	}
+	for _, gap := range c.Lacking {
+		c.find(partHub, weight, "FieldsMissing", "the hub drops fields that the definition of their kind lacks: "+gap.String(),
+			"the definition is KubeFleet's, or of an older version, and no hub agent of this version works until it has them: "+definitions.Remedy)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
 )
@@ -36,6 +37,8 @@ type Facts struct {
 	// Served are how many of the fleet's kinds the hub serves, Missing those that it does not, as in RolloutHold.fleetflow.io.
 	Served  int
 	Missing []string
+	// Lacking are the fields that the hub drops, as its definitions lack them.
+	Lacking []definitions.Gap
 	// Leases are those of fleetflow's hub agents, one for each namespace that one runs in. KubeFleetLease is that of KubeFleet's,
 	// nil if there is none.
 	Leases         []coordinationv1.Lease
@@ -173,7 +176,7 @@ func (f *Facts) compareKinds(scheme *runtime.Scheme, lists []*metav1.APIResource
 	for kind := range known {
 		_, isObject := known[kind.GroupVersion().WithKind(kind.Kind+"List")]
 		switch {
-		case !isObject || !slices.Contains(ownVersions, kind.GroupVersion()), kind.Kind == "AppliedWork": // which members serve
+		case !isObject || !slices.Contains(definitions.Versions, kind.GroupVersion()), kind.Kind == "AppliedWork": // which members serve
 		case served[kind]:
 			f.Served++
 		default:
@@ -182,8 +185,6 @@ func (f *Facts) compareKinds(scheme *runtime.Scheme, lists []*metav1.APIResource
 	}
 	slices.Sort(f.Missing)
 }
-
-var ownVersions = []schema.GroupVersion{clusterv1beta1.GroupVersion, placementv1beta1.GroupVersion, fleetflowv1alpha1.GroupVersion}
 
 // missesOwn reports whether only kinds are missing that KubeFleet does not have either.
 func (f *Facts) missesOwn() bool {
