@@ -50,6 +50,25 @@ type propagation struct {
 	*conversion
 	// brought are the namespaces that a placement of the output takes to the members, needed are those with a placement in them.
 	brought, needed map[string]bool
+	policies        *policyReader
+	overriding      *overriding
+}
+
+// policyReader reads how a policy of Karmada places: where, when it lets go, and in which order.
+type policyReader struct {
+	*conversion
+	clusters *clusterReader
+	// rulesOfPolicy are, by override policy, the objects that it changes.
+	rulesOfPolicy map[string][]*objectRules
+}
+
+// clusterReader reads which clusters a policy of Karmada chooses, and how it divides replicas over them.
+type clusterReader struct{ *conversion }
+
+// overriding converts the override policies of Karmada.
+type overriding struct {
+	*conversion
+	clusters *clusterReader
 	// overrides gathers rules by the object that they change.
 	overrides map[string]*objectRules
 	// rulesOfPolicy are, by override policy, the objects that it changes.
@@ -64,8 +83,12 @@ type objectRules struct {
 }
 
 func newPropagation(c *conversion) *propagation {
-	return &propagation{conversion: c, brought: map[string]bool{}, needed: map[string]bool{}, overrides: map[string]*objectRules{},
-		rulesOfPolicy: map[string][]*objectRules{}}
+	clusters := &clusterReader{c}
+	rules := map[string][]*objectRules{}
+	return &propagation{
+		conversion: c, brought: map[string]bool{}, needed: map[string]bool{}, policies: &policyReader{c, clusters, rules},
+		overriding: &overriding{c, clusters, map[string]*objectRules{}, rules},
+	}
 }
 
 func (p *propagation) convert(inputs []Input) error {
@@ -79,8 +102,8 @@ func (p *propagation) convert(inputs []Input) error {
 			return fmt.Errorf("%s: %s: %w", in.Source, in.name(), err)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(p.overrides)) {
-		if err := p.addRules(p.overrides[id]); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(p.overriding.overrides)) {
+		if err := p.overriding.addRules(p.overriding.overrides[id]); err != nil {
 			return err
 		}
 	}
@@ -104,7 +127,7 @@ func (p *propagation) convertOne(in Input) error {
 	case "PropagationPolicy", "ClusterPropagationPolicy":
 		return p.convertPolicy(in)
 	case "OverridePolicy", "ClusterOverridePolicy":
-		return p.convertOverrides(in)
+		return p.overriding.convertOverrides(in)
 	case "Cluster":
 		return p.convertCluster(in)
 	case "WorkloadRebalancer":
@@ -143,7 +166,7 @@ func (p *propagation) convertPolicy(in Input) error {
 	all := fieldsOf(in.Object)
 	spec := all.sub("spec")
 	chosen := p.readSelectors(in, spec)
-	placing := p.readPolicy(in, spec)
+	placing := p.policies.readPolicy(in, spec)
 	dependencies := spec.flag("propagateDeps")
 	if spec.flag("association") {
 		p.note(in, "spec.association", Ignored, "Karmada never looked at it")
@@ -250,11 +273,11 @@ func readSelector(item fields) (s karmadaSelector) {
 }
 
 // isClusterScoped reports whether a kind is in no namespace.
-func (p *propagation) isClusterScoped(kind string) bool {
+func (c *conversion) isClusterScoped(kind string) bool {
 	if slices.Contains(clusterScoped, kind) {
 		return true
 	}
-	for _, in := range p.templates {
+	for _, in := range c.templates {
 		if in.Object.GetKind() != "CustomResourceDefinition" {
 			continue
 		}
@@ -295,12 +318,12 @@ type placing struct {
 }
 
 // readPolicy reads where and how a policy places.
-func (p *propagation) readPolicy(in Input, spec fields) placing {
+func (p *policyReader) readPolicy(in Input, spec fields) placing {
 	made := placing{strategy: p.strategy()}
 	placement := spec.sub("placement")
-	made.policy = p.readClusters(in, placement)
-	p.readTolerations(in, placement, made.policy)
-	p.readDivision(in, placement, made.policy)
+	made.policy = p.clusters.readClusters(in, placement)
+	p.clusters.readTolerations(in, placement, made.policy)
+	p.clusters.readDivision(in, placement, made.policy)
 	p.readFailover(in, spec, made)
 	p.readPriority(in, spec, &made)
 	p.readScheduling(in, spec, &made)
@@ -311,7 +334,7 @@ func (p *propagation) readPolicy(in Input, spec fields) placing {
 
 // readPriority reads which policy has an object that several select. A placement gets a priority even if the policy has none: two
 // placements without one may both place an object.
-func (p *propagation) readPriority(in Input, spec fields, made *placing) {
+func (p *policyReader) readPriority(in Input, spec fields, made *placing) {
 	made.priority = takeAs[int32](spec, "priority")
 	switch made.preemption = takeAs[placementv1beta1.Preemption](spec, "preemption"); made.preemption {
 	case placementv1beta1.PreemptionAlways, "":
@@ -324,7 +347,7 @@ func (p *propagation) readPriority(in Input, spec fields, made *placing) {
 }
 
 // readClusters reads which clusters a policy places on.
-func (p *propagation) readClusters(in Input, placement fields) *placementv1beta1.PlacementPolicy {
+func (p *clusterReader) readClusters(in Input, placement fields) *placementv1beta1.PlacementPolicy {
 	if groups := placement.list("clusterAffinities"); len(groups) > 0 {
 		return p.readGroups(in, groups)
 	}
@@ -338,7 +361,7 @@ func (p *propagation) readClusters(in Input, placement fields) *placementv1beta1
 const maxGroups = 10
 
 // readGroups reads groups of clusters, of which the first is taken that has enough.
-func (p *propagation) readGroups(in Input, groups []fields) *placementv1beta1.PlacementPolicy {
+func (p *clusterReader) readGroups(in Input, groups []fields) *placementv1beta1.PlacementPolicy {
 	policy := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 	for i, group := range groups {
 		given := group.text("affinityName")
@@ -362,7 +385,7 @@ func (p *propagation) readGroups(in Input, groups []fields) *placementv1beta1.Pl
 }
 
 // readOverflow reads the groups that take what the group of a policy has no room for.
-func (p *propagation) readOverflow(in Input, groups []fields, policy *placementv1beta1.PlacementPolicy, first string) {
+func (p *clusterReader) readOverflow(in Input, groups []fields, policy *placementv1beta1.PlacementPolicy, first string) {
 	for i, group := range groups {
 		given := group.text("affinityName")
 		terms := p.readTerms(in, group)
@@ -377,7 +400,7 @@ func (p *propagation) readOverflow(in Input, groups []fields, policy *placementv
 }
 
 // addGroup adds a group of clusters to a policy.
-func (p *propagation) addGroup(in Input, path string, policy *placementv1beta1.PlacementPolicy, given string,
+func (p *clusterReader) addGroup(in Input, path string, policy *placementv1beta1.PlacementPolicy, given string,
 	terms []placementv1beta1.ClusterSelectorTerm) {
 	name := strings.Trim(strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(given)), "-")
 	if name != given {
@@ -391,7 +414,7 @@ func (p *propagation) addGroup(in Input, path string, policy *placementv1beta1.P
 	})
 }
 
-func (p *propagation) readAffinity(in Input, affinity fields) *placementv1beta1.PlacementPolicy {
+func (p *clusterReader) readAffinity(in Input, affinity fields) *placementv1beta1.PlacementPolicy {
 	terms := p.readTerms(in, affinity)
 	if names := namesIn(terms); p.PickFixed && len(names) > 0 {
 		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: names}
@@ -416,7 +439,7 @@ func namesIn(terms []placementv1beta1.ClusterSelectorTerm) []string {
 }
 
 // readTerms reads the clusters that an affinity matches: usually one term, and one of each zone that it names.
-func (p *propagation) readTerms(in Input, affinity fields) []placementv1beta1.ClusterSelectorTerm {
+func (p *clusterReader) readTerms(in Input, affinity fields) []placementv1beta1.ClusterSelectorTerm {
 	labels := takeAs[metav1.LabelSelector](affinity, "labelSelector")
 	named := takeAs[[]string](affinity, "clusterNames")
 	excluded := takeAs[[]string](affinity, "exclude")
@@ -462,7 +485,7 @@ func (p *propagation) readTerms(in Input, affinity fields) []placementv1beta1.Cl
 
 // readFields reads requirements on fields of clusters, which are labels here. It returns the zones of which a cluster has to be in
 // one.
-func (p *propagation) readFields(in Input, affinity fields, labels *metav1.LabelSelector) (zones []string) {
+func (p *clusterReader) readFields(in Input, affinity fields, labels *metav1.LabelSelector) (zones []string) {
 	selector := affinity.sub("fieldSelector")
 	for _, r := range takeAs[[]metav1.LabelSelectorRequirement](selector, "matchExpressions") {
 		label := map[string]string{"region": p.RegionLabel, "provider": p.ProviderLabel}[r.Key]
@@ -486,7 +509,7 @@ func (p *propagation) readFields(in Input, affinity fields, labels *metav1.Label
 }
 
 // readTolerations reads tolerations.
-func (p *propagation) readTolerations(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
+func (p *clusterReader) readTolerations(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
 	for _, item := range placement.list("clusterTolerations") {
 		made := placementv1beta1.Toleration{
 			Key: item.text("key"), Operator: takeAs[corev1.TolerationOperator](item, "operator"), Value: item.text("value"),
@@ -504,7 +527,7 @@ func (p *propagation) readTolerations(in Input, placement fields, policy *placem
 }
 
 // readStrategy reads how a policy writes and removes.
-func (p *propagation) readStrategy(in Input, spec fields, s *placementv1beta1.RolloutStrategy) {
+func (p *policyReader) readStrategy(in Input, spec fields, s *placementv1beta1.RolloutStrategy) {
 	apply := ptr.Deref(s.ApplyStrategy, placementv1beta1.ApplyStrategy{})
 	apply.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeNever
 	if spec.text("conflictResolution") == "Overwrite" {

@@ -15,7 +15,7 @@ var purgeModes = map[string]placementv1beta1.PurgeMode{
 }
 
 // readFailover reads when a policy leaves a cluster.
-func (p *propagation) readFailover(in Input, spec fields, made placing) {
+func (p *policyReader) readFailover(in Input, spec fields, made placing) {
 	if !spec.has("failover") {
 		return
 	}
@@ -34,7 +34,7 @@ func (p *propagation) readFailover(in Input, spec fields, made placing) {
 }
 
 // readApplicationFailover reads when a policy leaves a cluster because a workload is ill there; nil if it does not, or cannot here.
-func (p *propagation) readApplicationFailover(in Input, spec, failover fields, made placing) *placementv1beta1.ApplicationFailover {
+func (p *policyReader) readApplicationFailover(in Input, spec, failover fields, made placing) *placementv1beta1.ApplicationFailover {
 	if !failover.has("application") {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (p *propagation) readApplicationFailover(in Input, spec, failover fields, m
 }
 
 // readClusterFailover reads when a policy leaves a cluster that is ill; nil if it does not, or cannot here.
-func (p *propagation) readClusterFailover(in Input, failover fields, made placing) *placementv1beta1.ClusterFailover {
+func (p *policyReader) readClusterFailover(in Input, failover fields, made placing) *placementv1beta1.ClusterFailover {
 	if !failover.has("cluster") {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (p *propagation) readClusterFailover(in Input, failover fields, made placin
 }
 
 // readPurge reads what both kinds of failover have in common; canGo is false if there is no cluster to go to.
-func (p *propagation) readPurge(in Input, of fields, name string, made placing) (mode string, canGo bool) {
+func (p *policyReader) readPurge(in Input, of fields, name string, made placing) (mode string, canGo bool) {
 	mode = of.text("purgeMode")
 	if canGo = canFailOver(made.policy); !canGo {
 		of.take("statePreservation") // what is not left has nothing to go along
@@ -110,7 +110,7 @@ func pickOne(policy *placementv1beta1.PlacementPolicy) {
 }
 
 // readState reads what of the status goes along; nil if nothing does, or can here.
-func (p *propagation) readState(in Input, of fields, mode placementv1beta1.PurgeMode, made placing) *placementv1beta1.StatePreservation {
+func (p *policyReader) readState(in Input, of fields, mode placementv1beta1.PurgeMode, made placing) *placementv1beta1.StatePreservation {
 	if !of.has("statePreservation") {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (p *propagation) readState(in Input, of fields, mode placementv1beta1.Purge
 }
 
 // readPurgeMode returns Karmada's purge mode here.
-func (p *propagation) readPurgeMode(in Input, of, mode string) placementv1beta1.PurgeMode {
+func (p *policyReader) readPurgeMode(in Input, of, mode string) placementv1beta1.PurgeMode {
 	purge, known := purgeModes[mode]
 	if !known {
 		p.note(in, "spec.failover."+of+".purgeMode", Unsupported, "what is placed goes once its replacement is available")
@@ -153,7 +153,7 @@ func (p *propagation) readPurgeMode(in Input, of, mode string) placementv1beta1.
 }
 
 // leaveReplicasTime takes away what does not count where only replicas go to other clusters: they go as others are ready there.
-func (p *propagation) leaveReplicasTime(in Input, application *placementv1beta1.ApplicationFailover,
+func (p *policyReader) leaveReplicasTime(in Input, application *placementv1beta1.ApplicationFailover,
 	cluster *placementv1beta1.ClusterFailover) {
 	const text = "what is placed stays on every cluster that fits, and its replicas go from an ill one as others are ready elsewhere, however long that takes"
 	if application != nil {

@@ -31,7 +31,7 @@ type fieldOperation struct {
 }
 
 // readFieldOverrides reads what is done to documents within strings: the new string is worked out from the manifest.
-func (p *propagation) readFieldOverrides(in Input, overriders fields) []patchMaker {
+func (p *overriding) readFieldOverrides(in Input, overriders fields) []patchMaker {
 	overrides := takeAs[[]fieldOverride](overriders, "fieldOverrider")
 	field := overriders.path + ".fieldOverrider"
 	var all []patchMaker

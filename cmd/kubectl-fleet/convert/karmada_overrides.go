@@ -21,7 +21,7 @@ import (
 const maxOverrides = 100
 
 // convertOverrides adds the rules of an override policy to those of every object that it selects.
-func (p *propagation) convertOverrides(in Input) error {
+func (p *overriding) convertOverrides(in Input) error {
 	all := fieldsOf(in.Object)
 	spec := all.sub("spec")
 	objects := p.readOverridden(in, spec)
@@ -41,7 +41,7 @@ func (p *propagation) convertOverrides(in Input) error {
 }
 
 // readOverridden finds the objects that an override policy selects.
-func (p *propagation) readOverridden(in Input, spec fields) []*objectRules {
+func (p *overriding) readOverridden(in Input, spec fields) []*objectRules {
 	items := spec.list("resourceSelectors")
 	var objects []*objectRules
 	for _, item := range items {
@@ -76,7 +76,7 @@ func (p *propagation) readOverridden(in Input, spec fields) []*objectRules {
 }
 
 // readAll finds the objects of a policy that is for all objects, or for all of its namespace.
-func (p *propagation) readAll(in Input) []*objectRules {
+func (p *overriding) readAll(in Input) []*objectRules {
 	var objects []*objectRules
 	for _, template := range p.templates {
 		if in.Object.GetNamespace() == "" || template.Object.GetNamespace() == in.Object.GetNamespace() {
@@ -90,7 +90,7 @@ func (p *propagation) readAll(in Input) []*objectRules {
 }
 
 // findTemplates finds the manifests of the input that a selector selects.
-func (p *propagation) findTemplates(s karmadaSelector, namespace string) []*unstructured.Unstructured {
+func (p *overriding) findTemplates(s karmadaSelector, namespace string) []*unstructured.Unstructured {
 	var found []*unstructured.Unstructured
 	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
 	if s.LabelSelector == nil {
@@ -109,7 +109,7 @@ func (p *propagation) findTemplates(s karmadaSelector, namespace string) []*unst
 }
 
 // rulesOf returns the rules of an object so far.
-func (p *propagation) rulesOf(in Input, object *unstructured.Unstructured) *objectRules {
+func (p *overriding) rulesOf(in Input, object *unstructured.Unstructured) *objectRules {
 	id := object.GetNamespace() + "/" + object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
 	if p.overrides[id] == nil {
 		p.overrides[id] = &objectRules{in: in, object: object}
@@ -118,7 +118,7 @@ func (p *propagation) rulesOf(in Input, object *unstructured.Unstructured) *obje
 }
 
 // addRules adds the override of an object.
-func (p *propagation) addRules(o *objectRules) error {
+func (p *overriding) addRules(o *objectRules) error {
 	if len(o.rules) > maxRules {
 		p.note(o.in, "spec.overrideRules", Unsupported, "an override has at most %d rules, and %s would need %d: the rest is left out", maxRules,
 			nameOf(o.object), len(o.rules))
@@ -131,10 +131,10 @@ func (p *propagation) addRules(o *objectRules) error {
 }
 
 // readRule adds a rule to each object.
-func (p *propagation) readRule(in Input, rule fields, objects []*objectRules) {
+func (p *overriding) readRule(in Input, rule fields, objects []*objectRules) {
 	selector := placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}
 	if rule.has("targetCluster") {
-		if terms := p.readTerms(in, rule.sub("targetCluster")); !matchesAll(terms) {
+		if terms := p.clusters.readTerms(in, rule.sub("targetCluster")); !matchesAll(terms) {
 			selector.ClusterSelectorTerms = terms
 		}
 	}
@@ -178,7 +178,7 @@ type (
 type patchMaker func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride
 
 // readOverriders reads the overriders of a rule in the order in which Karmada applies them.
-func (p *propagation) readOverriders(in Input, overriders fields) []patchMaker {
+func (p *overriding) readOverriders(in Input, overriders fields) []patchMaker {
 	return slices.Concat(
 		p.readImages(in, overriders), p.readCommands(in, overriders), p.readLabels(in, overriders),
 		p.readFieldOverrides(in, overriders), p.readPlaintext(in, overriders),
@@ -186,7 +186,7 @@ func (p *propagation) readOverriders(in Input, overriders fields) []patchMaker {
 }
 
 // readPlaintext reads JSON patches.
-func (p *propagation) readPlaintext(in Input, overriders fields) []patchMaker {
+func (p *overriding) readPlaintext(in Input, overriders fields) []patchMaker {
 	var patches []placementv1beta1.JSONPatchOverride
 	for _, o := range takeAs[[]plaintextOperation](overriders, "plaintext") {
 		if patch, is := p.readPatch(in, overriders.path+".plaintext", jsonPatch{Op: o.Operator, Path: o.Path, Value: o.Value}); is {
@@ -197,7 +197,7 @@ func (p *propagation) readPlaintext(in Input, overriders fields) []patchMaker {
 }
 
 // readLabels reads what is done to labels and annotations.
-func (p *propagation) readLabels(in Input, overriders fields) []patchMaker {
+func (p *overriding) readLabels(in Input, overriders fields) []patchMaker {
 	var all []patchMaker
 	for _, kind := range []string{"labels", "annotations"} {
 		field := kind + "Overrider"
@@ -271,12 +271,12 @@ func containersOf(object *unstructured.Unstructured) []container {
 }
 
 // noteMissing notes an overrider that needs the manifest of the object.
-func (p *propagation) noteMissing(in Input, field string, object *unstructured.Unstructured) {
+func (p *overriding) noteMissing(in Input, field string, object *unstructured.Unstructured) {
 	p.note(in, field, Unsupported, "there is no counterpart without the manifest of %s: add it to the input", nameOf(object))
 }
 
 // readImages reads what is done to images.
-func (p *propagation) readImages(in Input, overriders fields) []patchMaker {
+func (p *overriding) readImages(in Input, overriders fields) []patchMaker {
 	operations := takeAs[[]imageOperation](overriders, "imageOverrider")
 	if len(operations) == 0 {
 		return nil
@@ -357,7 +357,7 @@ func (i *image) change(component, operator, value string) {
 }
 
 // readCommands reads what is done to commands and arguments of containers.
-func (p *propagation) readCommands(in Input, overriders fields) []patchMaker {
+func (p *overriding) readCommands(in Input, overriders fields) []patchMaker {
 	var all []patchMaker
 	for _, kind := range []string{"command", "args"} {
 		field := overriders.path + "." + kind + "Overrider"

@@ -8,7 +8,7 @@ import (
 )
 
 // readDivision reads how replicas are divided, and over how many clusters.
-func (p *propagation) readDivision(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
+func (p *clusterReader) readDivision(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
 	divided := false
 	static := false
 	if placement.has("replicaScheduling") {
@@ -34,7 +34,7 @@ func (p *propagation) readDivision(in Input, placement fields, policy *placement
 }
 
 // readSpread reads over how many groups clusters are spread.
-func (p *propagation) readSpread(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
+func (p *clusterReader) readSpread(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) {
 	items := placement.list("spreadConstraints")
 	if len(items) > 0 && policy.PlacementType == placementv1beta1.PickFixedPlacementType {
 		p.note(in, "spec.placement.spreadConstraints", Changed, "clusters that are named are all picked: they are left out")
@@ -54,7 +54,7 @@ func (p *propagation) readSpread(in Input, placement fields, policy *placementv1
 }
 
 // readConstraint reads one constraint. Karmada takes no minimum for 1, and no maximum for 0.
-func (p *propagation) readConstraint(in Input, item fields) (made placementv1beta1.SpreadConstraint) {
+func (p *clusterReader) readConstraint(in Input, item fields) (made placementv1beta1.SpreadConstraint) {
 	field := item.text("spreadByField")
 	made.LabelKey = item.text("spreadByLabel")
 	made.SpreadBy = placementv1beta1.SpreadByLabel
@@ -80,7 +80,7 @@ func (p *propagation) readConstraint(in Input, item fields) (made placementv1bet
 }
 
 // readReplicas makes the rule of a division.
-func (p *propagation) readReplicas(in Input, scheduling fields, policy *placementv1beta1.PlacementPolicy) (divided, static bool) {
+func (p *clusterReader) readReplicas(in Input, scheduling fields, policy *placementv1beta1.PlacementPolicy) (divided, static bool) {
 	kind := scheduling.text("replicaSchedulingType")
 	preference := scheduling.text("replicaDivisionPreference")
 	weights := scheduling.sub("weightPreference")
@@ -113,7 +113,7 @@ func (p *propagation) readReplicas(in Input, scheduling fields, policy *placemen
 
 // readWeights reads static weights, the highest first: of those that match a cluster, the highest counts in Karmada, and the
 // first here.
-func (p *propagation) readWeights(in Input, weights fields) []placementv1beta1.ClusterReplicas {
+func (p *clusterReader) readWeights(in Input, weights fields) []placementv1beta1.ClusterReplicas {
 	var clusters []placementv1beta1.ClusterReplicas
 	for _, item := range weights.list("staticWeightList") {
 		weight := takeAs[int64](item, "weight")

@@ -10,7 +10,7 @@ import (
 )
 
 // readScheduling reads which scheduler picks clusters, when a changed policy acts, and which policy is worked on first.
-func (p *propagation) readScheduling(in Input, spec fields, made *placing) {
+func (p *policyReader) readScheduling(in Input, spec fields, made *placing) {
 	policy := made.policy
 	if scheduler := spec.text("schedulerName"); scheduler != "default-scheduler" {
 		policy.SchedulerName = scheduler
@@ -35,7 +35,7 @@ func (p *propagation) readScheduling(in Input, spec fields, made *placing) {
 }
 
 // readSchedulePriority reads which policy is worked on first.
-func (p *propagation) readSchedulePriority(in Input, spec fields, policy *placementv1beta1.PlacementPolicy) {
+func (p *policyReader) readSchedulePriority(in Input, spec fields, policy *placementv1beta1.PlacementPolicy) {
 	priority := spec.sub("schedulePriority")
 	if len(priority.content) == 0 {
 		return
@@ -55,7 +55,7 @@ const maxRequired = 50
 
 // readRequired reads the overrides without which nothing is placed: those that are made of the override policies that a policy names,
 // which are of its namespace, or cluster-scoped as it is.
-func (p *propagation) readRequired(in Input, spec fields) []placementv1beta1.RequiredOverride {
+func (p *policyReader) readRequired(in Input, spec fields) []placementv1beta1.RequiredOverride {
 	kind := "clusteroverridepolicy/"
 	if in.Object.GetNamespace() != "" {
 		kind = "overridepolicy/" + in.Object.GetNamespace() + "/"

@@ -59,10 +59,9 @@ var withoutCounterpart = map[string]string{
 type federation struct {
 	*conversion
 	// types are target types by the federated kind, reported those whose status is collected.
-	types    map[string]schema.GroupVersionKind
-	reported map[string]bool
-	// preferences are by namespace, federated kind and name; those left over have no workload.
-	preferences map[string]*preference
+	types       map[string]schema.GroupVersionKind
+	reported    map[string]bool
+	preferences *preferring
 	// takeOver is empty if the input does not say whether what members have is adopted.
 	takeOver placementv1beta1.WhenToTakeOverType
 	// namespaces are FederatedNamespaces by name.
@@ -86,7 +85,7 @@ type federated struct {
 func newFederation(c *conversion) *federation {
 	return &federation{
 		conversion: c, types: map[string]schema.GroupVersionKind{}, reported: map[string]bool{},
-		preferences: map[string]*preference{}, namespaces: map[string]*federated{}, names: map[string]bool{},
+		preferences: &preferring{c, map[string]*preference{}}, namespaces: map[string]*federated{}, names: map[string]bool{},
 	}
 }
 
@@ -114,8 +113,8 @@ func (f *federation) convert(inputs []Input) error {
 			objects = append(objects, object)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(f.preferences)) {
-		f.note(f.preferences[id].in, "", Changed, "its workload is not in the input: nothing is divided")
+	for _, id := range slices.Sorted(maps.Keys(f.preferences.byID)) {
+		f.note(f.preferences.byID[id].in, "", Changed, "its workload is not in the input: nothing is divided")
 	}
 	if len(inputs) > 0 {
 		f.addSteps()
@@ -143,7 +142,7 @@ func (f *federation) readSettings(in Input) error {
 	case "FederatedTypeConfig":
 		return f.readType(in)
 	case preferenceKind:
-		return f.readPreference(in)
+		return f.preferences.readPreference(in)
 	case "KubeFedCluster":
 		return f.readCluster(in)
 	case "KubeFedConfig":
@@ -271,7 +270,7 @@ func (f *federation) readFederated(in Input) (*federated, error) {
 	if spec.flag("retainReplicas") {
 		annotate(x.object, retainReplicas, "true")
 	}
-	f.usePreference(x)
+	f.preferences.usePreference(x)
 	f.noteRest(in, all)
 	return x, all.err()
 }

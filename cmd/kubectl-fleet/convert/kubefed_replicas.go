@@ -12,6 +12,13 @@ import (
 // maxWeight is the greatest weight of a cluster.
 const maxWeight = 1_000_000
 
+// preferring converts how KubeFed divides replicas.
+type preferring struct {
+	*conversion
+	// byID are the preferences by namespace, federated kind and name; those left over have no workload.
+	byID map[string]*preference
+}
+
 // preference is a ReplicaSchedulingPreference.
 type preference struct {
 	in         Input
@@ -30,7 +37,7 @@ func preferenceID(namespace, federatedKind, name string) string {
 	return namespace + "/" + federatedKind + "/" + name
 }
 
-func (f *federation) readPreference(in Input) error {
+func (f *preferring) readPreference(in Input) error {
 	all := fieldsOf(in.Object)
 	spec := all.sub("spec")
 	kind := spec.text("targetKind")
@@ -53,12 +60,12 @@ func (f *federation) readPreference(in Input) error {
 		return all.err()
 	}
 	f.fitShares(in, &p.rule)
-	f.preferences[preferenceID(in.Object.GetNamespace(), kind, in.Object.GetName())] = p
+	f.byID[preferenceID(in.Object.GetNamespace(), kind, in.Object.GetName())] = p
 	return all.err()
 }
 
 // readShares reads the clusters in the order of their names; the star is for all others and comes last.
-func (f *federation) readShares(in Input, shares map[string]share) []placementv1beta1.ClusterReplicas {
+func (f *preferring) readShares(in Input, shares map[string]share) []placementv1beta1.ClusterReplicas {
 	var names []string
 	for name := range shares {
 		if name != "*" {
@@ -99,7 +106,7 @@ func (f *federation) readShares(in Input, shares map[string]share) []placementv1
 
 // fitShares makes a rule of what a division refuses: KubeFed gave minima while replicas lasted, those of the heaviest first, and
 // nothing if no cluster had a weight.
-func (f *federation) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulingRule) {
+func (f *preferring) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulingRule) {
 	if len(rule.Clusters) == 0 {
 		return
 	}
@@ -128,20 +135,20 @@ func (f *federation) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulin
 }
 
 // noteMinimum notes where a minimum acts otherwise: KubeFed adds the share of the weight to it.
-func (f *federation) noteMinimum(in Input, field string, s share) {
+func (f *preferring) noteMinimum(in Input, field string, s share) {
 	if s.Weight > 0 {
 		f.note(in, field+".minReplicas", Changed, "it is the least that the cluster gets; KubeFed gave it that, and the share of its weight in the rest")
 	}
 }
 
 // usePreference divides a workload if a preference names it.
-func (f *federation) usePreference(x *federated) {
+func (f *preferring) usePreference(x *federated) {
 	id := preferenceID(x.in.Object.GetNamespace(), x.in.Object.GetKind(), x.in.Object.GetName())
-	p := f.preferences[id]
+	p := f.byID[id]
 	if p == nil {
 		return
 	}
-	delete(f.preferences, id)
+	delete(f.byID, id)
 	if x.object.GetAnnotations()[retainReplicas] != "" {
 		f.note(x.in, "spec.retainReplicas", Changed, "the preference has the last word: the workload's replicas are divided, not retained")
 		annotations := x.object.GetAnnotations()
@@ -159,7 +166,7 @@ func (f *federation) usePreference(x *federated) {
 }
 
 // usePreferredClusters places a divided workload where its preference does.
-func (f *federation) usePreferredClusters(x *federated, p *preference) {
+func (f *preferring) usePreferredClusters(x *federated, p *preference) {
 	switch {
 	case p.intersects && x.selector != nil:
 		x.targets = matching(*x.selector)
@@ -174,7 +181,7 @@ func (f *federation) usePreferredClusters(x *federated, p *preference) {
 }
 
 // withoutReplicas returns the overrides of a divided workload without those of its replicas, which KubeFed has written itself.
-func (f *federation) withoutReplicas(x *federated) []placementv1beta1.OverrideRule {
+func (f *preferring) withoutReplicas(x *federated) []placementv1beta1.OverrideRule {
 	var kept []placementv1beta1.OverrideRule
 	noted := false
 	for _, rule := range x.rules {
