@@ -221,7 +221,7 @@ func (o *joinOptions) warnOfLoopback() {
 	}
 }
 
-func (o *joinOptions) account() string { return o.member + "-hub-cluster-access" }
+func (o *joinOptions) account() string { return accountOf(o.member) }
 
 func (o *joinOptions) joinCluster(ctx context.Context) error {
 	steps := []step{
@@ -240,7 +240,7 @@ func (o *joinOptions) joinCluster(ctx context.Context) error {
 
 // install has helm install the agent's chart.
 func (o *joinOptions) install(ctx context.Context) error {
-	authority, err := o.hubAuthority()
+	authority, err := authorityOf(o.config, o.authority)
 	if err != nil {
 		return err
 	}

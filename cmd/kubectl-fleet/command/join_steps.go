@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -172,9 +173,12 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 		}
 	}
 	if !o.heard.IsZero() && !o.Dry() {
-		if err := o.noteLastReport(ctx); err != nil {
-			return err
+		// Once its earlier tokens count no more, a later report is by the new one.
+		member := &clusterv1beta1.MemberCluster{}
+		if err := o.hub.Get(ctx, client.ObjectKey{Name: o.member}, member); err != nil {
+			return fmt.Errorf("reading member/%s: %w", o.member, err)
 		}
+		o.heard = heartbeatOf(member)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(
 		int64(o.tokenDuration.Seconds()))}}
@@ -182,16 +186,6 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 		return fmt.Errorf("asking for a token of %s/%s: %w", o.access, account.Name, err)
 	}
 	o.token = request.Status.Token
-	return nil
-}
-
-// noteLastReport notes when the cluster reported last, once its earlier tokens count no more: a later report is by the new one.
-func (o *joinOptions) noteLastReport(ctx context.Context) error {
-	member := &clusterv1beta1.MemberCluster{}
-	if err := o.hub.Get(ctx, client.ObjectKey{Name: o.member}, member); err != nil {
-		return fmt.Errorf("reading member/%s: %w", o.member, err)
-	}
-	o.heard = heartbeatOf(member)
 	return nil
 }
 
@@ -204,6 +198,9 @@ func heartbeatOf(member *clusterv1beta1.MemberCluster) time.Time {
 	}
 	return time.Time{}
 }
+
+// accountOf names the service account of a member on the hub.
+func accountOf(member string) string { return member + "-hub-cluster-access" }
 
 // accountObjects returns the objects of a member's account: what lets it renew its token, a token without end that an earlier
 // join may have made, and itself.
@@ -227,25 +224,12 @@ func (o *joinOptions) invite(ctx context.Context) error {
 	if err := ensure(ctx, o.writer(o.hub), member); err != nil {
 		return err
 	}
-	if err := o.label(ctx, member); err != nil {
-		return err
+	if o.invited && len(o.labels) > 0 { // others that it has stay
+		if err := mergeMetadata(ctx, o.writer(o.hub), member, "labels", o.labels); err != nil {
+			return fmt.Errorf("labelling member/%s: %w", o.member, err)
+		}
 	}
 	return o.noteCluster(ctx, member)
-}
-
-// label gives a member that was invited before the labels that are asked for; others it has stay.
-func (o *joinOptions) label(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
-	if !o.invited || len(o.labels) == 0 {
-		return nil
-	}
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": o.labels}})
-	if err != nil {
-		return fmt.Errorf("encoding the labels of member/%s: %w", o.member, err)
-	}
-	if err := o.writer(o.hub).Patch(ctx, member, client.RawPatch(types.MergePatchType, data)); err != nil {
-		return fmt.Errorf("labelling member/%s: %w", o.member, err)
-	}
-	return nil
 }
 
 // noteCluster notes of which cluster the member is, and that no other member is of it.
@@ -258,15 +242,21 @@ func (o *joinOptions) noteCluster(ctx context.Context, member *clusterv1beta1.Me
 		uids[member] = o.uid
 	}
 	for noted, uid := range uids {
-		data, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{clusterv1beta1.ClusterUIDAnnotation: uid}}})
-		if err != nil {
-			return fmt.Errorf("encoding the uid of member/%s: %w", noted.GetName(), err)
-		}
-		if err := o.writer(o.hub).Patch(ctx, noted, client.RawPatch(types.MergePatchType, data)); err != nil {
+		uid := map[string]any{clusterv1beta1.ClusterUIDAnnotation: uid}
+		if err := mergeMetadata(ctx, o.writer(o.hub), noted, "annotations", uid); err != nil {
 			return fmt.Errorf("noting on member/%s which cluster it is: %w", noted.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// mergeMetadata merges values into the labels or the annotations of an object.
+func mergeMetadata(ctx context.Context, write client.Client, object client.Object, field string, values any) error {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{field: values}})
+	if err != nil {
+		return fmt.Errorf("encoding the %s: %w", field, err)
+	}
+	return write.Patch(ctx, object, client.RawPatch(types.MergePatchType, data))
 }
 
 // putToken writes the token for the hub to the cluster.
@@ -304,13 +294,13 @@ func (o *joinOptions) breakOldLease(ctx context.Context) error {
 	return nil
 }
 
-// hubAuthority returns the CA of the hub's API server in base64; empty if its context has none.
-func (o *joinOptions) hubAuthority() (string, error) {
-	data := o.config.CAData
-	file := o.config.CAFile
-	if o.authority != "" {
+// authorityOf returns the CA of the hub's API server in base64, that of a file if one is named; empty if its context has none.
+func authorityOf(hub *rest.Config, named string) (string, error) {
+	data := hub.CAData
+	file := hub.CAFile
+	if named != "" {
 		data = nil
-		file = o.authority
+		file = named
 	}
 	if len(data) == 0 && file != "" {
 		read, err := os.ReadFile(file) //nolint:gosec // the user names it

@@ -239,7 +239,7 @@ func printSection(out io.Writer, title string, lines []string) {
 }
 
 func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	s := &steering{factory: f, streams: streams}
+	s := &acceptance{steering{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "accept [PLACEMENT]",
 		Short: "Accept removals that the hub agent holds because nothing explains them",
@@ -270,8 +270,11 @@ gone are deleted.`,
 	return cmd
 }
 
+// acceptance accepts what the hub agent holds.
+type acceptance struct{ steering }
+
 // acceptRemovals accepts what is held of one placement or, without a name, of the whole hub.
-func (s *steering) acceptRemovals(ctx context.Context, args []string) error {
+func (s *acceptance) acceptRemovals(ctx context.Context, args []string) error {
 	c, err := s.factory.Client()
 	if err != nil {
 		return err
@@ -328,7 +331,7 @@ type accepting struct {
 }
 
 // acceptHeld tells the hub agent to let the bindings go that it holds.
-func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject,
+func (s *acceptance) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject,
 	held *placementv1beta1.HeldRemovals) error {
 	var named []string
 	for _, removal := range held.Removals {
@@ -342,7 +345,7 @@ func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement
 }
 
 // acceptLoss tells the hub agent to let the objects go that a placement selects no more. It says whether any are held.
-func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject) (bool, error) {
+func (s *acceptance) acceptLoss(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject) (bool, error) {
 	lost, index := snapshot.LossOf(placement)
 	if lost == nil {
 		return false, nil
@@ -360,7 +363,7 @@ func (s *steering) acceptLoss(ctx context.Context, c client.WithWatch, placement
 }
 
 // accept tells the hub agent, by an annotation on the placement, to let go what the user has seen, unless it holds something else by then.
-func (s *steering) accept(ctx context.Context, c client.WithWatch, a accepting) error {
+func (s *acceptance) accept(ctx context.Context, c client.WithWatch, a accepting) error {
 	name := a.placement.GetName()
 	for _, one := range a.named {
 		cli.Printf(s.streams.Out, "%s: %s\n", name, one)
@@ -387,7 +390,7 @@ func (s *steering) accept(ctx context.Context, c client.WithWatch, a accepting) 
 }
 
 // deleteOrphans deletes bindings whose placement is gone.
-func (s *steering) deleteOrphans(ctx context.Context, c client.WithWatch, orphans []placementv1beta1.BindingObject) error {
+func (s *acceptance) deleteOrphans(ctx context.Context, c client.WithWatch, orphans []placementv1beta1.BindingObject) error {
 	if len(orphans) == 0 {
 		return nil
 	}

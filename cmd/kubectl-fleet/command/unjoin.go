@@ -207,7 +207,7 @@ func (o *unjoinOptions) after(member *clusterv1beta1.MemberCluster) []step {
 		steps = append(steps, step{title: "uninstalling the agent from " + o.memberContext, do: o.uninstall})
 	}
 	identity := member.Spec.Identity
-	if identity.Kind == rbacv1.ServiceAccountKind && identity.Name == member.Name+"-hub-cluster-access" {
+	if identity.Kind == rbacv1.ServiceAccountKind && identity.Name == accountOf(member.Name) {
 		steps = append(steps, step{title: fmt.Sprintf("deleting service account %s/%s", identity.Namespace, identity.Name), checked: true,
 			do: func(ctx context.Context) error {
 				return o.deleteAll(ctx, o.hub, accountObjects(identity.Namespace, identity.Name)...)

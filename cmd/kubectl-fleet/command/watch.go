@@ -46,7 +46,7 @@ func (o *getOptions) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	show := o.showFleet(func() *fleet { return o.sortFleet(feed.Objects()) })
+	show := showFleet(o, func() *fleet { return o.sortFleet(feed.Objects()) })
 	loop := &live.Loop{Clock: o.factory.Clock, Changed: feed.Changed(), Show: show,
 		Picture: func() live.Picture { return live.Picture{Note: feed.Trouble()} }}
 	return loop.Run(ctx)
@@ -74,7 +74,7 @@ func (o *getOptions) sortFleet(objects []client.Object) *fleet {
 }
 
 // showFleet shows what there is now: as tables on a terminal, as events for programs, else as rows that have changed.
-func (o *getOptions) showFleet(read func() *fleet) func(live.Picture) error {
+func showFleet(o *getOptions, read func() *fleet) func(live.Picture) error {
 	now := o.factory.Clock.Now
 	switch {
 	case o.Structured():

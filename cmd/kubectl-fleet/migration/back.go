@@ -22,9 +22,12 @@ import (
 // hubAgentManager is the field manager by which fleetflow's hub agent writes: the name of its program.
 const hubAgentManager = "hub-agent"
 
+// backChecker decides about a move back to KubeFleet.
+type backChecker struct{ *checker }
+
 // CheckBack returns what KubeFleet's controllers would make of a hub that fleetflow has run, and what they would not accept.
 func CheckBack(state *State, now time.Time) *Report {
-	c := newChecker(state, ToKubeFleet, now)
+	c := backChecker{newChecker(state, ToKubeFleet, now)}
 	c.checkOurAgents()
 	c.checkBindings()
 	c.checkHeld()
@@ -40,7 +43,7 @@ func CheckBack(state *State, now time.Time) *Report {
 	return c.finishReport()
 }
 
-func (c *checker) checkOurAgents() {
+func (c backChecker) checkOurAgents() {
 	if held := c.report.Agents.Fleetflow; held != "" {
 		c.report.find(InTheWay, "HubAgentRuns", "", fmt.Sprintf("fleetflow's hub agent (%s) holds its lease: scale it to zero", held))
 	}
@@ -56,7 +59,7 @@ func (c *checker) checkOurAgents() {
 }
 
 // checkRunsBack: KubeFleet compares a run under way with the words and the names that it would have written itself.
-func (c *checker) checkRunsBack() {
+func (c backChecker) checkRunsBack() {
 	for _, run := range c.Runs {
 		name := nameOfRun(run)
 		spec := run.GetUpdateRunSpec()
@@ -69,7 +72,7 @@ func (c *checker) checkRunsBack() {
 }
 
 // checkFieldsBack says which fields of an object KubeFleet's CRDs drop: all that they have not, whatever they mean here.
-func (c *checker) checkFieldsBack(kind string, o placementv1beta1.Object, spec any) {
+func (c backChecker) checkFieldsBack(kind string, o placementv1beta1.Object, spec any) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
 		return // a spec always encodes
@@ -80,7 +83,7 @@ func (c *checker) checkFieldsBack(kind string, o placementv1beta1.Object, spec a
 	}
 }
 
-func (c *checker) checkStrategiesBack() {
+func (c backChecker) checkStrategiesBack() {
 	for _, strategy := range c.Strategies {
 		name := nameOf(kindOf(strategy, "StagedUpdateStrategy"), strategy)
 		spec := strategy.GetUpdateStrategySpec()
@@ -95,7 +98,7 @@ func (c *checker) checkStrategiesBack() {
 	}
 }
 
-func (c *checker) checkPlacementsBack() {
+func (c backChecker) checkPlacementsBack() {
 	for _, placement := range c.Placements {
 		name := nameOfPlacement(placement)
 		strategy := placement.GetPlacementSpec().Strategy
@@ -115,7 +118,7 @@ func (c *checker) checkPlacementsBack() {
 
 // checkPoliciesBack: KubeFleet needs one latest policy snapshot of each placement, and takes another one where the hash is
 // not its own.
-func (c *checker) checkPoliciesBack() {
+func (c backChecker) checkPoliciesBack() {
 	latest := map[types.NamespacedName]int{}
 	for _, policy := range c.Policy {
 		name := nameOf(kindOf(policy, "SchedulingPolicySnapshot"), policy)
@@ -154,7 +157,7 @@ func kubeFleetHash(policy *placementv1beta1.PlacementPolicy) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (c *checker) checkIndex(name string, o metav1.Object, label string) {
+func (c backChecker) checkIndex(name string, o metav1.Object, label string) {
 	if index, err := strconv.Atoi(o.GetLabels()[label]); err != nil || index < 0 {
 		c.report.find(InTheWay, "SnapshotWithoutIndex", name, "label "+label+" has no index")
 	}
@@ -162,7 +165,7 @@ func (c *checker) checkIndex(name string, o metav1.Object, label string) {
 
 // checkLatest says which placements have none or several of a kind of snapshot that are labelled as the latest: KubeFleet
 // stops at these with an error.
-func (c *checker) checkLatest(latest map[types.NamespacedName]int, what string) {
+func (c backChecker) checkLatest(latest map[types.NamespacedName]int, what string) {
 	for _, placement := range c.Placements {
 		if count := latest[keyOf(placement)]; count != 1 && len(c.byPlacement[keyOf(placement)]) > 0 {
 			c.report.find(InTheWay, "NotOneLatest", nameOfPlacement(placement), fmt.Sprintf(
@@ -171,7 +174,7 @@ func (c *checker) checkLatest(latest map[types.NamespacedName]int, what string) 
 	}
 }
 
-func (c *checker) checkSnapshotsBack() {
+func (c backChecker) checkSnapshotsBack() {
 	latest := map[types.NamespacedName]int{}
 	for i := range c.Resources {
 		snapshot := &c.Resources[i]
@@ -193,7 +196,7 @@ func (c *checker) checkSnapshotsBack() {
 
 // checkContentBack says which placements KubeFleet takes for changed: the hash that their latest resource snapshot states is not
 // the one that it computes of the same content.
-func (c *checker) checkContentBack() {
+func (c backChecker) checkContentBack() {
 	differs := map[types.NamespacedName]bool{}
 	for i := range c.Resources {
 		snapshot := &c.Resources[i]
@@ -226,7 +229,7 @@ func (c *checker) checkContentBack() {
 }
 
 // checkBindingsBack: KubeFleet goes by the label, the state and the conditions of a binding, whatever its name.
-func (c *checker) checkBindingsBack() {
+func (c backChecker) checkBindingsBack() {
 	for _, binding := range c.Bindings {
 		name := nameOfBinding(binding)
 		c.checkFinalizers(name, binding)
@@ -244,7 +247,7 @@ func (c *checker) checkBindingsBack() {
 }
 
 // countGiveBackWrites counts what KubeFleet writes when it takes the hub back.
-func (c *checker) countGiveBackWrites() {
+func (c backChecker) countGiveBackWrites() {
 	lacks := func(o metav1.Object, finalizer string) bool { return !slices.Contains(o.GetFinalizers(), finalizer) }
 	c.report.write("placement", count(c.Placements, func(placement placementv1beta1.PlacementObject) bool {
 		return lacks(placement, placementv1beta1.SchedulerCleanupFinalizer)
