@@ -52,6 +52,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetflowv1alpha1.MetricSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MetricSourceAuth"):
 		return &fleetflowv1alpha1.MetricSourceAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MetricSourceConfigMap"):
+		return &fleetflowv1alpha1.MetricSourceConfigMapApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MetricSourceLimits"):
 		return &fleetflowv1alpha1.MetricSourceLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MetricSourceReference"):

@@ -394,8 +394,20 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: type
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceAuthType
+    - name: username
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceSecret
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceAuthType
   scalar: string
+- name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceConfigMap
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceLimits
   map:
     fields:
@@ -478,6 +490,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceTLS
   map:
     fields:
+    - name: caConfigMap
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceConfigMap
     - name: caSecret
       type:
         namedType: com.github.fleetflow.fleetflow.apis.fleetflow.v1alpha1.MetricSourceSecret

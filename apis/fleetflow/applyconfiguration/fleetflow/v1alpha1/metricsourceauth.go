@@ -11,12 +11,15 @@ import (
 //
 // MetricSourceAuth says how the hub agent says to a source who it is.
 type MetricSourceAuthApplyConfiguration struct {
-	// Type is None, Bearer (the secret's value is a token), Basic (it is user:password), ClientCert (it is a certificate in PEM)
+	// Type is None, Bearer (the secret's value is a token), Basic (it is a password), ClientCert (it is a certificate in PEM)
 	// or HMAC (it is one key or, while keys change, several with white space between them, with which webhooks are signed as
 	// Standard Webhooks are: whsec_ and the key in base64).
 	Type *fleetflowv1alpha1.MetricSourceAuthType `json:"type,omitempty"`
 	// Secret has the credential.
 	Secret *MetricSourceSecretApplyConfiguration `json:"secret,omitempty"`
+	// Username is the user's name of type Basic, without a colon. A Secret of type kubernetes.io/basic-auth has it under the key
+	// username, beside the password.
+	Username *MetricSourceSecretApplyConfiguration `json:"username,omitempty"`
 	// PrivateKey is the key of a ClientCert, in PEM.
 	PrivateKey *MetricSourceSecretApplyConfiguration `json:"privateKey,omitempty"`
 }
@@ -40,6 +43,14 @@ func (b *MetricSourceAuthApplyConfiguration) WithType(value fleetflowv1alpha1.Me
 // If called multiple times, the Secret field is set to the value of the last call.
 func (b *MetricSourceAuthApplyConfiguration) WithSecret(value *MetricSourceSecretApplyConfiguration) *MetricSourceAuthApplyConfiguration {
 	b.Secret = value
+	return b
+}
+
+// WithUsername sets the Username field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Username field is set to the value of the last call.
+func (b *MetricSourceAuthApplyConfiguration) WithUsername(value *MetricSourceSecretApplyConfiguration) *MetricSourceAuthApplyConfiguration {
+	b.Username = value
 	return b
 }
 

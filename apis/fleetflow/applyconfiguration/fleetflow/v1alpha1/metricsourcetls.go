@@ -9,6 +9,8 @@ package v1alpha1
 type MetricSourceTLSApplyConfiguration struct {
 	// CASecret has the certificates, in PEM, of the authorities that may vouch for the source.
 	CASecret *MetricSourceSecretApplyConfiguration `json:"caSecret,omitempty"`
+	// CAConfigMap has them, too, for those who keep their authorities where all may read them. Either is enough.
+	CAConfigMap *MetricSourceConfigMapApplyConfiguration `json:"caConfigMap,omitempty"`
 	// ServerName is the name that the source's certificate has to have, if not that in the url.
 	ServerName *string `json:"serverName,omitempty"`
 }
@@ -24,6 +26,14 @@ func MetricSourceTLS() *MetricSourceTLSApplyConfiguration {
 // If called multiple times, the CASecret field is set to the value of the last call.
 func (b *MetricSourceTLSApplyConfiguration) WithCASecret(value *MetricSourceSecretApplyConfiguration) *MetricSourceTLSApplyConfiguration {
 	b.CASecret = value
+	return b
+}
+
+// WithCAConfigMap sets the CAConfigMap field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CAConfigMap field is set to the value of the last call.
+func (b *MetricSourceTLSApplyConfiguration) WithCAConfigMap(value *MetricSourceConfigMapApplyConfiguration) *MetricSourceTLSApplyConfiguration {
+	b.CAConfigMap = value
 	return b
 }
 

@@ -56,7 +56,7 @@ type StageConfigApplyConfiguration struct {
 	FailureBudget *FailureBudgetApplyConfiguration `json:"failureBudget,omitempty"`
 	// Windows are names of RolloutWindows that count for the stage, in addition to those that count for it
 	// by what they select: of scope Stage, without placementSelector. A run that names one that is
-	// not there is not initialized; one that is deleted later counts no longer.
+	// not there is not initialized; while one is gone later, nothing starts in the stage.
 	// An addition of fleetflow.
 	Windows []string `json:"windows,omitempty"`
 }
