@@ -31,8 +31,8 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	"github.com/fleetflow/fleetflow/worker"
-)
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
 
 // addParts adds to the manager what the role of this process asks for, and returns what that depends on.
 func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, o *options, log logr.Logger) ([]agent.Check, error) {
