@@ -90,6 +90,56 @@ EOF
 kubectl patch clusterapprovalrequests RUN-canary --type='merge' --subresource=status --patch-file approval.json`
 )
 
+// documented are commands about a hub that KubeFleet's documentation prints, and what of their answers is the same on every hub. SAMPLES is
+// the folder with its manifests.
+var documented = []struct{ line, answer string }{
+	{"kubectl create ns work", "namespace/work created"},
+	{"kubectl label ns work app=work", "namespace/work labeled"},
+	{"kubectl label ns work use=hack --overwrite", "namespace/work labeled"},
+	{"kubectl get ns work --show-labels", "use=hack"},
+	{"kubectl create configmap app -n work --from-literal=data=test", "configmap/app created"},
+	{"kubectl get configmap -n work", "app"},
+	{"kubectl apply -f SAMPLES/clusters/membercluster.yaml", "membercluster.cluster.kubernetes-fleet.io/member-1 created"},
+	{"kubectl label membercluster member-1 env=prod", "membercluster.cluster.kubernetes-fleet.io/member-1 labeled"},
+	{"kubectl get membercluster member-1", "member-1"},
+	{"kubectl get memberclusters --show-labels", "env=prod"},
+	{"kubectl get memberclusters -A -o wide", "member-1"},
+	{`kubectl get membercluster member-1 -o jsonpath="{.status}"`, ""},
+	{"kubectl delete membercluster member-1 --wait=false", `membercluster.cluster.kubernetes-fleet.io "member-1" deleted`},
+	{"kubectl apply -f SAMPLES/staged-update/placement.yaml", "clusterresourceplacement.placement.kubernetes-fleet.io/example-placement created"},
+	{"kubectl get crp", "example-placement"},
+	{"kubectl get clusterresourceplacement example-placement", "example-placement"},
+	{"kubectl get clusterresourceplacement.v1beta1.placement.kubernetes-fleet.io example-placement -o jsonpath='{.status.placementStatuses}'", ""},
+	{"kubectl describe crp example-placement", "example-placement"},
+	{"kubectl describe clusterresourceplacement example-placement", "example-placement"},
+	{"kubectl apply -f SAMPLES/staged-update/strategy.yaml", "clusterstagedupdatestrategy.placement.kubernetes-fleet.io/example-strategy created"},
+	{"kubectl apply -f SAMPLES/staged-update/run.yaml", "clusterstagedupdaterun.placement.kubernetes-fleet.io/example-run created"},
+	{"kubectl get csur example-run", "example-run"},
+	{"kubectl get crsur example-run -o yaml", "stagedRolloutStrategyName: example-strategy"},
+	{"kubectl describe csur example-run", "example-run"},
+	{"kubectl get clusterresourcesnapshots --show-labels", "No resources found"},
+	{"kubectl get clusterresourcesnapshot -l kubernetes-fleet.io/is-latest-snapshot=true,kubernetes-fleet.io/parent-CRP=example-placement", "No resources found"},
+	{"kubectl get ClusterResourceSnapshot --selector=kubernetes-fleet.io/resource-index=1", "No resources found"},
+	{"kubectl get clusterschedulingpolicysnapshot -l kubernetes-fleet.io/is-latest-snapshot=true,kubernetes-fleet.io/parent-CRP=example-placement", "No resources found"},
+	{"kubectl get clusterresourcebinding -l kubernetes-fleet.io/parent-CRP=example-placement", "No resources found"},
+	{"kubectl get rb -l kubernetes-fleet.io/parent-CRP=example-placement", "No resources found"},
+	{"kubectl get work -n fleet-member-member-1 -l kubernetes-fleet.io/parent-CRP=example-placement", "No resources found"},
+	{"kubectl apply -f SAMPLES/eviction/eviction.yaml", "clusterresourceplacementeviction.placement.kubernetes-fleet.io/test-eviction created"},
+	{"kubectl get crpe test-eviction", "test-eviction"},
+	{"kubectl delete configmap app -n work", `configmap "app" deleted`},
+	{"kubectl delete crp example-placement --wait=false", `clusterresourceplacement.placement.kubernetes-fleet.io "example-placement" deleted`},
+}
+
+// TestTheCommandsThatAreDocumentedRunOnAnOlderHub runs those that are not about approvals.
+func TestTheCommandsThatAreDocumentedRunOnAnOlderHub(t *testing.T) {
+	h := startOlderHub(t)
+	samples, err := filepath.Abs(filepath.Join(root, "deploy", "samples", "how-tos"))
+	require.NoError(t, err)
+	for _, command := range documented {
+		h.types(strings.ReplaceAll(command.line, "SAMPLES", samples), command.answer)
+	}
+}
+
 func TestAHubThatCannotNoteWhoApprovesTakesTheWaysThatAreDocumented(t *testing.T) {
 	h := startOlderHub(t)
 	_, err := h.shell("kubectl get mutatingadmissionpolicies")
