@@ -175,11 +175,6 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 	runner.SendersUnnamed = func(message string) {
 		recorder.Eventf(&lease, nil, corev1.EventTypeWarning, "ApprovalsNotVerified", "Observe", "%s", message)
 	}
-	return runner, mgr.Add(runner)
-}
-
-// newActivities puts the activities together.
-func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options) (worker.Activities, error) {
 	steps := mgr.GetEventRecorder("workflow-worker")
 	runner.Tell = func(object wf.Ref, good bool, message string) {
 		if good {
@@ -188,6 +183,11 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 		}
 		steps.Eventf(waker.ObjectOf(object), nil, corev1.EventTypeWarning, "ActivityKeepsFailing", "RunActivity", "%s", message)
 	}
+	return runner, mgr.Add(runner)
+}
+
+// newActivities puts the activities together.
+func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options) (worker.Activities, error) {
 	cached := mgr.GetClient()
 	live := mgr.GetAPIReader()
 	clk := o.clock
