@@ -46,6 +46,8 @@ type options struct {
 	uiPort        string
 	// asksHealth says that a server is asked, and none started.
 	asksHealth bool
+	// leastFree is how many bytes have to be free where the database is.
+	leastFree uint64
 }
 
 func parse(args []string) (*options, error) {
@@ -62,6 +64,8 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.http, "http-address", "127.0.0.1:7243", "host:port of the frontend by HTTP, which health asks")
 	f.BoolVar(&o.ui, "ui", false, "serve the UI, too")
 	f.StringVar(&o.uiPort, "ui-port", "8233", "port of the UI")
+	f.Uint64Var(&o.leastFree, "least-free-bytes", 32<<20,
+		"how many bytes have to be free on the disk of the folder: with less, health fails, and the server that is started then begins with an empty database")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -124,8 +128,12 @@ func (o *options) arguments() []string {
 	return append(arguments, "--headless")
 }
 
-// askHealth returns an error if the server does not answer for its namespace.
+// askHealth returns an error if the disk of the database is full, or the server does not answer for its namespace. A server that cannot write
+// still answers what it remembers.
 func (o *options) askHealth() error {
+	if err := o.checkDisk(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.http+"/api/v1/namespaces/"+o.Namespace, http.NoBody)
@@ -139,6 +147,19 @@ func (o *options) askHealth() error {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("asking the server: it answers %s", response.Status)
+	}
+	return nil
+}
+
+// checkDisk returns an error if less is free on the disk of the database than has to be.
+func (o *options) checkDisk() error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(o.data, &disk); err != nil {
+		return fmt.Errorf("looking at the disk of the database: %w", err)
+	}
+	if free := disk.Bavail * uint64(disk.Bsize); free < o.leastFree {
+		return fmt.Errorf("the disk of the database is full: %d bytes are free in %s. The server is to begin with an empty one; free the disk of the node",
+			free, o.data)
 	}
 	return nil
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,8 +48,12 @@ func TestHealthAsksForTheNamespace(t *testing.T) {
 	}))
 	defer served.Close()
 	at := "--http-address=" + strings.TrimPrefix(served.URL, "http://")
-	require.NoError(t, run([]string{"health", at}))
-	assert.ErrorContains(t, run([]string{"health", at, "--namespace=other"}), "404")
+	data := "--data=" + t.TempDir()
+	require.NoError(t, run([]string{"health", at, data}))
+	assert.ErrorContains(t, run([]string{"health", at, data, "--namespace=other"}), "404")
+	full := run([]string{"health", at, data, "--least-free-bytes=" + strconv.FormatUint(math.MaxUint64, 10)})
+	assert.ErrorContains(t, full, "the disk of the database is full")
+	assert.ErrorContains(t, run([]string{"health", at, "--data=/nowhere"}), "looking at the disk of the database")
 	served.Close()
-	assert.ErrorContains(t, run([]string{"health", at}), "asking the server")
+	assert.ErrorContains(t, run([]string{"health", at, data}), "asking the server")
 }

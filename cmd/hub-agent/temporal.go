@@ -27,6 +27,8 @@ const (
 	temporalKeyFlag        = "temporal-tls-key-file"
 	temporalServerNameFlag = "temporal-tls-server-name"
 	temporalAPIKeyFlag     = "temporal-api-key-file"
+	temporalDataFlag       = "temporal-data"
+	workflowCacheFlag      = "workflow-cache-size"
 
 	// envTemporalAPIKey is the name that Temporal's own tools have for it.
 	envTemporalAPIKey = "TEMPORAL_API_KEY"
@@ -44,6 +46,10 @@ type temporalOptions struct {
 	namespace string
 	// approvals says which approvals through Temporal count.
 	approvals string
+	// data is the folder of the database of a bundled one.
+	data string
+	// cacheSize is how many workflows are kept in memory.
+	cacheSize int
 	security  temporalclient.Security
 }
 
@@ -60,6 +66,9 @@ func (o *temporalOptions) addFlags(f *flag.FlagSet) {
 		"Temporal namespace; it is created, with its search attributes, if it does not exist")
 	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified),
 		"which approvals through Temporal count: off (none), verified (signals whose sender Temporal has authenticated, which needs a server with an authorizer and principals) or any: a user who may write to the Temporal namespace can send one under any name")
+	f.StringVar(&o.data, temporalDataFlag, "", "folder of the database of the Temporal beside this agent, of which a metric says the size; empty for none")
+	f.IntVar(&o.cacheSize, workflowCacheFlag, 10_000,
+		"how many workflows this process keeps in memory from one of their steps to the next, to replay no history; 0 replays it at each step, which is for tests")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
 	f.StringVar(&o.security.CAFile, temporalCAFlag, "", "PEM file of the certificates that vouch for Temporal's; those of the system do if it is empty. This file and the next two are read again for every new connection")
 	f.StringVar(&o.security.CertFile, temporalCertFlag, "", "PEM file of the client certificate for Temporal, for mutual TLS; together with --"+temporalKeyFlag)
@@ -93,6 +102,9 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 	}
 	if o.namespace == "" {
 		problems = append(problems, fmt.Errorf("--%s must not be empty", temporalNamespaceFlag))
+	}
+	if o.cacheSize < 0 {
+		problems = append(problems, fmt.Errorf("--%s must not be negative; 0 keeps none", workflowCacheFlag))
 	}
 	problems = append(problems, o.checkMode()...)
 	return errors.Join(append(problems, o.checkFiles()...)...)

@@ -40,6 +40,7 @@ func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
 		"the bundled one and workers":      {[]string{bundled, off, "--role=worker"}, []string{"leave --role as it is"}},
 		"the bundled one without a lease":  {[]string{bundled, off, "--leader-elect=false"}, []string{"set --leader-elect"}},
 		"patience below zero":              {[]string{bundled, off, "--temporal-patience=-1s"}, []string{"must not be negative"}},
+		"a cache below zero":               {[]string{"--workflow-cache-size=-1"}, []string{"must not be negative"}},
 		"patience with one that is shared": {[]string{"--temporal-patience=2m"}, []string{"--temporal-patience is for --temporal-mode=Bundled"}},
 		"all mistakes, not just the first": {[]string{"--temporal-namespace=", "--temporal-api-key-file=" + empty}, []string{"--temporal-namespace", "--temporal-api-key-file"}},
 	} {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 	temporallog "go.temporal.io/sdk/log"
+	sdkworker "go.temporal.io/sdk/worker"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -118,6 +119,9 @@ func (o *options) needsSenders() bool {
 func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*temporalclient.Client, error) {
 	measured := temporalclient.NewMetrics()
 	metrics.Registry.MustRegister(measured.Collectors()...)
+	if o.temporal.data != "" {
+		metrics.Registry.MustRegister(temporalclient.NewDatabaseSize(o.temporal.data))
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "hub-agent"
@@ -164,6 +168,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 	if err := notifier.Watch(ctx, mgr.GetCache()); err != nil {
 		return nil, err
 	}
+	sdkworker.SetStickyWorkflowCacheSize(o.temporal.cacheSize) // before any worker starts
 	measured := worker.NewMetrics()
 	metrics.Registry.MustRegister(measured.Collectors()...)
 	runner := &worker.Runner{

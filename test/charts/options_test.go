@@ -247,6 +247,9 @@ func TestTemporalIsBesideTheAgentUnlessItIsNamed(t *testing.T) {
 		require.NotNil(t, pod.Volumes[at].EmptyDir)
 		assert.Nil(t, pod.Volumes[at].EmptyDir.SizeLimit, "one that is exceeded evicts the agent")
 	}
+	assert.Contains(t, agent, "--temporal-data=/var/run/fleet/temporal-data")
+	assert.Contains(t, pod.Containers[0].VolumeMounts,
+		corev1.VolumeMount{Name: "temporal-data", MountPath: "/var/run/fleet/temporal-data", ReadOnly: true}, "the agent looks at its size")
 	assert.Equal(t, []string{release}, ofKind(t, all, "Deployment"))
 	assert.NotContains(t, strings.Join(agent, " "), "--temporal-patience", "no other could lead")
 	three := must(t, "hub-agent", values{"replicaCount": 3, "temporal": values{"address": "", "mode": "Bundled", "approvals": "any"}})
@@ -255,6 +258,7 @@ func TestTemporalIsBesideTheAgentUnlessItIsNamed(t *testing.T) {
 	external := must(t, "hub-agent", nil)
 	assert.Subset(t, args(t, external, release), []string{"--temporal-mode=External", "--temporal-approvals=verified"})
 	assert.Empty(t, deployment(t, external, release).Spec.Template.Spec.InitContainers)
+	assert.NotContains(t, strings.Join(args(t, external, release), " "), "--temporal-data")
 	mine := must(t, "hub-agent", values{"temporal": values{"address": ""}, "initContainers": []any{values{"name": "mine", "image": "mine"}}})
 	assert.Len(t, deployment(t, mine, release).Spec.Template.Spec.InitContainers, 2)
 }

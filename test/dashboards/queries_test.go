@@ -47,6 +47,7 @@ var family = regexp.MustCompile(`fqName: "([^"]+)"`)
 func collectors() []prometheus.Collector {
 	all := append([]prometheus.Collector{&telemetry.Collector{}}, telemetry.NewWatcher(nil).Collectors()...)
 	all = append(all, temporalclient.NewMetrics().Collectors()...)
+	all = append(all, temporalclient.NewDatabaseSize(""))
 	all = append(all, worker.NewMetrics().Collectors()...)
 	all = append(all, measure.NewMetrics().Collectors()...)
 	all = append(append(all, agent.NewBuildInfo()), joining.NewCounters().Collectors()...)

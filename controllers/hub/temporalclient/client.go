@@ -72,6 +72,7 @@ func New(o Options) (*Client, error) {
 	if c.metrics == nil {
 		c.metrics = NewMetrics()
 	}
+	c.metrics.tellMode(o.Bundled)
 	options := client.Options{
 		HostPort: o.Address, Namespace: o.Namespace, Identity: o.Identity, Logger: o.Logger,
 		MetricsHandler: c.metrics.SDK(), DataConverter: c.Converter,

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -20,6 +21,7 @@ type Metrics struct {
 	connected prometheus.Collector
 	pokes     *prometheus.CounterVec
 	restarts  *prometheus.CounterVec
+	mode      *prometheus.GaugeVec
 	// open counts the connections that there are.
 	open atomic.Int64
 }
@@ -35,6 +37,9 @@ func NewMetrics() *Metrics {
 			Name: "fleetflow_workflows_restarted_total",
 			Help: "Workflows that were ended because their workflow tasks failed again and again, and are started again from their objects.",
 		}, []string{"workflow_type"}),
+		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetflow_temporal_mode", Help: "1 with the mode of Temporal, Bundled or External, as a label.",
+		}, []string{"mode"}),
 	}
 	for _, workflowType := range []string{wf.PlacementWorkflow, wf.UpdateRunWorkflow, wf.StageWorkflow} {
 		m.restarts.WithLabelValues(workflowType) // from the beginning, so that the first restart is an increase
@@ -47,7 +52,7 @@ func NewMetrics() *Metrics {
 
 // Collectors returns all the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.sdk, m.connected, m.pokes, m.restarts}
+	return []prometheus.Collector{m.sdk, m.connected, m.pokes, m.restarts, m.mode}
 }
 
 // SDK returns what the SDK reports to.
@@ -60,6 +65,15 @@ func (m *Metrics) countPoke(err error) {
 		outcome = "failed"
 	}
 	m.pokes.WithLabelValues(outcome).Inc()
+}
+
+// tellMode notes the mode of Temporal.
+func (m *Metrics) tellMode(bundled bool) {
+	mode := clusterv1beta1.TemporalExternal
+	if bundled {
+		mode = clusterv1beta1.TemporalBundled
+	}
+	m.mode.WithLabelValues(string(mode)).Set(1)
 }
 
 // countRestart counts a workflow that was ended so that it is started again.
