@@ -48,7 +48,7 @@ const (
 	maxAttemptDelay = 30 * time.Second
 )
 
-// tellFailure tells of an attempt that failed, if there were many.
+// tellFailure reports an attempt that failed, if there were many.
 func (f *Failures) tellFailure(info activity.Info, args []any, cause string) {
 	if info.Attempt < manyAttempts {
 		return
@@ -60,7 +60,7 @@ func (f *Failures) tellFailure(info activity.Info, args []any, cause string) {
 	}
 }
 
-// tellSuccess tells of an attempt that succeeded, if its failures were told.
+// tellSuccess reports an attempt that succeeded, if its failures were reported.
 func (f *Failures) tellSuccess(info activity.Info, args []any) {
 	if info.Attempt <= manyAttempts {
 		return

@@ -23,7 +23,7 @@ import (
 type Identities struct {
 	Client    client.Client
 	Namespace string
-	// Converter is that of the client; without it approvals by signal are nobody's.
+	// Converter is that of the client; without it no approval by signal has a sender.
 	Converter converter.DataConverter
 }
 

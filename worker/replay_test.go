@@ -11,11 +11,9 @@ import (
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
-	sdkworker "go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
-	"github.com/fleetflow/fleetflow/worker"
+	"github.com/fleetflow/fleetflow/test/histories"
 )
 
 // Every recorded history must replay with the workflows as they are now: executions that are open while the hub agent is
@@ -28,24 +26,17 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			recorded := readHistory(t, file)
-			started := recorded.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
-			replayed[started.GetWorkflowType().GetName()] = true
-			// A run derives the IDs of its stages from its own.
-			own := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{
-				ID: started.GetWorkflowId(), RunID: started.GetOriginalExecutionRunId(),
-			}}
+			kind := histories.TypeOf(recorded)
+			replayed[kind] = true
 			spans := tracetest.NewSpanRecorder()
 			tracing, err := temporalclient.Tracing(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test"))
 			require.NoError(t, err)
 			for _, interceptors := range [][]interceptor.WorkerInterceptor{nil, {tracing}} {
-				replayer, err := sdkworker.NewWorkflowReplayerWithOptions(sdkworker.WorkflowReplayerOptions{Interceptors: interceptors})
-				require.NoError(t, err)
-				worker.RegisterWorkflows(replayer)
-				require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, recorded, own))
+				require.NoError(t, histories.Replay(recorded, interceptors...))
 			}
 			require.NotEmpty(t, spans.Ended(), "histories that were recorded without traces are traced from now on")
 			for _, s := range spans.Started() {
-				require.Equal(t, "RunWorkflow:"+started.GetWorkflowType().GetName(), s.Name(), "what is replayed does not take place again")
+				require.Equal(t, "RunWorkflow:"+kind, s.Name(), "what is replayed does not take place again")
 			}
 		})
 	}
@@ -61,4 +52,16 @@ func readHistory(t *testing.T, file string) *history.History {
 	require.NoError(t, err)
 	require.NotEmpty(t, recorded.GetEvents())
 	return recorded
+}
+
+func TestAHistoryThatDoesNotFitIsFound(t *testing.T) {
+	recorded := readHistory(t, "../test/histories/stage-two-clusters.json")
+	require.Empty(t, histories.FailedTask(recorded))
+	for _, event := range recorded.GetEvents() {
+		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
+			scheduled.ActivityType.Name = "AnotherStep"
+			break
+		}
+	}
+	require.ErrorContains(t, histories.Replay(recorded), "AnotherStep")
 }

@@ -51,6 +51,7 @@ func TestDocuments(t *testing.T) {
 		require.NotEmpty(t, found, pattern)
 		paths = append(paths, found...)
 	}
+	defer requireReplayable(t)
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			leaveAsFound(t, shared)

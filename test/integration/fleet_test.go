@@ -116,7 +116,9 @@ var together = []promise{
 	{"a hold that expires lets go by itself", holdThatExpiresLetsGo},
 	{"a run whose workflow is cancelled from Temporal stops", cancelFromTemporalStopsTheRun},
 	{"a run that is stopped while it soaks soaks on", soakGoesOnWhileARunIsStopped},
-	{"a run whose workflow is reset repeats nothing", resetInTheMiddleRepeatsNothing},
+	{"a run whose workflow is reset repeats nothing", resetInTheMiddleRepeatsNothing(firstTask)},
+	{"a run whose workflow is reset to its last task repeats nothing", resetInTheMiddleRepeatsNothing(lastTask)},
+	{"a run whose workflow is reset to before a stage repeats nothing", resetInTheMiddleRepeatsNothing(beforeTheLastStage)},
 	{"a run whose workflow is terminated is started again", terminatedRunIsStartedAgain},
 	{"Temporal shows where a run stands", temporalShowsWhereARunStands},
 	{"an approval before a stage holds the stage", gateBeforeAStageHoldsIt},
@@ -233,6 +235,7 @@ func TestFleet(t *testing.T) {
 			})
 		}
 	})
+	t.Run("replays", requireReplayable)
 	t.Run("alone", func(t *testing.T) {
 		for _, p := range alone {
 			t.Run(p.sentence, func(t *testing.T) {
@@ -241,6 +244,7 @@ func TestFleet(t *testing.T) {
 			})
 		}
 	})
+	t.Run("replays in the end", requireReplayable)
 }
 
 // nothingHappensByItself looks at everything that there is at the end of the suite.

@@ -23,7 +23,8 @@ import (
 const (
 	// fleetEnv names the folder of a running fleet to use.
 	fleetEnv = "FLEETFLOW_FLEET"
-	// ownFleetEnv names the folder in the repository of the fleet that is brought up otherwise, so that two of them can be side by side.
+	// ownFleetEnv names the folder in the repository of the fleet that is brought up otherwise, so that two of them can be side by side. Its hub
+	// agent keeps no workflow in memory.
 	ownFleetEnv = "FLEETFLOW_OWN_FLEET"
 	// root is the repository, as seen from this package.
 	root = "../.."
@@ -60,15 +61,21 @@ func bringUp() (dir string, down func(), err error) {
 		dir, err = filepath.Abs(dir)
 		return dir, nothing, err
 	}
-	if dir, err = filepath.Abs(filepath.Join(root, cmp.Or(os.Getenv(ownFleetEnv), ".fleet-test"))); err != nil {
+	own := os.Getenv(ownFleetEnv)
+	if dir, err = filepath.Abs(filepath.Join(root, cmp.Or(own, ".fleet-test"))); err != nil {
 		return "", nothing, err
+	}
+	up := []string{"up", "--dir", dir, "--members", fmt.Sprint(members)}
+	if own != "" {
+		// Each step of a workflow is a replay there: one that is not the same twice shows.
+		up = append(up, "--hub-agent-arg=--workflow-cache-size=0")
 	}
 	down = func() {
 		if err := devfleet("down", "--dir", dir, "--purge"); err != nil {
 			fmt.Fprintln(os.Stderr, "integration:", err)
 		}
 	}
-	return dir, down, devfleet("up", "--dir", dir, "--members", fmt.Sprint(members))
+	return dir, down, devfleet(up...)
 }
 
 // devfleet runs the program with its progress shown.

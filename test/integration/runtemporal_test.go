@@ -95,28 +95,54 @@ func summarised(event *history.HistoryEvent) bool {
 	return false
 }
 
-// resetInTheMiddleRepeatsNothing resets a run to its first step while it waits for an approval.
-func resetInTheMiddleRepeatsNothing(s *spec) {
-	s.externalPlacement()
-	s.strategy(staging(approval), canary(approval))
-	bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
-	run := s.startRun("run", "0")
-	s.awaitRequest(run, "staging")
-	kubectlChannel.approve(s, run, "staging")
-	s.awaitRequest(run, "canary")
-	s.reset(run)
-	s.awaitWaiting(run, "canary", "canary")
-	updateChannel.approve(s, run, "canary")
-	s.requireGatesKept(s.awaitSucceeded(run))
-	s.awaitClosed(workflowOf(run))
-	s.requireWrittenOnce(bindings)
+// resetInTheMiddleRepeatsNothing resets a run to a task of its history while it waits for an approval.
+func resetInTheMiddleRepeatsNothing(to func(*spec, *placementv1beta1.ClusterStagedUpdateRun) []string) func(*spec) {
+	return func(s *spec) {
+		s.externalPlacement()
+		s.strategy(staging(approval), canary(approval))
+		bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
+		run := s.startRun("run", "0")
+		s.awaitRequest(run, "staging")
+		kubectlChannel.approve(s, run, "staging")
+		s.awaitRequest(run, "canary")
+		s.awaitWaiting(run, "canary", "canary")
+		s.reset(run, to(s, run))
+		s.awaitWaiting(run, "canary", "canary")
+		updateChannel.approve(s, run, "canary")
+		s.requireGatesKept(s.awaitSucceeded(run))
+		s.awaitClosed(workflowOf(run))
+		s.requireWrittenOnce(bindings)
+	}
 }
 
-// reset sends a run's workflow back to its first step, as with the Temporal CLI.
-func (s *spec) reset(run *placementv1beta1.ClusterStagedUpdateRun) {
+// firstTask and lastTask are where a workflow is reset to by the name that the Temporal CLI has for it.
+func firstTask(*spec, *placementv1beta1.ClusterStagedUpdateRun) []string {
+	return []string{"--type", "FirstWorkflowTask"}
+}
+
+func lastTask(*spec, *placementv1beta1.ClusterStagedUpdateRun) []string {
+	return []string{"--type", "LastWorkflowTask"}
+}
+
+// beforeTheLastStage is the task with which a run has started the last of its stages.
+func beforeTheLastStage(s *spec, run *placementv1beta1.ClusterStagedUpdateRun) []string {
 	s.Helper()
-	out, err := s.command(s.Context(), "temporal", "workflow", "reset", "--workflow-id", workflowOf(run),
-		"--type", "FirstWorkflowTask", "--reason", "a spec", "--identity", approver)
+	var task int64
+	for _, event := range s.history(workflowOf(run)).GetEvents() {
+		if started := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); started != nil {
+			task = started.GetWorkflowTaskCompletedEventId()
+		}
+	}
+	require.Positive(s, task, "run %s has started a stage", run.Name)
+	return []string{"--event-id", fmt.Sprint(task)}
+}
+
+// reset sends a run's workflow back, as with the Temporal CLI.
+func (s *spec) reset(run *placementv1beta1.ClusterStagedUpdateRun, to []string) {
+	s.Helper()
+	out, err := s.command(s.Context(), "temporal", append([]string{
+		"workflow", "reset", "--workflow-id", workflowOf(run), "--reason", "a spec", "--identity", approver,
+	}, to...)...)
 	require.NoError(s, err, out)
 }
 
@@ -128,7 +154,7 @@ func resetWithAClusterInFlightRepeatsNothing(s *spec) {
 	s.stop("member-2/agent")
 	run := s.startRun("run", "0")
 	s.awaitStarted(run, "member-2")
-	s.reset(run)
+	s.reset(run, firstTask(s, run))
 	s.start("member-2/agent")
 	s.awaitSucceeded(run)
 	s.awaitClosed(workflowOf(run))

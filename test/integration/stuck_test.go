@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,9 @@ func stuckRunIsStartedAgain(s *spec) {
 	s.awaitValue(value1, allMembers...)
 }
 
+// begunElsewhere has the executions that another build has begun: ours cannot replay them.
+var begunElsewhere sync.Map
+
 // begunByAnotherBuild starts the workflow of an object and has a worker of another build take its first step.
 func begunByAnotherBuild(s *spec, ref wf.Ref) {
 	s.Helper()
@@ -55,10 +59,11 @@ func begunByAnotherBuild(s *spec, ref wf.Ref) {
 		workflow.RegisterOptions{Name: execution.Type})
 	require.NoError(s, other.Start())
 	defer other.Stop()
-	_, err := s.Temporal.ExecuteWorkflow(s.Context(), client.StartWorkflowOptions{
+	begun, err := s.Temporal.ExecuteWorkflow(s.Context(), client.StartWorkflowOptions{
 		ID: execution.ID, TaskQueue: wf.TaskQueue, WorkflowTaskTimeout: wf.TaskTimeout,
 	}, execution.Type, ref)
 	require.NoError(s, err)
+	begunElsewhere.Store(begun.GetRunID(), true)
 	s.eventually("the other build to have taken a step", func() error {
 		for _, event := range s.history(execution.ID).GetEvents() {
 			if event.GetEventType() == enums.EVENT_TYPE_TIMER_STARTED {
