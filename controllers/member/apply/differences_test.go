@@ -253,7 +253,7 @@ func TestAnObjectThatIsAsWantedIsAppliedAlthoughAServerSideApplyIsInvalid(t *tes
 }
 
 // TestAnApplyThatIsRefusedEachTimeIsNotSentEachTime plays an API server that cannot read the object for a server-side apply, and so notes
-// nobody's fields of it.
+// no client's fields of it.
 func TestAnApplyThatIsRefusedEachTimeIsNotSentEachTime(t *testing.T) {
 	e, _ := newEngine(nil)
 	sent := 0
@@ -284,4 +284,27 @@ func TestAnApplyThatIsRefusedEachTimeIsNotSentEachTime(t *testing.T) {
 	req.Answered = "" // the agent is restarted
 	mustApply(t, e, req)
 	assert.Zero(t, sent, "a dry run tells that it would bring nothing")
+}
+
+func TestWhatIsMergedInsteadOfAServerSideApplyIsTheBaseOfTheNextMerge(t *testing.T) {
+	e, _ := newEngine(nil)
+	data := func(keys string) string {
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{` + keys + `}}`
+	}
+	mustApply(t, e, requestWith(data(`"x":"1"`), placementv1beta1.ApplyStrategy{Type: clientSide}))
+	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if p.Type() == types.ApplyPatchType {
+				return apierrors.NewInternalError(errors.New("duplicate entries for key"))
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	mustApply(t, e, requestWith(data(`"x":"1","y":"2"`), placementv1beta1.ApplyStrategy{Type: serverSide}))
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, stored))
+	assert.Equal(t, map[string]any{"x": "1", "y": "2"}, lastApplied(stored)["data"])
+	mustApply(t, e, requestWith(data(`"x":"1"`), placementv1beta1.ApplyStrategy{Type: clientSide}))
+	assert.Equal(t, map[string]string{"x": "1"}, storedConfigMap(t, e).Data)
 }

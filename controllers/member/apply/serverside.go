@@ -72,9 +72,11 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 }
 
 // isSetOnlyByPatches reports whether this agent has set fields of an object and has applied none server-side. The API server notes
-// nobody's fields of an object that it cannot read with such an apply: such an object is not one of these.
+// no client's fields of an object that it cannot read with such an apply: such an object is not one of these.
 func isSetOnlyByPatches(live *unstructured.Unstructured) bool {
-	isOurs := func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == FieldManager && entry.Subresource == "" }
+	isOurs := func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == FieldManager && entry.Subresource == ""
+	}
 	return slices.ContainsFunc(live.GetManagedFields(), isOurs) && !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs)
 }
 
