@@ -26,6 +26,7 @@ import (
 var (
 	verbose = flag.Bool("notes", false, "print what is told of objects that are not as wanted")
 	most    = flag.Int("faults", 10, "after how many faults to stop")
+	longest = flag.Duration("for", 0, "after how long to begin no further trial; 0 makes all of them")
 )
 
 // Namespaces of the trials. Limits of a namespace would change the others' objects.
@@ -52,11 +53,17 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 	}
 	t.Logf("%d pairs of seed %d; to repeat: go test -tags integration ./test/differential -pairs %d -seed %d", *pairs, from, *pairs, from)
 	numbers := make(chan int)
+	begin := time.Now()
+	made := 0
 	go func() {
 		defer close(numbers)
 		for n := range (*pairs + pairsOfATrial - 1) / pairsOfATrial {
+			if *longest > 0 && time.Since(begin) > *longest {
+				return
+			}
 			if *only < 0 || *only == n {
 				numbers <- n
+				made++
 			}
 		}
 	}()
@@ -65,7 +72,6 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 	tally := map[string]int{}
 	counts := map[string]count{}
 	faults := 0
-	begin := time.Now()
 	for id := range parallel {
 		w, err := newWorker(id, cluster, kinds)
 		require.NoError(t, err)
@@ -101,7 +107,7 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 		})
 	}
 	group.Wait()
-	t.Logf("%.1f s", time.Since(begin).Seconds())
+	t.Logf("%d trials in %.1f s", made, time.Since(begin).Seconds())
 	for _, what := range slices.Sorted(maps.Keys(tally)) {
 		t.Logf("%6d %s", tally[what], what)
 	}
