@@ -9,19 +9,22 @@ import (
 // agent on its cluster later, as by an upgrade of its chart, stays.
 type AgentRequest struct {
 	// RequestedAt tells this request from an earlier one. The same request with a later time is tried again.
-	// +kubebuilder:validation:Required
+	// +required
 	RequestedAt metav1.Time `json:"requestedAt"`
 
 	// Image is what the agent is to run, by a tag or a digest.
 	// +kubebuilder:validation:MaxLength=500
+	// +optional
 	Image string `json:"image,omitempty"`
 
 	// HubURL is where the agent is to reach the hub's API server, by https. The certificate there has to be of the
 	// authority that the agent knows already.
 	// +kubebuilder:validation:MaxLength=500
+	// +optional
 	HubURL string `json:"hubURL,omitempty"`
 
 	// RenewToken has the agent renew a token for the hub that was issued before the request. The earlier token stays good
 	// until it ends.
+	// +optional
 	RenewToken bool `json:"renewToken,omitempty"`
 }

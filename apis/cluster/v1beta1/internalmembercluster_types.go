@@ -21,10 +21,11 @@ type InternalMemberCluster struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is what the hub wants of the member. The hub agent writes it.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec InternalMemberClusterSpec `json:"spec"`
 
 	// Status is what the member's agents report.
+	// +optional
 	Status InternalMemberClusterStatus `json:"status,omitempty"`
 }
 
@@ -42,16 +43,18 @@ const (
 type InternalMemberClusterSpec struct {
 	// State is Join or Leave.
 	// +kubebuilder:validation:Enum=Join;Leave
-	// +kubebuilder:validation:Required
+	// +required
 	State ClusterState `json:"state"`
 
 	// HeartbeatPeriodSeconds is how often the member agent should report, in seconds.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
+	// +optional
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
 	// Agent is what the MemberCluster asks of the agent itself. An addition of fleetflow.
+	// +optional
 	Agent *AgentRequest `json:"agent,omitempty"`
 }
 
@@ -61,21 +64,26 @@ type InternalMemberClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Properties are the facts the cluster reports about itself, by name.
 	// +kubebuilder:validation:MaxProperties=2000
+	// +optional
 	Properties map[PropertyName]PropertyValue `json:"properties,omitempty"`
 
 	// ResourceUsage sums up the resources of the cluster's nodes.
+	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
 
 	// Namespaces maps each namespace the fleet placed on the cluster to the name of the
 	// AppliedWork that owns it.
 	// +kubebuilder:validation:MaxProperties=5000
+	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 
 	// AgentStatus has one entry per agent that runs in the cluster.
 	// +kubebuilder:validation:MaxItems=8
+	// +optional
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 }

@@ -11,12 +11,12 @@ type PropertyName string
 // PropertyValue is the value of a fact about a cluster and when it was true.
 type PropertyValue struct {
 	// Value as text; where placements compare it, a Kubernetes quantity.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=524288
 	Value string `json:"value"`
 
 	// ObservationTime is when the value was read.
-	// +kubebuilder:validation:Required
+	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 }
 
@@ -24,18 +24,22 @@ type PropertyValue struct {
 type ResourceUsage struct {
 	// Capacity is what the nodes have.
 	// +kubebuilder:validation:MaxProperties=500
+	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// Allocatable is what the nodes can give to workloads: the capacity without what the
 	// operating system and the kubelet keep.
 	// +kubebuilder:validation:MaxProperties=500
+	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
 	// Available is what no workload has requested yet.
 	// +kubebuilder:validation:MaxProperties=500
+	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 
 	// ObservationTime is when the numbers were collected.
+	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty,omitzero"`
 }
 
@@ -54,7 +58,7 @@ const (
 // AgentStatus is the report of one agent.
 type AgentStatus struct {
 	// Type of the agent.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Type AgentType `json:"type"`
 
@@ -62,8 +66,10 @@ type AgentStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// LastReceivedHeartbeat is when the agent last reported.
+	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty,omitzero"`
 }

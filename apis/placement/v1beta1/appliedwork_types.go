@@ -19,21 +19,22 @@ type AppliedWork struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says which Work this belongs to.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec AppliedWorkSpec `json:"spec"`
 
 	// Status lists what was applied.
+	// +optional
 	Status AppliedWorkStatus `json:"status,omitempty"`
 }
 
 // AppliedWorkSpec says which Work an AppliedWork belongs to.
 type AppliedWorkSpec struct {
 	// WorkName is the name of the Work on the hub.
-	// +kubebuilder:validation:Required
+	// +required
 	WorkName string `json:"workName"`
 
 	// WorkNamespace is the namespace of the Work on the hub.
-	// +kubebuilder:validation:Required
+	// +required
 	WorkNamespace string `json:"workNamespace"`
 }
 
@@ -42,6 +43,7 @@ type AppliedWorkStatus struct {
 	// AppliedResources are the objects applied for the Work. An object leaves the list when
 	// its manifest leaves the Work; it is removed from the cluster then.
 	// +kubebuilder:validation:MaxItems=20000
+	// +optional
 	AppliedResources []AppliedResourceMeta `json:"appliedResources,omitempty"`
 }
 
@@ -52,6 +54,7 @@ type AppliedResourceMeta struct {
 
 	// UID of the object, so that an object of the same name that another user made is never
 	// taken for it.
+	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
 	// RunOf is the hash of the manifest of a Job that the cluster removes some time after it has
@@ -59,10 +62,12 @@ type AppliedResourceMeta struct {
 	// is not created again when it is gone. It is empty for other objects. An addition of
 	// fleetflow.
 	// +kubebuilder:validation:MaxLength=64
+	// +optional
 	RunOf string `json:"runOf,omitempty"`
 
 	// RunResult is how that run ended, Complete or Failed. It is empty as long as the Job runs, and
 	// if it was gone before the agent saw its end. An addition of fleetflow.
 	// +kubebuilder:validation:MaxLength=16
+	// +optional
 	RunResult string `json:"runResult,omitempty"`
 }

@@ -25,22 +25,23 @@ type ClusterApprovalRequest struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says which stage of which run is to be approved.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
 	Spec ApprovalRequestSpec `json:"spec"`
 
 	// Status says whether it was approved.
+	// +optional
 	Status ApprovalRequestStatus `json:"status,omitempty"`
 }
 
 // ApprovalRequestSpec says which stage of which run is to be approved.
 type ApprovalRequestSpec struct {
 	// ParentStageRollout is the name of the update run.
-	// +kubebuilder:validation:Required
+	// +required
 	ParentStageRollout string `json:"parentStageRollout"`
 
 	// TargetStage is the name of the stage.
-	// +kubebuilder:validation:Required
+	// +required
 	TargetStage string `json:"targetStage"`
 }
 
@@ -50,10 +51,12 @@ type ApprovalRequestStatus struct {
 	// that, taking the approval back has no effect.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Approval records who approved and how. The hub writes it when it accepts an approval.
 	// It is an addition of fleetflow to the API.
+	// +optional
 	Approval *ApprovalRecord `json:"approval,omitempty"`
 }
 
@@ -99,22 +102,24 @@ func (c ApprovalChannel) Text() string {
 type ApprovalRecord struct {
 	// Username is who approved, as far as known. It is empty where the API server
 	// cannot say who set the condition Approved.
+	// +optional
 	Username string `json:"username,omitempty"`
 
 	// At is when it was approved.
-	// +kubebuilder:validation:Required
+	// +required
 	At metav1.Time `json:"at"`
 
 	// Channel is the channel by which the approval came: Kubectl, TemporalSignal, TemporalUpdate or Dashboard.
 	// +kubebuilder:validation:Enum=Kubectl;TemporalSignal;TemporalUpdate;Dashboard
-	// +kubebuilder:validation:Required
+	// +required
 	Channel ApprovalChannel `json:"channel"`
 
 	// Verified tells whether username was established by the API server and not just claimed.
-	// +kubebuilder:validation:Required
+	// +required
 	Verified bool `json:"verified"`
 
 	// Comment of the user who approved.
+	// +optional
 	Comment string `json:"comment,omitempty"`
 }
 
@@ -148,10 +153,11 @@ type ApprovalRequest struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says which stage of which run is to be approved.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
 	Spec ApprovalRequestSpec `json:"spec"`
 
 	// Status says whether it was approved.
+	// +optional
 	Status ApprovalRequestStatus `json:"status,omitempty"`
 }

@@ -26,10 +26,11 @@ type ClusterResourceBinding struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says which cluster runs which snapshot.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
 	// Status says how far the cluster is.
+	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
 
@@ -50,39 +51,43 @@ const (
 type ResourceBindingSpec struct {
 	// State is Scheduled, Bound or Unscheduled.
 	// +kubebuilder:validation:Enum=Scheduled;Bound;Unscheduled
-	// +kubebuilder:validation:Required
+	// +required
 	State BindingState `json:"state"`
 
 	// ResourceSnapshotName is the (master) resource snapshot the cluster is to run; empty
 	// until the cluster has its turn.
-	// +kubebuilder:validation:Required
+	// +required
 	ResourceSnapshotName string `json:"resourceSnapshotName"`
 
 	// ResourceOverrideSnapshots are the ResourceOverride snapshots to apply to the resources.
+	// +optional
 	ResourceOverrideSnapshots []NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
 
 	// ClusterResourceOverrideSnapshots are the ClusterResourceOverride snapshots to apply
 	// to the resources.
+	// +optional
 	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
 
 	// SchedulingPolicySnapshotName is the policy snapshot the cluster was picked for.
-	// +kubebuilder:validation:Required
+	// +required
 	SchedulingPolicySnapshotName string `json:"schedulingPolicySnapshotName"`
 
 	// TargetCluster is the name of the cluster.
-	// +kubebuilder:validation:Required
+	// +required
 	TargetCluster string `json:"targetCluster"`
 
 	// ClusterDecision says why the cluster was picked.
-	// +kubebuilder:validation:Required
+	// +required
 	ClusterDecision ClusterDecision `json:"clusterDecision"`
 
 	// ApplyStrategy says how the resources are applied on the cluster.
+	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
 	// ReplicaAssignments are the replicas of divided workloads that are in force on the cluster. They follow those of
 	// ClusterDecision: others grow before it shrinks.
 	// +kubebuilder:validation:MaxItems=1000
+	// +optional
 	ReplicaAssignments []ReplicaAssignment `json:"replicaAssignments,omitempty"`
 }
 
@@ -90,19 +95,24 @@ type ResourceBindingSpec struct {
 type BindingHealth struct {
 	// Revision of what is placed that this is about.
 	// +kubebuilder:validation:MaxLength=128
+	// +optional
 	Revision string `json:"revision,omitempty"`
 
 	// HasBeenAvailable says that the cluster has been available, with this revision or an earlier one.
+	// +optional
 	HasBeenAvailable bool `json:"hasBeenAvailable,omitempty"`
 
 	// ExcusedUntil is until when the revision may be unavailable without that counting, because it is new; absent once it has been
 	// available.
+	// +optional
 	ExcusedUntil *metav1.Time `json:"excusedUntil,omitempty"`
 
 	// UnhealthySince is since when it is not available; absent if it is. It is put forward by any time in which that was not known.
+	// +optional
 	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
 
 	// UnknownSince is since when it is not known whether it is still unavailable; absent if it is known.
+	// +optional
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
 }
 
@@ -111,26 +121,31 @@ type ResourceBindingStatus struct {
 	// FailedPlacements are the resources that could not be applied or are not available;
 	// the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
+	// +optional
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
 
 	// DriftedPlacements are the resources that were changed on the cluster; the first 100.
 	// +kubebuilder:validation:MaxItems=100
+	// +optional
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
 
 	// DiffedPlacements are the resources on the cluster that differ from the hub's and were
 	// left alone; the first 100.
 	// +kubebuilder:validation:MaxItems=100
+	// +optional
 	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
 
 	// Health is since when what is placed on the cluster is not available, if strategy.failover.application of the placement asks
 	// for it.
 	// An addition of fleetflow.
+	// +optional
 	Health *BindingHealth `json:"health,omitempty"`
 
 	// Conditions: RolloutStarted, Overridden, WorkSynchronized, Applied, Available or
 	// DiffReported.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -156,9 +171,10 @@ type ResourceBinding struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says which cluster runs which snapshot.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
 	// Status says how far the cluster is.
+	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }

@@ -24,7 +24,7 @@ type ClusterResourcePlacementDisruptionBudget struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says how many clusters may or may not be lost: either of its fields has to be set.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec PlacementDisruptionBudgetSpec `json:"spec"`
 }
 
@@ -39,6 +39,7 @@ type PlacementDisruptionBudgetSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[0-9]{1,2})%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="maxUnavailable must be at least 0"
+	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// MinAvailable is how many clusters have to stay available: a number, or, only for
@@ -47,5 +48,6 @@ type PlacementDisruptionBudgetSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[0-9]{1,2})%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="minAvailable must be at least 0"
+	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }

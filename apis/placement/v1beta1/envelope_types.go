@@ -18,7 +18,7 @@ type ClusterResourceEnvelope struct {
 
 	// Data has the objects, each under a key of your choice such as "webhook.yaml". They are
 	// written as they are, not as text, and have to be cluster-scoped.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxProperties=50
 	// +kubebuilder:validation:XValidation:rule=`size(self) > 0`,message="data cannot be empty: put at least one object into it, under a key such as deployment.yaml"
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, has(self[k].metadata) && has(self[k].metadata.name) && self[k].metadata.name != "")`,messageExpression=`"the object under " + self.filter(k, !has(self[k].metadata) || !has(self[k].metadata.name) || self[k].metadata.name == "")[0] + " has no name: set its metadata.name, generateName does not work here"`,message="an object in data has no name: set its metadata.name, generateName does not work here"
@@ -39,7 +39,7 @@ type ResourceEnvelope struct {
 
 	// Data has the objects, each under a key of your choice such as "quota.yaml". They are
 	// written as they are, not as text, and have to be in the namespace of the envelope.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxProperties=50
 	// +kubebuilder:validation:XValidation:rule=`size(self) > 0`,message="data cannot be empty: put at least one object into it, under a key such as deployment.yaml"
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, has(self[k].metadata) && has(self[k].metadata.name) && self[k].metadata.name != "")`,messageExpression=`"the object under " + self.filter(k, !has(self[k].metadata) || !has(self[k].metadata.name) || self[k].metadata.name == "")[0] + " has no name: set its metadata.name, generateName does not work here"`,message="an object in data has no name: set its metadata.name, generateName does not work here"

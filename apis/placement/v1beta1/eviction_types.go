@@ -27,24 +27,25 @@ type ClusterResourcePlacementEviction struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says what to take off which cluster. It cannot be changed.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable: an eviction is tried once; create another eviction, or delete this one and create it anew"
 	Spec PlacementEvictionSpec `json:"spec"`
 
 	// Status says whether the eviction was possible and carried out.
+	// +optional
 	Status PlacementEvictionStatus `json:"status,omitempty"`
 }
 
 // PlacementEvictionSpec says what to take off which cluster.
 type PlacementEvictionSpec struct {
 	// PlacementName is the name of the placement.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	PlacementName string `json:"placementName"`
 
 	// ClusterName is the name of the cluster.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	ClusterName string `json:"clusterName"`
@@ -56,5 +57,6 @@ type PlacementEvictionStatus struct {
 	// evicted, and if not, why. The eviction is over once Valid is False or Executed is set.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

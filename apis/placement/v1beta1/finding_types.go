@@ -7,11 +7,11 @@ import (
 // NamespacedName names an object in a namespace.
 type NamespacedName struct {
 	// Name of the object.
-	// +kubebuilder:validation:Required
+	// +required
 	Name string `json:"name"`
 
 	// Namespace of the object.
-	// +kubebuilder:validation:Required
+	// +required
 	Namespace string `json:"namespace"`
 }
 
@@ -30,40 +30,45 @@ const (
 // EnvelopeIdentifier says which envelope a resource was wrapped in.
 type EnvelopeIdentifier struct {
 	// Name of the envelope.
-	// +kubebuilder:validation:Required
+	// +required
 	Name string `json:"name"`
 
 	// Namespace of the envelope; empty if it is cluster-scoped.
+	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Type is the kind of the envelope: ClusterResourceEnvelope, ResourceEnvelope, or
 	// ConfigMap for an annotated ConfigMap of the older kind.
 	// +kubebuilder:default=ConfigMap
 	// +kubebuilder:validation:Enum=ConfigMap;ClusterResourceEnvelope;ResourceEnvelope
+	// +optional
 	Type EnvelopeType `json:"type,omitempty"`
 }
 
 // ResourceIdentifier identifies a placed resource.
 type ResourceIdentifier struct {
 	// Group of the resource; empty for the core group.
+	// +optional
 	Group string `json:"group,omitempty"`
 
 	// Version of the resource.
-	// +kubebuilder:validation:Required
+	// +required
 	Version string `json:"version"`
 
 	// Kind of the resource.
-	// +kubebuilder:validation:Required
+	// +required
 	Kind string `json:"kind"`
 
 	// Name of the resource.
-	// +kubebuilder:validation:Required
+	// +required
 	Name string `json:"name"`
 
 	// Namespace of the resource; empty if it is cluster-scoped.
+	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Envelope the resource was wrapped in, if any.
+	// +optional
 	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
@@ -73,7 +78,7 @@ type FailedResourcePlacement struct {
 	ResourceIdentifier `json:",inline"`
 
 	// Condition says what failed and why.
-	// +kubebuilder:validation:Required
+	// +required
 	Condition metav1.Condition `json:"condition"`
 }
 
@@ -81,16 +86,18 @@ type FailedResourcePlacement struct {
 // operation (RFC 6902), it leads from one to the other.
 type PatchDetail struct {
 	// Path of the field, as a JSON pointer.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=16384
 	Path string `json:"path"`
 
 	// ValueInMember is what the cluster has; absent if the field does not exist there.
 	// +kubebuilder:validation:MaxLength=1048576
+	// +optional
 	ValueInMember string `json:"valueInMember,omitempty"`
 
 	// ValueInHub is what the hub wants; absent if the hub does not have the field.
 	// +kubebuilder:validation:MaxLength=1048576
+	// +optional
 	ValueInHub string `json:"valueInHub,omitempty"`
 }
 
@@ -100,19 +107,20 @@ type DriftedResourcePlacement struct {
 	ResourceIdentifier `json:",inline"`
 
 	// ObservationTime is when the drift was last seen.
-	// +kubebuilder:validation:Required
+	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 
 	// TargetClusterObservedGeneration is the generation of the resource on the cluster that
 	// has the drift.
-	// +kubebuilder:validation:Required
+	// +required
 	TargetClusterObservedGeneration int64 `json:"targetClusterObservedGeneration"`
 
 	// FirstDriftedObservedTime is when the drift was first seen.
-	// +kubebuilder:validation:Required
+	// +required
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
 
 	// ObservedDrifts are the fields that drifted; cut off if there are very many.
+	// +optional
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
@@ -123,17 +131,19 @@ type DiffedResourcePlacement struct {
 	ResourceIdentifier `json:",inline"`
 
 	// ObservationTime is when the difference was last seen.
-	// +kubebuilder:validation:Required
+	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 
 	// TargetClusterObservedGeneration is the generation of the resource on the cluster;
 	// absent if it does not exist there.
+	// +optional
 	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
 
 	// FirstDiffedObservedTime is when the difference was first seen.
-	// +kubebuilder:validation:Required
+	// +required
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
 
 	// ObservedDiffs are the fields that differ; cut off if there are very many.
+	// +optional
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }

@@ -12,17 +12,20 @@ type ClusterLifecycle struct {
 	// state PreparingUpdate, and counts as unavailable, while its binding has any of the labels and
 	// finalizers. Then it is written to (Updating) and, once its resources are available, waits until
 	// the binding has all of them again (Updated). A cluster that has none of them is not held.
+	// +optional
 	PreUpdate *ClusterDrainHook `json:"preUpdate,omitempty"`
 
 	// PreRemove holds a cluster before its resources are removed because it is no longer picked, or
 	// evicted: it is in state PreparingRemove, and counts as unavailable, while its binding has any of
 	// the labels and finalizers. What is deleted is not held: the placement, its binding, or the
 	// MemberCluster.
+	// +optional
 	PreRemove *ClusterDrainHook `json:"preRemove,omitempty"`
 
 	// PreAvailable holds a cluster that gets the resources for the first time: it is in state
 	// PreparingAvailable, and does not count as available, until its binding has all of the labels
 	// and finalizers.
+	// +optional
 	PreAvailable *ClusterHook `json:"preAvailable,omitempty"`
 }
 
@@ -36,6 +39,7 @@ type ClusterHook struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, k.matches("^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"))`,message="labelsHandler has a key that no label can have: give keys such as example.com/in-service"
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, !k.matches("^([^/]*[.])?(kubernetes-fleet|fleetflow)[.]io/"))`,message="labelsHandler has a label of the fleet, kubernetes-fleet.io/... or fleetflow.io/..., which only the hub agent sets: take a domain of your own"
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, self[k].matches("^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"))`,message="labelsHandler has a value that no label can have: at most 63 letters, digits, '-', '_' and '.'"
+	// +optional
 	LabelsHandler map[string]HookLabelValue `json:"labelsHandler,omitempty"`
 
 	// FinalizersHandler are finalizers of the binding, with a domain of your own. The hub agent takes
@@ -45,6 +49,7 @@ type ClusterHook struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(f, f.matches("^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"))`,message="finalizersHandler needs finalizers with a domain, such as example.com/drain"
 	// +kubebuilder:validation:XValidation:rule=`self.all(f, !f.matches("^([^/]*[.])?(kubernetes-fleet|fleetflow)[.]io/"))`,message="finalizersHandler has a finalizer of the fleet, kubernetes-fleet.io/... or fleetflow.io/..., which only the hub agent sets: take a domain of your own"
 	// +listType=set
+	// +optional
 	FinalizersHandler []string `json:"finalizersHandler,omitempty"`
 }
 
@@ -61,11 +66,13 @@ type ClusterDrainHook struct {
 
 	// MarkNotServing sets the binding's condition Serving to False from when the hook holds the cluster
 	// until the change is done, for those who steer traffic.
+	// +optional
 	MarkNotServing bool `json:"markNotServing,omitempty"`
 
 	// GracePeriodSeconds is how long to wait, at least, from the time at which the condition Serving
 	// has become False to the change.
 	// +kubebuilder:validation:Minimum=0
+	// +optional
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
 }
 

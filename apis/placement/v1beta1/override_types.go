@@ -26,10 +26,11 @@ type ClusterResourceOverride struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says which resources to change, for which clusters and how.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec ClusterResourceOverrideSpec `json:"spec"`
 
 	// Status says whether the override is in use. It is an addition of fleetflow to the API.
+	// +optional
 	Status OverrideStatus `json:"status,omitempty"`
 }
 
@@ -43,12 +44,13 @@ type ClusterResourceOverrideSpec struct {
 	// override concerns every placement and waits for their next rollout. It cannot be
 	// added, changed or removed later.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.scope) || self.scope != "Namespaced"`,message="clusterResourceOverride placement reference cannot be Namespaced scope: remove scope to refer to a ClusterResourcePlacement, or use a ResourceOverride"
+	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
 
 	// ClusterResourceSelectors name the resources to change, each by group, version, kind
 	// and name; a selected Namespace stands for everything in it, too. Labels cannot select
 	// here, and no resource can be named twice.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:XValidation:rule=`self.all(s, has(s.name) && s.name != "")`,message="resource name is required for resource selection: give every selector a name, and every object a selector of its own"
@@ -57,7 +59,7 @@ type ClusterResourceOverrideSpec struct {
 	ClusterResourceSelectors []ResourceSelectorTerm `json:"clusterResourceSelectors"`
 
 	// Policy says what to change for which clusters.
-	// +kubebuilder:validation:Required
+	// +required
 	Policy OverridePolicy `json:"policy"`
 }
 
@@ -81,10 +83,11 @@ type ResourceOverride struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says which resources to change, for which clusters and how.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec ResourceOverrideSpec `json:"spec"`
 
 	// Status says whether the override is in use. It is an addition of fleetflow to the API.
+	// +optional
 	Status OverrideStatus `json:"status,omitempty"`
 }
 
@@ -97,18 +100,19 @@ type ResourceOverrideSpec struct {
 	// rolls out at once, as the placement's strategy says. Without one, the override
 	// concerns every placement and waits for their next rollout. It cannot be added, changed
 	// or removed later.
+	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
 
 	// ResourceSelectors name the resources to change, in the namespace of the override. No
 	// resource can be named twice.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(t, t.group == s.group && t.kind == s.kind && t.name == s.name))`,message="resource selector already exists, and must be unique: two selectors name the same group, kind and name, remove one of them"
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
 	// Policy says what to change for which clusters.
-	// +kubebuilder:validation:Required
+	// +required
 	Policy OverridePolicy `json:"policy"`
 }
 
@@ -125,7 +129,7 @@ const (
 // PlacementRef names a placement.
 type PlacementRef struct {
 	// Name of the placement.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	Name string `json:"name"`
@@ -134,30 +138,31 @@ type PlacementRef struct {
 	// the namespace of the override.
 	// +kubebuilder:default=Cluster
 	// +kubebuilder:validation:Enum=Cluster;Namespaced
+	// +optional
 	Scope PlacementScope `json:"scope,omitempty"`
 }
 
 // ResourceSelector names one object in the namespace of what selects it.
 type ResourceSelector struct {
 	// Group of the resource; empty for the core group.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group"`
 
 	// Version of the resource.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
 
 	// Kind of the resource.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
 	// Name of the resource.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule=`self != ""`,message="resource name is required for resource selection: give every selector a name, and every object a selector of its own"
 	Name string `json:"name"`
@@ -167,7 +172,7 @@ type ResourceSelector struct {
 type OverridePolicy struct {
 	// OverrideRules are applied in their order, those that select the cluster: where two of
 	// them change the same field, the later one has the last word.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	OverrideRules []OverrideRule `json:"overrideRules"`
@@ -191,18 +196,21 @@ type OverrideRule struct {
 	// ClusterSelector picks the clusters by the labels of their MemberCluster. With an
 	// empty list of terms, the rule is for every cluster; without a clusterSelector, for none.
 	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) && !has(t.propertySorter))`,message="only labelSelector is supported: remove propertySelector and propertySorter, overrides pick clusters by their labels"
+	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 
 	// OverrideType is JSONPatch to patch the resources, Delete to leave them out on the
 	// clusters, and to remove them from where they are.
 	// +kubebuilder:default=JSONPatch
 	// +kubebuilder:validation:Enum=JSONPatch;Delete
+	// +optional
 	OverrideType OverrideType `json:"overrideType,omitempty"`
 
 	// JSONPatchOverrides are the operations of the patch, carried out in their order. Only
 	// for JSONPatch.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
+	// +optional
 	JSONPatchOverrides []JSONPatchOverride `json:"jsonPatchOverrides,omitempty"`
 }
 
@@ -226,7 +234,7 @@ type JSONPatchOverride struct {
 	// Operator is add to set a field or insert an element into a list, replace to set what
 	// is already there, remove to take it out.
 	// +kubebuilder:validation:Enum=add;remove;replace
-	// +kubebuilder:validation:Required
+	// +required
 	Operator JSONPatchOverrideOperator `json:"op"`
 
 	// Path says where, as in RFC 6901: the names of the fields on the way there, each after
@@ -234,7 +242,7 @@ type JSONPatchOverride struct {
 	// 0, and - is the place behind the last one. Inside a name, write ~1 for a slash and ~0
 	// for a tilde, such as /metadata/labels/example.com~1team. Except for annotations and
 	// labels, metadata cannot be changed, and neither can apiVersion, kind and status.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule=`self != ""`,message="path cannot be empty: name the field, such as /metadata/labels/team"
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.startsWith("/")`,message="path must start with /: write a slash before every name on the way, such as /spec/replicas"
@@ -251,6 +259,7 @@ type JSONPatchOverride struct {
 	// remove. A null is no value; to clear a field, remove it. In strings,
 	// ${MEMBER-CLUSTER-NAME} becomes the name of the cluster, and
 	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} the value of its label of that key.
+	// +optional
 	Value apiextensionsv1.JSON `json:"value,omitzero"`
 }
 
@@ -263,5 +272,6 @@ type OverrideStatus struct {
 	// does not go by an override that is not valid.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

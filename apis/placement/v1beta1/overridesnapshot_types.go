@@ -19,7 +19,7 @@ type ClusterResourceOverrideSnapshot struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the override that was taken.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
 	Spec ClusterResourceOverrideSnapshotSpec `json:"spec"`
 }
@@ -27,11 +27,11 @@ type ClusterResourceOverrideSnapshot struct {
 // ClusterResourceOverrideSnapshotSpec is the ClusterResourceOverride that was taken.
 type ClusterResourceOverrideSnapshotSpec struct {
 	// OverrideSpec is the spec of the override.
-	// +kubebuilder:validation:Required
+	// +required
 	OverrideSpec ClusterResourceOverrideSpec `json:"overrideSpec"`
 
 	// OverrideHash tells specs apart: their SHA-256 sum.
-	// +kubebuilder:validation:Required
+	// +required
 	OverrideHash []byte `json:"overrideHash"`
 }
 
@@ -50,7 +50,7 @@ type ResourceOverrideSnapshot struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the override that was taken.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
 	Spec ResourceOverrideSnapshotSpec `json:"spec"`
 }
@@ -58,10 +58,10 @@ type ResourceOverrideSnapshot struct {
 // ResourceOverrideSnapshotSpec is the ResourceOverride that was taken.
 type ResourceOverrideSnapshotSpec struct {
 	// OverrideSpec is the spec of the override.
-	// +kubebuilder:validation:Required
+	// +required
 	OverrideSpec ResourceOverrideSpec `json:"overrideSpec"`
 
 	// OverrideHash tells specs apart: their SHA-256 sum.
-	// +kubebuilder:validation:Required
+	// +required
 	OverrideHash []byte `json:"overrideHash"`
 }

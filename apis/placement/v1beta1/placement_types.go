@@ -29,12 +29,13 @@ type ClusterResourcePlacement struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says what to place, where, and how a change rolls out.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || self.statusReportingScope != "NamespaceAccessible" || self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace").size() == 1`,message="when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required: the status is copied into that namespace"
 	// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || !has(oldSelf.statusReportingScope) || self.statusReportingScope == oldSelf.statusReportingScope`,message="statusReportingScope is immutable: create another placement to report elsewhere"
 	Spec PlacementSpec `json:"spec"`
 
 	// Status says what was selected, which clusters were picked and how far they are.
+	// +optional
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
@@ -58,7 +59,7 @@ type ClusterResourcePlacement struct {
 type PlacementSpec struct {
 	// ResourceSelectors pick the resources to place. A resource is placed if any one of
 	// them picks it.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	ResourceSelectors []ResourceSelectorTerm `json:"resourceSelectors"`
@@ -81,10 +82,12 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.tolerations) || oldSelf.tolerations.all(t, has(self.tolerations) && self.tolerations.exists(n, n.operator == t.operator && (has(n.key) ? n.key : "") == (has(t.key) ? t.key : "") && (has(n.value) ? n.value : "") == (has(t.value) ? t.value : "") && (has(n.effect) ? n.effect : "") == (has(t.effect) ? t.effect : "")))`,message="tolerations have been updated/deleted, only additions to tolerations are allowed: keep the old ones as they are"
 	// +kubebuilder:validation:XValidation:rule=`has(self.numberOfClusters) || self.placementType != "PickN"`,message="number of cluster cannot be nil for policy type PickN: set policy.numberOfClusters"
 	// +kubebuilder:validation:XValidation:rule=`!has(self.activation) || self.activation != "Lazy" || !has(self.schedulerName) || self.schedulerName == ""`,message="when a changed policy acts is up to the scheduler that picks the clusters: remove policy.activation, or policy.schedulerName",reason=FieldValueForbidden,fieldPath=".activation"
+	// +optional
 	Policy *PlacementPolicy `json:"policy,omitempty"`
 
 	// Strategy says how a change reaches the clusters. Without one, changes roll out as a
 	// rolling update with the default limits.
+	// +optional
 	Strategy *RolloutStrategy `json:"strategy,omitempty"`
 
 	// Priority lets placements that select the same object agree which of them has it: those that have a priority, on this
@@ -93,12 +96,14 @@ type PlacementSpec struct {
 	// kind; then the lower name. That of a ResourcePlacement counts as 0 at most against a ClusterResourcePlacement, which comes after
 	// it if both are the same then. An addition of fleetflow; without it, two placements may both select an
 	// object, and a cluster refuses it to the later one, as in KubeFleet.
+	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
 	// Preemption is Never, also if it is absent, or Always to take over what a placement of a lower priority has. The object
 	// stays on the clusters of both; from the other clusters of the placement that had it, it is removed. Only with priority.
 	// An addition of fleetflow.
 	// +kubebuilder:validation:Enum=Never;Always
+	// +optional
 	Preemption Preemption `json:"preemption,omitempty"`
 
 	// RequiredOverrides are overrides that the placement cannot do without: nothing is written to clusters before all of them
@@ -107,12 +112,14 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:XValidation:rule=`self.all(o, self.exists_one(p, p == o))`,message="requiredOverrides must be unique: remove the repeated override"
+	// +optional
 	RequiredOverrides []RequiredOverride `json:"requiredOverrides,omitempty"`
 
 	// RevisionHistoryLimit is how many old policy snapshots and resource snapshots to keep.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
+	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// PropagateDeps also places what the pod templates and Ingresses among the selected resources
@@ -120,6 +127,7 @@ type PlacementSpec struct {
 	// default, volume claims that no template makes, Secrets of TLS. Envelopes are not opened. The
 	// condition DependenciesMissing says what is missing, which keeps nothing back. An addition of
 	// fleetflow.
+	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
 	// StatusReportingScope says where the status can be read: ClusterScopeOnly keeps it on
@@ -127,19 +135,21 @@ type PlacementSpec struct {
 	// effect on a ResourcePlacement, whose status is in its namespace already.
 	// +kubebuilder:default=ClusterScopeOnly
 	// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
+	// +optional
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
 }
 
 // RequiredOverride names an override that a placement cannot do without.
 type RequiredOverride struct {
 	// Name of the override.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
 	// Namespace of a ResourceOverride; a ClusterResourceOverride has none.
 	// +kubebuilder:validation:MaxLength=63
+	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -169,28 +179,30 @@ const (
 // +kubebuilder:validation:XValidation:rule=`!(has(self.labelSelector) && has(self.name) && self.name != "")`,message="name and labelSelector are mutually exclusive in a resource selector: remove one of them"
 type ResourceSelectorTerm struct {
 	// Group of the resource; empty for the core group.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group"`
 
 	// Version of the resource.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
 
 	// Kind of the resource. A selected Namespace is placed with what is inside it; see
 	// selectionScope.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
 	// Name of the one resource to pick.
 	// +kubebuilder:validation:MaxLength=253
+	// +optional
 	Name string `json:"name,omitempty"`
 
 	// LabelSelector picks every resource of the kind whose labels match.
+	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// SelectionScope says how much of a selected Namespace to take: NamespaceWithResources
@@ -199,6 +211,7 @@ type ResourceSelectorTerm struct {
 	// selectors pick. Other kinds ignore it.
 	// +kubebuilder:default=NamespaceWithResources
 	// +kubebuilder:validation:Enum=NamespaceOnly;NamespaceWithResources;NamespaceWithResourceSelectors
+	// +optional
 	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
 }
 
@@ -218,10 +231,12 @@ const (
 // PlacementStatus says what was selected, which clusters were picked and how far they are.
 type PlacementStatus struct {
 	// SelectedResources are the resources the selectors picked.
+	// +optional
 	SelectedResources []ResourceIdentifier `json:"selectedResources,omitempty"`
 
 	// ObservedResourceIndex is the index of the resource snapshot that the conditions talk
 	// about. The snapshot carries it in the label kubernetes-fleet.io/resource-index.
+	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
 
 	// ResourceSnapshots are the resource snapshots of the placement that are complete, by
@@ -235,17 +250,20 @@ type PlacementStatus struct {
 
 	// PlacementStatuses has one entry per picked cluster, and one without a cluster name
 	// per cluster that was asked for and could not be found.
+	// +optional
 	PlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
 
 	// UnlistedClusters is how many picked clusters have no entry, as there is no room for them: their
 	// bindings say how they are. Clusters that are not done are listed first.
 	// An addition of fleetflow.
+	// +optional
 	UnlistedClusters int32 `json:"unlistedClusters,omitempty"`
 
 	// Conditions sum up all clusters; the order of evaluation is Scheduled,
 	// RolloutStarted, Overridden, WorkSynchronized, Applied, Available (or DiffReported).
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -272,37 +290,45 @@ type ResourceSnapshotSummary struct {
 type PerClusterPlacementStatus struct {
 	// ClusterName of the picked cluster; empty if a cluster that was asked for could not
 	// be found.
+	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// ObservedResourceIndex is the index of the resource snapshot this cluster is to run.
+	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
 
 	// ApplicableResourceOverrides are the ResourceOverride snapshots that change what this
 	// cluster gets.
+	// +optional
 	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
 
 	// ApplicableClusterResourceOverrides are the ClusterResourceOverride snapshots that
 	// change what this cluster gets.
+	// +optional
 	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
 
 	// FailedPlacements are the resources that could not be applied or are not available;
 	// the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
+	// +optional
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
 
 	// DriftedPlacements are the resources that were changed on the cluster after they were
 	// applied; the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
+	// +optional
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
 
 	// DiffedPlacements are the resources on the cluster that differ from the hub's and were
 	// left alone; the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
+	// +optional
 	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
 
 	// Conditions of the placement on this cluster.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -331,10 +357,11 @@ type ResourcePlacement struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec says what to place, where, and how a change rolls out.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule=`self.resourceSelectors.all(s, s.group != "" || s.kind != "Namespace")`,message="a ResourcePlacement selects resources in its own namespace, not a Namespace: select the Namespace with a ClusterResourcePlacement"
 	Spec PlacementSpec `json:"spec"`
 
 	// Status says what was selected, which clusters were picked and how far they are.
+	// +optional
 	Status PlacementStatus `json:"status,omitempty"`
 }

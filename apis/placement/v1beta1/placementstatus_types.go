@@ -19,9 +19,10 @@ type ClusterResourcePlacementStatus struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// SourceStatus is the status of the placement as it was at lastUpdatedTime.
+	// +optional
 	SourceStatus PlacementStatus `json:"sourceStatus,omitempty"`
 
 	// LastUpdatedTime is when the copy was made.
-	// +kubebuilder:validation:Required
+	// +required
 	LastUpdatedTime metav1.Time `json:"lastUpdatedTime"`
 }

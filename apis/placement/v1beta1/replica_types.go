@@ -58,20 +58,24 @@ const (
 // +kubebuilder:validation:XValidation:rule=`!has(self.totalReplicas) || !has(self.clusters) || self.clusters.map(c, has(c.minReplicas) ? c.minReplicas : 0).sum() <= self.totalReplicas`,message="totalReplicas is less than the sum of minReplicas: raise totalReplicas, or lower minReplicas of entries of clusters",reason=FieldValueInvalid,fieldPath=".totalReplicas"
 type ReplicaSchedulingRule struct {
 	// Selector says of which workloads. Without it, the rule is for all.
+	// +optional
 	Selector *WorkloadSelector `json:"selector,omitempty"`
 
 	// Type is Divided if every cluster gets a part of the replicas, Duplicated if every cluster gets all.
 	// +kubebuilder:default=Divided
 	// +kubebuilder:validation:Enum=Duplicated;Divided
+	// +optional
 	Type ReplicaSchedulingType `json:"type,omitempty"`
 
 	// Division is Weighted, as without it, if replicas are divided by the weights of clusters; Aggregated if they are put on as
 	// few clusters as have room for them.
 	// +kubebuilder:validation:Enum=Weighted;Aggregated
+	// +optional
 	Division ReplicaDivision `json:"division,omitempty"`
 
 	// DynamicWeight is AvailableReplicas if a cluster weighs as many replicas as it has room for, in place of a weight of its own.
 	// +kubebuilder:validation:Enum=AvailableReplicas
+	// +optional
 	DynamicWeight DynamicWeight `json:"dynamicWeight,omitempty"`
 
 	// Clusters are weights and bounds; of those that match a cluster the first counts. Without any, all clusters weigh the
@@ -79,20 +83,24 @@ type ReplicaSchedulingRule struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule=`self.all(c, size(c.clusterSelector.clusterSelectorTerms) > 0) || (size(self[size(self) - 1].clusterSelector.clusterSelectorTerms) == 0 && self.exists_one(c, size(c.clusterSelector.clusterSelectorTerms) == 0))`,message="an entry of clusters with empty clusterSelectorTerms matches every cluster, so entries behind it have no effect: put it last, and only once"
+	// +optional
 	Clusters []ClusterReplicas `json:"clusters,omitempty"`
 
 	// TotalReplicas are divided in place of the workload's own replicas.
 	// +kubebuilder:validation:Minimum=0
+	// +optional
 	TotalReplicas *int32 `json:"totalReplicas,omitempty"`
 
 	// Rebalance is Never, as without it, if replicas that run stay where they are, as far as bounds let them; Always if they
 	// move when clusters or weights change.
 	// +kubebuilder:validation:Enum=Never;Always
+	// +optional
 	Rebalance ReplicaRebalance `json:"rebalance,omitempty"`
 
 	// EmptyClusters is Keep, as without it, if a cluster without replicas has the workload with 0 replicas; Drop if it does not
 	// have it.
 	// +kubebuilder:validation:Enum=Keep;Drop
+	// +optional
 	EmptyClusters EmptyClusters `json:"emptyClusters,omitempty"`
 }
 
@@ -102,18 +110,22 @@ type ReplicaSchedulingRule struct {
 type WorkloadSelector struct {
 	// Group of the workload, such as apps.
 	// +kubebuilder:validation:MaxLength=253
+	// +optional
 	Group string `json:"group,omitempty"`
 
 	// Kind of the workload, such as Deployment.
 	// +kubebuilder:validation:MaxLength=63
+	// +optional
 	Kind string `json:"kind,omitempty"`
 
 	// Namespace of the workload.
 	// +kubebuilder:validation:MaxLength=63
+	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the workload.
 	// +kubebuilder:validation:MaxLength=253
+	// +optional
 	Name string `json:"name,omitempty"`
 }
 
@@ -122,20 +134,23 @@ type WorkloadSelector struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.maxReplicas) || !has(self.minReplicas) || self.minReplicas <= self.maxReplicas`,message="minReplicas must not be above maxReplicas: lower minReplicas, or raise maxReplicas",reason=FieldValueInvalid,fieldPath=".minReplicas"
 type ClusterReplicas struct {
 	// ClusterSelector says for which clusters, by their labels and names.
-	// +kubebuilder:validation:Required
+	// +required
 	ClusterSelector ReplicaClusterSelector `json:"clusterSelector"`
 
 	// Weight is the share of a cluster against the others'; 1 without it. With 0, it gets nothing beyond MinReplicas.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
+	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 
 	// MinReplicas is what a cluster gets before others get more, as far as the replicas last.
 	// +kubebuilder:validation:Minimum=0
+	// +optional
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
 	// MaxReplicas is the most that a cluster gets.
 	// +kubebuilder:validation:Minimum=0
+	// +optional
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 }
 
@@ -143,7 +158,7 @@ type ClusterReplicas struct {
 type ReplicaClusterSelector struct {
 	// ClusterSelectorTerms are the alternatives; for more than two, add entries with the same weight and bounds. An empty list,
 	// [], matches every cluster.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxItems=2
 	// +listType=atomic
 	ClusterSelectorTerms []ClusterLabelTerm `json:"clusterSelectorTerms"`
@@ -152,61 +167,75 @@ type ReplicaClusterSelector struct {
 // ReplicaAssignment is what one cluster is to run of one divided workload.
 type ReplicaAssignment struct {
 	// Group of the workload.
+	// +optional
 	Group string `json:"group,omitempty"`
 
 	// Kind of the workload.
-	// +kubebuilder:validation:Required
+	// +required
 	Kind string `json:"kind"`
 
 	// Namespace of the workload.
+	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the workload.
-	// +kubebuilder:validation:Required
+	// +required
 	Name string `json:"name"`
 
 	// Replicas of the workload on the cluster; of a Job, its parallelism.
-	// +kubebuilder:validation:Required
+	// +required
 	Replicas int32 `json:"replicas"`
 
 	// Completions of the Job on the cluster.
+	// +optional
 	Completions *int32 `json:"completions,omitempty"`
 
 	// Dropped says that the cluster is not to have the workload, as it gets no replicas of it.
+	// +optional
 	Dropped bool `json:"dropped,omitempty"`
 
 	// Reason for the number, such as "weight 2 of 6".
+	// +optional
 	Reason string `json:"reason,omitempty"`
 
 	// Free is how many more replicas the cluster had room for when the number was decided, where that counts.
+	// +optional
 	Free *int32 `json:"free,omitempty"`
 
 	// Grown are those of the replicas that were added last, at GrownAt: a report that the cluster makes before it runs them does
 	// not count them.
+	// +optional
 	Grown int32 `json:"grown,omitempty"`
 
 	// GrownAt is when replicas were added last, where the room that clusters have counts.
+	// +optional
 	GrownAt *metav1.Time `json:"grownAt,omitempty"`
 
 	// Capacity is how many replicas the cluster has been seen to have room for, since no node took the pods of others.
+	// +optional
 	Capacity *int32 `json:"capacity,omitempty"`
 
 	// CapacityAt is when Capacity was learnt.
+	// +optional
 	CapacityAt *metav1.Time `json:"capacityAt,omitempty"`
 
 	// CapacityFree is how many more replicas the cluster reported room for when Capacity was learnt. Capacity is forgotten when
 	// it reports more.
+	// +optional
 	CapacityFree int32 `json:"capacityFree,omitempty"`
 }
 
 // ReplicaStatus is how many pods of a divided workload run on a member.
 type ReplicaStatus struct {
 	// Replicas that the workload asks for there.
+	// +optional
 	Replicas int32 `json:"replicas"`
 
 	// Ready are the pods that are ready and not terminating.
+	// +optional
 	Ready int32 `json:"ready"`
 
 	// Unschedulable are the pods that no node has taken for 60 seconds or more.
+	// +optional
 	Unschedulable int32 `json:"unschedulable,omitempty"`
 }

@@ -28,38 +28,47 @@ type RolloutStrategy struct {
 	// update runs. It cannot change back from External.
 	// +kubebuilder:default=RollingUpdate
 	// +kubebuilder:validation:Enum=RollingUpdate;External
+	// +optional
 	Type RolloutStrategyType `json:"type,omitempty"`
 
 	// RollingUpdate has the limits for type RollingUpdate.
+	// +optional
 	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
 
 	// External has the limits for type External.
 	// An addition of fleetflow; without it there are none, as in KubeFleet.
+	// +optional
 	External *ExternalRolloutConfig `json:"external,omitempty"`
 
 	// ApplyStrategy says how the resources are applied on the clusters.
+	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
 	// DeleteStrategy says what happens to the placed resources when the placement is deleted, or when
 	// they leave it.
+	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
 
 	// ReportBackStrategy says whether the status of the placed resources is copied to the hub.
+	// +optional
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 
 	// Suspension says which clusters stay as they are: nothing is written for them on the hub, and
 	// nothing is removed from them, until they are left out of it.
 	// An addition of fleetflow; without it, no cluster is suspended, as in KubeFleet.
+	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
 
 	// Lifecycle has hooks that hold clusters before they are updated, left, or counted as available.
 	// An addition of fleetflow; without it nothing is held, as in KubeFleet.
+	// +optional
 	Lifecycle *ClusterLifecycle `json:"lifecycle,omitempty"`
 
 	// Failover says when the placement leaves clusters for others. Only for a policy that picks a number of clusters
 	// (PickN), has affinityGroups or divides replicas, and not for type External. Where all clusters stay picked (PickAll), only replicas
 	// go to others, each as another is ready there.
 	// An addition of fleetflow; without it, what is placed stays where it is, as in KubeFleet.
+	// +optional
 	Failover *FailoverStrategy `json:"failover,omitempty"`
 }
 
@@ -69,9 +78,11 @@ type RolloutStrategy struct {
 // +kubebuilder:validation:XValidation:rule=`has(self.application) || has(self.cluster)`,message="failover says nothing without application or cluster: set one of them, or remove strategy.failover",reason=FieldValueRequired,fieldPath=".application"
 type FailoverStrategy struct {
 	// Application says when a cluster is to be left because what is placed on it is not available.
+	// +optional
 	Application *ApplicationFailover `json:"application,omitempty"`
 
 	// Cluster says when a cluster itself is to be left.
+	// +optional
 	Cluster *ClusterFailover `json:"cluster,omitempty"`
 }
 
@@ -84,6 +95,7 @@ type FailoverStrategy struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.statePreservation) || (has(self.purgeMode) && self.purgeMode == "Directly")`,message="statePreservation is only for purgeMode Directly, with which what is left is gone before its replacement is there: set purgeMode to Directly, or remove statePreservation",reason=FieldValueForbidden,fieldPath=".statePreservation"
 type ApplicationFailover struct {
 	// DecisionConditions are for how long it may be unavailable.
+	// +optional
 	DecisionConditions *FailoverDecisionConditions `json:"decisionConditions,omitempty"`
 
 	// PurgeMode is Gracefully, also if it is absent, to keep what is placed on a cluster that is left until what replaces it is
@@ -91,16 +103,19 @@ type ApplicationFailover struct {
 	// there, as it is, until it is evicted: it does not count among the clusters of the placement. Limits and
 	// lifecycle hooks hold for all of them.
 	// +kubebuilder:validation:Enum=Gracefully;Directly;Never
+	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
 	// GracePeriodSeconds is for how long purge mode Gracefully waits for a replacement that is applied to become available; 600 if
 	// it is absent.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
+	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
 	// StatePreservation says what of the status of what is left goes along to its replacement. Only for purgeMode Directly and a
 	// policy that picks one cluster (PickN with numberOfClusters 1).
+	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
@@ -110,11 +125,13 @@ type FailoverDecisionConditions struct {
 	// begins it anew; it does not begin before the change has been available once, or rollingUpdate.unavailablePeriodSeconds are over.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
+	// +optional
 	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
 
 	// InitialTolerationSeconds is for how long where it has never been available. Without it, such a cluster is not left.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
+	// +optional
 	InitialTolerationSeconds *int32 `json:"initialTolerationSeconds,omitempty"`
 }
 
@@ -128,22 +145,26 @@ type ClusterFailover struct {
 	// the condition Healthy of the MemberCluster ceased to be True. Without it, only taints count.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
+	// +optional
 	NotReadySeconds *int32 `json:"notReadySeconds,omitempty"`
 
 	// PurgeMode is Gracefully, also if it is absent, to keep what is placed on a cluster that is left until what replaces it is
 	// available, or Directly to remove it first, and place it elsewhere once it is gone, or after 10 minutes.
 	// Limits and lifecycle hooks hold for both.
 	// +kubebuilder:validation:Enum=Gracefully;Directly
+	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
 	// GracePeriodSeconds is for how long purge mode Gracefully waits for a replacement that is applied to become available; 600 if
 	// it is absent.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
+	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
 	// StatePreservation says what of the status of what is left goes along to its replacement. Only for purgeMode Directly and a
 	// policy that picks one cluster (PickN with numberOfClusters 1).
+	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
@@ -163,7 +184,7 @@ const (
 type StatePreservation struct {
 	// Rules say which values of the status become which labels of the same object on the other cluster. An object whose status does
 	// not have a value gets no label of it.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -174,7 +195,7 @@ type StatePreservation struct {
 // StatePreservationRule says which value of the status of an object becomes which label.
 type StatePreservationRule struct {
 	// AliasLabelName is the name of the label.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="aliasLabelName is not the name of a label: write it like state.example.com/job-id"
@@ -183,7 +204,7 @@ type StatePreservationRule struct {
 
 	// JSONPath is where the value is below the status of the object, as kubectl takes it, such as {.jobStatus.jobID}. It has to yield
 	// one text, number or boolean that can be the value of a label; nothing else is taken.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^[{] *[$@]?[.\\[][^{},]*[}]$") && !self.contains("..")`,message="jsonPath is not one path in braces, without .. and commas: write where the value is below the status, like {.jobStatus.jobID}"
 	JSONPath string `json:"jsonPath"`
@@ -196,6 +217,7 @@ type StatePreservationRule struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.all) || !self.all || !has(self.clusterNames) || size(self.clusterNames) == 0`,message="all suspends every cluster, so that clusterNames say nothing: remove one of the two",reason=FieldValueForbidden,fieldPath=".clusterNames"
 type Suspension struct {
 	// All suspends every cluster, those that are picked later included.
+	// +optional
 	All bool `json:"all,omitempty"`
 
 	// ClusterNames are the clusters that are suspended.
@@ -203,6 +225,7 @@ type Suspension struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	// +listType=set
+	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
@@ -236,6 +259,7 @@ type ExternalRolloutConfig struct {
 	// ResourcePlacement) of the runs that trigger OnChange creates.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +optional
 	StrategyName string `json:"strategyName,omitempty"`
 
 	// Trigger is Manual to leave it to users to create update runs, OnChange to have one created
@@ -244,6 +268,7 @@ type ExternalRolloutConfig struct {
 	// later, and changes of overrides, are no new snapshot. Setting it to OnChange takes the
 	// right to create update runs. Without it, Manual.
 	// +kubebuilder:validation:Enum=Manual;OnChange
+	// +optional
 	Trigger UpdateRunTrigger `json:"trigger,omitempty"`
 
 	// WhenRunning is Finish to hold the run of a new snapshot back until earlier runs of the
@@ -252,6 +277,7 @@ type ExternalRolloutConfig struct {
 	// because a user or a failure budget has stopped them, are waited for in any case. Without
 	// it, Finish.
 	// +kubebuilder:validation:Enum=Finish;Supersede
+	// +optional
 	WhenRunning WhenRunning `json:"whenRunning,omitempty"`
 
 	// AllowedStrategies are the names of the ClusterStagedUpdateStrategies that runs of the
@@ -262,6 +288,7 @@ type ExternalRolloutConfig struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
+	// +optional
 	AllowedStrategies []string `json:"allowedStrategies,omitempty"`
 }
 
@@ -277,6 +304,7 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
 	// +kubebuilder:validation:XValidation:rule=`type(self) != int || self >= 0`,message="maxUnavailable must be greater than or equal to 0"
+	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// MaxSurge is how many clusters beyond the wanted number may hold the resources while
@@ -286,12 +314,14 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
 	// +kubebuilder:validation:XValidation:rule=`type(self) != int || self >= 0`,message="maxSurge must be greater than or equal to 0"
+	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// UnavailablePeriodSeconds is how long to wait before a resource whose availability
 	// is unknown counts as available, in seconds after it was applied.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
+	// +optional
 	UnavailablePeriodSeconds *int32 `json:"unavailablePeriodSeconds,omitempty"`
 
 	// MinReadySeconds is for how long a cluster has to be available without a break, in seconds, until it
@@ -301,6 +331,7 @@ type RollingUpdateConfig struct {
 	// An addition of fleetflow.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
+	// +optional
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 
 	// Partition is how many of the wanted clusters stay on an older resource snapshot: a number,
@@ -313,30 +344,35 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern="^(100|[0-9]{1,2})%$"
 	// +kubebuilder:validation:XValidation:rule=`type(self) != int || self >= 0`,message="partition must be greater than or equal to 0: give a number of clusters, or a percentage such as 25%"
+	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
 	// Paused stops updates, of clusters that are broken as well. What was begun goes on, and so do
 	// removals, evictions and the repair of drifts. A cluster that is picked meanwhile gets the
 	// older snapshot that most clusters hold, if any does.
 	// An addition of fleetflow.
+	// +optional
 	Paused bool `json:"paused,omitempty"`
 
 	// Order is the order in which clusters are updated. Clusters that are broken, then others
 	// that are not available, come before it; without it, or where it makes no difference, clusters
 	// go by name.
 	// An addition of fleetflow.
+	// +optional
 	Order *ClusterOrder `json:"order,omitempty"`
 }
 
 // ClusterOrder is an order of clusters by their labels.
 type ClusterOrder struct {
 	// Priority says which clusters come first.
+	// +optional
 	Priority *ClusterPriority `json:"priority,omitempty"`
 
 	// Scatter spreads clusters of equal priority over the values of a label, so that those with
 	// one value do not follow each other: at most one item.
 	// +kubebuilder:validation:MaxItems=1
 	// +listType=atomic
+	// +optional
 	Scatter []ClusterScatter `json:"scatter,omitempty"`
 }
 
@@ -348,6 +384,7 @@ type ClusterPriority struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
+	// +optional
 	Weights []ClusterWeight `json:"weights,omitempty"`
 
 	// Labels are looked at one after the other: the first that a cluster has tells its place, by
@@ -356,6 +393,7 @@ type ClusterPriority struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=5
 	// +listType=atomic
+	// +optional
 	Labels []ClusterOrderLabel `json:"labels,omitempty"`
 }
 
@@ -364,11 +402,11 @@ type ClusterWeight struct {
 	// Weight is what a matching cluster gets, from 1 to 100.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	// +kubebuilder:validation:Required
+	// +required
 	Weight int32 `json:"weight"`
 
 	// ClusterSelector says which clusters get it, by their labels and names.
-	// +kubebuilder:validation:Required
+	// +required
 	ClusterSelector ClusterLabelSelector `json:"clusterSelector"`
 }
 
@@ -376,7 +414,7 @@ type ClusterWeight struct {
 // ClusterSelector that looks at labels and names only.
 type ClusterLabelSelector struct {
 	// ClusterSelectorTerms are the alternatives. An empty list, [], matches every cluster.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxItems=5
 	// +listType=atomic
 	ClusterSelectorTerms []ClusterLabelTerm `json:"clusterSelectorTerms"`
@@ -391,6 +429,7 @@ type ClusterNameFilter struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	// +listType=set
+	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
 	// ExcludeClusterNames are clusters that do not match, whatever else is in the term.
@@ -399,6 +438,7 @@ type ClusterNameFilter struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	// +listType=set
+	// +optional
 	ExcludeClusterNames []string `json:"excludeClusterNames,omitempty"`
 }
 
@@ -407,6 +447,7 @@ type ClusterLabelTerm struct {
 	ClusterNameFilter `json:",inline"`
 
 	// LabelSelector is matched against the labels of the MemberCluster.
+	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
@@ -414,7 +455,7 @@ type ClusterLabelTerm struct {
 // wave-10.
 type ClusterOrderLabel struct {
 	// Key of the label of clusters.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="key must be the key of a cluster label"
@@ -423,6 +464,7 @@ type ClusterOrderLabel struct {
 	// Order is Descending if the highest integer comes first, Ascending if the lowest does.
 	// +kubebuilder:default=Descending
 	// +kubebuilder:validation:Enum=Descending;Ascending
+	// +optional
 	Order PropertySortOrder `json:"order,omitempty"`
 }
 
@@ -430,7 +472,7 @@ type ClusterOrderLabel struct {
 type ClusterScatter struct {
 	// Key of the label of clusters, such as topology.kubernetes.io/region. Clusters without it are
 	// spread as if they shared one more value.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="key must be the key of a cluster label"
@@ -440,6 +482,7 @@ type ClusterScatter struct {
 	// available again at the same time, also across priorities. Clusters without the label are
 	// not bounded. Without it, only maxUnavailable bounds them.
 	// +kubebuilder:validation:Minimum=1
+	// +optional
 	MaxInFlight *int32 `json:"maxInFlight,omitempty"`
 }
 
@@ -496,37 +539,44 @@ type ApplyStrategy struct {
 	// FullComparison to compare every field.
 	// +kubebuilder:default=PartialComparison
 	// +kubebuilder:validation:Enum=PartialComparison;FullComparison
+	// +optional
 	ComparisonOption ComparisonOptionType `json:"comparisonOption,omitempty"`
 
 	// WhenToApply is Always to overwrite changes made on the cluster, IfNotDrifted to
 	// report them and leave the resource alone until the hub's version changes.
 	// +kubebuilder:default=Always
 	// +kubebuilder:validation:Enum=Always;IfNotDrifted
+	// +optional
 	WhenToApply WhenToApplyType `json:"whenToApply,omitempty"`
 
 	// Type is ClientSideApply for a three-way merge, ServerSideApply for a merge by field
 	// owner, ReportDiff to write nothing and report how hub and cluster differ.
 	// +kubebuilder:default=ClientSideApply
 	// +kubebuilder:validation:Enum=ClientSideApply;ServerSideApply;ReportDiff
+	// +optional
 	Type ApplyStrategyType `json:"type,omitempty"`
 
 	// AllowCoOwnership lets resources be applied that have owners outside the fleet. Two
 	// placements never share a resource, whatever this says.
+	// +optional
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
 
 	// ServerSideApplyConfig has the settings for type ServerSideApply.
+	// +optional
 	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
 
 	// WhenToTakeOver says what to do with a resource the cluster already has: Always takes
 	// it over, IfNoDiff takes it over if it equals the hub's, Never leaves it alone.
 	// +kubebuilder:default=Always
 	// +kubebuilder:validation:Enum=Always;IfNoDiff;Never
+	// +optional
 	WhenToTakeOver WhenToTakeOverType `json:"whenToTakeOver,omitempty"`
 }
 
 // ServerSideApplyConfig has the settings for server-side apply.
 type ServerSideApplyConfig struct {
 	// Force takes fields over from other field managers. Without it, a conflict fails.
+	// +optional
 	Force bool `json:"force,omitempty"`
 }
 
@@ -546,6 +596,7 @@ type DeleteStrategy struct {
 	// PropagationPolicy is Delete to remove them from the clusters, Abandon to leave them.
 	// +kubebuilder:default=Delete
 	// +kubebuilder:validation:Enum=Delete;Abandon
+	// +optional
 	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy,omitempty"`
 
 	// RemovedResources is what happens while the placement exists, to what was placed on clusters that
@@ -554,6 +605,7 @@ type DeleteStrategy struct {
 	// happens when a cluster leaves the fleet is said on its MemberCluster.
 	// An addition of fleetflow; without it, they are deleted, as in KubeFleet.
 	// +kubebuilder:validation:Enum=Delete;Abandon
+	// +optional
 	RemovedResources DeletePropagationPolicy `json:"removedResources,omitempty"`
 }
 
@@ -584,11 +636,12 @@ type ReportBackStrategy struct {
 	// Type is Disabled to copy nothing, Mirror to copy the status as it is.
 	// +kubebuilder:default=Disabled
 	// +kubebuilder:validation:Enum=Disabled;Mirror
-	// +kubebuilder:validation:Required
+	// +required
 	Type ReportBackStrategyType `json:"type"`
 
 	// Destination is OriginalResource for the resource on the hub (one cluster only),
 	// WorkAPI for the Work object of each cluster.
 	// +kubebuilder:validation:Enum=OriginalResource;WorkAPI
+	// +optional
 	Destination *ReportBackDestination `json:"destination,omitempty"`
 }

@@ -36,10 +36,11 @@ type ClusterStagedUpdateRun struct {
 
 	// Spec says what to roll out, to which placement and in which stages. Only state and
 	// clusterActions can change later.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec UpdateRunSpec `json:"spec"`
 
 	// Status says what was frozen when the run started and how far it is.
+	// +optional
 	Status UpdateRunStatus `json:"status,omitempty"`
 }
 
@@ -68,7 +69,7 @@ const (
 // +kubebuilder:validation:XValidation:rule=`!has(self.rollbackOf) || !has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == ""`,message="rollbackOf takes each cluster back to a snapshot of its own: leave resourceSnapshotIndex out",reason=FieldValueForbidden,fieldPath=".resourceSnapshotIndex"
 type UpdateRunSpec struct {
 	// PlacementName is the placement to roll out. Its rollout strategy has to be External.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	PlacementName string `json:"placementName"`
@@ -77,10 +78,11 @@ type UpdateRunSpec struct {
 	// the latest one when it starts.
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^(0|[1-9][0-9]*)$")`,messageExpression=`"invalid resource snapshot index " + self + " provided, expected an integer >= 0: use the label kubernetes-fleet.io/resource-index of a ClusterResourceSnapshot, or leave it out for the latest"`
+	// +optional
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
 	// StagedRolloutStrategyName is the strategy that has the stages.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	StagedRolloutStrategyName string `json:"stagedRolloutStrategyName"`
@@ -89,6 +91,7 @@ type UpdateRunSpec struct {
 	// Without it, the run rolls out. It may change from Initialize to Run, and between Run
 	// and Stop.
 	// +kubebuilder:validation:Enum=Initialize;Run;Stop
+	// +optional
 	State UpdateRunState `json:"state,omitempty"`
 
 	// ClusterActions skip or retry single clusters while the run is on its way. They can
@@ -99,6 +102,7 @@ type UpdateRunSpec struct {
 	// +listType=map
 	// +listMapKey=cluster
 	// +kubebuilder:validation:MaxItems=1000
+	// +optional
 	ClusterActions []ClusterAction `json:"clusterActions,omitempty"`
 
 	// RollbackOf is another run of the same placement with the same strategy: this one takes
@@ -110,13 +114,14 @@ type UpdateRunSpec struct {
 	// KubeFleet does.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +optional
 	RollbackOf string `json:"rollbackOf,omitempty"`
 }
 
 // ClusterAction skips or retries one cluster of a run. An addition of fleetflow.
 type ClusterAction struct {
 	// Cluster is the name of the cluster.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
@@ -127,12 +132,13 @@ type ClusterAction struct {
 	// its clusterDeadlineSeconds from then; a failed or skipped one waits for a place in
 	// maxConcurrency first. Members try what fails again by themselves, at least every minute. A cluster that is updated already is left alone.
 	// +kubebuilder:validation:Enum=Skip;Retry
-	// +kubebuilder:validation:Required
+	// +required
 	Action ClusterActionType `json:"action"`
 
 	// Attempt counts what was asked for: a higher number asks for another retry.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
+	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 }
 
@@ -149,97 +155,118 @@ const (
 // UpdateRunStatus says what was frozen when a run started and how far it is.
 type UpdateRunStatus struct {
 	// PolicySnapshotIndexUsed is the policy snapshot the clusters were picked for.
+	// +optional
 	PolicySnapshotIndexUsed string `json:"policySnapshotIndexUsed,omitempty"`
 
 	// PolicyObservedClusterCount is how many clusters were picked when the run started.
+	// +optional
 	PolicyObservedClusterCount int `json:"policyObservedClusterCount,omitempty"`
 
 	// ResourceSnapshotIndexUsed is the resource snapshot the run rolls out.
+	// +optional
 	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
 
 	// RestoresSucceeded says, of a run that rolls another back, that its clusters go back to nothing but resource snapshots that a run
 	// forward had brought and that has succeeded. Holds and windows that exempt rollbacks let such runs go alone. An addition of
 	// fleetflow.
+	// +optional
 	RestoresSucceeded bool `json:"restoresSucceeded,omitempty"`
 
 	// AppliedStrategy is the placement's apply strategy as it was when the run started.
+	// +optional
 	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 
 	// Vocabulary is in which words this status is written, as the hub agent was told when the
 	// run started: Documentation, also if it is missing, for those of KubeFleet's documentation, KubeFleet
 	// for those of its releases. An addition of fleetflow.
+	// +optional
 	Vocabulary Vocabulary `json:"vocabulary,omitempty"`
 
 	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
+	// +optional
 	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
 
 	// StagesStatus has one entry per stage, in their order.
+	// +optional
 	StagesStatus []StageUpdatingStatus `json:"stagesStatus,omitempty"`
 
 	// DeletionStageStatus is about the clusters the placement no longer picks; they are
 	// cleared after the last stage.
+	// +optional
 	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
 
 	// Conditions: Initialized, Progressing, Succeeded.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // StageUpdatingStatus says how far a stage is.
 type StageUpdatingStatus struct {
 	// StageName is the name of the stage.
-	// +kubebuilder:validation:Required
+	// +required
 	StageName string `json:"stageName"`
 
 	// Clusters of the stage, in the order they are updated in.
+	// +optional
 	Clusters []ClusterUpdatingStatus `json:"clusters,omitzero"`
 
 	// BeforeStageTaskStatus has one entry per task before the stage.
 	// +kubebuilder:validation:MaxItems=2
+	// +optional
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
 
 	// DuringStageTaskStatus has one entry per task during the stage. An addition of fleetflow.
 	// +kubebuilder:validation:MaxItems=1
+	// +optional
 	DuringStageTaskStatus []StageTaskStatus `json:"duringStageTaskStatus,omitempty"`
 
 	// AfterStageTaskStatus has one entry per task after the stage.
 	// +kubebuilder:validation:MaxItems=3
+	// +optional
 	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
 
 	// StartTime is when the stage started; absent before.
+	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// EndTime is when the stage was finished, tasks included; absent before.
+	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
 
 	// Conditions: Progressing, Succeeded. Absent before the stage starts.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ClusterUpdatingStatus says how far a cluster is.
 type ClusterUpdatingStatus struct {
 	// ClusterName is the name of the cluster.
-	// +kubebuilder:validation:Required
+	// +required
 	ClusterName string `json:"clusterName"`
 
 	// ResourceOverrideSnapshots are the ResourceOverride snapshots that change what this
 	// cluster gets, as they were when the run started.
+	// +optional
 	ResourceOverrideSnapshots []NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
 
 	// ClusterResourceOverrideSnapshots are the ClusterResourceOverride snapshots that change
 	// what this cluster gets, as they were when the run started.
+	// +optional
 	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
 
 	// ResourceSnapshotIndex is the resource snapshot this cluster goes to, in a run with
 	// rollbackOf; elsewhere all clusters go to resourceSnapshotIndexUsed. An addition of
 	// fleetflow.
+	// +optional
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
 	// Attempt is that of the last of spec.clusterActions for this cluster that was carried
 	// out. An addition of fleetflow.
+	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn. fleetflow adds Written. It is
@@ -248,6 +275,7 @@ type ClusterUpdatingStatus struct {
 	// (WaitingForHook). Otherwise it is absent.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -255,20 +283,23 @@ type ClusterUpdatingStatus struct {
 type StageTaskStatus struct {
 	// Type of the task, TimedWait, Approval or Analysis.
 	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis
-	// +kubebuilder:validation:Required
+	// +required
 	Type StageTaskType `json:"type"`
 
 	// ApprovalRequestName is the approval request that was made for the task.
+	// +optional
 	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
 
 	// AnalysisRunName is the ClusterStageAnalysisRun, or the StageAnalysisRun in the namespace of the run, that shows what the task measures.
 	// An addition of fleetflow.
+	// +optional
 	AnalysisRunName string `json:"analysisRunName,omitempty"`
 
 	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed, AnalysisStarted,
 	// AnalysisSucceeded.
 	// +listType=map
 	// +listMapKey=type
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -304,9 +335,10 @@ type StagedUpdateRun struct {
 
 	// Spec says what to roll out, to which placement and in which stages. Only state and
 	// clusterActions can change later.
-	// +kubebuilder:validation:Required
+	// +required
 	Spec UpdateRunSpec `json:"spec"`
 
 	// Status says what was frozen when the run started and how far it is.
+	// +optional
 	Status UpdateRunStatus `json:"status,omitempty"`
 }

@@ -18,7 +18,7 @@ type ClusterStagedUpdateStrategy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the stages.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule=`self.stages.all(s, !has(s.afterStageTasks) || s.afterStageTasks.all(t, !has(t.waitTime) || !t.waitTime.matches("ms|^0$")))`,message="waitTime is written with the units h, m and s only: write 0.5s for 500ms, and 0s for 0"
 	Spec UpdateStrategySpec `json:"spec"`
 }
@@ -30,7 +30,7 @@ type ClusterStagedUpdateStrategy struct {
 type UpdateStrategySpec struct {
 	// Stages are updated one after the other. Every picked cluster has to be in exactly one,
 	// unless unassignedClusters says otherwise.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=31
 	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(t, t.name == s.name))`,message="the names of stages must be unique: rename the repeated stage"
@@ -43,6 +43,7 @@ type UpdateStrategySpec struct {
 	// the placement's policy counts the same.
 	// An addition of fleetflow; without it, Abort, which is what KubeFleet does.
 	// +kubebuilder:validation:Enum=Abort;Continue
+	// +optional
 	OnMembershipChange MembershipChangeAction `json:"onMembershipChange,omitempty"`
 
 	// UnassignedClusters says what to do with picked clusters that are in no stage. Fail
@@ -52,6 +53,7 @@ type UpdateStrategySpec struct {
 	// tasks.
 	// An addition of fleetflow; without it, Fail, which is what KubeFleet does.
 	// +kubebuilder:validation:Enum=Fail;Ignore;Last
+	// +optional
 	UnassignedClusters UnassignedClustersPolicy `json:"unassignedClusters,omitempty"`
 
 	// RollbackApprovals says what becomes of the approvals when another run takes the clusters
@@ -60,6 +62,7 @@ type UpdateStrategySpec struct {
 	// with onExceeded Rollback allows never asks.
 	// An addition of fleetflow; without it, Keep.
 	// +kubebuilder:validation:Enum=Keep;Skip
+	// +optional
 	RollbackApprovals RollbackApprovalsPolicy `json:"rollbackApprovals,omitempty"`
 
 	// HeldClusters says what a stage does while a RolloutHold or a RolloutWindow keeps clusters
@@ -68,6 +71,7 @@ type UpdateStrategySpec struct {
 	// with it. A stage ends when all of its clusters are updated, as usual.
 	// An addition of fleetflow; without it, Wait.
 	// +kubebuilder:validation:Enum=Skip;Wait
+	// +optional
 	HeldClusters HeldClustersPolicy `json:"heldClusters,omitempty"`
 }
 
@@ -123,25 +127,28 @@ const (
 // +kubebuilder:validation:XValidation:rule=`!has(self.minReadySeconds) || !has(self.clusterDeadlineSeconds) || self.minReadySeconds < self.clusterDeadlineSeconds`,message="minReadySeconds must be less than clusterDeadlineSeconds, of which it is a part: make the deadline longer, or minReadySeconds less",reason=FieldValueInvalid,fieldPath=".minReadySeconds"
 type StageConfig struct {
 	// Name of the stage, unique within the strategy.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[a-z0-9]+$"
 	Name string `json:"name"`
 
 	// LabelSelector picks the clusters of the stage among those the placement picked.
 	// Without one, the stage has all of them.
+	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// SortingLabelKey is a cluster label with a whole number; clusters with lower numbers
 	// are updated first. Without it, and among equal numbers, the order is by name.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="sortingLabelKey must be the key of a cluster label"
+	// +optional
 	SortingLabelKey *string `json:"sortingLabelKey,omitempty"`
 
 	// Order is the order in which the clusters of the stage are updated, in place of
 	// sortingLabelKey.
 	// An addition of fleetflow.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.scatter) || self.scatter.all(s, !has(s.maxInFlight))`,message="maxInFlight is for rolling updates: remove it, maxConcurrency bounds the clusters of a stage",reason=FieldValueForbidden,fieldPath=".scatter"
+	// +optional
 	Order *ClusterOrder `json:"order,omitempty"`
 
 	// MaxConcurrency is how many clusters are updated at the same time: a number, or a
@@ -150,6 +157,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[1-9][0-9]?)%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 1",message="maxConcurrency must be at least 1"
+	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
 	// AfterStageTasks all have to be done, once the clusters are updated, before the next
@@ -159,6 +167,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.type == t.type))",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of afterStageTasks names a type that no other task of the stage has: add that task, or remove the type"
+	// +optional
 	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
 
 	// DuringStageTasks are done while the clusters of the stage are updated, from the first to the last: one Analysis at
@@ -167,6 +176,7 @@ type StageConfig struct {
 	// An addition of fleetflow.
 	// +kubebuilder:validation:MaxItems=1
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type == 'Analysis')",message="duringStageTasks can have one task of type Analysis only: move the others to beforeStageTasks or afterStageTasks"
+	// +optional
 	DuringStageTasks []StageTask `json:"duringStageTasks,omitempty"`
 
 	// BeforeStageTasks have to be done before the stage starts: at most one Approval and one Analysis.
@@ -175,6 +185,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait')",message="BeforeStageTaskType cannot be TimedWait: use type Approval, or a TimedWait after the stage before"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.startsAfter) || t.startsAfter.all(s, self.exists(u, u.type == s)))",message="startsAfter of beforeStageTasks names a type that no other task of the stage has: add that task, or remove the type"
+	// +optional
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
 
 	// ClusterDeadlineSeconds is how long a cluster may take from when its update starts until it is
@@ -183,6 +194,7 @@ type StageConfig struct {
 	// An addition of fleetflow; without it, 300, which is KubeFleet's threshold.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
+	// +optional
 	ClusterDeadlineSeconds *int32 `json:"clusterDeadlineSeconds,omitempty"`
 
 	// MinReadySeconds is for how long a cluster has to be available without a break, in seconds, until its update
@@ -192,12 +204,14 @@ type StageConfig struct {
 	// An addition of fleetflow; without it, or with 0, a cluster is done as soon as it is available.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
+	// +optional
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 
 	// FailureBudget lets the stage go on without some of its clusters, and says what to do
 	// when more fail than that.
 	// An addition of fleetflow; without it, no cluster counts as failed and the run waits for
 	// each, which is what KubeFleet does.
+	// +optional
 	FailureBudget *FailureBudget `json:"failureBudget,omitempty"`
 
 	// Windows are names of RolloutWindows that count for the stage, in addition to those that count for it
@@ -209,6 +223,7 @@ type StageConfig struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule=`self.all(w, w.matches("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))`,message="windows needs names of RolloutWindows, such as eu-nights"
 	// +listType=set
+	// +optional
 	Windows []string `json:"windows,omitempty"`
 }
 
@@ -224,6 +239,7 @@ type FailureBudget struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[1-9]?[0-9])%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="maxFailures must be at least 0"
+	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
 	// OnExceeded says what to do when more clusters fail. Wait calls the run stuck and waits
@@ -232,6 +248,7 @@ type FailureBudget struct {
 	// another, called <run>-rollback, that takes every cluster the run has updated back to what
 	// it had before. Without it, Wait.
 	// +kubebuilder:validation:Enum=Wait;Pause;Abort;Rollback
+	// +optional
 	OnExceeded FailureBudgetAction `json:"onExceeded,omitempty"`
 }
 
@@ -273,7 +290,7 @@ type StageTask struct {
 	// approves, Analysis to measure and wait until what is measured is good. The last is an
 	// addition of fleetflow.
 	// +kubebuilder:validation:Enum=TimedWait;Approval;Analysis
-	// +kubebuilder:validation:Required
+	// +required
 	Type StageTaskType `json:"type"`
 
 	// WaitTime is how long a TimedWait takes, such as 30s, 15m or 1h30m, counted from when
@@ -281,11 +298,13 @@ type StageTask struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^(0|((0|[1-9][0-9]*)([.][0-9]+)?(ms|s|m|h))+)$") && (duration(self) == duration("0s") || duration(self) >= duration("1ms"))`,message="waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"
+	// +optional
 	WaitTime *metav1.Duration `json:"waitTime,omitempty"`
 
 	// Approval says which approvals count for an Approval.
 	// An addition of fleetflow; without it, that of every user who may approve, as in
 	// KubeFleet.
+	// +optional
 	Approval *ApprovalConfig `json:"approval,omitempty"`
 
 	// StartsAfter has the types of other tasks on the same side of the stage, TimedWait and Analysis, that have to be done
@@ -295,17 +314,19 @@ type StageTask struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:Enum=TimedWait;Analysis
 	// +listType=set
+	// +optional
 	StartsAfter []StageTaskType `json:"startsAfter,omitempty"`
 
 	// Analysis says what an Analysis measures, and what to do if that is not good.
 	// An addition of fleetflow.
+	// +optional
 	Analysis *AnalysisConfig `json:"analysis,omitempty"`
 }
 
 // AnalysisConfig says what a task of type Analysis measures, and what to do if that is not good.
 type AnalysisConfig struct {
 	// Templates are StageAnalyses of which all metrics are measured. The names of their metrics must be unique.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=5
 	// +listType=map
@@ -316,6 +337,7 @@ type AnalysisConfig struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=name
+	// +optional
 	Args []AnalysisArgument `json:"args,omitempty"`
 
 	// OnFailure says what to do if too much of what is measured is bad: Pause, which is the
@@ -323,26 +345,30 @@ type AnalysisConfig struct {
 	// run. Rollback ends it and creates another, called <run>-rollback, that takes every cluster
 	// the run has updated back to what it had before.
 	// +kubebuilder:validation:Enum=Pause;Abort;Rollback
+	// +optional
 	OnFailure AnalysisAction `json:"onFailure,omitempty"`
 
 	// OnInconclusive says what to do if what is measured says neither, such as without data:
 	// Pause, which is the default, Abort, Rollback or Proceed.
 	// +kubebuilder:validation:Enum=Pause;Abort;Rollback;Proceed
+	// +optional
 	OnInconclusive AnalysisAction `json:"onInconclusive,omitempty"`
 
 	// OnError says what to do if nothing can be measured, such as without an answer: Pause, which
 	// is the default, Abort or Proceed. What cannot be measured takes nothing back.
 	// +kubebuilder:validation:Enum=Pause;Abort;Proceed
+	// +optional
 	OnError AnalysisAction `json:"onError,omitempty"`
 
 	// DryRun measures and shows what there is to see, and passes whatever that is.
+	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // AnalysisTemplate names a StageAnalysis.
 type AnalysisTemplate struct {
 	// Name of the StageAnalysis.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -351,13 +377,13 @@ type AnalysisTemplate struct {
 // AnalysisArgument is the value of an argument of a template.
 type AnalysisArgument struct {
 	// Name of the argument.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[a-z]([a-zA-Z0-9_]*[a-zA-Z0-9])?$"
 	Name string `json:"name"`
 
 	// Value of the argument. It has letters, digits, spaces and any of ._:/@- only.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern="^[A-Za-z0-9._:/@ -]*$"
 	Value string `json:"value"`
@@ -385,6 +411,7 @@ type ApprovalConfig struct {
 	// +kubebuilder:validation:MaxItems=1
 	// +kubebuilder:validation:items:Enum=Creator
 	// +listType=set
+	// +optional
 	ExcludedApprovers []ExcludedApprover `json:"excludedApprovers,omitempty"`
 }
 
@@ -407,7 +434,7 @@ type StagedUpdateStrategy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the stages.
-	// +kubebuilder:validation:Required
+	// +required
 	// +kubebuilder:validation:XValidation:rule=`self.stages.all(s, !has(s.afterStageTasks) || s.afterStageTasks.all(t, !has(t.waitTime) || !t.waitTime.matches("ms|^0$")))`,message="waitTime is written with the units h, m and s only: write 0.5s for 500ms, and 0s for 0"
 	Spec UpdateStrategySpec `json:"spec"`
 }

@@ -20,36 +20,44 @@ type Work struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the manifests and how to apply them.
+	// +optional
 	Spec WorkSpec `json:"spec,omitempty"`
 
 	// Status is the member's report.
+	// +optional
 	Status WorkStatus `json:"status,omitempty"`
 }
 
 // WorkSpec has the manifests and how to apply them.
 type WorkSpec struct {
 	// Workload has the manifests.
+	// +optional
 	Workload WorkloadTemplate `json:"workload,omitempty"`
 
 	// ApplyStrategy says how the manifests are applied.
+	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
 	// ReportBackStrategy says whether the status of the applied objects is reported.
+	// +optional
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 
 	// ReportReplicas are the ordinals of the manifests whose pods the member counts.
 	// +kubebuilder:validation:MaxItems=1000
+	// +optional
 	ReportReplicas []int32 `json:"reportReplicas,omitempty"`
 
 	// ReportState are JSONPaths below the status of an object: the member reports what they yield for each object.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=256
+	// +optional
 	ReportState []string `json:"reportState,omitempty"`
 }
 
 // WorkloadTemplate has the manifests of a Work.
 type WorkloadTemplate struct {
 	// Manifests are whole objects.
+	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
 
@@ -69,10 +77,12 @@ type WorkStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ManifestConditions has one entry per manifest.
 	// +kubebuilder:validation:MaxItems=20000
+	// +optional
 	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
 }
 
@@ -80,60 +90,72 @@ type WorkStatus struct {
 type WorkResourceIdentifier struct {
 	// Ordinal is the position of the manifest in the Work, from 0; it identifies even a
 	// manifest that could not be read.
-	// +kubebuilder:validation:Required
+	// +required
 	Ordinal int `json:"ordinal"`
 
 	// Group of the object; empty for the core group.
 	// +kubebuilder:validation:MaxLength=1024
+	// +optional
 	Group string `json:"group,omitempty"`
 
 	// Version of the object.
 	// +kubebuilder:validation:MaxLength=1024
+	// +optional
 	Version string `json:"version,omitempty"`
 
 	// Kind of the object.
 	// +kubebuilder:validation:MaxLength=1024
+	// +optional
 	Kind string `json:"kind,omitempty"`
 
 	// Resource is the plural name the API server knows the kind by.
 	// +kubebuilder:validation:MaxLength=1024
+	// +optional
 	Resource string `json:"resource,omitempty"`
 
 	// Namespace of the object; empty if it is cluster-scoped.
 	// +kubebuilder:validation:MaxLength=1024
+	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the object.
 	// +kubebuilder:validation:MaxLength=1024
+	// +optional
 	Name string `json:"name,omitempty"`
 }
 
 // ManifestCondition is the report on one manifest.
 type ManifestCondition struct {
 	// Identifier of the object.
-	// +kubebuilder:validation:Required
+	// +required
 	Identifier WorkResourceIdentifier `json:"identifier"`
 
 	// Conditions of the object: Applied, Available or DiffReported.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
+	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// DriftDetails says what was changed on the cluster after the object was applied.
+	// +optional
 	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
 
 	// DiffDetails says how the object differs from the hub's when it was left alone.
+	// +optional
 	DiffDetails *DiffDetails `json:"diffDetails,omitempty"`
 
 	// BackReportedStatus is the object's own status, if it is to be reported.
+	// +optional
 	BackReportedStatus *BackReportedStatus `json:"backReportedStatus,omitempty"`
 
 	// ReplicaStatus counts the pods of the object, if the Work asks for them.
+	// +optional
 	ReplicaStatus *ReplicaStatus `json:"replicaStatus,omitempty"`
 
 	// StateValues are what the JSONPaths of the Work yield in the status of the object. A path that yields nothing is not listed.
 	// +kubebuilder:validation:MaxItems=20
+	// +optional
 	StateValues []StateValue `json:"stateValues,omitempty"`
 }
 
@@ -141,52 +163,58 @@ type ManifestCondition struct {
 type StateValue struct {
 	// JSONPath is that of the Work.
 	// +kubebuilder:validation:MaxLength=256
+	// +optional
 	JSONPath string `json:"jsonPath"`
 
 	// Value is what it yields, if that can be the value of a label.
 	// +kubebuilder:validation:MaxLength=63
+	// +optional
 	Value string `json:"value,omitempty"`
 
 	// Message says why there is no value.
 	// +kubebuilder:validation:MaxLength=512
+	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // DriftDetails says what was changed on the cluster after an object was applied.
 type DriftDetails struct {
 	// ObservationTime is when the drift was last seen.
-	// +kubebuilder:validation:Required
+	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 
 	// ObservedInMemberClusterGeneration is the generation of the object that has the drift.
-	// +kubebuilder:validation:Required
+	// +required
 	ObservedInMemberClusterGeneration int64 `json:"observedInMemberClusterGeneration"`
 
 	// FirstDriftedObservedTime is when the drift was first seen.
-	// +kubebuilder:validation:Required
+	// +required
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
 
 	// ObservedDrifts are the fields that drifted; cut off if there are very many.
 	// +kubebuilder:validation:MaxItems=100
+	// +optional
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
 // DiffDetails says how an object differs from the hub's when it was left alone.
 type DiffDetails struct {
 	// ObservationTime is when the difference was last seen.
-	// +kubebuilder:validation:Required
+	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 
 	// ObservedInMemberClusterGeneration is the generation of the object; absent if it does
 	// not exist on the cluster.
+	// +optional
 	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
 
 	// FirstDiffedObservedTime is when the difference was first seen.
-	// +kubebuilder:validation:Required
+	// +required
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
 
 	// ObservedDiffs are the fields that differ; cut off if there are very many.
 	// +kubebuilder:validation:MaxItems=100
+	// +optional
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }
 
@@ -195,9 +223,10 @@ type BackReportedStatus struct {
 	// ObservedStatus is an object of the same kind and name that carries only the status.
 	// +kubebuilder:validation:XEmbeddedResource
 	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
 	ObservedStatus runtime.RawExtension `json:"observedStatus,omitempty"`
 
 	// ObservationTime is when the status was read.
-	// +kubebuilder:validation:Required
+	// +required
 	ObservationTime metav1.Time `json:"observationTime"`
 }
