@@ -116,7 +116,7 @@ func (h *Hub) Strategy(ctx context.Context, namespace, name string) (string, err
 
 // Snapshots returns the masters of the resource snapshots of a placement, the latest first, without what is in them.
 func (h *Hub) Snapshots(ctx context.Context, placement hub.Ref) ([]hub.ResourceSnapshot, error) {
-	all, err := hub.Reader{Reader: h.Client}.ResourceSnapshotIndexes(ctx, placement)
+	all, err := hub.Reader{Reader: h.Client}.Of(placement).ResourceSnapshotIndexes(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -88,12 +88,12 @@ type DriftFacts struct {
 // Read reads what a report is made from, except for the placement.
 func (f *DriftFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	reader := hub.Reader{Reader: c}
-	if f.Bindings, err = reader.BindingsOf(ctx, f.Placement.Ref); err != nil {
+	if f.Bindings, err = reader.Of(f.Placement.Ref).Bindings(ctx); err != nil {
 		return err
 	}
 	f.Works = map[string][]placementv1beta1.Work{}
 	for _, cluster := range toldByWorks(f.Bindings) {
-		works, err := reader.Works(ctx, f.Placement.Ref, cluster)
+		works, err := reader.Of(f.Placement.Ref).Works(ctx, cluster)
 		if apierrors.IsForbidden(err) {
 			continue // the binding says the most of it
 		}

@@ -34,13 +34,13 @@ type HistoryFacts struct {
 func (f *HistoryFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	ref := f.Placement.Ref
 	reader := hub.Reader{Reader: c, Namespace: ref.Namespace}
-	if f.Policies, err = reader.PolicySnapshots(ctx, ref); err != nil {
+	if f.Policies, err = reader.Of(ref).PolicySnapshots(ctx); err != nil {
 		return err
 	}
-	if f.Resources, err = reader.KnownSnapshots(ctx, f.Placement); err != nil {
+	if f.Resources, err = reader.Of(f.Placement.Ref).KnownSnapshots(ctx, f.Placement.Status); err != nil {
 		return err
 	}
-	if f.Bindings, err = reader.BindingsOf(ctx, ref); err != nil {
+	if f.Bindings, err = reader.Of(ref).Bindings(ctx); err != nil {
 		return err
 	}
 	if f.Runs, err = reader.Runs(ctx); err != nil {
@@ -49,7 +49,7 @@ func (f *HistoryFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	if f.Approvals, err = reader.Approvals(ctx, ref.Namespace); err != nil {
 		return err
 	}
-	f.Evictions, err = reader.Evictions(ctx, ref)
+	f.Evictions, err = reader.Of(ref).Evictions(ctx)
 	return err
 }
 

@@ -48,10 +48,10 @@ func (f *WhyFacts) Read(ctx context.Context, c client.Reader) (err error) {
 	if f.Members, err = reader.Members(ctx); err != nil {
 		return err
 	}
-	if f.Policies, err = reader.PolicySnapshots(ctx, f.Placement.Ref); err != nil {
+	if f.Policies, err = reader.Of(f.Placement.Ref).PolicySnapshots(ctx); err != nil {
 		return err
 	}
-	if f.Bindings, err = reader.BindingsOf(ctx, f.Placement.Ref); err != nil {
+	if f.Bindings, err = reader.Of(f.Placement.Ref).Bindings(ctx); err != nil {
 		return err
 	}
 	if f.Holds, f.Windows, f.Exemptions, err = reader.Gates(ctx); err != nil {
@@ -63,13 +63,13 @@ func (f *WhyFacts) Read(ctx context.Context, c client.Reader) (err error) {
 			return err
 		}
 	}
-	if f.Demands, err = reader.ReplicaDemands(ctx, f.Placement); err != nil {
+	if f.Demands, err = reader.Of(f.Placement.Ref).ReplicaDemands(ctx, f.Placement.Spec.Policy); err != nil {
 		return err
 	}
 	if f.Demands == nil && len(placementv1beta1.StatePathsOf(f.Placement.Object)) == 0 {
 		return nil
 	}
-	works, err := reader.AllWorks(ctx, f.Placement.Ref, f.Bindings)
+	works, err := reader.Of(f.Placement.Ref).AllWorks(ctx, f.Bindings)
 	if f.Demands == nil && apierrors.IsForbidden(err) {
 		return nil // who may not read Works is told the rest
 	}

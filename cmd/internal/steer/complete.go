@@ -19,7 +19,7 @@ func clustersOf(ctx context.Context, reader hub.Reader, target hub.Found) ([]str
 		}
 		return names, nil
 	}
-	bindings, err := reader.BindingsOf(ctx, target.Ref())
+	bindings, err := reader.Of(target.Ref()).Bindings(ctx)
 	for _, binding := range bindings {
 		names = append(names, binding.Spec.TargetCluster)
 	}

@@ -109,7 +109,7 @@ func (e *eviction) question(placement hub.Placement) string {
 // findBinding returns the binding of a placement to the cluster of which something holds; nil if there is none.
 func (e *eviction) findBinding(ctx context.Context, call *Call, placement hub.Placement,
 	holds func(placementv1beta1.BindingObject) bool) (placementv1beta1.BindingObject, error) {
-	bindings, err := hub.Reader{Reader: call.Client}.BindingsOf(ctx, placement.Ref)
+	bindings, err := hub.Reader{Reader: call.Client}.Of(placement.Ref).Bindings(ctx)
 	at := slices.IndexFunc(bindings, func(b hub.Binding) bool { return b.Spec.TargetCluster == e.cluster && holds(b.Object) })
 	if err != nil || at < 0 {
 		return nil, err

@@ -42,13 +42,13 @@ func (o *getOptions) readShares(ctx context.Context, name string) (shares []hub.
 	reader := hub.Reader{Reader: c}
 	ref := found.Ref()
 	err = o.factory.Patiently(o.streams, fmt.Sprintf("reading the replicas of %s", ref), func() error {
-		bindings, err := reader.BindingsOf(ctx, ref)
+		bindings, err := reader.Of(ref).Bindings(ctx)
 		if err != nil {
 			return err
 		}
 		var works map[string][]placementv1beta1.Work
 		if len(hub.ReplicaShares(bindings, nil)) > 0 {
-			works, err = reader.AllWorks(ctx, ref, bindings)
+			works, err = reader.Of(ref).AllWorks(ctx, bindings)
 		}
 		if apierrors.IsForbidden(err) {
 			cli.Printf(o.streams.ErrOut, "How many are ready is not shown: you may not read works. The role hub-agent-viewer lets you; an administrator of the hub can bind it\n")

@@ -116,7 +116,7 @@ func (s Source) What() string { return s.what }
 func bindingSource(placement Ref) Source {
 	scope := placement.scope()
 	return Source{"bindings", scope.NewBinding(""), func() client.ObjectList { return scope.NewBindingList() },
-		inScope(scope, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}), false}
+		Reader{}.Of(placement).inScope(), false}
 }
 
 // Load reads all objects of some sources once.
@@ -140,13 +140,6 @@ func (r Reader) Load(ctx context.Context, sources []Source) ([]client.Object, er
 		}
 	}
 	return objects, nil
-}
-
-// BindingsOf reads the bindings of a placement.
-func (r Reader) BindingsOf(ctx context.Context, placement Ref) ([]Binding, error) {
-	scope := placement.scope()
-	return listViews(ctx, r, "bindings", scope.NewBindingList(), BindingOf,
-		inScope(scope, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name})...)
 }
 
 // Feed follows sources by one watch each.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -104,17 +102,16 @@ func readyReplicas(works []placementv1beta1.Work) map[placementv1beta1.Workload]
 	return ready
 }
 
-// ReplicaDemands reads what the workloads in the latest snapshot of a placement ask for whose replicas its policy divides; nil
-// if the policy divides none.
-func (r Reader) ReplicaDemands(ctx context.Context, placement Placement) ([]placementv1beta1.ReplicaDemand, error) {
-	if !placementv1beta1.DividesReplicas(placement.Spec.Policy) {
+// ReplicaDemands reads what the workloads in the latest snapshot ask for whose replicas the policy divides; nil if it divides none.
+func (r PlacementReader) ReplicaDemands(ctx context.Context, policy *placementv1beta1.PlacementPolicy) ([]placementv1beta1.ReplicaDemand, error) {
+	if !placementv1beta1.DividesReplicas(policy) {
 		return nil, nil
 	}
-	all, err := r.ResourceSnapshotIndexes(ctx, placement.Ref)
+	all, err := r.ResourceSnapshotIndexes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := r.ResourceSnapshots(ctx, placement.Ref, LatestIndex(all))
+	parts, err := r.ResourceSnapshots(ctx, LatestIndex(all))
 	if err != nil {
 		return nil, err
 	}
@@ -126,21 +123,17 @@ func (r Reader) ReplicaDemands(ctx context.Context, placement Placement) ([]plac
 			manifests = append(manifests, resource.Raw)
 		}
 	}
-	demands, err := placementv1beta1.ReadReplicaDemands(placement.Spec.Policy, manifests)
+	demands, err := placementv1beta1.ReadReplicaDemands(policy, manifests)
 	if err != nil {
 		return nil, err
 	}
 	return placementv1beta1.WithReplicaCounts(demands, counts), nil
 }
 
-// AllWorks returns the Works of a placement by cluster, of those that bindings name.
-func (r Reader) AllWorks(ctx context.Context, placement Ref, bindings []Binding) (map[string][]placementv1beta1.Work, error) {
-	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
-	if placement.Namespace != "" {
-		of[placementv1beta1.ParentNamespaceLabel] = placement.Namespace
-	}
-	list := &placementv1beta1.WorkList{}
-	if err := r.list(ctx, "works of "+placement.String(), list, of); err != nil {
+// AllWorks returns the Works by cluster, of those that bindings name.
+func (r PlacementReader) AllWorks(ctx context.Context, bindings []Binding) (map[string][]placementv1beta1.Work, error) {
+	list, err := r.listWorks(ctx, r.Placement.String())
+	if err != nil {
 		return nil, err
 	}
 	clusters := map[string]string{}
@@ -148,9 +141,9 @@ func (r Reader) AllWorks(ctx context.Context, placement Ref, bindings []Binding)
 		clusters[placementv1beta1.MemberNamespace(binding.Spec.TargetCluster)] = binding.Spec.TargetCluster
 	}
 	works := map[string][]placementv1beta1.Work{}
-	for i := range list.Items {
-		work := &list.Items[i]
-		if _, namespaced := work.Labels[placementv1beta1.ParentNamespaceLabel]; namespaced == (placement.Namespace == "") {
+	for i := range list {
+		work := &list[i]
+		if _, namespaced := work.Labels[placementv1beta1.ParentNamespaceLabel]; namespaced == (r.Placement.Namespace == "") {
 			continue // of a placement of the same name in another scope
 		}
 		if cluster := clusters[work.Namespace]; cluster != "" {

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -23,11 +22,10 @@ type PolicySnapshot struct {
 	Status *placementv1beta1.SchedulingPolicySnapshotStatus
 }
 
-// PolicySnapshots returns the policy snapshots of a placement by index.
-func (r Reader) PolicySnapshots(ctx context.Context, placement Ref) ([]PolicySnapshot, error) {
-	scope := placement.scope()
-	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
-	found, err := listViews(ctx, r, "policy snapshots", scope.NewPolicySnapshotList(), policySnapshot, inScope(scope, of)...)
+// PolicySnapshots returns the policy snapshots by index.
+func (r PlacementReader) PolicySnapshots(ctx context.Context) ([]PolicySnapshot, error) {
+	list := r.Placement.scope().NewPolicySnapshotList()
+	found, err := listViews(ctx, r.Reader, "policy snapshots", list, policySnapshot, r.inScope()...)
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +84,12 @@ type ResourceSnapshot struct {
 	Spec *placementv1beta1.ResourceSnapshotSpec
 }
 
-// ResourceSnapshots returns the parts of one resource snapshot of a placement, in their order, with what is in them.
-func (r Reader) ResourceSnapshots(ctx context.Context, placement Ref, index int) ([]ResourceSnapshot, error) {
-	scope := placement.scope()
-	of := client.MatchingLabels{
-		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: strconv.Itoa(index),
-	}
-	found, err := listViews(ctx, r, "resource snapshots", scope.NewResourceSnapshotList(),
+// ResourceSnapshots returns the parts of one resource snapshot, in their order, with what is in them.
+func (r PlacementReader) ResourceSnapshots(ctx context.Context, index int) ([]ResourceSnapshot, error) {
+	found, err := listViews(ctx, r.Reader, "resource snapshots", r.Placement.scope().NewResourceSnapshotList(),
 		func(o placementv1beta1.ResourceSnapshotObject) ResourceSnapshot {
 			return resourceSnapshot(o, o.GetResourceSnapshotSpec())
-		}, inScope(scope, of)...)
+		}, r.inScope(placementv1beta1.ResourceIndexLabel, strconv.Itoa(index))...)
 	if err != nil {
 		return nil, err
 	}
@@ -103,15 +97,12 @@ func (r Reader) ResourceSnapshots(ctx context.Context, placement Ref, index int)
 	return found, nil
 }
 
-// ResourceSnapshotIndexes returns the metadata of all resource snapshots of a placement, by index; what is in them
-// stays on the hub.
-func (r Reader) ResourceSnapshotIndexes(ctx context.Context, placement Ref) ([]ResourceSnapshot, error) {
+// ResourceSnapshotIndexes returns the metadata of all resource snapshots, by index; what is in them stays on the hub.
+func (r PlacementReader) ResourceSnapshotIndexes(ctx context.Context) ([]ResourceSnapshot, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	scope := placement.scope()
-	kind := scope.ResourceSnapshotKind()
+	kind := r.Placement.scope().ResourceSnapshotKind()
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
-	if err := r.list(ctx, "resource snapshots", list, inScope(scope, of)...); err != nil {
+	if err := r.Reader.list(ctx, "resource snapshots", list, r.inScope()...); err != nil {
 		return nil, err
 	}
 	var found []ResourceSnapshot
@@ -122,18 +113,18 @@ func (r Reader) ResourceSnapshotIndexes(ctx context.Context, placement Ref) ([]R
 	return found, nil
 }
 
-// KnownSnapshots returns the resource snapshots of a placement by index, without what is in them. Who may not read snapshots, which
-// hold Secrets, learns of them from the status of the placement.
-func (r Reader) KnownSnapshots(ctx context.Context, placement Placement) ([]ResourceSnapshot, error) {
-	found, err := r.ResourceSnapshotIndexes(ctx, placement.Ref)
-	told := placement.Status.ResourceSnapshots
-	if !apierrors.IsForbidden(err) || len(told) == 0 && placement.Status.ObservedResourceIndex != "" { // a hub agent before it told
+// KnownSnapshots returns the resource snapshots by index, without what is in them. Who may not read snapshots, which hold Secrets,
+// learns of them from the status of the placement.
+func (r PlacementReader) KnownSnapshots(ctx context.Context, status *placementv1beta1.PlacementStatus) ([]ResourceSnapshot, error) {
+	found, err := r.ResourceSnapshotIndexes(ctx)
+	told := status.ResourceSnapshots
+	if !apierrors.IsForbidden(err) || len(told) == 0 && status.ObservedResourceIndex != "" { // a hub agent before it told
 		return found, err
 	}
 	for i, summary := range told {
 		named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Namespace: placement.Namespace, Name: summary.Name, CreationTimestamp: summary.CreationTime,
-			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: summary.Index},
+			Namespace: r.Placement.Namespace, Name: summary.Name, CreationTimestamp: summary.CreationTime,
+			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: r.Placement.Name, placementv1beta1.ResourceIndexLabel: summary.Index},
 		}}
 		if i == len(told)-1 {
 			named.Labels[placementv1beta1.IsLatestSnapshotLabel] = strconv.FormatBool(true)

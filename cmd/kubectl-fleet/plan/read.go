@@ -54,13 +54,13 @@ func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wi
 	} else if err != nil {
 		return facts, nil, err
 	}
-	if facts.Bindings, err = reader.BindingsOf(ctx, placement.Ref); err != nil {
+	if facts.Bindings, err = reader.Of(placement.Ref).Bindings(ctx); err != nil {
 		return facts, nil, err
 	}
 	if facts.Runs, err = (hub.Reader{Reader: c, Namespace: placement.Namespace}).Runs(ctx); err != nil {
 		return facts, nil, err
 	}
-	policies, err := reader.PolicySnapshots(ctx, placement.Ref)
+	policies, err := reader.Of(placement.Ref).PolicySnapshots(ctx)
 	if err != nil {
 		return facts, nil, err
 	}
@@ -90,7 +90,7 @@ func Between(ctx context.Context, c client.Reader, placement hub.Ref, from, to i
 		return nil, err
 	}
 	objects := func(index int) ([]unstructured.Unstructured, error) {
-		found, err := hub.Reader{Reader: c}.ResourceSnapshots(ctx, placement, index)
+		found, err := hub.Reader{Reader: c}.Of(placement).ResourceSnapshots(ctx, index)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +112,7 @@ func Between(ctx context.Context, c client.Reader, placement hub.Ref, from, to i
 
 // readSnapshots reads which snapshots there are, and what is in those that matter.
 func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish) error {
-	all, err := reader.KnownSnapshots(ctx, f.Placement)
+	all, err := reader.Of(f.Placement.Ref).KnownSnapshots(ctx, f.Placement.Status)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 		return nil
 	}
 	for index := range f.Parts {
-		parts, err := reader.ResourceSnapshots(ctx, f.Placement.Ref, index)
+		parts, err := reader.Of(f.Placement.Ref).ResourceSnapshots(ctx, index)
 		if apierrors.IsForbidden(err) {
 			f.Content = false
 			return nil
