@@ -90,9 +90,8 @@ func (r *Reviewer) Refusal(ctx context.Context, right Right) string {
 
 func (r *Reviewer) ask(ctx context.Context, what authorizationv1.ResourceAttributes) (allowed bool, err error) {
 	if r.User == "" {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-		err := r.Client.Create(ctx, review)
-		return review.Status.Allowed, err
+		answer, err := Ask(ctx, r.Client, what)
+		return answer.Allowed, err
 	}
 	// The API server takes every user that it knows to be in this group.
 	groups := append(slices.Clone(r.Groups), allAuthenticated)
@@ -100,6 +99,13 @@ func (r *Reviewer) ask(ctx context.Context, what authorizationv1.ResourceAttribu
 		Groups: groups}}
 	err = r.Client.Create(ctx, review)
 	return review.Status.Allowed, err
+}
+
+// Ask asks the API server whether the user of a client may do something.
+func Ask(ctx context.Context, c client.Client, what authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+	err := c.Create(ctx, review)
+	return review.Status, err
 }
 
 // Refused says in words why something was not done, with the HTTP status that goes with it.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/document"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/fleet-dashboard/as"
 	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/diagnosis"
@@ -175,24 +177,17 @@ func (o *initOptions) checkRights(ctx context.Context) error {
 		{Verb: "create", Group: "apps", Resource: "deployments", Namespace: agentNamespace},
 		{Verb: "create", Resource: "secrets", Namespace: agentNamespace}, // what helm notes of its releases
 	} {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &need}}
-		if err := o.hub.Create(ctx, review); err != nil {
+		answer, err := as.Ask(ctx, o.hub, need)
+		if err != nil {
 			return fmt.Errorf("asking what you may do: %w", err)
 		}
-		if !review.Status.Allowed {
+		if !answer.Allowed {
 			resource := schema.GroupResource{Group: need.Group, Resource: need.Resource}
 			return fmt.Errorf("you may not %s %s here: the hub agent is installed by an administrator of the cluster (%s)", need.Verb, resource,
-				orNoReason(review.Status.Reason))
+				cmp.Or(answer.Reason, "no role allows it"))
 		}
 	}
 	return nil
-}
-
-func orNoReason(reason string) string {
-	if reason == "" {
-		return "no role allows it"
-	}
-	return reason
 }
 
 // applyDefinitions applies the definitions of the kinds: helm installs them, and never upgrades them.
