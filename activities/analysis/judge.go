@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -348,6 +347,3 @@ func worstNames(counts *fleetflowv1alpha1.AnalysisClusters) string {
 }
 
 func formatValue(value float64) string { return strconv.FormatFloat(value, 'g', 6, 64) }
-
-// sortedKeys returns the keys of a map in order.
-func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -158,7 +159,7 @@ func texts(metric fleetflowv1alpha1.AnalysisMetric) (all []string, query bool) {
 		return nil, false
 	}
 	all = append(all, metric.Webhook.Path)
-	for _, key := range sortedKeys(metric.Webhook.Body) {
+	for _, key := range slices.Sorted(maps.Keys(metric.Webhook.Body)) {
 		all = append(all, metric.Webhook.Body[key])
 	}
 	return all, false
@@ -214,7 +215,7 @@ func Resolve(of Subject, templates []Template, given map[string]string, dryRun b
 			spec.Metrics = append(spec.Metrics, fleetflowv1alpha1.AnalysisRunMetric{AnalysisMetric: metric, Args: args})
 		}
 	}
-	for _, name := range sortedKeys(given) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !taken[name] {
 			return spec, invalid(fleetflowv1alpha1.ReasonUnknownArgument, "no template of the analysis takes an argument %s", name)
 		}

@@ -68,7 +68,8 @@ func keepNewest(snapshots Snapshots) Snapshots {
 		case !known:
 			best[of] = len(kept)
 			kept = append(kept, snapshot)
-		case indexOf(snapshot) > indexOf(kept[at]):
+		case placementv1beta1.IndexOf(snapshot, placementv1beta1.OverrideIndexLabel) >
+			placementv1beta1.IndexOf(kept[at], placementv1beta1.OverrideIndexLabel):
 			kept[at] = snapshot
 		}
 	}
@@ -78,10 +79,6 @@ func keepNewest(snapshots Snapshots) Snapshots {
 // overrideOf names the override that a snapshot was taken of.
 func overrideOf(snapshot placementv1beta1.OverrideSnapshotObject) types.NamespacedName {
 	return placementv1beta1.ScopeOf(snapshot).Key(snapshot.GetLabels()[placementv1beta1.ParentOverrideLabel])
-}
-
-func indexOf(snapshot client.Object) int {
-	return placementv1beta1.IndexOf(snapshot, placementv1beta1.OverrideIndexLabel)
 }
 
 // Load reads the snapshots that a decision names. Their specs never change, so the cache

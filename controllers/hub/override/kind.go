@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -65,22 +66,13 @@ func labelsOf(name string, index int, m mark) map[string]string {
 }
 
 // markOf reads the labels of the snapshot of an override with an index.
-func markOf(labels map[string]string, name string, index int) mark {
+func markOf(of map[string]string, name string, index int) mark {
 	for _, m := range []mark{inForce, retired} {
-		if hasLabels(labels, labelsOf(name, index, m)) {
+		if labels.SelectorFromSet(labelsOf(name, index, m)).Matches(labels.Set(of)) {
 			return m
 		}
 	}
 	return unclear
-}
-
-func hasLabels(labels, wanted map[string]string) bool {
-	for key, value := range wanted {
-		if got, ok := labels[key]; !ok || got != value {
-			return false
-		}
-	}
-	return true
 }
 
 // parseName splits the name of a snapshot into the name of its override and its index.

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -53,22 +54,13 @@ func hasReservedKeys(object *unstructured.Unstructured) bool {
 func saysReservedKeys(live, manifest *unstructured.Unstructured) bool {
 	base := &unstructured.Unstructured{Object: lastApplied(live)}
 	if len(base.Object) == 0 {
-		return has(live.GetLabels(), reservedKeys(manifest.GetLabels())) && has(live.GetAnnotations(), reservedKeys(manifest.GetAnnotations()))
+		return labels.SelectorFromSet(reservedKeys(manifest.GetLabels())).Matches(labels.Set(live.GetLabels())) &&
+			labels.SelectorFromSet(reservedKeys(manifest.GetAnnotations())).Matches(labels.Set(live.GetAnnotations()))
 	}
 	before := reservedKeys(base.GetAnnotations())
 	delete(before, placementv1beta1.ManifestHashAnnotation)
 	return maps.Equal(reservedKeys(base.GetLabels()), reservedKeys(manifest.GetLabels())) &&
 		maps.Equal(before, reservedKeys(manifest.GetAnnotations()))
-}
-
-// has reports whether values has all of some.
-func has(values, some map[string]string) bool {
-	for key, value := range some {
-		if found, ok := values[key]; !ok || found != value {
-			return false
-		}
-	}
-	return true
 }
 
 // keyDomains are the domains of labels and annotations that do not go into KubeFleet's hash.
