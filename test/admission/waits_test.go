@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,14 +19,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// waited are objects with the conditions that agents of the fleet add to their kinds, by what these say while there is something to tell.
-var waited = []struct {
+// waiting is an object with the conditions that agents of the fleet add to its kind, by what these say while there is something to tell.
+type waiting struct {
 	manifest string
 	told     map[string]metav1.ConditionStatus
-}{
+}
+
+// waited are objects of KubeFleet's kinds, whose conditions end by being resolved.
+var waited = []waiting{
 	{`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: waited}, spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: waited}]}}`,
 		map[string]metav1.ConditionStatus{
 			placementv1beta1.ConditionTypeHeld: metav1.ConditionTrue, placementv1beta1.ConditionTypeClustersLeaving: metav1.ConditionTrue,
@@ -48,6 +54,61 @@ var waited = []struct {
 		}},
 }
 
+// waitedOwn are objects of our own kinds, whose conditions the hub agent sets to one status and to the other.
+var waitedOwn = []waiting{
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: PropagatedType, metadata: {name: waited.example.com}, spec: {propagation: Disabled}}`, accepts()},
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutWindow, metadata: {name: waited}, spec: {type: Deny, scope: Fleet, timeZone: UTC, dates: [{start: "2020-12-18T00:00", end: "2021-01-05T00:00"}]}}`,
+		accepts(fleetflowv1alpha1.ConditionTypeReachable)},
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: RolloutHold, metadata: {name: waited}, spec: {message: payments down, clusterSelector: {matchLabels: {region: nowhere}}}}`,
+		accepts(fleetflowv1alpha1.ConditionTypeEffective, fleetflowv1alpha1.ConditionTypeQuiet)},
+	{exemption("waited", "", time.Hour), accepts(fleetflowv1alpha1.ConditionTypeEffective)},
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: waited}, spec: {type: Prometheus, url: "https://prometheus.example.com"}}`,
+		accepts(fleetflowv1alpha1.ConditionTypeReady)},
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysis, metadata: {name: waited}, spec: {metrics: [{name: smoke, job: {namespace: jobs, fromCronJob: smoke}}]}}`, accepts()},
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: ClusterStageAnalysisRun, metadata: {name: waited}, spec: {runRef: {name: web-17, uid: "4711"}, stage: canary, position: After, attempt: 1}}`, ends},
+	{`{apiVersion: fleetflow.io/v1alpha1, kind: StageAnalysisRun, metadata: {name: waited, namespace: default}, spec: {runRef: {name: web-17, uid: "4711"}, stage: canary, position: After, attempt: 1}}`, ends},
+}
+
+// ends is the condition of what comes to an end, which is Unknown before.
+var ends = map[string]metav1.ConditionStatus{fleetflowv1alpha1.ConditionTypeAnalysisRunSucceeded: metav1.ConditionTrue}
+
+// accepts returns the condition of kinds that users write, and further ones.
+func accepts(further ...string) map[string]metav1.ConditionStatus {
+	told := map[string]metav1.ConditionStatus{fleetflowv1alpha1.ConditionTypeAccepted: metav1.ConditionTrue}
+	for _, name := range further {
+		told[name] = metav1.ConditionTrue
+	}
+	return told
+}
+
+// TestKubectlWaitsForBothStatusesOfOwnConditions has kubectl wait on a real API server for each condition of each kind of ours, in both
+// directions.
+func TestKubectlWaitsForBothStatusesOfOwnConditions(t *testing.T) {
+	var covered []string
+	for _, one := range waitedOwn {
+		stored := admin.create(t, one.manifest) // of an exemption the name is generated
+		covered = append(covered, stored.GetKind())
+		opposite := map[string]metav1.ConditionStatus{}
+		for name := range one.told {
+			opposite[name] = metav1.ConditionFalse
+		}
+		for _, want := range []map[string]metav1.ConditionStatus{one.told, opposite, one.told} {
+			var conditions []metav1.Condition
+			for name, status := range want {
+				conditions = append(conditions, conditionOf(stored, name, status))
+			}
+			awaitBoth(t, stored, want, conditions)
+		}
+	}
+	assert.ElementsMatch(t, slices.DeleteFunc(slices.Collect(maps.Keys(kinds)), func(kind string) bool { return groupOf(kind) != ownGroup }), covered)
+}
+
+// conditionOf returns a condition of the spec as it is.
+func conditionOf(stored *unstructured.Unstructured, name string, status metav1.ConditionStatus) metav1.Condition {
+	return metav1.Condition{Type: name, Status: status, Reason: "Told", Message: "there is something to tell",
+		ObservedGeneration: stored.GetGeneration(), LastTransitionTime: metav1.Now().Rfc3339Copy()}
+}
+
 // TestKubectlWaitsForBothStatusesOfEveryAddedCondition has kubectl wait on a real API server until there is something to tell, and until there is
 // nothing any more.
 func TestKubectlWaitsForBothStatusesOfEveryAddedCondition(t *testing.T) {
@@ -56,8 +117,7 @@ func TestKubectlWaitsForBothStatusesOfEveryAddedCondition(t *testing.T) {
 		opposite := map[string]metav1.ConditionStatus{}
 		var told []metav1.Condition
 		for name, status := range one.told {
-			told = append(told, metav1.Condition{Type: name, Status: status, Reason: "Told", Message: "there is something to tell",
-				ObservedGeneration: stored.GetGeneration(), LastTransitionTime: metav1.Now().Rfc3339Copy()})
+			told = append(told, conditionOf(stored, name, status))
 			opposite[name] = metav1.ConditionFalse
 			if status == metav1.ConditionFalse {
 				opposite[name] = metav1.ConditionTrue

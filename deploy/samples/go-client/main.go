@@ -18,13 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	placementv1beta1apply "github.com/fleetflow/fleetflow/apis/placement/applyconfiguration/placement/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -137,18 +138,13 @@ func approve(ctx context.Context, hub client.WithWatch, run *placementv1beta1.Cl
 	if err != nil {
 		return fmt.Errorf("waiting until run %s asks for an approval: %w", run.Name, err)
 	}
-	// The hub agent writes this status, too: who was slower reads it again.
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := hub.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
-			return err
-		}
-		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, ObservedGeneration: request.Generation,
-			Reason: "Approved", Message: "approved by a program",
-		})
-		return hub.Status().Update(ctx, request)
-	})
-	if err != nil {
+	// The hub agent writes this status, too: only what is said here is written.
+	approved := metav1apply.Condition().WithType(placementv1beta1.ConditionTypeApproved).WithStatus(metav1.ConditionTrue).
+		WithObservedGeneration(request.Generation).WithLastTransitionTime(metav1.Now()).
+		WithReason("Approved").WithMessage("approved by a program")
+	said := placementv1beta1apply.ClusterApprovalRequest(request.Name).WithUID(request.UID).
+		WithStatus(placementv1beta1apply.ApprovalRequestStatus().WithConditions(approved))
+	if err := hub.Status().Apply(ctx, said, client.FieldOwner("go-client")); err != nil {
 		return fmt.Errorf("approving %s: %w", request.Name, err)
 	}
 	fmt.Println("approved", request.Name)
