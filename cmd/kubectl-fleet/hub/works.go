@@ -17,7 +17,7 @@ type PlacementReader struct {
 // Of returns what reads what belongs to a placement.
 func (r Reader) Of(placement Ref) PlacementReader { return PlacementReader{r, placement} }
 
-// inScope returns the options of a list of what belongs to the placement, and has some labels besides.
+// inScope returns the options of a list of what belongs to the placement and has some labels in addition.
 func (r PlacementReader) inScope(labels ...string) []client.ListOption {
 	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: r.Placement.Name}
 	for i := 0; i+1 < len(labels); i += 2 {
