@@ -19,11 +19,11 @@ type printed struct {
 
 func outputs() map[string]printed {
 	return map[string]printed{
-		"a placement":                         {kind: "ClusterResourcePlacement", get: "crp", header: "GEN SCHEDULED SCHEDULED-GEN AVAILABLE AVAILABLE-GEN AGE"},
+		"a placement":                         {kind: "ClusterResourcePlacement", get: "crp", header: "GEN SCHEDULED SCHEDULED-GEN AVAILABLE AVAILABLE-GEN AGE", ours: "UPDATED"},
 		"a placement while a rollout is slow": {kind: "ClusterResourcePlacement", get: "crp", header: "GEN SCHEDULED SCHEDULEDGEN APPLIED APPLIEDGEN AGE", wide: true},
 		"snapshots of resources":              {kind: "ClusterResourceSnapshot", get: "clusterresourcesnapshots", header: "GEN AGE"},
 		"a staged run": {kind: "ClusterStagedUpdateRun", get: "csur",
-			header: "PLACEMENT RESOURCE-SNAPSHOT POLICY-SNAPSHOT INITIALIZED SUCCEEDED AGE"},
+			header: "PLACEMENT RESOURCE-SNAPSHOT POLICY-SNAPSHOT INITIALIZED SUCCEEDED AGE", ours: "UPDATED"},
 		"a staged run that failed": {kind: "ClusterStagedUpdateRun", get: "csur",
 			header: "PLACEMENT RESOURCE-SNAPSHOT-INDEX POLICY-SNAPSHOT-INDEX INITIALIZED SUCCEEDED AGE", wide: true},
 		"a request for approval":       {kind: "ClusterApprovalRequest", get: "clusterapprovalrequest", header: "UPDATE-RUN STAGE APPROVED APPROVALACCEPTED AGE"},

@@ -1,6 +1,9 @@
 package updaterun
 
 import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -8,7 +11,7 @@ import (
 )
 
 // Observed lifts the observedGeneration of all conditions of the run, its stages, their tasks and clusters to the generation of
-// the run, as KubeFleet does when a run goes on. The end of an analysis keeps the generation that it was judged at: a higher one
+// the run, as KubeFleet does when a run goes on, and counts its clusters. The end of an analysis keeps the generation that it was judged at: a higher one
 // says that the user has resumed the run since.
 func (r Recorder) Observed() {
 	status := r.Status()
@@ -18,6 +21,38 @@ func (r Recorder) Observed() {
 	}
 	if d := status.DeletionStageStatus; d != nil {
 		r.liftStage(d)
+	}
+	status.Clusters = CountClusters(status)
+}
+
+// CountClusters counts the clusters of all stages by what the status says of them; nil before there are stages.
+func CountClusters(status *placementv1beta1.UpdateRunStatus) *placementv1beta1.ClusterCounts {
+	if len(status.StagesStatus) == 0 {
+		return nil
+	}
+	counts := &placementv1beta1.ClusterCounts{}
+	for i := range status.StagesStatus {
+		for j := range status.StagesStatus[i].Clusters {
+			countCluster(counts, &status.StagesStatus[i].Clusters[j])
+		}
+	}
+	counts.Progress = fmt.Sprintf("%d/%d", counts.UpdatedAvailable, counts.Selected)
+	return counts
+}
+
+func countCluster(counts *placementv1beta1.ClusterCounts, c *placementv1beta1.ClusterUpdatingStatus) {
+	counts.Selected++
+	if WasStarted(c) {
+		counts.Updated++
+	}
+	if meta.IsStatusConditionFalse(c.Conditions, placementv1beta1.ConditionTypeWritten) {
+		counts.Held++
+	}
+	switch ClusterPhase(c) {
+	case PhaseSucceeded:
+		counts.UpdatedAvailable++
+	case PhaseFailed:
+		counts.Failed++
 	}
 }
 

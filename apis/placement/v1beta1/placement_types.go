@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].status`
 // +kubebuilder:printcolumn:name="Available-Gen",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].observedGeneration`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Updated",type=string,JSONPath=`.status.clusters.progress`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="the name field cannot have length exceeding 63: choose a shorter metadata.name"
 type ClusterResourcePlacement struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -259,12 +260,51 @@ type PlacementStatus struct {
 	// +optional
 	UnlistedClusters int32 `json:"unlistedClusters,omitempty"`
 
+	// Clusters counts the picked clusters. Absent before there is a resource snapshot. An addition of fleetflow.
+	// +optional
+	Clusters *ClusterCounts `json:"clusters,omitempty"`
+
 	// Conditions sum up all clusters; the order of evaluation is Scheduled,
 	// RolloutStarted, Overridden, WorkSynchronized, Applied, Available (or DiffReported).
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterCounts counts clusters by how far they are. An addition of fleetflow.
+type ClusterCounts struct {
+	// Progress is updatedAvailable of selected, as in 97/100; with ReportDiff it is updated of selected.
+	// +required
+	Progress string `json:"progress"`
+
+	// Selected is how many clusters the placement picked, or the run updates.
+	// +required
+	Selected int32 `json:"selected"`
+
+	// Updated is how many of them have applied the resources that the status is about, or have compared them with
+	// ReportDiff; of a run how many have had their turn.
+	// +required
+	Updated int32 `json:"updated"`
+
+	// Available is how many of them have what they were given available, be it the observed resources or older ones.
+	// Absent with ReportDiff, and of a run, which looks only at the clusters that it updates.
+	// +optional
+	Available *int32 `json:"available,omitempty"`
+
+	// UpdatedAvailable is how many of them have the observed resources available; of a run how many have been updated.
+	// +required
+	UpdatedAvailable int32 `json:"updatedAvailable"`
+
+	// Held is how many of them wait for a person or for a time: under a suspension, the partition, a pause, a
+	// lifecycle hook, a hold or a window; of a run how many it has begun with and cannot write.
+	// +required
+	Held int32 `json:"held"`
+
+	// Failed is how many of them could not be given the resources, or could not apply or compare them; of a run how
+	// many were not updated.
+	// +required
+	Failed int32 `json:"failed"`
 }
 
 // ResourceSnapshotSummary says which resource snapshot there is, and nothing of what is in it. It
@@ -351,6 +391,7 @@ type PerClusterPlacementStatus struct {
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementAvailable")].status`
 // +kubebuilder:printcolumn:name="Available-Gen",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementAvailable")].observedGeneration`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Updated",type=string,JSONPath=`.status.clusters.progress`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="the name field cannot have length exceeding 63: choose a shorter metadata.name"
 type ResourcePlacement struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -25,6 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Updated",type=string,JSONPath=`.status.clusters.progress`
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
@@ -186,6 +187,10 @@ type UpdateRunStatus struct {
 	// +optional
 	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
 
+	// Clusters counts the clusters of all stages, without those that the run takes the resources from. An addition of fleetflow.
+	// +optional
+	Clusters *ClusterCounts `json:"clusters,omitempty"`
+
 	// StagesStatus has one entry per stage, in their order.
 	// +optional
 	StagesStatus []StageUpdatingStatus `json:"stagesStatus,omitempty"`
@@ -324,6 +329,7 @@ type StageTaskStatus struct {
 // +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Updated",type=string,JSONPath=`.status.clusters.progress`
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
