@@ -33,9 +33,9 @@ const (
 	onlyBeta  = "v1beta1"
 	onlyAlpha = "v1alpha1"
 
-	ofPlacement     = "Gen Scheduled Scheduled-Gen Available Available-Gen"
+	ofPlacement     = "Gen Scheduled Scheduled-Gen Available Available-Gen Updated"
 	ofPlacementWide = "Type Work-Synchronized Work-Synchronized-Gen"
-	ofRun           = "Placement Resource-Snapshot Policy-Snapshot Initialized Succeeded Reason"
+	ofRun           = "Placement Resource-Snapshot Policy-Snapshot Initialized Succeeded Reason Updated"
 	ofRunWide       = "Resource-Snapshot-Index Policy-Snapshot-Index Progressing Strategy"
 )
 
@@ -71,7 +71,7 @@ var kinds = map[string]served{
 	"ClusterApprovalRequest":      {versions: all, short: "careq", columns: "Update-Run Stage Approved ApprovalAccepted"},
 	"ApprovalRequest":             {versions: stable, namespaced: true, short: "areq", columns: "Update-Run Stage Approved ApprovalAccepted"},
 
-	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Placement Cluster Valid Executed Age", wide: "Message"},
+	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Valid Executed Placement Cluster Age", wide: "Message"},
 	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
 
 	"PropagatedType":          {versions: onlyAlpha, short: "pt", columns: "Propagation Accepted Placements", wide: "Reason"},

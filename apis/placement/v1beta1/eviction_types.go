@@ -16,10 +16,10 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=crpe,categories={fleet,fleet-placement}
 // +kubebuilder:selectablefield:JSONPath=`.spec.placementName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.clusterName`
-// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
-// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterName`
 // +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
 // +kubebuilder:printcolumn:name="Executed",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].status`
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterName`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Executed")].message`
 type ClusterResourcePlacementEviction struct {
