@@ -58,6 +58,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &placementv1beta1.ClusterAffinityApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ClusterApprovalRequest"):
 		return &placementv1beta1.ClusterApprovalRequestApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ClusterCounts"):
+		return &placementv1beta1.ClusterCountsApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ClusterDecision"):
 		return &placementv1beta1.ClusterDecisionApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ClusterDrainHook"):

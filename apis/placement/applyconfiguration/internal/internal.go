@@ -345,6 +345,30 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApprovalRequestStatus
+- name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterCounts
+  map:
+    fields:
+    - name: available
+      type:
+        scalar: numeric
+    - name: failed
+      type:
+        scalar: numeric
+    - name: held
+      type:
+        scalar: numeric
+    - name: progress
+      type:
+        scalar: string
+    - name: selected
+      type:
+        scalar: numeric
+    - name: updated
+      type:
+        scalar: numeric
+    - name: updatedAvailable
+      type:
+        scalar: numeric
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterDecision
   map:
     fields:
@@ -1364,6 +1388,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.fleetflow.fleetflow.apis.placement.v1beta1.PlacementStatus
   map:
     fields:
+    - name: clusters
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterCounts
     - name: conditions
       type:
         list:
@@ -2300,6 +2327,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: appliedStrategy
       type:
         namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ApplyStrategy
+    - name: clusters
+      type:
+        namedType: com.github.fleetflow.fleetflow.apis.placement.v1beta1.ClusterCounts
     - name: conditions
       type:
         list:

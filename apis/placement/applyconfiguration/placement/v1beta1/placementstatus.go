@@ -27,6 +27,8 @@ type PlacementStatusApplyConfiguration struct {
 	// bindings say how they are. Clusters that are not done are listed first.
 	// An addition of fleetflow.
 	UnlistedClusters *int32 `json:"unlistedClusters,omitempty"`
+	// Clusters counts the picked clusters. Absent before there is a resource snapshot. An addition of fleetflow.
+	Clusters *ClusterCountsApplyConfiguration `json:"clusters,omitempty"`
 	// Conditions sum up all clusters; the order of evaluation is Scheduled,
 	// RolloutStarted, Overridden, WorkSynchronized, Applied, Available (or DiffReported).
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
@@ -90,6 +92,14 @@ func (b *PlacementStatusApplyConfiguration) WithPlacementStatuses(values ...*Per
 // If called multiple times, the UnlistedClusters field is set to the value of the last call.
 func (b *PlacementStatusApplyConfiguration) WithUnlistedClusters(value int32) *PlacementStatusApplyConfiguration {
 	b.UnlistedClusters = &value
+	return b
+}
+
+// WithClusters sets the Clusters field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Clusters field is set to the value of the last call.
+func (b *PlacementStatusApplyConfiguration) WithClusters(value *ClusterCountsApplyConfiguration) *PlacementStatusApplyConfiguration {
+	b.Clusters = value
 	return b
 }
 

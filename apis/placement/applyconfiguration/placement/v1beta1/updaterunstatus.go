@@ -30,6 +30,8 @@ type UpdateRunStatusApplyConfiguration struct {
 	Vocabulary *placementv1beta1.Vocabulary `json:"vocabulary,omitempty"`
 	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
 	StagedUpdateStrategySnapshot *UpdateStrategySpecApplyConfiguration `json:"stagedUpdateStrategySnapshot,omitempty"`
+	// Clusters counts the clusters of all stages, without those that the run takes the resources from. An addition of fleetflow.
+	Clusters *ClusterCountsApplyConfiguration `json:"clusters,omitempty"`
 	// StagesStatus has one entry per stage, in their order.
 	StagesStatus []StageUpdatingStatusApplyConfiguration `json:"stagesStatus,omitempty"`
 	// DeletionStageStatus is about the clusters the placement no longer picks; they are
@@ -98,6 +100,14 @@ func (b *UpdateRunStatusApplyConfiguration) WithVocabulary(value placementv1beta
 // If called multiple times, the StagedUpdateStrategySnapshot field is set to the value of the last call.
 func (b *UpdateRunStatusApplyConfiguration) WithStagedUpdateStrategySnapshot(value *UpdateStrategySpecApplyConfiguration) *UpdateRunStatusApplyConfiguration {
 	b.StagedUpdateStrategySnapshot = value
+	return b
+}
+
+// WithClusters sets the Clusters field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Clusters field is set to the value of the last call.
+func (b *UpdateRunStatusApplyConfiguration) WithClusters(value *ClusterCountsApplyConfiguration) *UpdateRunStatusApplyConfiguration {
+	b.Clusters = value
 	return b
 }
 
