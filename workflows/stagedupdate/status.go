@@ -38,7 +38,7 @@ type Status struct {
 func (r *run) status() (Status, error) {
 	return Status{
 		Run: r.ref.Key(), Placement: r.state.Placement, Snapshot: r.state.SnapshotIndex,
-		Phase: r.phase, Stage: r.stage, WaitsFor: r.gate.describeWaits(), Stages: r.state.Stages,
+		Phase: r.published.phase, Stage: r.published.stage, WaitsFor: r.gate.describeWaits(), Stages: r.state.Stages,
 	}, nil
 }
 
@@ -76,9 +76,9 @@ func (r *run) publishProgress(ctx workflow.Context, what step, stage int) {
 	if what != stepEnd && stage < len(r.state.Stages) {
 		name = r.state.Stages[stage].Name
 	}
-	if phase != phaseBetweenTwoChecks && (phase != r.phase || name != r.stage) {
-		r.phase = phase
-		r.stage = name
+	if phase != phaseBetweenTwoChecks && (phase != r.published.phase || name != r.published.stage) {
+		r.published.phase = phase
+		r.published.stage = name
 		err := workflow.UpsertTypedSearchAttributes(ctx, searchAttributes(r.state.Placement, r.ref.Key(), name, phase)...)
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("Search attributes were not updated", "error", err)
@@ -115,7 +115,7 @@ func (r *run) phaseOf(what step) string {
 // progressTable returns the progress of the run in Markdown, for the Temporal UI.
 func (r *run) progressTable() string {
 	lines := []string{fmt.Sprintf("**%s** → snapshot %s of %s: **%s**\n",
-		r.ref.Key(), orDash(r.state.SnapshotIndex), orDash(r.state.Placement), orDash(r.phase))}
+		r.ref.Key(), orDash(r.state.SnapshotIndex), orDash(r.state.Placement), orDash(r.published.phase))}
 	if waits := r.gate.describeWaits(); waits != "" {
 		lines = append(lines, fmt.Sprintf("Waits for %s.\n", waits))
 		if r.gate.state.NeedsApproval() {

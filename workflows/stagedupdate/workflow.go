@@ -61,9 +61,12 @@ type run struct {
 	// stageRetry is how long to wait before a stage is started again that could not be, or was ended; 0 if the last one was.
 	stageRetry time.Duration
 
-	// phase and stage are those of the search attributes.
-	phase, stage string
+	// published is what the search attributes say.
+	published published
 }
+
+// published is what the search attributes of a run say of it.
+type published struct{ phase, stage string }
 
 // signalsReceived returns how many signals of any kind the execution has received.
 func (r *run) signalsReceived() int { return r.pokesReceived + r.inbox.received }
@@ -199,13 +202,13 @@ func (r *run) recoverStage(ctx workflow.Context, stage string, cause error) erro
 		// The stage of an execution that was cancelled, terminated or reset a moment ago
 		// may not have ended yet.
 		r.reload = true
-		return r.waitBeforeStage(ctx)
+		return waitBeforeStage(ctx, r)
 	}
 	return cause
 }
 
 // waitBeforeStage waits before a stage is started again, while it keeps answering approvals.
-func (r *run) waitBeforeStage(ctx workflow.Context) error {
+func waitBeforeStage(ctx workflow.Context, r *run) error {
 	if workflow.GetVersion(ctx, "stage-retry-doubles", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return workflow.Sleep(ctx, stageRetryDelay)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -139,13 +140,14 @@ func TestCheckOfDefinitionsThatLackFields(t *testing.T) {
 	const theirs, ours = "hub-agent-7d", "hub-agent-7f"
 	lacking := []definitions.Gap{{Kind: placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"), Fields: []string{"spec.priority", "spec.strategy.suspension"}}}
 	working := []client.Object{leaseOf(migration.HubAgentLease, ours), temporalNote(""), reporting("member-1", "devel", time.Second)}
+	older := []client.Object{versioned(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "hub-agent"}}, "v8.0.0")}
 	for sentence, test := range map[string]struct {
 		objects []client.Object
 		plugin  string
 		weight  diagnosis.Weight
 	}{
 		"an agent of the version of the plugin":           {working, "devel", diagnosis.Error},
-		"an older agent, which may not know these fields": {working, "v9.0.0", diagnosis.Warning},
+		"an older agent, which may not know these fields": {slices.Concat(working, older), "v9.0.0", diagnosis.Warning},
 		"no agent": {nil, "devel", diagnosis.Error},
 		"KubeFleet's agent, which knows none of them": {[]client.Object{leaseOf(kubefleet.HubAgentLease, theirs)}, "devel", ""},
 	} {

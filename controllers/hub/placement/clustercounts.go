@@ -12,7 +12,7 @@ import (
 
 // countClusters counts the picked clusters by what the entries of a status say of them. What a cluster has that is not the observed
 // snapshot is no part of its entry; there the binding says whether that is available.
-func countClusters(facts *Facts, observed Snapshot, entries []placementv1beta1.PerClusterPlacementStatus) *placementv1beta1.ClusterCounts {
+func countClusters(entries []placementv1beta1.PerClusterPlacementStatus, observed Snapshot, facts *Facts) *placementv1beta1.ClusterCounts {
 	availableBefore := map[string]bool{}
 	closed := map[string]bool{}
 	for _, binding := range facts.Bindings {

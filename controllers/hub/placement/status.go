@@ -84,7 +84,7 @@ func project(facts *Facts, view View) (placementv1beta1.PlacementStatus, stuckRo
 	}
 	if observed.Name != "" {
 		status.ObservedResourceIndex = strconv.Itoa(observed.Index)
-		status.Clusters = countClusters(facts, observed, entries)
+		status.Clusters = countClusters(entries, observed, facts)
 	}
 	conditions := []metav1.Condition{scheduledCondition(facts)}
 	stuck := stuckRollout{}

@@ -258,7 +258,7 @@ func (e *Engine) create(ctx context.Context, req Request) (Result, error) {
 
 // applyToExisting applies the manifest to an object that exists, if the strategy allows it.
 func (e *Engine) applyToExisting(ctx context.Context, req Request, live *unstructured.Unstructured) (Result, *Problem, error) {
-	if problem := e.refusalOf(req.Manifest.Identifier, live); problem != nil {
+	if problem := e.Veto.refusalOf(req.Manifest.Identifier, live); problem != nil {
 		return Result{Object: live}, problem, nil
 	}
 	req.Manifest = req.Manifest.withHashOn(live)

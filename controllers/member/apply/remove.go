@@ -35,7 +35,7 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 	if live == nil {
 		return err == nil, err
 	}
-	if e.refusalOf(id, live) != nil {
+	if e.Veto.refusalOf(id, live) != nil {
 		err := e.takeMarksOff(ctx, id, live, owners, owner)
 		return err == nil, err
 	}
@@ -84,7 +84,7 @@ func (e *Engine) FindRemovable(
 	ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference,
 ) (*unstructured.Unstructured, error) {
 	id, live, _, err := e.findOwned(ctx, id, owner)
-	if live == nil || e.refusalOf(id, live) != nil || live.GetDeletionTimestamp() != nil || len(live.GetOwnerReferences()) > 1 {
+	if live == nil || e.Veto.refusalOf(id, live) != nil || live.GetDeletionTimestamp() != nil || len(live.GetOwnerReferences()) > 1 {
 		return nil, err
 	}
 	return live, nil
@@ -105,7 +105,7 @@ func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceI
 	if live == nil {
 		return err == nil, err
 	}
-	if e.refusalOf(id, live) != nil {
+	if e.Veto.refusalOf(id, live) != nil {
 		err := e.takeMarksOff(ctx, id, live, owners, owner)
 		return err == nil, err
 	}

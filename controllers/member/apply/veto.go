@@ -109,7 +109,7 @@ func (v Veto) problemOf(id placementv1beta1.WorkResourceIdentifier) *Problem {
 
 // refusalOf returns why an object must be neither applied nor removed on this cluster; nil if it may.
 // The object is a manifest or what the cluster has.
-func (e *Engine) refusalOf(id placementv1beta1.WorkResourceIdentifier, object metav1.Object) *Problem {
+func (v Veto) refusalOf(id placementv1beta1.WorkResourceIdentifier, object metav1.Object) *Problem {
 	if placementv1beta1.IsBootstrapRBAC(KindOf(id), object) {
 		return &Problem{
 			Reason: placementv1beta1.ReasonReservedForKubernetes, NoRetry: true, Refused: true,
@@ -117,14 +117,14 @@ func (e *Engine) refusalOf(id placementv1beta1.WorkResourceIdentifier, object me
 				"Leave the object out of the placement, or give it a name of your own and no such label", KeyOf(id)),
 		}
 	}
-	return e.Veto.problemOf(id)
+	return v.problemOf(id)
 }
 
 // MarkRefused gives each manifest that the cluster does not let the fleet place the reason why.
 func (e *Engine) MarkRefused(manifests []Manifest) {
 	for i := range manifests {
 		if m := &manifests[i]; m.Problem == nil {
-			m.Problem = e.refusalOf(m.Identifier, m.Object)
+			m.Problem = e.Veto.refusalOf(m.Identifier, m.Object)
 		}
 	}
 }
