@@ -166,7 +166,7 @@ func TestChartsRenderValidObjects(t *testing.T) {
 				if accessor.GetNamespace() != metav1.NamespacePublic { // there every user knows it by its name
 					assert.Contains(t, accessor.GetName(), release)
 				}
-				assert.Equal(t, name, accessor.GetLabels()["app.kubernetes.io/name"], "%T", object)
+				assert.Contains(t, []string{name, name + "-test"}, accessor.GetLabels()["app.kubernetes.io/name"], "%T", object)
 			}
 			role := named[*rbacv1.ClusterRole](t, all, release)
 			binding := named[*rbacv1.ClusterRoleBinding](t, all, release)

@@ -197,7 +197,7 @@ func (r *run) recoverStage(ctx workflow.Context, stage string, cause error) erro
 	switch {
 	case temporal.IsCanceledError(cause): // a user who cancels the stage means the run
 		r.reload = true
-		return r.requestStop(ctx, wf.StageID(r.id, stage), "")
+		return requestStop(ctx, r.ref, wf.StageID(r.id, stage), "")
 	case running, terminated:
 		// The stage of an execution that was cancelled, terminated or reset a moment ago
 		// may not have ended yet.
@@ -300,7 +300,7 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 func (r *run) finishCancelled(ctx workflow.Context, cause error) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx).WorkflowExecution
-	if err := r.requestStop(ctx, info.ID, info.RunID); err != nil {
+	if err := requestStop(ctx, r.ref, info.ID, info.RunID); err != nil {
 		return err
 	}
 	r.ending = true
@@ -313,9 +313,9 @@ func (r *run) finishCancelled(ctx workflow.Context, cause error) error {
 	return cause
 }
 
-// requestStop sets the desired state of the run to Stop, for the user who has cancelled an execution.
-func (r *run) requestStop(ctx workflow.Context, id, execution string) error {
-	request := wf.StopRequest{Run: r.ref, Workflow: id, Execution: execution}
+// requestStop sets the desired state of a run to Stop, for the user who has cancelled an execution.
+func requestStop(ctx workflow.Context, ref wf.Ref, id, execution string) error {
+	request := wf.StopRequest{Run: ref, Workflow: id, Execution: execution}
 	_, err := call.Short[bool](ctx, wf.StopRun, "stop the run as asked for from Temporal", request)
 	return err
 }
