@@ -137,6 +137,7 @@ func applyKubeFleetsDefinitions(t *testing.T, s *session) {
 			dropped := false
 			for i := range definition.Spec.Versions {
 				version := &definition.Spec.Versions[i]
+				version.SelectableFields = nil // KubeFleet's have none
 				if kind := definition.Spec.Names.Kind; kubefleet.KnowsSpec(kind, version.Name) {
 					spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
 					dropAdded(kind, version.Name, "spec", &spec)

@@ -200,7 +200,7 @@ spec: {placementName: web, clusterName: member-1}
 `, `
 conditions:
 - {type: Valid, status: "True", reason: Valid, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}
-- {type: Executed, status: "False", reason: No, message: "the budget forbids it", lastTransitionTime: "2025-03-12T23:24:00Z"}
+- {type: Executed, status: "False", reason: Blocked, message: "the budget forbids it", lastTransitionTime: "2025-03-12T23:24:00Z"}
 `, map[string]string{"Placement": "web", "Cluster": "member-1", "Valid": "True", "Executed": "False", "Message": "the budget forbids it"}},
 		"resourceoverrides": {placementGroup, `
 kind: ResourceOverride

@@ -94,8 +94,7 @@ var (
 )
 
 func compareStruct(of reflect.Type, has *Schema, path string, lacking map[string]bool) {
-	for i := range of.NumField() {
-		field := of.Field(i)
+	for field := range of.Fields() {
 		if slices.Contains(ofKubernetes, field.Type) {
 			continue
 		}

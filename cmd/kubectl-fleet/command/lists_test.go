@@ -105,7 +105,7 @@ func TestEveryListIsReadInTheSameWay(t *testing.T) {
 func TestAMisspeltKindIsAnsweredByTheKindThatWasMeant(t *testing.T) {
 	c := newConsole(t)
 	for word, want := range map[string]string{
-		"membrs": "do you mean members?", "strategis": "do you mean strategies?", "overide": "do you mean overrides?", "windws": "do you mean windows?",
+		"membrs": "do you mean members?", "strategiez": "do you mean strategies?", "overide": "do you mean overrides?", "windws": "do you mean windows?",
 		"pods": "use members, placements, runs, approvals, replicas, strategies, overrides, evictions, windows, holds or exemptions",
 	} {
 		assert.EqualError(t, c.run("get", word), fmt.Sprintf("%q is not something to get%s %s", word, map[bool]string{true: ":", false: ";"}[word == "pods"], want))
