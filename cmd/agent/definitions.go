@@ -6,16 +6,25 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/cmd/internal/definitions"
 )
 
-// definitionsPeriod is how often an agent asks whether the definitions have the fields that it knows.
-const definitionsPeriod = 2 * time.Second
+// An API server publishes the schemas of a definition some time after it has stored the definition: for publishingTime after a change,
+// the agent looks every definitionsPeriod. So it does while it cannot read them.
+const (
+	definitionsPeriod = 2 * time.Second
+	publishingTime    = time.Minute
+)
 
 // Definitions keeps an agent from working with objects of which the hub drops fields, as under the definitions of KubeFleet or of an
 // older version: what pauses, holds or limits a rollout would be gone. The agent does not start while fields are missing, and ends if
@@ -23,6 +32,8 @@ const definitionsPeriod = 2 * time.Second
 type Definitions struct {
 	// Lacking returns what the definitions lack.
 	Lacking func(context.Context) ([]definitions.Gap, error)
+	// Watch calls a function for each definition that there is, and whenever one changes, until the context ends.
+	Watch func(ctx context.Context, changed func())
 	// HealthAddress is where the agent serves /healthz and /readyz while it waits; empty or 0 for nowhere.
 	HealthAddress string
 	Log           logr.Logger
@@ -36,8 +47,13 @@ func (p *Process) AwaitDefinitions(ctx context.Context, config *rest.Config, sch
 	if err != nil {
 		return nil, fmt.Errorf("making a client for definitions: %w", err)
 	}
+	changes, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for changes of definitions: %w", err)
+	}
 	reader := &definitions.Reader{Client: client.RESTClient(), Scheme: scheme}
-	guard := &Definitions{Lacking: reader.Lacking, HealthAddress: p.healthAddress, Log: log.WithName("definitions"), Clock: clock.RealClock{}}
+	guard := &Definitions{Lacking: reader.Lacking, HealthAddress: p.healthAddress, Log: log.WithName("definitions"), Clock: clock.RealClock{},
+		Watch: func(ctx context.Context, changed func()) { watchDefinitions(ctx, changes, changed) }}
 	if err := guard.Await(ctx); err != nil {
 		return nil, fmt.Errorf("waiting for definitions that lack no field: %w", err)
 	}
@@ -83,15 +99,43 @@ func (d *Definitions) NeedLeaderElection() bool { return false }
 // await waits until the definitions lack fields, or do not any more; done is false if the context ended before. While they cannot be
 // read, nothing is known, and it waits.
 func (d *Definitions) await(ctx context.Context, lack bool) (gaps []definitions.Gap, done bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := make(chan struct{}, 1)
+	go d.Watch(ctx, func() {
+		select {
+		case changed <- struct{}{}:
+		default: // a look is due already
+		}
+	})
+	until := d.Clock.Now().Add(publishingTime)
 	for {
 		gaps, err := d.Lacking(ctx)
 		if err == nil && len(gaps) > 0 == lack {
 			return gaps, true
 		}
+		var again <-chan time.Time
+		if err != nil || d.Clock.Now().Before(until) {
+			again = d.Clock.After(definitionsPeriod)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, false
-		case <-d.Clock.After(definitionsPeriod):
+		case <-changed:
+			until = d.Clock.Now().Add(publishingTime)
+		case <-again:
 		}
 	}
+}
+
+// watchDefinitions watches the metadata of CustomResourceDefinitions until the context ends.
+func watchDefinitions(ctx context.Context, client metadata.Interface, changed func()) {
+	resource := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // it has not started, so this cannot fail
+		AddFunc:    func(any) { changed() },
+		UpdateFunc: func(any, any) { changed() },
+		DeleteFunc: func(any) { changed() },
+	})
+	informer.RunWithContext(ctx)
 }

@@ -19,11 +19,24 @@ import (
 // answers is a hub whose definitions lack fields, or not, or which does not answer.
 type answers struct {
 	lacking, away atomic.Bool
+	looks         atomic.Int32
+	changes       chan struct{}
 	clock         *testingclock.FakeClock
 }
 
 func (a *answers) guard(address string) *Definitions {
-	return &Definitions{HealthAddress: address, Log: logr.Discard(), Clock: a.clock, Lacking: func(context.Context) ([]definitions.Gap, error) {
+	watch := func(ctx context.Context, changed func()) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-a.changes:
+				changed()
+			}
+		}
+	}
+	return &Definitions{HealthAddress: address, Log: logr.Discard(), Clock: a.clock, Watch: watch, Lacking: func(context.Context) ([]definitions.Gap, error) {
+		a.looks.Add(1)
 		if a.away.Load() {
 			return nil, errors.New("connection refused")
 		}
@@ -34,7 +47,9 @@ func (a *answers) guard(address string) *Definitions {
 	}}
 }
 
-func newAnswers() *answers { return &answers{clock: testingclock.NewFakeClock(noon)} }
+func newAnswers() *answers {
+	return &answers{clock: testingclock.NewFakeClock(noon), changes: make(chan struct{})}
+}
 
 func TestAnAgentStartsAtOnceWithWholeDefinitions(t *testing.T) {
 	a := newAnswers()
@@ -78,6 +93,30 @@ func TestAnAgentEndsWhenDefinitionsLackFields(t *testing.T) {
 	a.lacking.Store(true)
 	a.clock.Step(definitionsPeriod)
 	assert.ErrorContains(t, <-done, "ClusterResourcePlacement.placement.kubernetes-fleet.io v1beta1: spec.strategy.suspension. This agent ends")
+}
+
+// Schemas are published some time after the definition has changed: the agent looks for a while, and then waits for the next change.
+func TestAnAgentLooksAtDefinitionsThatHaveChanged(t *testing.T) {
+	a := newAnswers()
+	done := make(chan error, 1)
+	go func() { done <- a.guard("").Start(t.Context()) }()
+	passPublishing := func() {
+		for range publishingTime / definitionsPeriod {
+			require.Eventually(t, a.clock.HasWaiters, time.Minute, time.Millisecond)
+			a.clock.Step(definitionsPeriod)
+		}
+	}
+	passPublishing()
+	want := int32(publishingTime/definitionsPeriod) + 1
+	require.Eventually(t, func() bool { return a.looks.Load() == want }, time.Minute, time.Millisecond)
+	assert.False(t, a.clock.HasWaiters(), "no look is due")
+
+	a.changes <- struct{}{}
+	require.Eventually(t, a.clock.HasWaiters, time.Minute, time.Millisecond)
+	assert.Equal(t, want+1, a.looks.Load())
+	a.lacking.Store(true)
+	a.clock.Step(definitionsPeriod)
+	assert.ErrorContains(t, <-done, "This agent ends")
 }
 
 func TestAnAgentThatIsToldToEndLooksAtNoDefinitions(t *testing.T) {
