@@ -190,11 +190,12 @@ func temporal(fleet *state.Fleet) supervisor.Spec {
 }
 
 func hubAgent(fleet *state.Fleet) supervisor.Spec {
-	// Short leases: a killed hub agent's successor takes over while people watch. A hub without members is there to be
+	// Short leases: a killed hub agent's successor takes over while people watch. They outlast the seconds for which an API server on a
+	// busy machine does not answer. A hub without members is there to be
 	// measured, with leases that a busy machine does not break, and with profiles of itself.
 	leases := []string{
-		"--leader-elect", "--leader-election-lease-duration", "4s",
-		"--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
+		"--leader-elect", "--leader-election-lease-duration", "6s",
+		"--leader-election-renew-deadline", "5s", "--leader-election-retry-period", "500ms",
 	}
 	if fleet.Members == 0 {
 		leases = []string{"--leader-elect", "--leader-election-lease-duration", "60s", "--leader-election-renew-deadline", "50s",
