@@ -87,11 +87,11 @@ func credentialIsNotRepeated(s *spec) {
 	s.Cleanup(echo.Close)
 	basic := base64.StdEncoding.EncodeToString([]byte("jane:" + password))
 	var metrics []string
-	for kind, credential := range map[string]string{"bearer": password, "basic": "jane:" + password} {
+	for kind, user := range map[string]string{"bearer": "", "basic": ", username: {name: echo-basic, key: username}"} {
 		s.create(`{apiVersion: v1, kind: Secret, metadata: {namespace: fleet-system, name: echo-` + kind + `, labels: {fleetflow.io/metric-source: echo-` + kind + `},
-			annotations: {fleetflow.io/metric-source-url: "` + echo.URL + `"}}, stringData: {token: "` + credential + `"}}`)
+			annotations: {fleetflow.io/metric-source-url: "` + echo.URL + `"}}, stringData: {username: jane, token: "` + password + `"}}`)
 		s.create(`{apiVersion: fleetflow.io/v1alpha1, kind: MetricSource, metadata: {name: echo-` + kind + `}, spec: {type: Webhook, url: "` + echo.URL + `", allowPlainText: true,
-			auth: {type: ` + strings.ToUpper(kind[:1]) + kind[1:] + `, secret: {name: echo-` + kind + `, key: token}}}}`)
+			auth: {type: ` + strings.ToUpper(kind[:1]) + kind[1:] + `, secret: {name: echo-` + kind + `, key: token}` + user + `}}}`)
 		source := `webhook: {sourceRef: {name: echo-` + kind + `}, path: /`
 		metrics = append(metrics, `{name: `+kind+`-words, `+source+`words}}`,
 			fmt.Sprintf(`{name: %s-guess, failure: %q, %svalue}}`, kind, `[`+split(password)+`, `+split(basic)+`].exists(t, response.headers.Authorization[0].endsWith(t) || response.exists(k, k.endsWith(t)))`, source))
