@@ -19,7 +19,7 @@ const (
 	// member is the name of the cluster that joins as the documentation has it.
 	member = "installed"
 	// patience is for a busy machine; nothing takes a tenth of it.
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 	every    = 100 * time.Millisecond
 )
 

@@ -214,8 +214,8 @@ func (s *spec) uncordonMember(name string) {
 	update(s, s.hub, m, func(m *clusterv1beta1.MemberCluster) { m.Spec.Taints = nil })
 }
 
-// joinTarget is how long it may take to make a cluster that is prepared a member.
-const joinTarget = 10 * time.Second
+// joinTarget is how long it may take to make a cluster that is prepared a member on a busy machine; an idle one takes seconds.
+const joinTarget = time.Minute
 
 // commandLineJoins makes a cluster a member that no fleet knows, has it leave, and join again.
 func commandLineJoins(s *spec) {

