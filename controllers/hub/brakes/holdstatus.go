@@ -27,12 +27,20 @@ type fleet struct {
 	onlyVerified bool
 }
 
-// byPlacement finds the bindings of each placement.
+// byPlacement finds the bindings of each placement. Those of one placement mostly follow each other, so that the map is asked
+// once for them.
 func byPlacement(bindings []placementv1beta1.BindingObject) map[types.NamespacedName][]placementv1beta1.BindingObject {
 	found := map[types.NamespacedName][]placementv1beta1.BindingObject{}
-	for _, b := range bindings {
-		key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetLabels()[placementv1beta1.ParentPlacementLabel]}
-		found[key] = append(found[key], b)
+	keyOf := func(i int) types.NamespacedName {
+		return types.NamespacedName{Namespace: bindings[i].GetNamespace(), Name: bindings[i].GetLabels()[placementv1beta1.ParentPlacementLabel]}
+	}
+	for begin := 0; begin < len(bindings); {
+		key, end := keyOf(begin), begin+1
+		for end < len(bindings) && keyOf(end) == key {
+			end++
+		}
+		found[key] = append(found[key], bindings[begin:end]...)
+		begin = end
 	}
 	return found
 }
