@@ -75,3 +75,50 @@ func TestTheConstantsOfKubeFleetAreOffered(t *testing.T) {
 	}
 	assert.Greater(t, compared, 150)
 }
+
+// parseFields reads the fields of the structs of KubeFleet's groups, by group and type.
+func parseFields(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, group := range []string{"cluster", "placement"} {
+		files, err := filepath.Glob(filepath.Join(group, "v1beta1", "*_types.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			ast.Inspect(parsed, func(node ast.Node) bool {
+				spec, is := node.(*ast.TypeSpec)
+				if !is {
+					return true
+				}
+				if fields, is := spec.Type.(*ast.StructType); is {
+					for _, field := range fields.Fields.List {
+						for _, name := range field.Names {
+							all[group+" "+spec.Name.Name] = append(all[group+" "+spec.Name.Name], name.Name)
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	return all
+}
+
+// Programs that were written with KubeFleet's Go packages find the fields of its structs here.
+func TestTheFieldsOfKubeFleetAreOffered(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("testdata", "kubefleet-fields.txt"))
+	require.NoError(t, err)
+	ours := parseFields(t)
+	compared := 0
+	for line := range strings.Lines(string(content)) {
+		words := strings.Fields(line)
+		if len(words) < 3 || words[0] == "#" {
+			continue
+		}
+		compared++
+		name := words[0] + " " + words[1]
+		assert.Subset(t, ours[name], words[2:], name)
+	}
+	assert.Greater(t, compared, 100)
+}

@@ -188,7 +188,7 @@ func TestTheLatestLabelIsRepairedWhileASnapshotWaits(t *testing.T) {
 func (h *hub) ofClusters(names ...string) {
 	p := h.placement()
 	for _, name := range names {
-		p.Status.PlacementStatuses = append(p.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{ClusterName: name})
+		p.Status.PerClusterPlacementStatuses = append(p.Status.PerClusterPlacementStatuses, placementv1beta1.PerClusterPlacementStatus{ClusterName: name})
 	}
 	require.NoError(h.t, h.Update(h.t.Context(), p))
 }

@@ -121,7 +121,7 @@ func (h *hub) scored(cluster string) [2]int32 {
 	binding := &placementv1beta1.ClusterResourceBinding{}
 	require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", "crp-uid", cluster)}, binding))
 	score := binding.Spec.ClusterDecision.ClusterScore
-	return [2]int32{*score.AffinityScore, *score.PriorityScore}
+	return [2]int32{*score.AffinityScore, *score.TopologySpreadScore}
 }
 
 func TestScoresAreRecordedAndReasonsAreTold(t *testing.T) {

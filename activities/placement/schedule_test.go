@@ -106,7 +106,7 @@ func TestScheduleWritesWhatTheDocumentsPrint(t *testing.T) {
 	yes := true
 	decision := placementv1beta1.ClusterDecision{
 		ClusterName: "member1", Selected: true,
-		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &zero, PriorityScore: &zero},
+		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &zero, TopologySpreadScore: &zero},
 		Reason:       `Successfully scheduled resources for placement in "member1" (affinity score: 0, topology spread score: 0): picked by scheduling policy`,
 	}
 	assert.Empty(t, cmp.Diff(placementv1beta1.ClusterResourceBinding{

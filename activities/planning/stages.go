@@ -121,7 +121,7 @@ func (a *Assignment) addStageOfUnassigned() {
 
 // Freeze writes the assignment into the status of a run.
 func (a Assignment) Freeze(status *placementv1beta1.UpdateRunStatus, names stagetask.Names) {
-	status.StagedUpdateStrategySnapshot = a.Strategy
+	status.UpdateStrategySnapshot = a.Strategy
 	status.StagesStatus = nil
 	for i, config := range a.Strategy.Stages {
 		stage := FreezeStage(names, config)

@@ -430,7 +430,7 @@ func TestDecisionsAreExplained(t *testing.T) {
 	assert.Equal(t, "found all cluster needed as specified by the scheduling policy, found 1 cluster(s)", d.Message)
 	assert.Equal(t, []placementv1beta1.ClusterDecision{{
 		ClusterName: "member1", Selected: true,
-		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &score, PriorityScore: &score},
+		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &score, TopologySpreadScore: &score},
 		Reason:       `Successfully scheduled resources for placement in "member1" (affinity score: 0, topology spread score: 0): picked by scheduling policy`,
 	}}, d.Selected)
 

@@ -85,7 +85,7 @@ func picks(d scheduler.Decision) map[string][3]int32 {
 	for _, s := range d.Selected {
 		scores[s.ClusterName] = [3]int32{}
 		if s.ClusterScore != nil {
-			scores[s.ClusterName] = [3]int32{*s.ClusterScore.AffinityScore, *s.ClusterScore.PriorityScore, ptr.Deref(s.ClusterScore.TaintScore, 0)}
+			scores[s.ClusterName] = [3]int32{*s.ClusterScore.AffinityScore, *s.ClusterScore.TopologySpreadScore, ptr.Deref(s.ClusterScore.TaintScore, 0)}
 		}
 	}
 	return scores
@@ -306,7 +306,7 @@ func TestDocumentedNames(t *testing.T) {
 func TestDocumentedScaling(t *testing.T) {
 	recorded := func(name string, affinity, topology int32) scheduler.Binding {
 		return with(bound(name), func(b *scheduler.Binding) {
-			b.Decision.ClusterScore = &placementv1beta1.ClusterScore{AffinityScore: &affinity, PriorityScore: &topology}
+			b.Decision.ClusterScore = &placementv1beta1.ClusterScore{AffinityScore: &affinity, TopologySpreadScore: &topology}
 		})
 	}
 	prefersWest := func(n int32) *placementv1beta1.PlacementPolicy {

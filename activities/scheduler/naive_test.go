@@ -107,7 +107,7 @@ func (n *naive) keepCurrent() int {
 
 func recordedIn(b scheduler.Binding) [3]int32 {
 	if s := b.Decision.ClusterScore; s != nil {
-		return [3]int32{*s.AffinityScore, *s.PriorityScore, ptr.Deref(s.TaintScore, 0)}
+		return [3]int32{*s.AffinityScore, *s.TopologySpreadScore, ptr.Deref(s.TaintScore, 0)}
 	}
 	return [3]int32{}
 }

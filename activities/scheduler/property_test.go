@@ -88,7 +88,7 @@ func (d dice) binding(cluster string) scheduler.Binding {
 		State:       oneOf(d, placementv1beta1.BindingStateBound, placementv1beta1.BindingStateScheduled, placementv1beta1.BindingStateUnscheduled),
 		Terminating: d.one(8), Disputed: d.one(16),
 		Decision: placementv1beta1.ClusterDecision{ClusterName: cluster, Selected: true, Reason: "picked before",
-			ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &affinity, PriorityScore: &topology}},
+			ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &affinity, TopologySpreadScore: &topology}},
 	}
 	if d.one(4) {
 		b.Decision.ClusterScore.TaintScore = ptr.To[int32](-1)

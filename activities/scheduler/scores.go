@@ -19,7 +19,7 @@ func (s scores) shareScore(score framework.Score) *placementv1beta1.ClusterScore
 	if !ok {
 		affinity := score.Affinity
 		topology := score.Topology
-		known = &placementv1beta1.ClusterScore{AffinityScore: &affinity, PriorityScore: &topology}
+		known = &placementv1beta1.ClusterScore{AffinityScore: &affinity, TopologySpreadScore: &topology}
 		if taints := score.Taints; taints != 0 {
 			known.TaintScore = &taints
 		}
@@ -48,7 +48,7 @@ func scoreOf(s *placementv1beta1.ClusterScore) framework.Score {
 	if s == nil {
 		return framework.Score{}
 	}
-	return framework.Score{Affinity: ptr.Deref(s.AffinityScore, 0), Topology: ptr.Deref(s.PriorityScore, 0),
+	return framework.Score{Affinity: ptr.Deref(s.AffinityScore, 0), Topology: ptr.Deref(s.TopologySpreadScore, 0),
 		Taints: ptr.Deref(s.TaintScore, 0)}
 }
 

@@ -104,8 +104,8 @@ func clustersWrittenTo(placement placementv1beta1.PlacementObject) int {
 		return 0
 	}
 	clusters := 0
-	for i := range placement.GetPlacementStatus().PlacementStatuses {
-		if placement.GetPlacementStatus().PlacementStatuses[i].ClusterName != "" {
+	for i := range placement.GetPlacementStatus().PerClusterPlacementStatuses {
+		if placement.GetPlacementStatus().PerClusterPlacementStatuses[i].ClusterName != "" {
 			clusters++
 		}
 	}

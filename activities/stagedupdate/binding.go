@@ -106,7 +106,7 @@ func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
 func targetOf(run placementv1beta1.UpdateRunObject, stage int, cluster string, from placementv1beta1.BindingObject) bind.Target {
 	to := bind.Target{
 		Snapshot:      snapshotFor(run, cluster),
-		ApplyStrategy: run.GetUpdateRunStatus().AppliedStrategy,
+		ApplyStrategy: run.GetUpdateRunStatus().ApplyStrategy,
 		Annotations: map[string]string{
 			placementv1beta1.UpdateRunAnnotation:        run.GetName(),
 			placementv1beta1.UpdateRunUIDAnnotation:     string(run.GetUID()),

@@ -188,7 +188,7 @@ func TestAStageWaitsForTheWindowsThatItsStrategyNames(t *testing.T) {
 	window := h.window(nil)
 	h.editStrategy(func(s *placementv1beta1.UpdateStrategySpec) { s.Stages[1].Windows = names("nights") })
 	require.True(t, initialize(h, "example-run-2").Initialized)
-	assert.Equal(t, names("nights"), h.run("example-run-2").Status.StagedUpdateStrategySnapshot.Stages[1].Windows, "as they were when it began")
+	assert.Equal(t, names("nights"), h.run("example-run-2").Status.UpdateStrategySnapshot.Stages[1].Windows, "as they were when it began")
 	assert.NotEmpty(t, must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil)).Held)
 	assert.Equal(t, "Held=True OutsideAllowedWindow: 2 "+waitsForNights, conditionOf(h.run("example-run-2").Status.Conditions, "Held"))
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
@@ -277,11 +277,11 @@ func TestARollbackKeepsTheWindowsOfItsStages(t *testing.T) {
 	h := failedHalfway(t, placementv1beta1.FailureBudgetAbort)
 	assert.True(t, h.late(names("member1"), nil).Ended)
 	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-		r.Status.StagedUpdateStrategySnapshot.HeldClusters = placementv1beta1.HeldClustersSkip
-		r.Status.StagedUpdateStrategySnapshot.Stages[1].Windows = names("gone-by-now")
+		r.Status.UpdateStrategySnapshot.HeldClusters = placementv1beta1.HeldClustersSkip
+		r.Status.UpdateStrategySnapshot.Stages[1].Windows = names("gone-by-now")
 	})
 	must(h, h.acts.InitializeRun, refOfUID(rollback(h)))
-	strategy := h.run(back).Status.StagedUpdateStrategySnapshot
+	strategy := h.run(back).Status.UpdateStrategySnapshot
 	assert.Equal(t, placementv1beta1.HeldClustersSkip, strategy.HeldClusters)
 	assert.Equal(t, names("gone-by-now"), strategy.Stages[0].Windows)
 }

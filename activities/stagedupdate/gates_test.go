@@ -78,7 +78,7 @@ func TestAnApprovalRequestIsTheOneOfTheDocuments(t *testing.T) {
 		"kubernetes-fleet.io/taskType": "afterStage",
 	}, request.Labels)
 	assert.Equal(t, map[string]string{"fleetflow.io/update-run-uid": "uid-example-run-2"}, request.Annotations)
-	assert.Equal(t, placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "example-run-2", TargetStage: "canary"}, request.Spec)
+	assert.Equal(t, placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: "example-run-2", TargetStage: "canary"}, request.Spec)
 	stage := h.run("example-run-2").Status.StagesStatus[1]
 	assert.Equal(t, "Progressing=False StageUpdatingWaiting: All clusters in the stage are updated, waiting for after-stage tasks to complete", conditionOf(stage.Conditions, "Progressing"))
 	assert.Equal(t, "ApprovalRequestCreated=True AfterStageTaskApprovalRequestCreated: ApprovalRequest object is created", conditionOf(stage.AfterStageTaskStatus[0].Conditions, "ApprovalRequestCreated"))
@@ -174,7 +174,7 @@ func requireReplaced(t *testing.T, uid string) {
 	t.Helper()
 	leftover := &placementv1beta1.ClusterApprovalRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "example-run-2-canary", UID: "old", CreationTimestamp: metav1.NewTime(begin), Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: uid}},
-		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "example-run-2", TargetStage: "canary"},
+		Spec:       placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: "example-run-2", TargetStage: "canary"},
 		Status: placementv1beta1.ApprovalRequestStatus{Conditions: []metav1.Condition{{
 			Type: "Approved", Status: metav1.ConditionTrue, Reason: "lgtm", LastTransitionTime: metav1.NewTime(begin),
 		}}},
@@ -190,7 +190,7 @@ func TestARequestOfTheRunForAnotherStageEndsIt(t *testing.T) {
 	// Stage names have no dash, but the name of a request is not only ours to give.
 	foreign := &placementv1beta1.ClusterApprovalRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "example-run-2-canary", Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "uid-example-run-2"}},
-		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "example-run-2", TargetStage: "prod"},
+		Spec:       placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: "example-run-2", TargetStage: "prod"},
 	}
 	h := updated(t, foreign)
 	assert.True(t, h.gates("canary", 1).Ended)

@@ -282,7 +282,7 @@ func (h *hub) endEarlierStages(f, in any) {
 		return
 	}
 	changed := false
-	if strategy := run.Status.StagedUpdateStrategySnapshot; strategy != nil && count < len(strategy.Stages) && window > 1 && strategy.Stages[count].MaxConcurrency == nil {
+	if strategy := run.Status.UpdateStrategySnapshot; strategy != nil && count < len(strategy.Stages) && window > 1 && strategy.Stages[count].MaxConcurrency == nil {
 		strategy.Stages[count].MaxConcurrency = new(intstr.FromInt32(int32(window)))
 		changed = true
 	}

@@ -113,7 +113,7 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.readBindings(gctx, f) })
-	g.Go(func() error { return p.readStrategy(gctx, run.GetUpdateRunSpec().StagedRolloutStrategyName, f) })
+	g.Go(func() error { return p.readStrategy(gctx, run.GetUpdateRunSpec().StagedUpdateStrategyName, f) })
 	g.Go(func() error { return p.readMemberClusters(gctx, f) })
 	g.Go(func() error { return p.readOtherRuns(gctx, f) })
 	if err := g.Wait(); err != nil {

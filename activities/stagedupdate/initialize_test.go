@@ -106,7 +106,7 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 			want: "no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot example-placement-0",
 		},
 		"there is no such strategy": {
-			spoil: run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.StagedRolloutStrategyName = "other" }),
+			spoil: run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.StagedUpdateStrategyName = "other" }),
 			want:  "referenced clusterStagedUpdateStrategy not found: `other`", counted: true,
 		},
 		"two stages have one name": {
@@ -234,7 +234,7 @@ func TestInitializationFreezesThePlan(t *testing.T) {
 	assert.Equal(t, &placementv1beta1.ApplyStrategy{
 		Type: placementv1beta1.ApplyStrategyTypeServerSideApply, ComparisonOption: placementv1beta1.ComparisonOptionTypePartialComparison,
 		WhenToApply: placementv1beta1.WhenToApplyTypeAlways, WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways,
-	}, status.AppliedStrategy, "what is in force, defaults included")
+	}, status.ApplyStrategy, "what is in force, defaults included")
 	assert.Equal(t, "member3", status.StagesStatus[1].Clusters[0].ClusterName)
 	require.Len(t, status.DeletionStageStatus.Clusters, 1)
 	assert.Equal(t, "member4", status.DeletionStageStatus.Clusters[0].ClusterName)
@@ -250,7 +250,7 @@ func TestARunRecordsTheApplyStrategyThatThePlacementLeavesOut(t *testing.T) {
 	assert.Equal(t, &placementv1beta1.ApplyStrategy{
 		Type: placementv1beta1.ApplyStrategyTypeClientSideApply, ComparisonOption: placementv1beta1.ComparisonOptionTypePartialComparison,
 		WhenToApply: placementv1beta1.WhenToApplyTypeAlways, WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways,
-	}, h.run("example-run-2").Status.AppliedStrategy)
+	}, h.run("example-run-2").Status.ApplyStrategy)
 }
 
 func TestConcurrentRunsUseOneStrategy(t *testing.T) {
@@ -260,7 +260,7 @@ func TestConcurrentRunsUseOneStrategy(t *testing.T) {
 	}{
 		"an older one with another strategy": {func(*placementv1beta1.ClusterStagedUpdateRun) {}, true},
 		"one with the same strategy": {func(other *placementv1beta1.ClusterStagedUpdateRun) {
-			other.Spec.StagedRolloutStrategyName = "example-strategy"
+			other.Spec.StagedUpdateStrategyName = "example-strategy"
 		}, false},
 		"one of another placement": {func(other *placementv1beta1.ClusterStagedUpdateRun) { other.Spec.PlacementName = "other" }, false},
 		"a later one":              {func(other *placementv1beta1.ClusterStagedUpdateRun) { other.Name = "example-run-9" }, false},
@@ -277,7 +277,7 @@ func TestConcurrentRunsUseOneStrategy(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			other := runObject("example-run-1", "1")
-			other.Spec.StagedRolloutStrategyName = "another-strategy"
+			other.Spec.StagedUpdateStrategyName = "another-strategy"
 			test.change(other)
 			h := howTo(t, other)
 			initialize(h, "example-run-2")

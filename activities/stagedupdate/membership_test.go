@@ -117,8 +117,8 @@ func TestClustersInNoStage(t *testing.T) {
 		assert.Equal(t, "unassigned", state.Stages[1].Name)
 		assert.Empty(t, state.Stages[1].TasksAfter, "without the tasks of the last stage")
 		run := h.run("example-run-2")
-		assert.Equal(t, minutes(7), run.Status.StagedUpdateStrategySnapshot.Stages[1].ClusterDeadlineSeconds)
-		assert.Empty(t, run.Status.StagedUpdateStrategySnapshot.UnassignedClusters)
+		assert.Equal(t, minutes(7), run.Status.UpdateStrategySnapshot.Stages[1].ClusterDeadlineSeconds)
+		assert.Empty(t, run.Status.UpdateStrategySnapshot.UnassignedClusters)
 		d := &driver{hub: h, run: "example-run-2"}
 		d.stage("unassigned", 1)
 		assert.True(t, d.gates("unassigned", 1).Open)

@@ -93,7 +93,7 @@ func runObject(name, index string) *placementv1beta1.ClusterStagedUpdateRun {
 	return &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1, CreationTimestamp: metav1.NewTime(begin)},
 		Spec: placementv1beta1.UpdateRunSpec{
-			PlacementName: "example-placement", ResourceSnapshotIndex: index, StagedRolloutStrategyName: "example-strategy",
+			PlacementName: "example-placement", ResourceSnapshotIndex: index, StagedUpdateStrategyName: "example-strategy",
 		},
 	}
 }

@@ -67,9 +67,9 @@ func checkReferences(run placementv1beta1.UpdateRunObject) error {
 	switch {
 	case isNone(spec.PlacementName) || len(spec.PlacementName) > validation.LabelValueMaxLength:
 		return refuse("parent clusterResourcePlacement not found: `%s` is the name of none", spec.PlacementName)
-	case isNone(spec.StagedRolloutStrategyName):
+	case isNone(spec.StagedUpdateStrategyName):
 		return refuse("referenced clusterStagedUpdateStrategy not found: `%s` is the name of none; a run uses a strategy of its own scope",
-			spec.StagedRolloutStrategyName)
+			spec.StagedUpdateStrategyName)
 	case spec.RollbackOf != "" && isNone(spec.RollbackOf):
 		return refuse("clusterStagedUpdateRun `%s` to roll back not found", spec.RollbackOf)
 	}
@@ -93,7 +93,7 @@ func checkBeginning(run placementv1beta1.UpdateRunObject, placement placementv1b
 	if err := checkPlacement(placement); err != nil {
 		return err
 	}
-	name := run.GetUpdateRunSpec().StagedRolloutStrategyName
+	name := run.GetUpdateRunSpec().StagedUpdateStrategyName
 	allowed := placementv1beta1.StrategyOf(placement).External.AllowedInsteadOf(name)
 	if len(allowed) == 0 {
 		return nil
@@ -118,7 +118,7 @@ func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err
 		return "", refuse("no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot %s", f.policy.GetName())
 	}
 	status.PolicyObservedClusterCount = len(selected)
-	status.AppliedStrategy = strategyInForce(f.placement)
+	status.ApplyStrategy = strategyInForce(f.placement)
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
 		StageName: placementv1beta1.DeletionStageName, Clusters: planning.ClusterStatuses(removed),
 	}
@@ -126,7 +126,7 @@ func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err
 		return "", err
 	}
 	if f.strategy == nil {
-		return "", refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.GetUpdateRunSpec().StagedRolloutStrategyName)
+		return "", refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.GetUpdateRunSpec().StagedUpdateStrategyName)
 	}
 	if err := checkStages(f.strategy.GetUpdateStrategySpec().Stages); err != nil {
 		return "", err
@@ -160,13 +160,13 @@ func checkConcurrent(run placementv1beta1.UpdateRunObject, others []placementv1b
 	for i := range others {
 		other := others[i]
 		if other.GetName() == run.GetName() || other.GetUpdateRunSpec().PlacementName != run.GetUpdateRunSpec().PlacementName ||
-			other.GetUpdateRunSpec().StagedRolloutStrategyName == run.GetUpdateRunSpec().StagedRolloutStrategyName ||
+			other.GetUpdateRunSpec().StagedUpdateStrategyName == run.GetUpdateRunSpec().StagedUpdateStrategyName ||
 			placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !goesBefore(other, run) {
 			continue
 		}
 		return refuse("clusterStagedUpdateRun `%s` of the same placement has not ended and uses clusterStagedUpdateStrategy `%s`; "+
 			"all concurrent runs of a placement must use the same strategy: use that one in another run, or wait for `%s` to end, or delete it",
-			other.GetName(), other.GetUpdateRunSpec().StagedRolloutStrategyName, other.GetName())
+			other.GetName(), other.GetUpdateRunSpec().StagedUpdateStrategyName, other.GetName())
 	}
 	return nil
 }

@@ -15,13 +15,13 @@ func TestARunNamesObjectsThatThereCanBe(t *testing.T) {
 		spec placementv1beta1.UpdateRunSpec
 		want string // empty for no error
 	}{
-		"names":                               {placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "gated", RollbackOf: "web-1"}, ""},
-		"names as long as they can be":        {placementv1beta1.UpdateRunSpec{PlacementName: strings.Repeat("p", 63), StagedRolloutStrategyName: strings.Repeat("s", 253)}, ""},
-		"a placement of another namespace":    {placementv1beta1.UpdateRunSpec{PlacementName: "other/web", StagedRolloutStrategyName: "gated"}, "parent clusterResourcePlacement not found: `other/web`"},
-		"a placement by a path":               {placementv1beta1.UpdateRunSpec{PlacementName: "..", StagedRolloutStrategyName: "gated"}, "parent clusterResourcePlacement not found"},
-		"a placement whose name is too long":  {placementv1beta1.UpdateRunSpec{PlacementName: strings.Repeat("p", 64), StagedRolloutStrategyName: "gated"}, "parent clusterResourcePlacement not found"},
-		"a strategy of another namespace":     {placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "other/gated"}, "referenced clusterStagedUpdateStrategy not found: `other/gated`"},
-		"a run of another namespace to go by": {placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "gated", RollbackOf: "other/web-1"}, "clusterStagedUpdateRun `other/web-1` to roll back not found"},
+		"names":                               {placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "gated", RollbackOf: "web-1"}, ""},
+		"names as long as they can be":        {placementv1beta1.UpdateRunSpec{PlacementName: strings.Repeat("p", 63), StagedUpdateStrategyName: strings.Repeat("s", 253)}, ""},
+		"a placement of another namespace":    {placementv1beta1.UpdateRunSpec{PlacementName: "other/web", StagedUpdateStrategyName: "gated"}, "parent clusterResourcePlacement not found: `other/web`"},
+		"a placement by a path":               {placementv1beta1.UpdateRunSpec{PlacementName: "..", StagedUpdateStrategyName: "gated"}, "parent clusterResourcePlacement not found"},
+		"a placement whose name is too long":  {placementv1beta1.UpdateRunSpec{PlacementName: strings.Repeat("p", 64), StagedUpdateStrategyName: "gated"}, "parent clusterResourcePlacement not found"},
+		"a strategy of another namespace":     {placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "other/gated"}, "referenced clusterStagedUpdateStrategy not found: `other/gated`"},
+		"a run of another namespace to go by": {placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "gated", RollbackOf: "other/web-1"}, "clusterStagedUpdateRun `other/web-1` to roll back not found"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			err := checkReferences(&placementv1beta1.StagedUpdateRun{Spec: tc.spec})

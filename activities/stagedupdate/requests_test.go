@@ -38,7 +38,7 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 		assert.NoError(h.t, h.WithWatch.Create(h.t.Context(), other.DeepCopy()))
 		initialize(h, "web-before")
 		editStatus(h, h.run("web-before"), func(r *placementv1beta1.ClusterStagedUpdateRun) { // its task before the stage is done
-			r.Status.StagedUpdateStrategySnapshot.Stages[0].BeforeStageTasks = nil
+			r.Status.UpdateStrategySnapshot.Stages[0].BeforeStageTasks = nil
 			r.Status.StagesStatus[0].BeforeStageTaskStatus = nil
 			assert.Equal(h.t, "web-before-after-all", r.Status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName, "a name of its own")
 			r.Status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName = "web-before-all" // as a hub agent has named it before
@@ -61,7 +61,7 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 		begun(h)
 		assert.True(t, must(h, h.acts.CheckGates, after).NeedsApproval())
 		assert.NotEqual(t, was, request(h).UID)
-		assert.Equal(t, "web-before", request(h).Spec.ParentStageRollout)
+		assert.Equal(t, "web-before", request(h).Spec.TargetUpdateRun)
 	})
 }
 

@@ -34,7 +34,7 @@ func (s runStore) createRollback(ctx context.Context, of placementv1beta1.Update
 		run := placementv1beta1.ScopeOf(of).NewUpdateRun(name)
 		run.SetAnnotations(map[string]string{placementv1beta1.RollbackOfUIDAnnotation: string(of.GetUID())})
 		*run.GetUpdateRunSpec() = placementv1beta1.UpdateRunSpec{
-			PlacementName: of.GetUpdateRunSpec().PlacementName, StagedRolloutStrategyName: of.GetUpdateRunSpec().StagedRolloutStrategyName,
+			PlacementName: of.GetUpdateRunSpec().PlacementName, StagedUpdateStrategyName: of.GetUpdateRunSpec().StagedUpdateStrategyName,
 			RollbackOf: of.GetName(), State: placementv1beta1.StateRun,
 		}
 		err := s.client.Create(ctx, run)
@@ -159,8 +159,8 @@ func checkRollback(run, of placementv1beta1.UpdateRunObject) error {
 	case of.GetUpdateRunSpec().PlacementName != run.GetUpdateRunSpec().PlacementName:
 		return refuse("clusterStagedUpdateRun `%s` to roll back is of clusterResourcePlacement `%s`: name that one in placementName",
 			of.GetName(), of.GetUpdateRunSpec().PlacementName)
-	case of.GetUpdateRunSpec().StagedRolloutStrategyName != run.GetUpdateRunSpec().StagedRolloutStrategyName:
-		return refuse("clusterStagedUpdateRun `%s` to roll back uses clusterStagedUpdateStrategy `%s`: name that one in stagedRolloutStrategyName", of.GetName(), of.GetUpdateRunSpec().StagedRolloutStrategyName)
+	case of.GetUpdateRunSpec().StagedUpdateStrategyName != run.GetUpdateRunSpec().StagedUpdateStrategyName:
+		return refuse("clusterStagedUpdateRun `%s` to roll back uses clusterStagedUpdateStrategy `%s`: name that one in stagedRolloutStrategyName", of.GetName(), of.GetUpdateRunSpec().StagedUpdateStrategyName)
 	case of.GetUpdateRunSpec().RollbackOf != "":
 		return refuse("%s", rollsRollbackBack(of))
 	case !meta.IsStatusConditionTrue(of.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized):
@@ -222,11 +222,11 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 		bindings[f.bindings[i].GetBindingSpec().TargetCluster] = f.bindings[i]
 	}
 	status := run.GetUpdateRunStatus()
-	status.AppliedStrategy = strategyInForce(f.placement)
+	status.ApplyStrategy = strategyInForce(f.placement)
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
 		StageName: placementv1beta1.DeletionStageName, Clusters: []placementv1beta1.ClusterUpdatingStatus{},
 	}
-	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{OnMembershipChange: placementv1beta1.MembershipChangeContinue,
+	status.UpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{OnMembershipChange: placementv1beta1.MembershipChangeContinue,
 		HeldClusters: heldClusters(of)}
 	status.StagesStatus = nil
 	status.PolicyObservedClusterCount = 0
@@ -235,7 +235,7 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 		config := rollbackConfigOf(updaterun.StageConfig(of, i), approvals)
 		stage := planning.FreezeStage(stagetask.NamesOf(run), config)
 		stage.Clusters = clustersToTakeBack(run, of, &of.GetUpdateRunStatus().StagesStatus[i], bindings, kept)
-		status.StagedUpdateStrategySnapshot.Stages = append(status.StagedUpdateStrategySnapshot.Stages, config)
+		status.UpdateStrategySnapshot.Stages = append(status.UpdateStrategySnapshot.Stages, config)
 		status.StagesStatus = append(status.StagesStatus, stage)
 		status.PolicyObservedClusterCount += len(stage.Clusters)
 	}
@@ -283,7 +283,7 @@ func keepsApprovals(of placementv1beta1.UpdateRunObject) bool {
 			return false
 		}
 	}
-	strategy := of.GetUpdateRunStatus().StagedUpdateStrategySnapshot
+	strategy := of.GetUpdateRunStatus().UpdateStrategySnapshot
 	return strategy == nil || strategy.RollbackApprovals != placementv1beta1.RollbackApprovalsSkip
 }
 

@@ -309,7 +309,7 @@ func TestARollbackThatCannotBe(t *testing.T) {
 		}, "clusterStagedUpdateRun `example-run-2` to roll back not found"},
 		"of another placement": {func(_ *hub, r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.PlacementName = "other" },
 			"clusterStagedUpdateRun `example-run-2` to roll back is of clusterResourcePlacement `example-placement`: name that one in placementName"},
-		"with another strategy": {func(_ *hub, r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.StagedRolloutStrategyName = "other" },
+		"with another strategy": {func(_ *hub, r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.StagedUpdateStrategyName = "other" },
 			"clusterStagedUpdateRun `example-run-2` to roll back uses clusterStagedUpdateStrategy `example-strategy`: name that one in stagedRolloutStrategyName"},
 		"of a run that is a rollback itself": {func(h *hub, r *placementv1beta1.ClusterStagedUpdateRun) {
 			taken := runObject("taken-back", "")
@@ -325,7 +325,7 @@ func TestARollbackThatCannotBe(t *testing.T) {
 					Reason: placementv1beta1.ReasonUpdateRunFailed, LastTransitionTime: metav1.NewTime(begin)})
 			})
 			other := runObject("a-run", "")
-			other.Spec.StagedRolloutStrategyName = "another-strategy"
+			other.Spec.StagedUpdateStrategyName = "another-strategy"
 			require.NoError(h.t, h.WithWatch.Create(h.t.Context(), other))
 		}, "clusterStagedUpdateRun `a-run` of the same placement has not ended and uses clusterStagedUpdateStrategy `another-strategy`; " +
 			"all concurrent runs of a placement must use the same strategy: use that one in another run, or wait for `a-run` to end, or delete it"},
@@ -410,7 +410,7 @@ func TestARollbackKeepsItsApprovalsUnlessTheStrategySaysOtherwise(t *testing.T) 
 			h := failedHalfway(t, test.action)
 			assert.True(t, h.late(names("member1"), nil).Ended)
 			editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-				r.Status.StagedUpdateStrategySnapshot.RollbackApprovals = test.approvals
+				r.Status.UpdateStrategySnapshot.RollbackApprovals = test.approvals
 			})
 			if test.action != placementv1beta1.FailureBudgetRollback {
 				rollback(h)

@@ -53,9 +53,9 @@ func shareStrings(next toolscache.TransformFunc) toolscache.TransformFunc {
 
 func sharePlacementStatus(status *placementv1beta1.PlacementStatus) {
 	status.Conditions = shareConditions(status.Conditions)
-	status.PlacementStatuses = trimCapacity(status.PlacementStatuses)
-	for i := range status.PlacementStatuses {
-		cluster := &status.PlacementStatuses[i]
+	status.PerClusterPlacementStatuses = trimCapacity(status.PerClusterPlacementStatuses)
+	for i := range status.PerClusterPlacementStatuses {
+		cluster := &status.PerClusterPlacementStatuses[i]
 		shareAll(&cluster.ClusterName, &cluster.ObservedResourceIndex)
 		cluster.Conditions = shareConditions(cluster.Conditions)
 	}

@@ -112,7 +112,7 @@ func TestStatusesInTheCacheShareWhatTheySayAlikeOfTheirClusters(t *testing.T) {
 		DeletionStageStatus: &placementv1beta1.StageUpdatingStatus{Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "one"}}},
 	}}
 	for _, cluster := range clusters {
-		placement.Status.PlacementStatuses = append(placement.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+		placement.Status.PerClusterPlacementStatuses = append(placement.Status.PerClusterPlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
 			ClusterName: cluster, ObservedResourceIndex: "0", Conditions: conditionsOf("Scheduled", "RolloutStarted", "Overridden", "WorkSynchronized", "Applied"),
 		})
 		policy.Status.ClusterDecisions = append(policy.Status.ClusterDecisions, placementv1beta1.ClusterDecision{ClusterName: cluster, Selected: true, Reason: "picked by scheduling policy"})
@@ -129,7 +129,7 @@ func TestStatusesInTheCacheShareWhatTheySayAlikeOfTheirClusters(t *testing.T) {
 	onePolicy := decode(policy, &placementv1beta1.ClusterSchedulingPolicySnapshot{}).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
 	oneRun := decode(run, &placementv1beta1.ClusterStagedUpdateRun{}).(*placementv1beta1.ClusterStagedUpdateRun)
 	assert.Equal(t, []any{placement, policy, run}, []any{onePlacement, onePolicy, oneRun}, "what is said stays the same")
-	statuses := onePlacement.Status.PlacementStatuses
+	statuses := onePlacement.Status.PerClusterPlacementStatuses
 	decisions := onePolicy.Status.ClusterDecisions
 	updating := oneRun.Status.StagesStatus[0].Clusters
 	sameMemory(t, statuses[0].Conditions[4].Message, statuses[1].Conditions[4].Message)

@@ -64,8 +64,8 @@ func TestAnOperatorOfAMemberDoesNotBecomeIt(t *testing.T) {
 		"become another account":                 changes(memberCluster, "", "identified", `{spec: {identity: {name: another}}}`),
 		"become an account of another namespace": changes(memberCluster, "", "identified", `{spec: {identity: {namespace: default}}}`),
 		"become it through v1":                   changes("{apiVersion: cluster.kubernetes-fleet.io/v1, kind: MemberCluster}", "", "identified", `{spec: {identity: {name: another}}}`),
-		"become it by another agent":             changes(memberCluster, "", "identified", `{spec: {agent: {requestedAt: "2026-01-01T00:00:00Z", image: "mallory.example.com/member-agent:v1"}}}`),
-		"become it by another hub":               changes(memberCluster, "", "identified", `{spec: {agent: {requestedAt: "2026-01-01T00:00:00Z", hubURL: "https://mallory.example.com"}}}`),
+		"become it by another agent":             changes(memberCluster, "", "identified", `{spec: {agent: {requestTime: "2026-01-01T00:00:00Z", image: "mallory.example.com/member-agent:v1"}}}`),
+		"become it by another hub":               changes(memberCluster, "", "identified", `{spec: {agent: {requestTime: "2026-01-01T00:00:00Z", hubURL: "https://mallory.example.com"}}}`),
 		"invent a member":                        creates(strings.ReplaceAll(identified, "identified", "invented")),
 		"invent a member that gets its name":     creates(strings.ReplaceAll(identified, "{name: identified}", "{generateName: identified-}")),
 	}

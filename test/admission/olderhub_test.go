@@ -50,7 +50,7 @@ func (h *olderHub) ask(run string) {
 	h.Helper()
 	request := &placementv1beta1.ClusterApprovalRequest{}
 	request.Name = run + "-canary"
-	request.Spec = placementv1beta1.ApprovalRequestSpec{ParentStageRollout: run, TargetStage: "canary"}
+	request.Spec = placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run, TargetStage: "canary"}
 	require.NoError(h, h.admin.Create(h.Context(), request))
 }
 

@@ -67,7 +67,7 @@ var typedSpecs = map[string]struct{ kinds, spec string }{
 	"a run back":              {"ClusterStagedUpdateRun StagedUpdateRun", `{placementName: web, stagedRolloutStrategyName: three, rollbackOf: other}`},
 
 	"a cluster": {"MemberCluster", `{identity: {kind: User, name: member-a, apiGroup: rbac.authorization.k8s.io}, deleteOptions: {validationMode: Skip},
-    agent: {requestedAt: "2026-01-01T00:00:00Z", image: "registry.example.com/member-agent:v1", hubURL: "https://hub.example.com:6443", renewToken: true},
+    agent: {requestTime: "2026-01-01T00:00:00Z", image: "registry.example.com/member-agent:v1", hubURL: "https://hub.example.com:6443", renewToken: true},
     taints: [{key: a, value: b, effect: NoExecute, timeAdded: "2026-01-01T00:00:00Z"}]}`},
 
 	"an override of what is in no namespace": {"ClusterResourceOverride", `{clusterResourceSelectors: [SELECTOR], policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []},

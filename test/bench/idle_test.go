@@ -47,7 +47,7 @@ func TestIdle(t *testing.T) {
 		p := &placementv1beta1.ClusterResourcePlacement{}
 		require.NoError(t, f.cache.Get(t.Context(), client.ObjectKey{Name: name}, p))
 		available := 0
-		for _, cluster := range p.Status.PlacementStatuses {
+		for _, cluster := range p.Status.PerClusterPlacementStatuses {
 			if cluster.ObservedResourceIndex == "1" && isAvailable(cluster) {
 				available++
 			}

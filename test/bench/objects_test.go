@@ -208,7 +208,7 @@ func (f *fleet) startRuns(t *testing.T, suffix, strategy string, placements ...s
 		started[i] = time.Now()
 		return f.hub.Create(ctx, &placementv1beta1.ClusterStagedUpdateRun{
 			ObjectMeta: metav1.ObjectMeta{Name: name + "-" + suffix},
-			Spec:       placementv1beta1.UpdateRunSpec{PlacementName: name, StagedRolloutStrategyName: strategy},
+			Spec:       placementv1beta1.UpdateRunSpec{PlacementName: name, StagedUpdateStrategyName: strategy},
 		})
 	})
 	runs := map[string]time.Time{}

@@ -401,7 +401,7 @@ func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifes
 				Type: s.Way, WhenToApply: s.When, WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways,
 				ComparisonOption:      placementv1beta1.ComparisonOptionTypePartialComparison,
 				AllowCoOwnership:      true,
-				ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
+				ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true},
 			},
 		}
 		shared = shared || others != nil && s.Way == placementv1beta1.ApplyStrategyTypeServerSideApply

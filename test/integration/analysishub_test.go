@@ -97,7 +97,7 @@ func analysisReadsTheHub(s *spec) {
 	bad := s.name + "-outside"
 	s.strategyNamed(bad, staging(measuredBy(bad)), canary())
 	run = s.run("outside", "")
-	run.Spec.StagedRolloutStrategyName = bad
+	run.Spec.StagedUpdateStrategyName = bad
 	s.create(run)
 	refused := s.awaitEnd(run)
 	require.Contains(s, meta.FindStatusCondition(refused.Status.Conditions, placementv1beta1.ConditionTypeInitialized).Message,

@@ -64,7 +64,7 @@ func analysisLooksAtObjects(s *spec) {
 	s.strategyNamed(elsewhere, staging(s.lookingFor("elsewhere")), canary())
 	s.changeTo(value2)
 	run = s.run("missing", "")
-	run.Spec.StagedRolloutStrategyName = elsewhere
+	run.Spec.StagedUpdateStrategyName = elsewhere
 	s.create(run)
 	ended := s.awaitEnd(run)
 	failed := meta.FindStatusCondition(ended.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)

@@ -87,7 +87,7 @@ func badRunsSayWhatIsWrong(s *spec) {
 func (s *spec) requireRefused(suffix string, bad badRun) {
 	s.Helper()
 	run := s.run(suffix, "0")
-	run.Spec.StagedRolloutStrategyName = run.Name
+	run.Spec.StagedUpdateStrategyName = run.Name
 	if bad.stages != nil {
 		s.strategyNamed(run.Name, bad.stages...)
 	}

@@ -137,8 +137,8 @@ func availableOnCluster(by string) []said {
 func (s *spec) requireAvailable(p *placementv1beta1.ClusterResourcePlacement, index, by string, clusters ...string) {
 	s.Helper()
 	s.requireConditions(p.Status.Conditions, p.Generation, availableConditions(len(clusters))...)
-	names := make([]string, len(p.Status.PlacementStatuses))
-	for i, entry := range p.Status.PlacementStatuses {
+	names := make([]string, len(p.Status.PerClusterPlacementStatuses))
+	for i, entry := range p.Status.PerClusterPlacementStatuses {
 		names[i] = entry.ClusterName
 		require.Equal(s, index, entry.ObservedResourceIndex, "resource index on %s", entry.ClusterName)
 		require.Empty(s, entry.FailedPlacements, "failed on %s", entry.ClusterName)

@@ -272,7 +272,7 @@ func (s *spec) requireStatusFollows(name string) {
 	lost := await(s, s.hub, s.placement(), "to be unavailable", func(p *placementv1beta1.ClusterResourcePlacement) error {
 		return has(p.Status.Conditions, ofPlacement("Available"), metav1.ConditionFalse, p.Generation)
 	})
-	entry := lost.Status.PlacementStatuses[0]
+	entry := lost.Status.PerClusterPlacementStatuses[0]
 	require.Equal(s, name, entry.ClusterName)
 	require.Len(s, entry.FailedPlacements, 1)
 	require.Equal(s, "Deployment", entry.FailedPlacements[0].Kind)

@@ -211,14 +211,14 @@ func objectTwiceInAnEnvelope(s *spec) {
 	s.create(s.envelope(map[string]client.Object{"a.yaml": s.config(value1), "b.yaml": s.config(value2), "quota.yaml": s.quota()}))
 	s.place()
 	placed := await(s, s.hub, s.placement(), "to report the object that is there twice", func(p *placementv1beta1.ClusterResourcePlacement) error {
-		for _, entry := range p.Status.PlacementStatuses {
+		for _, entry := range p.Status.PerClusterPlacementStatuses {
 			if len(entry.FailedPlacements) == 1 {
 				return nil
 			}
 		}
 		return fmt.Errorf("its conditions are %s", spoken(p.Status.Conditions))
 	})
-	for _, entry := range placed.Status.PlacementStatuses {
+	for _, entry := range placed.Status.PerClusterPlacementStatuses {
 		for _, failed := range entry.FailedPlacements {
 			require.Equal(s, "config", failed.Name)
 			require.Equal(s, "example", failed.Envelope.Name)
@@ -244,7 +244,7 @@ func (s *spec) changeAnnotated(text string) {
 // synchronizationFailures are the messages of the clusters whose Works could not be written.
 func synchronizationFailures(p *placementv1beta1.ClusterResourcePlacement) map[string]string {
 	failures := map[string]string{}
-	for _, entry := range p.Status.PlacementStatuses {
+	for _, entry := range p.Status.PerClusterPlacementStatuses {
 		c := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeWorkSynchronized)
 		if c != nil && c.Status == metav1.ConditionFalse && c.Reason == placementv1beta1.ReasonSyncWorkFailed {
 			failures[entry.ClusterName] = c.Message

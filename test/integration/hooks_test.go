@@ -115,7 +115,7 @@ func sampleControllerDrainsBeforeUpdates(s *spec) {
 	s.changeTo("value3")
 	const says = "waits for label " + inService + "=yes to be taken off binding "
 	await(s, s.hub, s.placement(), "to say what it waits for", func(p *placementv1beta1.ClusterResourcePlacement) error {
-		for _, entry := range p.Status.PlacementStatuses {
+		for _, entry := range p.Status.PerClusterPlacementStatuses {
 			for _, c := range entry.Conditions {
 				if c.Reason == placementv1beta1.ReasonWaitingForHook && strings.Contains(c.Message, says) && strings.Contains(c.Message, "since ") {
 					return nil

@@ -33,7 +33,7 @@ func commandLineShowsARollout(s *spec) {
 	everything := s.name + "-everywhere"
 	s.strategyNamed(everything, everywhere())
 	first := s.run("first", "0")
-	first.Spec.StagedRolloutStrategyName = everything
+	first.Spec.StagedUpdateStrategyName = everything
 	s.create(first)
 	s.awaitSucceeded(first)
 	s.changeTo(value2)

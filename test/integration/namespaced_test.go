@@ -93,7 +93,7 @@ func resourcePlacementPlacesItsNamespace(s *spec) {
 
 	placed := s.awaitTeamPlacement(placementv1beta1.ConditionTypeAvailable, "0")
 	s.requireConditions(placed.Status.Conditions, placed.Generation, inTeam(availableConditions(members))...)
-	require.Len(s, placed.Status.PlacementStatuses, members)
+	require.Len(s, placed.Status.PerClusterPlacementStatuses, members)
 	require.ElementsMatch(s, []placementv1beta1.ResourceIdentifier{
 		{Version: "v1", Kind: "ConfigMap", Namespace: s.name, Name: configMapName},
 		{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: s.name, Name: "web"},
@@ -132,7 +132,7 @@ func missingNamespaceOnAMemberHeals(s *spec) {
 	s.namespaceWithConfigMap()
 	s.placeInTeam()
 	await(s, s.hub, s.teamPlacement(), "to say that the namespace is missing", func(p *placementv1beta1.ResourcePlacement) error {
-		for _, entry := range p.Status.PlacementStatuses {
+		for _, entry := range p.Status.PerClusterPlacementStatuses {
 			if len(entry.FailedPlacements) != 1 {
 				return fmt.Errorf("on %s it names %+v", entry.ClusterName, entry.FailedPlacements)
 			}
@@ -151,10 +151,10 @@ func placementsOfBothKindsDoNotShareAnObject(s *spec) {
 	s.awaitAvailable("0")
 	s.placeInTeam()
 	await(s, s.hub, s.teamPlacement(), "to be refused everywhere", func(p *placementv1beta1.ResourcePlacement) error {
-		if len(p.Status.PlacementStatuses) != members {
-			return fmt.Errorf("it tells of %d clusters", len(p.Status.PlacementStatuses))
+		if len(p.Status.PerClusterPlacementStatuses) != members {
+			return fmt.Errorf("it tells of %d clusters", len(p.Status.PerClusterPlacementStatuses))
 		}
-		for _, entry := range p.Status.PlacementStatuses {
+		for _, entry := range p.Status.PerClusterPlacementStatuses {
 			if len(entry.FailedPlacements) != 1 {
 				return fmt.Errorf("on %s it names %+v", entry.ClusterName, entry.FailedPlacements)
 			}
@@ -186,14 +186,14 @@ func worksOfOneNameAreToldApart(s *spec) {
 	})
 	s.placeInTeam()
 	await(s, s.hub, s.teamPlacement(), "to say that its Work is another's", func(p *placementv1beta1.ResourcePlacement) error {
-		for _, entry := range p.Status.PlacementStatuses {
+		for _, entry := range p.Status.PerClusterPlacementStatuses {
 			c := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeWorkSynchronized)
 			if c == nil || c.Status != metav1.ConditionFalse {
 				return fmt.Errorf("on %s: %s", entry.ClusterName, spoken(entry.Conditions))
 			}
 			require.Contains(s, c.Message, s.name+".web-work belongs to ClusterResourcePlacement "+alone.Name)
 		}
-		if len(p.Status.PlacementStatuses) != members {
+		if len(p.Status.PerClusterPlacementStatuses) != members {
 			return errors.New("not of all clusters")
 		}
 		return nil
@@ -238,8 +238,8 @@ func resourcePlacementSelectsNothingElse(s *spec) {
 func (s *spec) awaitInTeamOnCluster(cluster, what string, ok func(*placementv1beta1.PerClusterPlacementStatus) error) {
 	s.Helper()
 	await(s, s.hub, s.teamPlacement(), "to say of "+cluster+" "+what, func(p *placementv1beta1.ResourcePlacement) error {
-		for i := range p.Status.PlacementStatuses {
-			if entry := &p.Status.PlacementStatuses[i]; entry.ClusterName == cluster {
+		for i := range p.Status.PerClusterPlacementStatuses {
+			if entry := &p.Status.PerClusterPlacementStatuses[i]; entry.ClusterName == cluster {
 				return ok(entry)
 			}
 		}
@@ -251,8 +251,8 @@ func (s *spec) awaitInTeamOnCluster(cluster, what string, ok func(*placementv1be
 func (s *spec) awaitTeamClusters(want ...string) {
 	s.Helper()
 	await(s, s.hub, s.teamPlacement(), fmt.Sprintf("to be on %v", want), func(p *placementv1beta1.ResourcePlacement) error {
-		names := make([]string, len(p.Status.PlacementStatuses))
-		for i, entry := range p.Status.PlacementStatuses {
+		names := make([]string, len(p.Status.PerClusterPlacementStatuses))
+		for i, entry := range p.Status.PerClusterPlacementStatuses {
 			names[i] = entry.ClusterName
 		}
 		if slices.Sort(names); !slices.Equal(names, want) {

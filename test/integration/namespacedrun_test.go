@@ -37,7 +37,7 @@ func (s *spec) teamStrategy(name string, stages ...placementv1beta1.StageConfig)
 func (s *spec) teamRun(name, strategy, index string) *placementv1beta1.StagedUpdateRun {
 	return &placementv1beta1.StagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.name},
-		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", ResourceSnapshotIndex: index, StagedRolloutStrategyName: strategy},
+		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", ResourceSnapshotIndex: index, StagedUpdateStrategyName: strategy},
 	}
 }
 
@@ -63,7 +63,7 @@ func (s *spec) awaitTeamRequest(name, run, stage string) *placementv1beta1.Appro
 	s.Helper()
 	request := &placementv1beta1.ApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.name}}
 	return await(s, s.hub, request, "to be made", func(r *placementv1beta1.ApprovalRequest) error {
-		require.Equal(s, run, r.Spec.ParentStageRollout)
+		require.Equal(s, run, r.Spec.TargetUpdateRun)
 		require.Equal(s, stage, r.Spec.TargetStage)
 		return nil
 	})

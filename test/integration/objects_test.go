@@ -179,7 +179,7 @@ func (s *spec) run(suffix, index string) *placementv1beta1.ClusterStagedUpdateRu
 	return &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-" + suffix},
 		Spec: placementv1beta1.UpdateRunSpec{
-			PlacementName: s.name, ResourceSnapshotIndex: index, StagedRolloutStrategyName: s.name,
+			PlacementName: s.name, ResourceSnapshotIndex: index, StagedUpdateStrategyName: s.name,
 		},
 	}
 }

@@ -54,8 +54,8 @@ func (s *spec) namespaceOverride(rules ...placementv1beta1.OverrideRule) *placem
 func (s *spec) awaitOnCluster(cluster, what string, ok func(*placementv1beta1.PerClusterPlacementStatus) error) {
 	s.Helper()
 	await(s, s.hub, s.placement(), "to say of "+cluster+" "+what, func(p *placementv1beta1.ClusterResourcePlacement) error {
-		for i := range p.Status.PlacementStatuses {
-			if entry := &p.Status.PlacementStatuses[i]; entry.ClusterName == cluster {
+		for i := range p.Status.PerClusterPlacementStatuses {
+			if entry := &p.Status.PerClusterPlacementStatuses[i]; entry.ClusterName == cluster {
 				return ok(entry)
 			}
 		}
@@ -142,7 +142,7 @@ func overrideThatFailsIsShownOnItsClusters(s *spec) {
 	failed := await(s, s.hub, s.placement(), "to say that overriding failed", func(p *placementv1beta1.ClusterResourcePlacement) error {
 		return has(p.Status.Conditions, ofPlacement(placementv1beta1.ConditionTypeOverridden), metav1.ConditionFalse, p.Generation)
 	})
-	for _, entry := range failed.Status.PlacementStatuses {
+	for _, entry := range failed.Status.PerClusterPlacementStatuses {
 		c := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeOverridden)
 		require.NotNil(s, c, entry.ClusterName)
 		if entry.ClusterName != "member-2" {

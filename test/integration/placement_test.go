@@ -141,7 +141,7 @@ func wantClusters(p *placementv1beta1.ClusterResourcePlacement, want ...string) 
 		return errors.New(c.Message)
 	}
 	var names []string
-	for _, entry := range p.Status.PlacementStatuses {
+	for _, entry := range p.Status.PerClusterPlacementStatuses {
 		names = append(names, entry.ClusterName)
 	}
 	if !slices.Equal(want, names) {
@@ -170,7 +170,7 @@ func pickNThatIsNotFulfilledSaysSo(s *spec) {
 	require.Equal(s, "SchedulingPolicyUnfulfilled", scheduled.Reason)
 	require.Equal(s, "1 of 2 clusters found: ClusterAffinity keeps 2 out (could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead)", scheduled.Message)
 	require.NoError(s, wantClusters(placed, "member-2", ""))
-	s.requireConditions(placed.Status.PlacementStatuses[1].Conditions, placed.Generation, said{"Scheduled", "False", "ScheduleFailed", ""})
+	s.requireConditions(placed.Status.PerClusterPlacementStatuses[1].Conditions, placed.Generation, said{"Scheduled", "False", "ScheduleFailed", ""})
 	s.requireNothingOn("member-1", "member-3")
 }
 
@@ -208,7 +208,7 @@ func externalPlacesNothing(s *spec) {
 			"(There are still 3 cluster(s) in the process of deciding whether to roll out the latest resources or not)"},
 	)
 	require.NoError(s, wantClusters(placed, allMembers...))
-	for _, entry := range placed.Status.PlacementStatuses {
+	for _, entry := range placed.Status.PerClusterPlacementStatuses {
 		scheduled := fmt.Sprintf("Successfully scheduled resources for placement in %q (affinity score: 0, topology spread score: 0): picked by scheduling policy", entry.ClusterName)
 		s.requireConditions(entry.Conditions, placed.Generation,
 			said{"Scheduled", "True", "Scheduled", scheduled},

@@ -148,10 +148,10 @@ func restrictedMemberAgentKeepsToItsNamespaces(s *spec) {
 		placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: s.name, SelectionScope: placementv1beta1.NamespaceOnly},
 	))
 	await(s, s.hub, s.placement(), "to say what is refused", func(p *placementv1beta1.ClusterResourcePlacement) error {
-		if len(p.Status.PlacementStatuses) != 1 {
+		if len(p.Status.PerClusterPlacementStatuses) != 1 {
 			return errors.New("it has no cluster")
 		}
-		entry := p.Status.PlacementStatuses[0]
+		entry := p.Status.PerClusterPlacementStatuses[0]
 		for _, failed := range entry.FailedPlacements {
 			if failed.Condition.Reason != placementv1beta1.ReasonManifestApplyFailed || !strings.Contains(failed.Condition.Message, "the agent may only write to namespaces "+s.name) {
 				return fmt.Errorf("it says %s: %s", failed.Condition.Reason, failed.Condition.Message)

@@ -89,7 +89,7 @@ func conflictsNameFieldsAndOwners(s *spec) {
 	s.awaitValue("theirs", "member-1")
 
 	s.applyBy(placementv1beta1.ApplyStrategy{
-		Type: placementv1beta1.ApplyStrategyTypeServerSideApply, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
+		Type: placementv1beta1.ApplyStrategyTypeServerSideApply, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true},
 	})
 	s.awaitValue(value1, allMembers...)
 	s.awaitAvailable("0")

@@ -133,7 +133,7 @@ func leftoverApprovalDoesNotCount(s *spec) {
 	run := s.run("run", "0")
 	leftover := &placementv1beta1.ClusterApprovalRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-staging", Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "another"}},
-		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: run.Name, TargetStage: "staging"},
+		Spec:       placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run.Name, TargetStage: "staging"},
 	}
 	s.create(leftover)
 	meta.SetStatusCondition(&leftover.Status.Conditions, metav1.Condition{

@@ -74,7 +74,7 @@ func (s *spec) awaitPicked(want map[string]scores) *placementv1beta1.ClusterReso
 	s.Helper()
 	return await(s, s.hub, s.placement(), fmt.Sprintf("to be on %v", want), func(p *placementv1beta1.ClusterResourcePlacement) error {
 		picked := 0
-		for _, entry := range p.Status.PlacementStatuses {
+		for _, entry := range p.Status.PerClusterPlacementStatuses {
 			score, ok := want[entry.ClusterName]
 			if entry.ClusterName == "" {
 				continue
@@ -199,7 +199,7 @@ func spreadKeepsClustersOutUntilGroupsChange(s *spec) {
 	require.Contains(s, scheduled.Message, "1 of 2 clusters found: ", "the cause first")
 	require.Contains(s, scheduled.Message, "TopologySpreadConstraints keeps 1 out")
 	require.Contains(s, scheduled.Message, "(could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead)")
-	require.Equal(s, "member-2 is not selected: "+reason, placed.Status.PlacementStatuses[1].Conditions[0].Message)
+	require.Equal(s, "member-2 is not selected: "+reason, placed.Status.PerClusterPlacementStatuses[1].Conditions[0].Message)
 
 	s.label("", "member-1") // one group is left: there is nothing to spread over
 	s.awaitPicked(map[string]scores{"member-3": {0, -1}, "member-2": {0, 0}})

@@ -117,7 +117,7 @@ func (s *spec) awaitRequest(run *placementv1beta1.ClusterStagedUpdateRun, stage 
 		}
 		return nil
 	})
-	require.Equal(s, placementv1beta1.ApprovalRequestSpec{ParentStageRollout: run.Name, TargetStage: stage}, request.Spec)
+	require.Equal(s, placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run.Name, TargetStage: stage}, request.Spec)
 	require.Subset(s, request.Labels, map[string]string{
 		"kubernetes-fleet.io/targetupdaterun": run.Name, "kubernetes-fleet.io/targetUpdateRun": run.Name,
 		"kubernetes-fleet.io/targetUpdatingStage": stage, "kubernetes-fleet.io/isLatestUpdateRunApproval": "true",
@@ -235,7 +235,7 @@ func (s *spec) requireGatesKept(run *placementv1beta1.ClusterStagedUpdateRun) {
 
 // soakedUntil is when the timed wait after a stage is over, as stored; nil if the stage has none.
 func soakedUntil(run *placementv1beta1.ClusterStagedUpdateRun, stage int) *time.Time {
-	for _, task := range run.Status.StagedUpdateStrategySnapshot.Stages[stage].AfterStageTasks {
+	for _, task := range run.Status.UpdateStrategySnapshot.Stages[stage].AfterStageTasks {
 		if task.Type == placementv1beta1.StageTaskTypeTimedWait {
 			began := meta.FindStatusCondition(run.Status.StagesStatus[stage].Conditions, placementv1beta1.ConditionTypeProgressing).LastTransitionTime
 			until := began.Add(task.WaitTime.Duration)

@@ -151,10 +151,10 @@ func secondPlacementOfAnObjectIsRefused(s *spec) {
 	second.Name += "-second"
 	s.create(second)
 	await(s, s.hub, second.DeepCopy(), "to be refused everywhere", func(p *placementv1beta1.ClusterResourcePlacement) error {
-		if len(p.Status.PlacementStatuses) != members {
-			return fmt.Errorf("it tells of %d clusters", len(p.Status.PlacementStatuses))
+		if len(p.Status.PerClusterPlacementStatuses) != members {
+			return fmt.Errorf("it tells of %d clusters", len(p.Status.PerClusterPlacementStatuses))
 		}
-		for _, entry := range p.Status.PlacementStatuses {
+		for _, entry := range p.Status.PerClusterPlacementStatuses {
 			if len(entry.FailedPlacements) != 2 {
 				return fmt.Errorf("on %s it names %+v", entry.ClusterName, entry.FailedPlacements)
 			}

@@ -156,7 +156,7 @@ func forcedInTurn(s *spec) {
 	work := onemember.Work(s.name, s.configMap("a", "v"))
 	work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{
 		Type:                  placementv1beta1.ApplyStrategyTypeServerSideApply,
-		ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
+		ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true},
 	}
 	require.NoError(s, rig.Hub.Create(s.ctx, work))
 	s.awaitAvailable(s.name)

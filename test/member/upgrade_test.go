@@ -118,7 +118,7 @@ func (s *spec) lapseTrial(deployment *appsv1.Deployment) {
 func (s *spec) requestImage(at time.Time, image string) {
 	s.Helper()
 	s.changeBox(func(b *clusterv1beta1.InternalMemberCluster) {
-		b.Spec.Agent = &clusterv1beta1.AgentRequest{RequestedAt: metav1.NewTime(at), Image: image}
+		b.Spec.Agent = &clusterv1beta1.AgentRequest{RequestTime: metav1.NewTime(at), Image: image}
 	})
 }
 

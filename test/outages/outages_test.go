@@ -247,7 +247,7 @@ func (f *fleet) roll(t *testing.T, name string) string {
 	content := &corev1.ConfigMap{}
 	change(t, staged, content, func() { content.Data["version"] = fmt.Sprint(f.version) })
 	create(t, &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: named(name), Spec: placementv1beta1.UpdateRunSpec{
-		PlacementName: staged, StagedRolloutStrategyName: staged,
+		PlacementName: staged, StagedUpdateStrategyName: staged,
 	}})
 	return name
 }

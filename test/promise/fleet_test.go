@@ -95,7 +95,7 @@ func TestAStageBeginsAfterTheOneBefore(t *testing.T) {
 	now := metav1.Now()
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
 	require.NoError(t, Run(run), "a run that is not initialized")
-	run.Status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{}
+	run.Status.UpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{}
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "one", StartTime: &now}, {StageName: "two", StartTime: &now}}
 	require.ErrorContains(t, Run(run), "stage two has started before stage one has ended")
 	run.Status.StagesStatus[0].EndTime = &now
@@ -122,7 +122,7 @@ func TestNoMoreClustersAreOnTheirWayThanTheStageAllows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := &placementv1beta1.ClusterStagedUpdateRun{}
-			run.Status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "s", MaxConcurrency: c.most}}}
+			run.Status.UpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "s", MaxConcurrency: c.most}}}
 			stage := placementv1beta1.StageUpdatingStatus{StageName: "s", Clusters: make([]placementv1beta1.ClusterUpdatingStatus, 5)}
 			for i := range c.on {
 				stage.Clusters[i].Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeStarted, Status: metav1.ConditionTrue}}

@@ -12,7 +12,7 @@ import (
 // Run judges what is stored of an update run: no stage has started before the one before it has ended, and in no stage are
 // more clusters on their way than its strategy allows at the same time.
 func Run(run *placementv1beta1.ClusterStagedUpdateRun) error {
-	strategy := run.Status.StagedUpdateStrategySnapshot
+	strategy := run.Status.UpdateStrategySnapshot
 	if strategy == nil {
 		return nil
 	}

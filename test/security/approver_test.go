@@ -178,7 +178,7 @@ func rollbackKeepsApprovals(s *spec) {
 		return ""
 	})
 	require.NoError(s, err)
-	stages := run.Status.StagedUpdateStrategySnapshot.Stages
+	stages := run.Status.UpdateStrategySnapshot.Stages
 	require.Len(s, stages, 2)
 	assert.Equal(s, "staging", stages[1].Name)
 	require.Len(s, stages[1].AfterStageTasks, 1)

@@ -366,12 +366,12 @@ func differencesShowNoSecret(s *spec) {
 			if p == nil {
 				return "missing"
 			}
-			for _, cluster := range p.Status.PlacementStatuses {
+			for _, cluster := range p.Status.PerClusterPlacementStatuses {
 				if kinds := details(cluster); slices.Contains(kinds, "Secret") && slices.Contains(kinds, "ConfigMap") {
 					return ""
 				}
 			}
-			return fmt.Sprintf("it does not say that both differ: %+v", p.Status.PlacementStatuses)
+			return fmt.Sprintf("it does not say that both differ: %+v", p.Status.PerClusterPlacementStatuses)
 		})
 		require.NoError(s, err)
 		told, err := json.Marshal(seen)

@@ -307,7 +307,7 @@ func run(ctx context.Context, w *world, now step) error {
 	name := fmt.Sprintf("%s-%d", now.Target, w.runs[now.Target])
 	w.mu.Unlock()
 	r := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: placementv1beta1.UpdateRunSpec{PlacementName: now.Target, StagedRolloutStrategyName: now.Kind}}
+		Spec: placementv1beta1.UpdateRunSpec{PlacementName: now.Target, StagedUpdateStrategyName: now.Kind}}
 	return retry(ctx, func() error {
 		if err := w.Hub.Create(ctx, r.DeepCopy()); !apierrors.IsAlreadyExists(err) {
 			return err

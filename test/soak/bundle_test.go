@@ -50,7 +50,7 @@ func started(name string, on bool) placementv1beta1.ClusterUpdatingStatus {
 
 func runWith(clusters ...placementv1beta1.ClusterUpdatingStatus) *placementv1beta1.ClusterStagedUpdateRun {
 	r := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
-	r.Status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "s", MaxConcurrency: new(intstr.FromInt32(1))}}}
+	r.Status.UpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "s", MaxConcurrency: new(intstr.FromInt32(1))}}}
 	r.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "s", Clusters: clusters}}
 	return r
 }

@@ -86,7 +86,7 @@ func newFleet(t *testing.T) *fleet {
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{
 		Name: "web", UID: "uid-web", Generation: 1, CreationTimestamp: metav1.NewTime(begin),
 	}}
-	run.Spec = placementv1beta1.UpdateRunSpec{PlacementName: "crp", ResourceSnapshotIndex: "0", StagedRolloutStrategyName: "strategy"}
+	run.Spec = placementv1beta1.UpdateRunSpec{PlacementName: "crp", ResourceSnapshotIndex: "0", StagedUpdateStrategyName: "strategy"}
 	cluster := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}}
 
 	f := &fleet{t: t, clock: clocktesting.NewFakeClock(begin)}

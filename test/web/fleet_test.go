@@ -73,7 +73,7 @@ func placement(name string, snapshot int) []client.Object {
 		},
 	}
 	for _, cluster := range clusters {
-		status.PlacementStatuses = append(status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+		status.PerClusterPlacementStatuses = append(status.PerClusterPlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
 			ClusterName: cluster, ObservedResourceIndex: strconv.Itoa(snapshot), Conditions: []metav1.Condition{fulfilled("Scheduled"), fulfilled("RolloutStarted"), fulfilled("Applied"), fulfilled("Available")},
 		})
 	}
@@ -148,10 +148,10 @@ func newRun(name, placement string, snapshot int) *placementv1beta1.ClusterStage
 	tasks := []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeTimedWait, WaitTime: &soak}, {Type: placementv1beta1.StageTaskTypeApproval}}
 	run := &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: ago(22 * time.Minute)},
-		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: placement, StagedRolloutStrategyName: "careful", State: placementv1beta1.StateRun},
+		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: placement, StagedUpdateStrategyName: "careful", State: placementv1beta1.StateRun},
 		Status: placementv1beta1.UpdateRunStatus{
 			ResourceSnapshotIndexUsed: strconv.Itoa(snapshot), PolicySnapshotIndexUsed: "0", PolicyObservedClusterCount: len(clusters),
-			StagedUpdateStrategySnapshot: &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
+			UpdateStrategySnapshot: &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
 				{Name: "staging"}, {Name: "canary", AfterStageTasks: tasks}, {Name: "production", MaxConcurrency: &half},
 			}},
 			StagesStatus: []placementv1beta1.StageUpdatingStatus{
@@ -186,7 +186,7 @@ func newRun(name, placement string, snapshot int) *placementv1beta1.ClusterStage
 func requestOf(run, stage string) *placementv1beta1.ClusterApprovalRequest {
 	return &placementv1beta1.ClusterApprovalRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: run + "-" + stage, CreationTimestamp: ago(17 * time.Minute), Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: run}},
-		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: run, TargetStage: stage},
+		Spec:       placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run, TargetStage: stage},
 	}
 }
 
@@ -289,7 +289,7 @@ func storeWith(text string) []client.Object {
 // edges is a run over many clusters, two of which it updates.
 func edges(number int) []client.Object {
 	run := newRun("web-1", "web", 1)
-	run.Status.StagedUpdateStrategySnapshot.Stages = []placementv1beta1.StageConfig{{Name: "all"}}
+	run.Status.UpdateStrategySnapshot.Stages = []placementv1beta1.StageConfig{{Name: "all"}}
 	begun := ago(21 * time.Minute)
 	all := placementv1beta1.StageUpdatingStatus{StageName: "all", StartTime: &begun, Conditions: []metav1.Condition{condition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue, placementv1beta1.ReasonStageUpdatingStarted, 21*time.Minute, "")}}
 	objects := []client.Object{run, &placementv1beta1.ClusterResourcePlacement{

@@ -53,7 +53,7 @@ func TestWhatIsBeingTypedSurvivesAChange(t *testing.T) {
 	x.do(chromedp.SendKeys(chromedp.CSS("#clusters input[name=q]"), "prod"))
 	placement := &placementv1beta1.ClusterResourcePlacement{}
 	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "checkout"}, placement))
-	placement.Status.PlacementStatuses[2].Conditions = []metav1.Condition{fulfilled("Scheduled"), fulfilled("RolloutStarted"), condition("Applied", metav1.ConditionFalse, "No", time.Minute, "quota exceeded")}
+	placement.Status.PerClusterPlacementStatuses[2].Conditions = []metav1.Condition{fulfilled("Scheduled"), fulfilled("RolloutStarted"), condition("Applied", metav1.ConditionFalse, "No", time.Minute, "quota exceeded")}
 	require.NoError(t, h.Status().Update(t.Context(), placement))
 	x.shows("quota exceeded")
 	assert.Equal(t, "prod", ask[string](x, "document.activeElement.value"), "neither focus nor text is lost")

@@ -8,9 +8,9 @@ import (
 // does it as far as the owner of its cluster lets it (selfUpdate of its chart). It takes up a request once: what is done to the
 // agent on its cluster later, as by an upgrade of its chart, stays.
 type AgentRequest struct {
-	// RequestedAt tells this request from an earlier one. The same request with a later time is tried again.
+	// RequestTime tells this request from an earlier one. The same request with a later time is tried again.
 	// +required
-	RequestedAt metav1.Time `json:"requestedAt"`
+	RequestTime metav1.Time `json:"requestTime"`
 
 	// Image is what the agent is to run, by a tag or a digest.
 	// +kubebuilder:validation:MaxLength=500

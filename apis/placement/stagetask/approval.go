@@ -195,7 +195,7 @@ func (c approvalCheck) signRequest(ctx context.Context, request placementv1beta1
 // removeLeftover deletes a request that was not made by this run, unless another run still needs it: the
 // request that run `web` makes before a stage `x` has the name of the one that run `web-before` makes after it.
 func (c approvalCheck) removeLeftover(ctx context.Context, request placementv1beta1.ApprovalRequestObject) (refused string, err error) {
-	if owner := request.GetApprovalRequestSpec().ParentStageRollout; owner != c.Run.GetName() {
+	if owner := request.GetApprovalRequestSpec().TargetUpdateRun; owner != c.Run.GetName() {
 		uid := types.UID(request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation])
 		active, err := c.Hub.RunIsActive(ctx, placementv1beta1.ScopeOf(c.Run).Key(owner), uid)
 		if err != nil {
@@ -216,15 +216,15 @@ func (c approvalCheck) refuseForeign(request placementv1beta1.ApprovalRequestObj
 	spec := request.GetApprovalRequestSpec()
 	run := c.Run.GetName()
 	stage := c.Stage.StageName
-	if spec.ParentStageRollout == run && spec.TargetStage == stage {
+	if spec.TargetUpdateRun == run && spec.TargetStage == stage {
 		return ""
 	}
 	mend := "delete it and create the run again"
-	if spec.ParentStageRollout != run {
+	if spec.TargetUpdateRun != run {
 		mend = "create the run again under another name"
 	}
 	return fmt.Sprintf("the approval request `%s` is for stage `%s` of run `%s`, want stage `%s` of run `%s`; %s",
-		request.GetName(), spec.TargetStage, spec.ParentStageRollout, stage, run, mend)
+		request.GetName(), spec.TargetStage, spec.TargetUpdateRun, stage, run, mend)
 }
 
 // supersedeEarlier takes the label of the latest request from the one before the stage: one request of a
@@ -276,7 +276,7 @@ func (c approvalCheck) newRequest() placementv1beta1.ApprovalRequestObject {
 		placementv1beta1.IsLatestUpdateRunApprovalLabel: placementv1beta1.LabelValueTrue,
 	})
 	request.SetAnnotations(map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: string(c.Run.GetUID())})
-	*request.GetApprovalRequestSpec() = placementv1beta1.ApprovalRequestSpec{ParentStageRollout: run, TargetStage: stage}
+	*request.GetApprovalRequestSpec() = placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: run, TargetStage: stage}
 	return request
 }
 

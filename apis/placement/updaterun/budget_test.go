@@ -28,7 +28,7 @@ func TestAFailureBudgetIsANumberOrAShareOfTheClusters(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			run := &placementv1beta1.ClusterStagedUpdateRun{}
-			run.Status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
+			run.Status.UpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
 				{Name: "canary", FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &test.value}},
 			}}
 			run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "canary", Clusters: make([]placementv1beta1.ClusterUpdatingStatus, test.clusters)}}

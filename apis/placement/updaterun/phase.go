@@ -197,7 +197,7 @@ func IsLarge(run placementv1beta1.UpdateRunObject) bool {
 
 // StageConfig returns the frozen configuration of a stage.
 func StageConfig(run placementv1beta1.UpdateRunObject, index int) placementv1beta1.StageConfig {
-	if s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot; s != nil && index < len(s.Stages) {
+	if s := run.GetUpdateRunStatus().UpdateStrategySnapshot; s != nil && index < len(s.Stages) {
 		return s.Stages[index]
 	}
 	return placementv1beta1.StageConfig{}

@@ -22,7 +22,7 @@ var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func runOfTwoStages(scope placementv1beta1.Scope) placementv1beta1.UpdateRunObject {
 	run := scope.NewUpdateRun("run")
 	status := run.GetUpdateRunStatus()
-	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
+	status.UpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
 		{Name: "canary", AfterStageTasks: []placementv1beta1.StageTask{
 			{Type: placementv1beta1.StageTaskTypeApproval}, {Type: placementv1beta1.StageTaskTypeTimedWait, WaitTime: &metav1.Duration{Duration: time.Hour}},
 		}},

@@ -36,9 +36,9 @@ type ClusterApprovalRequest struct {
 
 // ApprovalRequestSpec says which stage of which run is to be approved.
 type ApprovalRequestSpec struct {
-	// ParentStageRollout is the name of the update run.
+	// TargetUpdateRun is the name of the update run.
 	// +required
-	ParentStageRollout string `json:"parentStageRollout"`
+	TargetUpdateRun string `json:"parentStageRollout"`
 
 	// TargetStage is the name of the stage.
 	// +required

@@ -249,10 +249,10 @@ type PlacementStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	ResourceSnapshots []ResourceSnapshotSummary `json:"resourceSnapshots,omitempty"`
 
-	// PlacementStatuses has one entry per picked cluster, and one without a cluster name
+	// PerClusterPlacementStatuses has one entry per picked cluster, and one without a cluster name
 	// per cluster that was asked for and could not be found.
 	// +optional
-	PlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
+	PerClusterPlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
 
 	// UnlistedClusters is how many picked clusters have no entry, as there is no room for them: their
 	// bindings say how they are. Clusters that are not done are listed first.

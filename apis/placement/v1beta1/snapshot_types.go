@@ -122,9 +122,9 @@ type ClusterScore struct {
 	// +optional
 	AffinityScore *int32 `json:"affinityScore,omitempty"`
 
-	// PriorityScore is how well the cluster keeps the topology spread.
+	// TopologySpreadScore is how well the cluster keeps the topology spread.
 	// +optional
-	PriorityScore *int32 `json:"priorityScore,omitempty"`
+	TopologySpreadScore *int32 `json:"priorityScore,omitempty"`
 
 	// TaintScore is -1 for each PreferNoSchedule taint that is not tolerated; absent if there is
 	// none. An addition of fleetflow.

@@ -575,9 +575,9 @@ type ApplyStrategy struct {
 
 // ServerSideApplyConfig has the settings for server-side apply.
 type ServerSideApplyConfig struct {
-	// Force takes fields over from other field managers. Without it, a conflict fails.
+	// ForceConflicts takes fields over from other field managers. Without it, a conflict fails.
 	// +optional
-	Force bool `json:"force,omitempty"`
+	ForceConflicts bool `json:"force,omitempty"`
 }
 
 // DeletePropagationPolicy says what happens to placed resources when the placement goes.

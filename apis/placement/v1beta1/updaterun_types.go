@@ -82,11 +82,11 @@ type UpdateRunSpec struct {
 	// +optional
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
-	// StagedRolloutStrategyName is the strategy that has the stages.
+	// StagedUpdateStrategyName is the strategy that has the stages.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	StagedRolloutStrategyName string `json:"stagedRolloutStrategyName"`
+	StagedUpdateStrategyName string `json:"stagedRolloutStrategyName"`
 
 	// State is Initialize to only work the stages out, Run to roll out, Stop to pause.
 	// Without it, the run rolls out. It may change from Initialize to Run, and between Run
@@ -173,9 +173,9 @@ type UpdateRunStatus struct {
 	// +optional
 	RestoresSucceeded bool `json:"restoresSucceeded,omitempty"`
 
-	// AppliedStrategy is the placement's apply strategy as it was when the run started.
+	// ApplyStrategy is the placement's apply strategy as it was when the run started.
 	// +optional
-	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
+	ApplyStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 
 	// Vocabulary is in which words this status is written, as the hub agent was told when the
 	// run started: Documentation, also if it is missing, for those of KubeFleet's documentation, KubeFleet
@@ -183,9 +183,9 @@ type UpdateRunStatus struct {
 	// +optional
 	Vocabulary Vocabulary `json:"vocabulary,omitempty"`
 
-	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
+	// UpdateStrategySnapshot is the strategy as it was when the run started.
 	// +optional
-	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
+	UpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
 
 	// Clusters counts the clusters of all stages, without those that the run takes the resources from. An addition of fleetflow.
 	// +optional

@@ -153,7 +153,7 @@ func (m *maker) fleet(kinds []*kind, now time.Time) *Fleet {
 				f.bindings[of] = append(f.bindings[of], hub.BindingOf(o))
 			case placementv1beta1.ApprovalRequestObject:
 				approval := hub.ApprovalOf(o)
-				of := hub.Ref{Kind: hub.KindRun, Namespace: o.GetNamespace(), Name: approval.Spec.ParentStageRollout}
+				of := hub.Ref{Kind: hub.KindRun, Namespace: o.GetNamespace(), Name: approval.Spec.TargetUpdateRun}
 				f.approvals[of] = append(f.approvals[of], approval)
 			}
 		}

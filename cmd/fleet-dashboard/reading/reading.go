@@ -45,7 +45,7 @@ func (h *Hub) Plan(ctx context.Context, run hub.Run) (plan.Plan, error) {
 		return plan.Plan{}, fmt.Errorf("reading %s: %w", run.Placement(), err)
 	}
 	return h.plan(ctx, placement, plan.Wish{
-		Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName,
+		Name: run.Name, Strategy: run.Spec.StagedUpdateStrategyName,
 		Snapshot: plan.Index(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex)),
 		Frozen:   run.Status, RollbackOf: run.Spec.RollbackOf, Content: true,
 	})

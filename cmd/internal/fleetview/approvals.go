@@ -26,7 +26,7 @@ const (
 func ApprovalOf(a hub.Approval, runs []hub.Run, now time.Time) Approval {
 	ref := hub.Ref{Namespace: a.Object.GetNamespace(), Name: a.Object.GetName()}
 	row := Approval{
-		Name: ref.Qualified(), Run: a.Spec.ParentStageRollout, Stage: a.Spec.TargetStage, State: approvalState(a),
+		Name: ref.Qualified(), Run: a.Spec.TargetUpdateRun, Stage: a.Spec.TargetStage, State: approvalState(a),
 		Age: Age(a.Object.GetCreationTimestamp().Time, now), Labels: a.Object.GetLabels(),
 	}
 	if run := RunOfApproval(a, runs); run != nil {
@@ -58,7 +58,7 @@ func approvalState(a hub.Approval) string {
 // RunOfApproval returns the run that a request belongs to; nil if it is gone.
 func RunOfApproval(a hub.Approval, runs []hub.Run) *hub.Run {
 	for i := range runs {
-		if runs[i].Name == a.Spec.ParentStageRollout && runs[i].Namespace == a.Object.GetNamespace() {
+		if runs[i].Name == a.Spec.TargetUpdateRun && runs[i].Namespace == a.Object.GetNamespace() {
 			return &runs[i]
 		}
 	}

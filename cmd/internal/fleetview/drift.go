@@ -142,7 +142,7 @@ func Drift(facts DriftFacts, only ...string) DriftReport {
 // entriesOf reports every cluster: as its binding does, or where there is none to be seen, as the placement's status.
 func entriesOf(facts DriftFacts) map[string]placementv1beta1.PerClusterPlacementStatus {
 	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
-	for _, entry := range facts.Placement.Status.PlacementStatuses {
+	for _, entry := range facts.Placement.Status.PerClusterPlacementStatuses {
 		if entry.ClusterName != "" {
 			entries[entry.ClusterName] = entry
 		}

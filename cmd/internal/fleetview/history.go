@@ -150,7 +150,7 @@ func snapshots(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
 
 func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 	text := fmt.Sprintf("rolls snapshot %s out by strategy %s",
-		cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "(latest)"), run.Spec.StagedRolloutStrategyName)
+		cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "(latest)"), run.Spec.StagedUpdateStrategyName)
 	if run.Spec.RollbackOf != "" {
 		text = "takes back what run " + run.Spec.RollbackOf + " has done"
 	}

@@ -76,9 +76,9 @@ func (row *Placement) count(p hub.Placement) {
 	selected := 0
 	applied := 0
 	available := 0
-	large := len(p.Status.PlacementStatuses) > fullClusters
-	for i := range p.Status.PlacementStatuses {
-		entry := &p.Status.PlacementStatuses[i]
+	large := len(p.Status.PerClusterPlacementStatuses) > fullClusters
+	for i := range p.Status.PerClusterPlacementStatuses {
+		entry := &p.Status.PerClusterPlacementStatuses[i]
 		if entry.ClusterName == "" {
 			continue
 		}
@@ -185,7 +185,7 @@ func wordAt(p hub.Placement, step string, condition *metav1.Condition, unknown, 
 
 // isDoubted reports whether a step is unknown because no agent looks at a cluster of a placement.
 func isDoubted(p hub.Placement, step string) bool {
-	return slices.ContainsFunc(p.Status.PlacementStatuses, func(entry placementv1beta1.PerClusterPlacementStatus) bool {
+	return slices.ContainsFunc(p.Status.PerClusterPlacementStatuses, func(entry placementv1beta1.PerClusterPlacementStatus) bool {
 		said := meta.FindStatusCondition(entry.Conditions, step)
 		return said != nil && clusterv1beta1.IsDoubt(said.Reason)
 	})
@@ -241,7 +241,7 @@ func runRow(run hub.Run, now time.Time) Run {
 		Ref: run.Ref, Phase: view.Phase, Created: run.Object.GetCreationTimestamp().Time,
 		Labels: run.Object.GetLabels(), Placement: run.Spec.PlacementName,
 		Snapshot: cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"),
-		State:    string(view.Phase), Strategy: run.Spec.StagedRolloutStrategyName,
+		State:    string(view.Phase), Strategy: run.Spec.StagedUpdateStrategyName,
 		WaitingFor: waitingFor(view, now), Age: Age(run.Object.GetCreationTimestamp().Time, now),
 	}
 	if run.Spec.RollbackOf != "" {

@@ -17,7 +17,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func TestClustersThatAStatusLeavesOutCount(t *testing.T) {
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	placement.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "a"}, {ClusterName: "b"}}
+	placement.Status.PerClusterPlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "a"}, {ClusterName: "b"}}
 	// The message is for people: what it says in other words changes nothing.
 	placement.Status.UnlistedClusters = 3
 	placement.Status.Conditions = []metav1.Condition{{Type: "ClusterResourcePlacementScheduled", Status: metav1.ConditionTrue, Reason: "SchedulingPolicyFulfilled", Message: "three more"}}

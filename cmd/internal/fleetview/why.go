@@ -325,8 +325,8 @@ func (a *Answer) noteGates(facts WhyFacts) {
 // heldBackText returns what the status of the placement says about a cluster that the partition, a pause or a lifecycle hook holds
 // back; empty if none does.
 func heldBackText(placement hub.Placement, cluster string) string {
-	for i := range placement.Status.PlacementStatuses {
-		entry := &placement.Status.PlacementStatuses[i]
+	for i := range placement.Status.PerClusterPlacementStatuses {
+		entry := &placement.Status.PerClusterPlacementStatuses[i]
 		said := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
 		if entry.ClusterName != cluster || said == nil {
 			continue

@@ -96,7 +96,7 @@ func (r *rollback) prepare(_ context.Context, call *Call, target hub.Found) (Dee
 		question = fmt.Sprintf("%s has not ended and will be. %s", run.Ref, question)
 	}
 	spec := placementv1beta1.UpdateRunSpec{
-		PlacementName: run.Spec.PlacementName, StagedRolloutStrategyName: run.Spec.StagedRolloutStrategyName, RollbackOf: run.Name,
+		PlacementName: run.Spec.PlacementName, StagedUpdateStrategyName: run.Spec.StagedUpdateStrategyName, RollbackOf: run.Name,
 		State: placementv1beta1.StateRun,
 	}
 	return Deed{Question: question, Do: func(ctx context.Context) (Result, error) {

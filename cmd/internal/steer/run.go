@@ -87,7 +87,7 @@ func (s *start) prepare(ctx context.Context, call *Call, target hub.Found) (Deed
 			return Deed{}, err
 		}
 	}
-	spec := placementv1beta1.UpdateRunSpec{PlacementName: placement.Name, StagedRolloutStrategyName: s.strategy,
+	spec := placementv1beta1.UpdateRunSpec{PlacementName: placement.Name, StagedUpdateStrategyName: s.strategy,
 		ResourceSnapshotIndex: s.index, State: placementv1beta1.StateRun}
 	done := "created"
 	if s.initialize {

@@ -66,7 +66,7 @@ func Read(member *clusterv1beta1.MemberCluster) Agent {
 	}
 	agent.State = UnderWay
 	said := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeAgentAsRequested)
-	if said == nil || property(clusterv1beta1.AgentRequestProperty) != agent.Request.RequestedAt.UTC().Format(time.RFC3339) {
+	if said == nil || property(clusterv1beta1.AgentRequestProperty) != agent.Request.RequestTime.UTC().Format(time.RFC3339) {
 		agent.Message = "the agent has not taken the request up"
 		return agent
 	}
@@ -97,7 +97,7 @@ type Wish struct {
 // Request returns what the wish asks of an agent.
 func (w Wish) Request(agent Agent) (*clusterv1beta1.AgentRequest, error) {
 	request := &clusterv1beta1.AgentRequest{
-		RequestedAt: metav1.NewTime(w.Began.UTC().Truncate(time.Second)), Image: w.Image, HubURL: w.HubURL, RenewToken: w.RenewToken,
+		RequestTime: metav1.NewTime(w.Began.UTC().Truncate(time.Second)), Image: w.Image, HubURL: w.HubURL, RenewToken: w.RenewToken,
 	}
 	if w.Tag == "" {
 		return request, nil
@@ -127,14 +127,14 @@ func (w Wish) Judge(agent Agent, now time.Time) (Agent, error) {
 	}
 	asked := agent.Request
 	same := asked != nil && asked.Image == request.Image && asked.HubURL == request.HubURL && asked.RenewToken == request.RenewToken
-	earlier := same && asked.RequestedAt.Before(&request.RequestedAt)
+	earlier := same && asked.RequestTime.Before(&request.RequestTime)
 	switch {
 	case !same && !w.RenewToken && w.has(agent, request):
 		agent.State = Done
 	case !same, earlier && agent.State.Over() && !w.stillDone(agent, request):
 		agent.State = Unasked
 		agent.Message = ""
-	case agent.State == UnderWay && now.Sub(later(asked.RequestedAt.Time, w.Began)) >= w.Patience:
+	case agent.State == UnderWay && now.Sub(later(asked.RequestTime.Time, w.Began)) >= w.Patience:
 		agent.State = Failed
 		agent.Message = fmt.Sprintf("not within %s: %s", w.Patience, agent.Message)
 	}

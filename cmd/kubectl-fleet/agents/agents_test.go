@@ -22,7 +22,7 @@ func memberOf(runs, asked string, at time.Time, reason string, about time.Time) 
 		clusterv1beta1.AgentImageProperty: {Value: repository + ":" + runs}, clusterv1beta1.AgentHubProperty: {Value: "https://hub:6443"},
 	}
 	if asked != "" {
-		member.Spec.Agent = &clusterv1beta1.AgentRequest{RequestedAt: metav1.NewTime(at), Image: repository + ":" + asked}
+		member.Spec.Agent = &clusterv1beta1.AgentRequest{RequestTime: metav1.NewTime(at), Image: repository + ":" + asked}
 	}
 	if reason != "" {
 		member.Status.Properties[clusterv1beta1.AgentRequestProperty] = clusterv1beta1.PropertyValue{Value: about.Format(time.RFC3339)}

@@ -85,13 +85,13 @@ func (c *console) report(t *testing.T, member *clusterv1beta1.MemberCluster, rea
 		return err
 	}
 	request := fresh.Spec.Agent
-	fresh.Status.Properties[clusterv1beta1.AgentRequestProperty] = clusterv1beta1.PropertyValue{Value: request.RequestedAt.UTC().Format(time.RFC3339)}
+	fresh.Status.Properties[clusterv1beta1.AgentRequestProperty] = clusterv1beta1.PropertyValue{Value: request.RequestTime.UTC().Format(time.RFC3339)}
 	if reason == clusterv1beta1.ReasonAgentRequestDone {
 		fresh.Status.Properties[clusterv1beta1.AgentImageProperty] = clusterv1beta1.PropertyValue{Value: request.Image}
 	}
 	fresh.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1beta1.ConditionTypeAgentAsRequested, Status: metav1.ConditionTrue, Reason: reason, Message: "says the agent",
-		LastTransitionTime: request.RequestedAt,
+		LastTransitionTime: request.RequestTime,
 	}}
 	return c.hub.Status().Update(t.Context(), fresh)
 }

@@ -66,7 +66,7 @@ func TestARunIsCreatedOnceItsPlanIsShown(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, b.send(http.MethodPost, "/placements/web/run", form).Code)
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
 	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "web-1"}, run))
-	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", ResourceSnapshotIndex: "4", State: placementv1beta1.StateInitialize}, run.Spec)
+	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful", ResourceSnapshotIndex: "4", State: placementv1beta1.StateInitialize}, run.Spec)
 	assert.Contains(t, b.get("/placements/web?done=a").Body.String(), "run/web-1 created")
 	for name, wrong := range map[string]url.Values{
 		"another placement": {"uid": {"other"}, "strategy": {"careful"}}, "no strategy": {"uid": {"web-uid"}},

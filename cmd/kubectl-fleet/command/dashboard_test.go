@@ -122,7 +122,7 @@ func approvalFleet() []client.Object {
 	stages[1].Clusters = []placementv1beta1.ClusterUpdatingStatus{updated("member-2", 2*time.Minute, time.Minute), updated("member-3", 2*time.Minute, time.Minute)}
 	stages[1].Conditions = []metav1.Condition{inStage(placementv1beta1.ReasonStageUpdatingWaiting, time.Minute)}
 	stages[1].AfterStageTaskStatus[0].Conditions = []metav1.Condition{condition("ApprovalRequestCreated", metav1.ConditionTrue, "Created", time.Minute)}
-	strategy := run.Status.StagedUpdateStrategySnapshot
+	strategy := run.Status.UpdateStrategySnapshot
 	strategy.Stages = append(strategy.Stages, placementv1beta1.StageConfig{Name: "rest"})
 	run.Status.StagesStatus = append(stages, placementv1beta1.StageUpdatingStatus{StageName: "rest", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member-4"}}})
 
@@ -132,7 +132,7 @@ func approvalFleet() []client.Object {
 	external := &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
 	objects := []client.Object{
 		run, nightly,
-		&placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary"}, Spec: placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "web-5", TargetStage: "canary"}},
+		&placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary"}, Spec: placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: "web-5", TargetStage: "canary"}},
 		&placementv1beta1.ClusterResourcePlacement{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "web-uid", CreationTimestamp: ago(time.Hour)}, Spec: placementv1beta1.PlacementSpec{Strategy: external},
 			Status: placementv1beta1.PlacementStatus{ObservedResourceIndex: "5", Conditions: []metav1.Condition{
@@ -551,7 +551,7 @@ func fleetOf(members, runs int) []client.Object {
 		run.UID = ""
 		run.Spec.PlacementName = fmt.Sprintf("web-%d", i)
 		run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: "all", StartTime: &run.CreationTimestamp, Clusters: clusters, Conditions: []metav1.Condition{inStage(placementv1beta1.ReasonStageUpdatingStarted, time.Minute)}}}
-		run.Status.StagedUpdateStrategySnapshot.Stages = []placementv1beta1.StageConfig{{Name: "all"}}
+		run.Status.UpdateStrategySnapshot.Stages = []placementv1beta1.StageConfig{{Name: "all"}}
 		if i >= 10 {
 			run.Status.Conditions = append(run.Status.Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, "Succeeded", time.Minute))
 		}

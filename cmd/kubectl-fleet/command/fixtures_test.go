@@ -33,10 +33,10 @@ func soakingRun() *placementv1beta1.ClusterStagedUpdateRun {
 	start := ago(4 * time.Minute)
 	return &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-5", UID: "run-uid", Generation: 1, CreationTimestamp: ago(5 * time.Minute)},
-		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful"},
+		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful"},
 		Status: placementv1beta1.UpdateRunStatus{
 			ResourceSnapshotIndexUsed: "5", PolicySnapshotIndexUsed: "0", PolicyObservedClusterCount: 5,
-			StagedUpdateStrategySnapshot: &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
+			UpdateStrategySnapshot: &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
 				{Name: "staging", AfterStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeTimedWait, WaitTime: &five}}},
 				{Name: "canary", MaxConcurrency: &tenth, AfterStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}},
 			}},

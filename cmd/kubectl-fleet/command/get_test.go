@@ -64,7 +64,7 @@ func smallFleet() []client.Object {
 					ok("ClusterResourcePlacementScheduled"), ok("ClusterResourcePlacementApplied"),
 					{Type: "ClusterResourcePlacementAvailable", Status: metav1.ConditionFalse, ObservedGeneration: 1, Message: "not up in 1 cluster"},
 				},
-				PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{
+				PerClusterPlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{
 					{ClusterName: "member-1", Conditions: []metav1.Condition{ok("Applied"), ok("Available")}},
 					{ClusterName: "member-2", Conditions: []metav1.Condition{ok("Applied")}},
 				},
@@ -138,7 +138,7 @@ func TestThatNobodyLooksAtAClusterIsNotCalledStartingUp(t *testing.T) {
 					ok("ClusterResourcePlacementScheduled"), ok("ClusterResourcePlacementApplied"),
 					{Type: "ClusterResourcePlacementAvailable", Status: metav1.ConditionUnknown, ObservedGeneration: 1},
 				},
-				PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{
+				PerClusterPlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{
 					{ClusterName: "member-1", Conditions: []metav1.Condition{ok("Applied"), condition("Available", metav1.ConditionUnknown, reason, time.Minute)}},
 				},
 			},

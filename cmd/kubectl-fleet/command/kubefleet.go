@@ -80,7 +80,7 @@ func (s *steering) runAndStage(ctx context.Context, c client.WithWatch, name str
 		return "", "", fmt.Errorf("reading approval request %q: %w", name, err)
 	}
 	spec := request.GetApprovalRequestSpec()
-	ref := hub.Ref{Kind: hub.KindRun, Namespace: scope.Namespace, Name: spec.ParentStageRollout}
+	ref := hub.Ref{Kind: hub.KindRun, Namespace: scope.Namespace, Name: spec.TargetUpdateRun}
 	return qualifiedRun(ref), spec.TargetStage, nil
 }
 

@@ -180,8 +180,8 @@ func (o *planOptions) chooseStrategy(ctx context.Context, c client.Reader, p hub
 		return "", nil, cli.Usagef("%s has no strategy for its runs and has had no run: name one with --strategy; kubectl get %s lists them",
 			p.Ref, strategyKinds(p))
 	}
-	note := fmt.Sprintf("strategy %s is that of %s; --strategy names another", latest.Spec.StagedRolloutStrategyName, latest.Ref)
-	return latest.Spec.StagedRolloutStrategyName, []string{note}, nil
+	note := fmt.Sprintf("strategy %s is that of %s; --strategy names another", latest.Spec.StagedUpdateStrategyName, latest.Ref)
+	return latest.Spec.StagedUpdateStrategyName, []string{note}, nil
 }
 
 // strategyKinds returns what kubectl calls the strategies that runs of a placement can have.
@@ -209,6 +209,6 @@ func (o *planOptions) wishOfRun(ctx context.Context, c client.Reader, run *hub.R
 		notes = append(notes, fmt.Sprintf("%s is %s and has its clusters frozen: this is what another run like it would do now; see kubectl fleet status %s", run.Ref, view.Phase, run.Flags()))
 	}
 	index := plan.Index(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
-	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Frozen: frozen,
+	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedUpdateStrategyName, Snapshot: index, Frozen: frozen,
 		RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff}, notes, nil
 }

@@ -198,7 +198,7 @@ func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
 			"spec.strategy.external.allowedStrategies"},
 		"another run with another strategy": {func(objects []client.Object) []client.Object {
 			other := soakingRun()
-			other.Spec.StagedRolloutStrategyName = "hasty"
+			other.Spec.StagedUpdateStrategyName = "hasty"
 			return append(objects, other)
 		}, "run/web-5 of the same placement is not over and uses strategy hasty: use that one, or wait for it to end"},
 		"a window that a stage names and that is not there": {func(objects []client.Object) []client.Object {
@@ -264,7 +264,7 @@ func TestPlanOfClustersInNoStageFollowsTheStrategy(t *testing.T) {
 func TestPlanOfARunTakesWhatTheRunSays(t *testing.T) {
 	run := &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-4"},
-		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", ResourceSnapshotIndex: "4", State: placementv1beta1.StateInitialize},
+		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful", ResourceSnapshotIndex: "4", State: placementv1beta1.StateInitialize},
 	}
 	c := newConsole(t, append(release(), run)...)
 	require.NoError(t, c.run("plan", "run/web-4", "--no-diff"))
@@ -277,7 +277,7 @@ func TestPlanOfARunTakesWhatTheRunSays(t *testing.T) {
 func TestPlanOfARunThatIsInitializedShowsWhatTheHubHasFrozen(t *testing.T) {
 	back := &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-back"},
-		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", RollbackOf: "web-5", State: placementv1beta1.StateInitialize},
+		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful", RollbackOf: "web-5", State: placementv1beta1.StateInitialize},
 		Status: placementv1beta1.UpdateRunStatus{
 			Conditions: []metav1.Condition{ok(placementv1beta1.ConditionTypeInitialized)},
 			StagesStatus: []placementv1beta1.StageUpdatingStatus{

@@ -83,7 +83,7 @@ func TestStatusOfARunIsATree(t *testing.T) {
 	finish(approved)
 	approval := &placementv1beta1.ClusterApprovalRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary", Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: "web-5"}},
-		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "web-5", TargetStage: "canary"},
+		Spec:       placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: "web-5", TargetStage: "canary"},
 		Status: placementv1beta1.ApprovalRequestStatus{Approval: &placementv1beta1.ApprovalRecord{
 			Username: "alice", At: ago(time.Minute), Channel: placementv1beta1.ApprovalChannelKubectl, Verified: true, Comment: "dashboards are green",
 		}},

@@ -30,7 +30,7 @@ func waitingAtCanary() (*placementv1beta1.ClusterStagedUpdateRun, *placementv1be
 	}
 	request := &placementv1beta1.ClusterApprovalRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary", UID: "uid-canary", Generation: 1, Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "run-uid"}},
-		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "web-5", TargetStage: "canary"},
+		Spec:       placementv1beta1.ApprovalRequestSpec{TargetUpdateRun: "web-5", TargetStage: "canary"},
 	}
 	return run, request
 }
@@ -295,7 +295,7 @@ func TestRollback(t *testing.T) {
 	require.NoError(t, c.run("rollback", "web-5"))
 	assert.Contains(t, c.err.String(), "run/web-5 has not ended and will be. Take 1 of 3 clusters")
 	back := get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5-rollback")
-	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", RollbackOf: "web-5", State: placementv1beta1.StateRun}, back.Spec)
+	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful", RollbackOf: "web-5", State: placementv1beta1.StateRun}, back.Spec)
 
 	long := soakingRun()
 	long.Name = strings.Repeat("w", 63)
@@ -326,7 +326,7 @@ func TestRun(t *testing.T) {
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--index", "3"))
 	assert.Contains(t, c.err.String(), "Warning: run/web-5 of the same placement is not over")
 	assert.Equal(t, "run/web-6 created\n", c.out.String())
-	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", ResourceSnapshotIndex: "3", State: placementv1beta1.StateRun},
+	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedUpdateStrategyName: "careful", ResourceSnapshotIndex: "3", State: placementv1beta1.StateRun},
 		get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-6").Spec)
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--initialize", "--name", "later"))
 	assert.Equal(t, placementv1beta1.StateInitialize, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "later").Spec.State)

@@ -142,7 +142,7 @@ func (g goal) refuse(ctx context.Context, c client.Reader, run hub.Run) error {
 	}
 	stages := titles(updaterun.Read(run.Object))
 	if len(stages) == 0 {
-		strategy, err := hub.Reader{Reader: c}.Strategy(ctx, run.Namespace, run.Spec.StagedRolloutStrategyName)
+		strategy, err := hub.Reader{Reader: c}.Strategy(ctx, run.Namespace, run.Spec.StagedUpdateStrategyName)
 		if err != nil || strategy == nil {
 			return client.IgnoreNotFound(ignoreForbidden(err))
 		}

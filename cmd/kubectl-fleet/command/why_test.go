@@ -29,7 +29,7 @@ func choosy() []client.Object {
 	bound := bindingTo("member-1")
 	bound.Spec.ClusterDecision = placementv1beta1.ClusterDecision{
 		ClusterName: "member-1", Selected: true, Reason: "picked by scheduling policy",
-		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: ptr.To[int32](20), PriorityScore: ptr.To[int32](0)},
+		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: ptr.To[int32](20), TopologySpreadScore: ptr.To[int32](0)},
 	}
 	return []client.Object{
 		best, second, tainted, bound,
@@ -93,7 +93,7 @@ func TestWhyTellsWhatHoldsAClusterBackAndItsPlaceInTheOrder(t *testing.T) {
 			ClusterSelectorTerms: []placementv1beta1.ClusterLabelTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "silver"}}}},
 		}}}},
 	}}}
-	placement.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "member-1", Conditions: []metav1.Condition{{
+	placement.Status.PerClusterPlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "member-1", Conditions: []metav1.Condition{{
 		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonWaitingForHook, Message: "The cluster waits for label a=b",
 	}}}}
 	c := newConsole(t, append(objects, bound)...)

@@ -33,7 +33,7 @@ func Hash(run hub.Run) string {
 	sum := frozen{
 		UID: run.Object.GetUID(), Placement: run.Spec.PlacementName, Snapshot: run.Status.ResourceSnapshotIndexUsed,
 		Rollback: run.Spec.RollbackOf,
-		Strategy: run.Status.StagedUpdateStrategySnapshot, Actions: run.Spec.ClusterActions,
+		Strategy: run.Status.UpdateStrategySnapshot, Actions: run.Spec.ClusterActions,
 	}
 	for i := range run.Status.StagesStatus {
 		sum.Stages = append(sum.Stages, freezeStage(&run.Status.StagesStatus[i]))

@@ -210,9 +210,9 @@ func (p *Plan) check(facts Facts) {
 		if run.Placement() != facts.Placement.Ref || run.Outcome() != "" || run.Name == facts.Run || !run.Object.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		if run.Spec.StagedRolloutStrategyName != facts.StrategyName {
+		if run.Spec.StagedUpdateStrategyName != facts.StrategyName {
 			p.refuse("%s of the same placement is not over and uses strategy %s: use that one, or wait for it to end", run.Ref,
-				run.Spec.StagedRolloutStrategyName)
+				run.Spec.StagedUpdateStrategyName)
 		} else {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s of the same placement is not over: the later run takes the clusters over that both come to", run.Ref))
 		}
@@ -280,12 +280,12 @@ func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus)
 	for i := range status.StagesStatus {
 		frozen := &status.StagesStatus[i]
 		config := placementv1beta1.StageConfig{Name: frozen.StageName}
-		if strategy := status.StagedUpdateStrategySnapshot; strategy != nil && i < len(strategy.Stages) {
+		if strategy := status.UpdateStrategySnapshot; strategy != nil && i < len(strategy.Stages) {
 			config = strategy.Stages[i]
 		}
 		stage := newStage(frozen, config, describe)
-		stage.SkipsHeld = status.StagedUpdateStrategySnapshot != nil &&
-			status.StagedUpdateStrategySnapshot.HeldClusters == placementv1beta1.HeldClustersSkip
+		stage.SkipsHeld = status.UpdateStrategySnapshot != nil &&
+			status.UpdateStrategySnapshot.HeldClusters == placementv1beta1.HeldClustersSkip
 		p.Stages = append(p.Stages, stage)
 	}
 }

@@ -82,7 +82,7 @@ func runInStages() hub.Run {
 		return []placementv1beta1.ClusterUpdatingStatus{{ClusterName: name, Conditions: conditions}}
 	}
 	run.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}
-	run.Status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "other"}, {Name: "prod", Windows: []string{"nights", "gone"}}}}
+	run.Status.UpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "other"}, {Name: "prod", Windows: []string{"nights", "gone"}}}}
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{
 		{StageName: "other", Clusters: cluster("a", done), Conditions: done}, {StageName: "prod", Clusters: cluster("b", nil)},
 	}

@@ -128,7 +128,7 @@ func stateAt(p hub.Placement, c *metav1.Condition) updaterun.Phase {
 		step == placementv1beta1.ConditionTypeApplied):
 		return updaterun.PhaseFailed
 	case step == placementv1beta1.ConditionTypeAvailable && (c.Reason == placementv1beta1.ReasonObjectTooLarge ||
-		slices.ContainsFunc(p.Status.PlacementStatuses, hasFailedForGood)):
+		slices.ContainsFunc(p.Status.PerClusterPlacementStatuses, hasFailedForGood)):
 		return updaterun.PhaseFailed
 	case step == placementv1beta1.ConditionTypeRolloutStarted &&
 		(p.External() || c.Reason == placementv1beta1.ReasonRolloutPaused || c.Reason == placementv1beta1.ReasonSuspended):
@@ -148,7 +148,7 @@ func stateAfter(p hub.Placement, scheduled *metav1.Condition, last string) updat
 	switch {
 	case scheduled.Status == metav1.ConditionFalse:
 		return updaterun.PhaseFailed
-	case last == "" && len(p.Status.PlacementStatuses) > 0:
+	case last == "" && len(p.Status.PerClusterPlacementStatuses) > 0:
 		return updaterun.PhaseRunning // clusters are picked, nothing is said of the rollout yet
 	case last != "" && last != placementv1beta1.ConditionTypeAvailable && last != placementv1beta1.ConditionTypeDiffReported:
 		return updaterun.PhaseRunning
@@ -253,8 +253,8 @@ func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, upd
 		nodes = append(nodes, node)
 	}
 	nodes = choose(nodes, options.All)
-	for i := range p.Status.PlacementStatuses {
-		if entry := &p.Status.PlacementStatuses[i]; entry.ClusterName == "" {
+	for i := range p.Status.PerClusterPlacementStatuses {
+		if entry := &p.Status.PerClusterPlacementStatuses[i]; entry.ClusterName == "" {
 			nodes = append(nodes, tree.Node{Kind: KindCluster, Name: "(no cluster)", State: updaterun.PhaseFailed,
 				Detail: messageOf(entry.Conditions)})
 		}
@@ -278,7 +278,7 @@ func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClus
 		}
 		entries[name] = entryOf(binding)
 	}
-	for _, entry := range p.Status.PlacementStatuses {
+	for _, entry := range p.Status.PerClusterPlacementStatuses {
 		_, known := entries[entry.ClusterName]
 		if entry.ClusterName != "" && (len(entry.Conditions) > 0 || !known) {
 			entries[entry.ClusterName] = entry

@@ -65,7 +65,7 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}, Spec: placed.spec}
 			p.Status.Conditions = placed.conditions
-			p.Status.PlacementStatuses = make([]placementv1beta1.PerClusterPlacementStatus, placed.clusters)
+			p.Status.PerClusterPlacementStatuses = make([]placementv1beta1.PerClusterPlacementStatus, placed.clusters)
 			if placed.deleting {
 				p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_700_000_000, 0)}
 			}
@@ -104,7 +104,7 @@ func TestAJobThatHasFailedForGoodIsNotWaitedFor(t *testing.T) {
 		says("Scheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled"), says("Available", metav1.ConditionFalse, placementv1beta1.ReasonResourceNotAvailableYet),
 	}
 	states := func() []updaterun.Phase {
-		p.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{entry}
+		p.Status.PerClusterPlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{entry}
 		state, _ := PlacementState(hub.PlacementOf(p))
 		return []updaterun.Phase{state, clusterNode(entry).State}
 	}
@@ -210,7 +210,7 @@ func TestNoStateOfAPlacementIsSilent(t *testing.T) {
 			p := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app"}}
 			p.Status.Conditions = tc.placement
 			if tc.cluster != nil {
-				p.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{*tc.cluster}
+				p.Status.PerClusterPlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{*tc.cluster}
 			}
 			var details []string
 			var gather func(tree.Node)

@@ -26,7 +26,7 @@ func sampleFleet() *fleet {
 	waiting := held
 	waiting.Type = placementv1beta1.ConditionTypeRolloutStarted
 	web.Status.ObservedResourceIndex = "0"
-	web.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "w1", Conditions: []metav1.Condition{waiting}}}
+	web.Status.PerClusterPlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "w1", Conditions: []metav1.Condition{waiting}}}
 	binding := func(cluster string, available metav1.ConditionStatus) placementv1beta1.BindingObject {
 		b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"}}}
 		b.Spec.State = placementv1beta1.BindingStateBound
@@ -101,11 +101,11 @@ func TestAHoldCountsOnlyWhatItClosesItself(t *testing.T) {
 		"a hold of first placements, beside updates that wait": {of(fleetflowv1alpha1.StartFirstPlacements), func(*fleet) {}, 0, 0},
 		"a hold of updates": {of(fleetflowv1alpha1.StartUpdates), func(*fleet) {}, 1, 1},
 		"a cluster that the status has no room for": {of(fleetflowv1alpha1.StartUpdates), func(f *fleet) {
-			f.placements[0].GetPlacementStatus().PlacementStatuses = nil
+			f.placements[0].GetPlacementStatus().PerClusterPlacementStatuses = nil
 			f.bindings[web][0].GetBindingSpec().ResourceSnapshotName = "web-7-snapshot"
 		}, 1, 1},
 		"an update of what is current waits for nothing": {of(fleetflowv1alpha1.StartUpdates), func(f *fleet) {
-			f.placements[0].GetPlacementStatus().PlacementStatuses = nil
+			f.placements[0].GetPlacementStatus().PerClusterPlacementStatuses = nil
 		}, 0, 1},
 		"a removal that waits": {of(fleetflowv1alpha1.StartRemovals), func(f *fleet) {
 			f.bindings[web][0].GetBindingSpec().State = placementv1beta1.BindingStateUnscheduled
@@ -233,7 +233,7 @@ func BenchmarkTheStatusOfAHoldOfTheWholeFleet(b *testing.B) {
 		placement.Status.Conditions = []metav1.Condition{held}
 		for c := range 100 {
 			cluster := fmt.Sprintf("cluster-%d", c)
-			placement.Status.PlacementStatuses = append(placement.Status.PlacementStatuses,
+			placement.Status.PerClusterPlacementStatuses = append(placement.Status.PerClusterPlacementStatuses,
 				placementv1beta1.PerClusterPlacementStatus{ClusterName: cluster, Conditions: []metav1.Condition{waiting}})
 			binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
 				Name: placement.Name + cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement.Name},

@@ -78,10 +78,10 @@ func (f *fleet) startsOf(placement placementv1beta1.PlacementObject) func(placem
 		return func(placementv1beta1.BindingObject) brake.Start { return "" } // its runs tell
 	}
 	status := placement.GetPlacementStatus()
-	closed := make(map[string]bool, len(status.PlacementStatuses))
-	for i := range status.PlacementStatuses {
-		started := meta.FindStatusCondition(status.PlacementStatuses[i].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
-		closed[status.PlacementStatuses[i].ClusterName] = started != nil && slices.Contains(gateReasons, started.Reason)
+	closed := make(map[string]bool, len(status.PerClusterPlacementStatuses))
+	for i := range status.PerClusterPlacementStatuses {
+		started := meta.FindStatusCondition(status.PerClusterPlacementStatuses[i].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+		closed[status.PerClusterPlacementStatuses[i].ClusterName] = started != nil && slices.Contains(gateReasons, started.Reason)
 	}
 	latest := ""
 	if index, err := strconv.Atoi(status.ObservedResourceIndex); err == nil {

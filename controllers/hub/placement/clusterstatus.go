@@ -54,8 +54,8 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 	})
 	held := facts.heldBack()
 	before := map[string]*placementv1beta1.PerClusterPlacementStatus{}
-	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
-		entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]
+	for i := range facts.Placement.GetPlacementStatus().PerClusterPlacementStatuses {
+		entry := &facts.Placement.GetPlacementStatus().PerClusterPlacementStatuses[i]
 		before[entry.ClusterName] = entry
 	}
 	entries := make([]placementv1beta1.PerClusterPlacementStatus, 0, len(clusters))
@@ -203,8 +203,8 @@ func describeUnfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClust
 	}
 	missing := placementv1beta1.TargetClusters(facts.Placement.GetPlacementSpec().Policy, 0) - len(listPickedClusters(facts))
 	var conditionsBefore [][]metav1.Condition
-	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
-		if entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]; entry.ClusterName == "" {
+	for i := range facts.Placement.GetPlacementStatus().PerClusterPlacementStatuses {
+		if entry := &facts.Placement.GetPlacementStatus().PerClusterPlacementStatuses[i]; entry.ClusterName == "" {
 			conditionsBefore = append(conditionsBefore, entry.Conditions)
 		}
 	}

@@ -80,7 +80,7 @@ func TestObjectsInEnvelopesAreReportedAsPrinted(t *testing.T) {
 					"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "app"},
 				}})
 			}
-			want := printed.Status.PlacementStatuses[0].FailedPlacements
+			want := printed.Status.PerClusterPlacementStatuses[0].FailedPlacements
 			s, parts := enveloped(t, want[0], objects...)
 
 			scheme := fixture.Scheme(t)
@@ -88,7 +88,7 @@ func TestObjectsInEnvelopesAreReportedAsPrinted(t *testing.T) {
 			require.NoError(t, err)
 			status := Project(s.Facts, View{Selected: selected, Now: now})
 			assert.Empty(t, cmp.Diff(printed.Status.SelectedResources, status.SelectedResources))
-			assert.Empty(t, cmp.Diff(want, status.PlacementStatuses[0].FailedPlacements))
+			assert.Empty(t, cmp.Diff(want, status.PerClusterPlacementStatuses[0].FailedPlacements))
 		})
 	}
 }

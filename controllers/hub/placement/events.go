@@ -70,8 +70,8 @@ func (a *announcer) emitEvents(placement placementv1beta1.PlacementObject, bindi
 // emitClusterEvents emits an event for each cluster whose state has just changed, or one for all that are suspended, silent or left.
 func (a *announcer) emitClusterEvents(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject,
 	status placementv1beta1.PlacementStatus) {
-	before := placement.GetPlacementStatus().PlacementStatuses
-	after := status.PlacementStatuses
+	before := placement.GetPlacementStatus().PerClusterPlacementStatuses
+	after := status.PerClusterPlacementStatuses
 	if names := newlySuspended(before, after); len(names) > 0 {
 		a.Eventf(placement, nil, "Normal", "PlacementClustersSuspended", "Suspend",
 			"Nothing is written for %d cluster(s) any more, or removed from them: %s", len(names), joinLimited(names))

@@ -64,10 +64,10 @@ func TestWhatIsHeldBackIsTold(t *testing.T) {
 			said := meta.FindStatusCondition(status.Conditions, started)
 			require.NotNil(t, said)
 			assert.Equal(t, []any{test.status, test.reason, test.message}, []any{said.Status, said.Reason, said.Message})
-			held := meta.FindStatusCondition(status.PlacementStatuses[4].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+			held := meta.FindStatusCondition(status.PerClusterPlacementStatuses[4].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
 			require.NotNil(t, held)
 			assert.Equal(t, test.ofCluster, held.Reason)
-			assert.Equal(t, test.index, status.PlacementStatuses[4].ObservedResourceIndex)
+			assert.Equal(t, test.index, status.PerClusterPlacementStatuses[4].ObservedResourceIndex)
 			available := meta.FindStatusCondition(status.Conditions, placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeAvailable))
 			assert.Equal(t, test.status == metav1.ConditionTrue, available != nil, "what comes after is told once the rollout is where it shall be")
 			assert.Equal(t, test.needs, rolloutPending(s.Facts), "only a change of the placement takes on what is held back")
@@ -141,9 +141,9 @@ func TestWhatIsSuspendedIsTold(t *testing.T) {
 			require.NotNil(t, said)
 			assert.Equal(t, []any{test.reason, test.message}, []any{said.Reason, said.Message})
 			for i, at := range []int{0, 4} {
-				of := meta.FindStatusCondition(status.PlacementStatuses[at].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+				of := meta.FindStatusCondition(status.PerClusterPlacementStatuses[at].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
 				require.NotNil(t, of)
-				assert.Equal(t, test.ofClusters[i], of.Reason, status.PlacementStatuses[at].ClusterName)
+				assert.Equal(t, test.ofClusters[i], of.Reason, status.PerClusterPlacementStatuses[at].ClusterName)
 			}
 			assert.Equal(t, test.needs, rolloutPending(s.Facts), "only a change of the placement takes on what is suspended")
 			for _, condition := range Project(s.Facts, View{Now: metav1.NewTime(now.Add(time.Hour))}).Conditions {
@@ -164,8 +164,8 @@ func TestASuspendedClusterThatIsNotPickedAnyMoreIsNamed(t *testing.T) {
 
 func TestASuspensionIsAnEventWhenItBeginsAndWhenItEnds(t *testing.T) {
 	s := threeOfFive(placementv1beta1.RollingUpdateConfig{})
-	free := Project(s.Facts, View{Now: now}).PlacementStatuses
-	suspended := Project(s.suspending(placementv1beta1.Suspension{ClusterNames: []string{"a", "e"}}).Facts, View{Now: now}).PlacementStatuses
+	free := Project(s.Facts, View{Now: now}).PerClusterPlacementStatuses
+	suspended := Project(s.suspending(placementv1beta1.Suspension{ClusterNames: []string{"a", "e"}}).Facts, View{Now: now}).PerClusterPlacementStatuses
 	assert.Equal(t, []string{"a", "e"}, newlySuspended(free, suspended))
 	assert.Empty(t, newlySuspended(suspended, suspended))
 	assert.Empty(t, newlySuspended(suspended, free))

@@ -31,15 +31,15 @@ func hooked(snapshot int, state placementv1beta1.LifecycleState) situation {
 func TestAWaitForAHookIsTold(t *testing.T) {
 	s := hooked(0, placementv1beta1.LifecyclePreparingUpdate)
 	status := Project(s.Facts, View{Now: now})
-	entry := meta.FindStatusCondition(status.PlacementStatuses[0].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+	entry := meta.FindStatusCondition(status.PerClusterPlacementStatuses[0].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
 	assert.Equal(t, metav1.ConditionFalse, entry.Status)
 	assert.Equal(t, placementv1beta1.ReasonWaitingForHook, entry.Reason)
 	assert.Contains(t, entry.Message, "waits for label example.com/in-service=yes to be taken off binding "+s.binding("a").Name)
 	whole := meta.FindStatusCondition(status.Conditions, placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
 	require.NotNil(t, whole)
 	assert.Contains(t, whole.Message, "; waiting for lifecycle hooks: a waits for label example.com/in-service=yes")
-	assert.Len(t, newFindings(nil, status.PlacementStatuses, describeHookWait), 1, "an event says it once")
-	assert.Empty(t, newFindings(status.PlacementStatuses, status.PlacementStatuses, describeHookWait))
+	assert.Len(t, newFindings(nil, status.PerClusterPlacementStatuses, describeHookWait), 1, "an event says it once")
+	assert.Empty(t, newFindings(status.PerClusterPlacementStatuses, status.PerClusterPlacementStatuses, describeHookWait))
 	assert.Empty(t, newLeavingHook(&placementv1beta1.PlacementStatus{}, &status))
 }
 

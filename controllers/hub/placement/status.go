@@ -78,9 +78,9 @@ func project(facts *Facts, view View) (placementv1beta1.PlacementStatus, stuckRo
 	observed := Observed(facts)
 	entries := describeClusters(facts, observed, view.Now)
 	status := placementv1beta1.PlacementStatus{
-		SelectedResources: view.Selected,
-		ResourceSnapshots: summarizeSnapshots(facts),
-		PlacementStatuses: slices.Concat(entries, describeUnfilled(facts, view.Now)),
+		SelectedResources:           view.Selected,
+		ResourceSnapshots:           summarizeSnapshots(facts),
+		PerClusterPlacementStatuses: slices.Concat(entries, describeUnfilled(facts, view.Now)),
 	}
 	if observed.Name != "" {
 		status.ObservedResourceIndex = strconv.Itoa(observed.Index)

@@ -532,7 +532,7 @@ func TestPickingAClusterAnewDoesNotHideThatItIsAvailable(t *testing.T) {
 
 	s.snapshot(1)
 	s.binding("member1").Spec.ResourceSnapshotName = s.Latest.Name
-	entry := Project(s.Facts, View{Now: now}).PlacementStatuses[0]
+	entry := Project(s.Facts, View{Now: now}).PerClusterPlacementStatuses[0]
 	assert.Nil(t, meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeAvailable), "new resources are another matter")
 	assert.True(t, meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted))
 }
@@ -547,7 +547,7 @@ func TestAnotherWayOfApplyingIsAnotherMatter(t *testing.T) {
 	s.binding("member1").Generation++ // the rollout has written it, and its member has not answered
 
 	status := Project(s.Facts, View{Now: now})
-	available := meta.FindStatusCondition(status.PlacementStatuses[0].Conditions, placementv1beta1.ConditionTypeAvailable)
+	available := meta.FindStatusCondition(status.PerClusterPlacementStatuses[0].Conditions, placementv1beta1.ConditionTypeAvailable)
 	assert.True(t, available == nil || available.Status != metav1.ConditionTrue, "%+v", available)
 	assert.False(t, meta.IsStatusConditionTrue(status.Conditions, "ClusterResourcePlacementAvailable"))
 
@@ -571,7 +571,7 @@ func TestOtherOverridesAreAnotherMatter(t *testing.T) {
 			s.Overrides.Applicable = map[string]override.Applicable{"member1": {
 				ClusterResourceOverrideSnapshots: binding.Spec.ClusterResourceOverrideSnapshots, ResourceOverrideSnapshots: binding.Spec.ResourceOverrideSnapshots,
 			}}
-			entry := Project(s.Facts, View{Now: now}).PlacementStatuses[0]
+			entry := Project(s.Facts, View{Now: now}).PerClusterPlacementStatuses[0]
 			assert.Nil(t, meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeAvailable), "nobody has seen the cluster available with it")
 			assert.True(t, meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeOverridden))
 		})
@@ -588,7 +588,7 @@ func many(n int, change func(i int, entry *placementv1beta1.PerClusterPlacementS
 		if change != nil {
 			change(i, &entry)
 		}
-		status.PlacementStatuses = append(status.PlacementStatuses, entry)
+		status.PerClusterPlacementStatuses = append(status.PerClusterPlacementStatuses, entry)
 	}
 	return status
 }
@@ -615,15 +615,15 @@ func TestFit(t *testing.T) {
 				unsettle(entry)
 			}
 		}))
-		require.Len(t, status.PlacementStatuses, 400)
-		assert.Equal(t, "cluster-0390", status.PlacementStatuses[0].ClusterName)
-		assert.Len(t, status.PlacementStatuses[0].Conditions, 5)
-		assert.Equal(t, placementv1beta1.PerClusterPlacementStatus{ClusterName: "cluster-0000", ObservedResourceIndex: "1"}, status.PlacementStatuses[1])
+		require.Len(t, status.PerClusterPlacementStatuses, 400)
+		assert.Equal(t, "cluster-0390", status.PerClusterPlacementStatuses[0].ClusterName)
+		assert.Len(t, status.PerClusterPlacementStatuses[0].Conditions, 5)
+		assert.Equal(t, placementv1beta1.PerClusterPlacementStatus{ClusterName: "cluster-0000", ObservedResourceIndex: "1"}, status.PerClusterPlacementStatuses[1])
 		assert.Equal(t, "found all", status.Conditions[0].Message)
 	})
 	t.Run("what does not fit is counted", func(t *testing.T) {
 		status := fitStatus(many(5000, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) { unsettle(entry) }))
-		left := 5000 - len(status.PlacementStatuses)
+		left := 5000 - len(status.PerClusterPlacementStatuses)
 		require.Positive(t, left)
 		assert.Equal(t, fmt.Sprintf("found all (%d more cluster(s) are not listed here; see the ClusterResourceBindings)", left), status.Conditions[0].Message)
 		assert.EqualValues(t, left, status.UnlistedClusters)
@@ -653,8 +653,8 @@ func TestFit(t *testing.T) {
 				entry.FailedPlacements[i].Condition.Message = "a message of some length that says what went wrong with this resource"
 			}
 		}))
-		require.Len(t, status.PlacementStatuses, 100)
+		require.Len(t, status.PerClusterPlacementStatuses, 100)
 		assert.LessOrEqual(t, sizeOf(status), maxBytes)
-		assert.NotEmpty(t, status.PlacementStatuses[0].FailedPlacements)
+		assert.NotEmpty(t, status.PerClusterPlacementStatuses[0].FailedPlacements)
 	})
 }

@@ -27,7 +27,7 @@ const (
 // first and in full, the others with name and index; clusters for which there is no room are counted. The bindings
 // have all the details. Selected resources for which there is no room beside the clusters are counted, too.
 func fitStatus(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
-	if len(status.PlacementStatuses) > fullClusters {
+	if len(status.PerClusterPlacementStatuses) > fullClusters {
 		status = fitMany(status)
 	}
 	status = fitSelected(status)
@@ -35,7 +35,7 @@ func fitStatus(status placementv1beta1.PlacementStatus) placementv1beta1.Placeme
 		if sizeOf(status) <= maxBytes {
 			return status
 		}
-		status.PlacementStatuses = limitFindings(status.PlacementStatuses, findings)
+		status.PerClusterPlacementStatuses = limitFindings(status.PerClusterPlacementStatuses, findings)
 	}
 	return status
 }
@@ -63,7 +63,7 @@ func fitSelected(status placementv1beta1.PlacementStatus) placementv1beta1.Place
 }
 
 func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
-	entries := slices.Clone(status.PlacementStatuses)
+	entries := slices.Clone(status.PerClusterPlacementStatuses)
 	slices.SortStableFunc(entries, func(a, b placementv1beta1.PerClusterPlacementStatus) int {
 		return cmp.Compare(asInt(isClusterDone(&a)), asInt(isClusterDone(&b)))
 	})
@@ -87,7 +87,7 @@ func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.Placement
 		used = used + size
 		listed = listed + 1
 	}
-	status.PlacementStatuses = entries[:listed]
+	status.PerClusterPlacementStatuses = entries[:listed]
 	left := len(entries) - listed
 	status.UnlistedClusters = int32(left)
 	if left > 0 && len(status.Conditions) > 0 {

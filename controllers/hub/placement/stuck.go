@@ -192,8 +192,8 @@ func waitUntilStuck(scope placementv1beta1.Scope, status placementv1beta1.Placem
 		}
 	}
 	consider(meta.FindStatusCondition(status.Conditions, scope.PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)))
-	for i := range status.PlacementStatuses {
-		consider(firstUndoneStep(&status.PlacementStatuses[i]))
+	for i := range status.PerClusterPlacementStatuses {
+		consider(firstUndoneStep(&status.PerClusterPlacementStatuses[i]))
 	}
 	return next
 }

@@ -107,8 +107,8 @@ func TestClustersThatLeaveAreInAConditionUntilTheyAreClean(t *testing.T) {
 	}
 	leaving := func() *metav1.Condition {
 		status := Project(s.Facts, View{Now: now})
-		require.Len(t, status.PlacementStatuses, 1, "a cluster that is no longer selected has no entry")
-		assert.Equal(t, "member1", status.PlacementStatuses[0].ClusterName)
+		require.Len(t, status.PerClusterPlacementStatuses, 1, "a cluster that is no longer selected has no entry")
+		assert.Equal(t, "member1", status.PerClusterPlacementStatuses[0].ClusterName)
 		assert.True(t, meta.IsStatusConditionTrue(status.Conditions, "ClusterResourcePlacementAvailable"), "those that are picked are what counts")
 		found := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeClustersLeaving)
 		require.NotNil(t, found)
@@ -144,7 +144,7 @@ func TestADeletionThatTakesAWhileNamesItsClusters(t *testing.T) {
 	assert.Equal(t, placementv1beta1.ReasonWaitingForSilentClusters, deleting.Reason)
 	assert.Equal(t, "Waiting until what was placed is removed from 2 cluster(s): member1, member2. "+
 		"Of them, 1 have not reported and are waited for only for a limited time: member2", deleting.Message)
-	assert.Empty(t, b.placement(t).Status.PlacementStatuses, "no cluster is selected any more")
+	assert.Empty(t, b.placement(t).Status.PerClusterPlacementStatuses, "no cluster is selected any more")
 	assert.Equal(t, []string{"PlacementDeletionWaiting"}, b.told())
 
 	b.clock.SetTime(b.clock.Now().Add(deletionPause))
@@ -168,7 +168,7 @@ func TestClustersThatDoNotReportAreNamedAndNotCalledFailed(t *testing.T) {
 	s := newSituation("member1", "member2", "member3").bound(0, up, "member1").bound(0, silent("Available", "member2"), "member2").bound(0, silent("Available", "member3"), "member3")
 	summed := func(step string) metav1.Condition {
 		status := Project(s.Facts, View{Now: now})
-		assert.Len(t, status.PlacementStatuses, 3)
+		assert.Len(t, status.PerClusterPlacementStatuses, 3)
 		said := meta.FindStatusCondition(status.Conditions, "ClusterResourcePlacement"+step)
 		require.NotNil(t, said)
 		return *said

@@ -184,7 +184,7 @@ func (r *Reconciler) createRun(ctx context.Context, facts *Facts) (string, error
 		run.SetAnnotations(map[string]string{placementv1beta1.TriggeredByAnnotation: string(placement.GetUID())})
 		*run.GetUpdateRunSpec() = placementv1beta1.UpdateRunSpec{
 			PlacementName: placement.GetName(), ResourceSnapshotIndex: strconv.Itoa(facts.Latest.Index),
-			StagedRolloutStrategyName: placementv1beta1.StrategyOf(placement).External.StrategyName, State: placementv1beta1.StateRun,
+			StagedUpdateStrategyName: placementv1beta1.StrategyOf(placement).External.StrategyName, State: placementv1beta1.StateRun,
 		}
 		err := r.client.Create(ctx, run)
 		if err == nil {

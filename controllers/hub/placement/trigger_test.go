@@ -27,7 +27,7 @@ func (s situation) triggering(whenRunning placementv1beta1.WhenRunning) situatio
 func runOf(name, index string) *placementv1beta1.ClusterStagedUpdateRun {
 	return &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
-		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "crp", ResourceSnapshotIndex: index, StagedRolloutStrategyName: "gated", State: placementv1beta1.StateRun},
+		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "crp", ResourceSnapshotIndex: index, StagedUpdateStrategyName: "gated", State: placementv1beta1.StateRun},
 	}
 }
 
@@ -155,7 +155,7 @@ func TestARunIsCreatedOnceWhateverBecomesOfIt(t *testing.T) {
 	b.reconcile(t)
 	run := b.runNamed(t, "crp-0")
 	assert.Equal(t, placementv1beta1.UpdateRunSpec{
-		PlacementName: "crp", ResourceSnapshotIndex: "0", StagedRolloutStrategyName: "gated", State: placementv1beta1.StateRun,
+		PlacementName: "crp", ResourceSnapshotIndex: "0", StagedUpdateStrategyName: "gated", State: placementv1beta1.StateRun,
 	}, run.Spec)
 	assert.Equal(t, "crp-0", b.recordedRun(t))
 	assert.Contains(t, b.told(), "UpdateRunCreated")

@@ -126,8 +126,8 @@ func countHeldOfPlacement(p placementv1beta1.PlacementObject, count map[string]i
 	if !meta.IsStatusConditionTrue(status.Conditions, fleetflowv1alpha1.ConditionTypeHeld) {
 		return
 	}
-	for i := range status.PlacementStatuses {
-		started := meta.FindStatusCondition(status.PlacementStatuses[i].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+	for i := range status.PerClusterPlacementStatuses {
+		started := meta.FindStatusCondition(status.PerClusterPlacementStatuses[i].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
 		if started != nil && slices.Contains(heldReasons, started.Reason) {
 			count[started.Reason]++
 		}

@@ -27,7 +27,7 @@ func currentStateOfPlacement(p placementv1beta1.PlacementObject) currentState {
 	for _, short := range conditionsOf(p.GetPlacementSpec()) {
 		name := placementv1beta1.ScopeOf(p).PlacementConditionType(short)
 		c := meta.FindStatusCondition(status.Conditions, name)
-		if c == nil && short == placementv1beta1.ConditionTypeRolloutStarted && len(status.PlacementStatuses) == 0 {
+		if c == nil && short == placementv1beta1.ConditionTypeRolloutStarted && len(status.PerClusterPlacementStatuses) == 0 {
 			break // it is scheduled to no cluster, and there is nothing more to come
 		}
 		if c == nil || c.ObservedGeneration < p.GetGeneration() {

@@ -128,7 +128,7 @@ func TestAPlacementStandsAtItsFirstConditionThatIsNotTrue(t *testing.T) {
 			p.Spec.Strategy = &placementv1beta1.RolloutStrategy{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: test.strategy}}
 			p.Status.Conditions = test.conditions
 			if len(test.conditions) != 1 || test.conditions[0].Reason == "picked" {
-				p.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "c"}}
+				p.Status.PerClusterPlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "c"}}
 			}
 			assert.Equal(t, []string{test.want}, collect(t, name, p))
 		})
@@ -370,7 +370,7 @@ func TestClustersThatAreHeldAreCountedByReason(t *testing.T) {
 	held := condition(fleetflowv1alpha1.ConditionTypeHeld, yes, "WindowClosed", 1, 1)
 	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	for i, reason := range []string{"HoldInForce", "HoldInForce", "WindowClosed", "RolloutNotStartedYet"} {
-		p.Status.PlacementStatuses = append(p.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+		p.Status.PerClusterPlacementStatuses = append(p.Status.PerClusterPlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
 			ClusterName: fmt.Sprintf("c%d", i), Conditions: []metav1.Condition{condition("RolloutStarted", no, reason, 1, 1)},
 		})
 	}

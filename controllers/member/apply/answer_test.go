@@ -52,7 +52,7 @@ func TestWhatTheClusterMakesOfAManifestIsSaidAndNotWrittenAgain(t *testing.T) {
 			e, writes := newEngine(nil)
 			withWebhook(e, "x", "theirs")
 			req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{
-				Type: kind, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
+				Type: kind, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true},
 			})
 			result, problem, err := e.Apply(t.Context(), req)
 			require.NoError(t, err)

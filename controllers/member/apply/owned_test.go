@@ -57,7 +57,7 @@ func TestTheBaseSurvivesEveryWayOfApplying(t *testing.T) {
 	}
 	const keep, gone = `"keep":"1"`, `"gone":"1"`
 	large := `"large":"` + strings.Repeat("x", maxAnnotations) + `"`
-	force := placementv1beta1.ApplyStrategy{Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true}}
+	force := placementv1beta1.ApplyStrategy{Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}}
 	clients := placementv1beta1.ApplyStrategy{Type: clientSide}
 	type step struct {
 		manifest string

@@ -40,7 +40,7 @@ func createdMeanwhile(e *Engine, object *corev1.ConfigMap) {
 
 func TestWhatSomebodyCreatesAtTheSameTimeIsTakenOverAsToldTo(t *testing.T) {
 	never := placementv1beta1.WhenToTakeOverTypeNever
-	force := &placementv1beta1.ServerSideApplyConfig{Force: true}
+	force := &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}
 	for name, strategy := range map[string]placementv1beta1.ApplyStrategy{
 		"client-side":          {Type: clientSide, WhenToTakeOver: never},
 		"server-side":          {Type: serverSide, WhenToTakeOver: never},

@@ -45,7 +45,7 @@ func TestReplicasAreKept(t *testing.T) {
 		for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
 			t.Run(name+", "+string(kind), func(t *testing.T) {
 				e, writes := newEngine(nil)
-				strategy := placementv1beta1.ApplyStrategy{Type: kind, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true}}
+				strategy := placementv1beta1.ApplyStrategy{Type: kind, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}}
 				mustApply(t, e, requestWith(tc.first, strategy))
 				if tc.between != nil {
 					tc.between(t, e)

@@ -184,7 +184,7 @@ func isUpToDateServerSide(live, object *unstructured.Unstructured) bool {
 // of others, as a client-side apply does.
 func mustForce(strategy placementv1beta1.ApplyStrategy, live *unstructured.Unstructured) bool {
 	if strategy.Type != placementv1beta1.ApplyStrategyTypeServerSideApply ||
-		strategy.ServerSideApplyConfig != nil && strategy.ServerSideApplyConfig.Force {
+		strategy.ServerSideApplyConfig != nil && strategy.ServerSideApplyConfig.ForceConflicts {
 		return true
 	}
 	return live != nil && onlyOurs(live.GetManagedFields())

@@ -94,7 +94,7 @@ func TestDriftsAreTreatedAsTheStrategySays(t *testing.T) {
 				e, writes := newEngine(nil)
 				req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{
 					Type: kind, WhenToApply: tc.when, ComparisonOption: tc.comparison,
-					ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
+					ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true},
 				})
 				mustApply(t, e, req)
 				editConfigMap(t, e, tc.edit)
@@ -341,7 +341,7 @@ func TestAConflictNamesTheFieldAndItsOwner(t *testing.T) {
 	assert.Equal(t, 1, *writes, "it is tried once")
 	assert.Equal(t, "9", storedConfigMap(t, e).Data["x"])
 
-	req.Strategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{Force: true}
+	req.Strategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}
 	mustApply(t, e, req)
 	assert.Equal(t, "1", storedConfigMap(t, e).Data["x"])
 }
@@ -364,7 +364,7 @@ func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 	for name, strategy := range map[string]placementv1beta1.ApplyStrategy{
 		"client-side":                 {Type: clientSide},
 		"server-side":                 {Type: serverSide},
-		"server-side by force":        {Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true}},
+		"server-side by force":        {Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}},
 		"if not drifted":              {Type: clientSide, WhenToApply: ifNot},
 		"server-side, if not drifted": {Type: serverSide, WhenToApply: ifNot},
 		"comparing fully":             {Type: clientSide, ComparisonOption: full},

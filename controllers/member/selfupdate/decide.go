@@ -46,7 +46,7 @@ const (
 
 // Record is what the Deployment's annotation says of the request that was taken up last.
 type Record struct {
-	RequestedAt metav1.Time `json:"requestedAt"`
+	RequestTime metav1.Time `json:"requestTime"`
 	Phase       Phase       `json:"phase"`
 	From        Setup       `json:"from"`
 	To          Setup       `json:"to"`
@@ -105,7 +105,7 @@ func Decide(f Facts, allowed Allowed) Decision {
 	if f.Request == nil {
 		return Decision{}
 	}
-	if f.Record != nil && f.Record.RequestedAt.Equal(&f.Request.RequestedAt) {
+	if f.Record != nil && f.Record.RequestTime.Equal(&f.Request.RequestTime) {
 		return describeOutcome(f, *f.Record)
 	}
 	if why := refuseRequest(f, allowed); why != "" {
@@ -117,7 +117,7 @@ func Decide(f Facts, allowed Allowed) Decision {
 	if f.Template.withRequest(f.Request) != f.Template {
 		return beginTrial(f, f.Template)
 	}
-	f.Record = &Record{RequestedAt: f.Request.RequestedAt, Phase: PhaseTrial, From: f.Template, To: f.Template, Started: metav1.NewTime(f.Now)}
+	f.Record = &Record{RequestTime: f.Request.RequestTime, Phase: PhaseTrial, From: f.Template, To: f.Template, Started: metav1.NewTime(f.Now)}
 	return decideTrial(f)
 }
 
@@ -128,13 +128,13 @@ func changesSetup(request *clusterv1beta1.AgentRequest) bool {
 // beginTrial takes a request up: the Deployment gets what it makes of a setup that has worked.
 func beginTrial(f Facts, from Setup) Decision {
 	to := from.withRequest(f.Request)
-	record := Record{RequestedAt: f.Request.RequestedAt, Phase: PhaseTrial, From: from, To: to, Started: metav1.NewTime(f.Now)}
+	record := Record{RequestTime: f.Request.RequestTime, Phase: PhaseTrial, From: from, To: to, Started: metav1.NewTime(f.Now)}
 	return Decision{Template: &to, Record: &record, Finding: underWay(record), Again: f.Timeout}
 }
 
 // replacesTrial reports whether a later request ends a trial, such as one for the setup from before it.
 func replacesTrial(f Facts, allowed Allowed) bool {
-	if f.Request == nil || !changesSetup(f.Request) || !f.Record.RequestedAt.Before(&f.Request.RequestedAt) || f.Template != f.Record.To {
+	if f.Request == nil || !changesSetup(f.Request) || !f.Record.RequestTime.Before(&f.Request.RequestTime) || f.Template != f.Record.To {
 		return false
 	}
 	before := f

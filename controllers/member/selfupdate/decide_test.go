@@ -19,7 +19,7 @@ var (
 )
 
 func requestOf(at time.Time, edit func(*clusterv1beta1.AgentRequest)) *clusterv1beta1.AgentRequest {
-	request := &clusterv1beta1.AgentRequest{RequestedAt: metav1.NewTime(at), Image: wanted.Image}
+	request := &clusterv1beta1.AgentRequest{RequestTime: metav1.NewTime(at), Image: wanted.Image}
 	if edit != nil {
 		edit(request)
 	}
@@ -27,7 +27,7 @@ func requestOf(at time.Time, edit func(*clusterv1beta1.AgentRequest)) *clusterv1
 }
 
 func trialSince(started time.Time) *Record {
-	return &Record{RequestedAt: metav1.NewTime(noon), Phase: PhaseTrial, From: former, To: wanted, Started: metav1.NewTime(started)}
+	return &Record{RequestTime: metav1.NewTime(noon), Phase: PhaseTrial, From: former, To: wanted, Started: metav1.NewTime(started)}
 }
 
 func TestDecide(t *testing.T) {
@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 		"the same request of a later time is tried again": {func(f *Facts) {
 			f.Record = trialSince(noon)
 			f.Record.Phase = PhaseFailed
-			f.Request.RequestedAt = metav1.NewTime(noon.Add(time.Minute))
+			f.Request.RequestTime = metav1.NewTime(noon.Add(time.Minute))
 		}, &wanted, PhaseTrial, clusterv1beta1.ReasonAgentRequestUnderWay},
 		"a later request for the old image ends a trial at once": {func(f *Facts) {
 			f.Template, f.Record = wanted, trialSince(noon)
@@ -85,15 +85,15 @@ func TestDecide(t *testing.T) {
 			f.Request = requestOf(noon.Add(time.Minute), func(r *clusterv1beta1.AgentRequest) { r.Image = "evil.example.com/x:v2" })
 		}, nil, "", clusterv1beta1.ReasonAgentRequestUnderWay},
 		"a token is awaited without a change of the Deployment": {func(f *Facts) {
-			f.Request = &clusterv1beta1.AgentRequest{RequestedAt: metav1.NewTime(noon), RenewToken: true}
+			f.Request = &clusterv1beta1.AgentRequest{RequestTime: metav1.NewTime(noon), RenewToken: true}
 			f.Token.Pending = true
 		}, nil, "", clusterv1beta1.ReasonAgentRequestUnderWay},
 		"a token can be asked for where the Deployment cannot be changed": {func(f *Facts) {
-			f.Request = &clusterv1beta1.AgentRequest{RequestedAt: metav1.NewTime(noon), RenewToken: true}
+			f.Request = &clusterv1beta1.AgentRequest{RequestTime: metav1.NewTime(noon), RenewToken: true}
 			f.Obstacle = "no"
 		}, nil, "", clusterv1beta1.ReasonAgentRequestDone},
 		"a token that cannot be renewed is a refusal": {func(f *Facts) {
-			f.Request = &clusterv1beta1.AgentRequest{RequestedAt: metav1.NewTime(noon), RenewToken: true}
+			f.Request = &clusterv1beta1.AgentRequest{RequestTime: metav1.NewTime(noon), RenewToken: true}
 			f.Token.Obstacle = "it does not end"
 		}, nil, "", clusterv1beta1.ReasonAgentRequestRefused},
 	} {

@@ -79,7 +79,7 @@ type Updater struct {
 // told is what the hub is told, and of which request.
 type told struct {
 	condition   metav1.Condition
-	requestedAt metav1.Time
+	requestTime metav1.Time
 }
 
 // New returns an Updater.
@@ -127,7 +127,7 @@ func (u *Updater) Properties() map[clusterv1beta1.PropertyName]string {
 		properties[clusterv1beta1.AgentImageProperty] = *image
 	}
 	if said := u.told.Load(); said != nil {
-		properties[clusterv1beta1.AgentRequestProperty] = said.requestedAt.UTC().Format(time.RFC3339)
+		properties[clusterv1beta1.AgentRequestProperty] = said.requestTime.UTC().Format(time.RFC3339)
 	}
 	return properties
 }
@@ -185,7 +185,7 @@ func (u *Updater) gatherFacts(ctx context.Context, request *clusterv1beta1.Agent
 		Self: Setup{HubURL: u.options.HubURL},
 	}
 	if request != nil && request.RenewToken {
-		facts.Token.Pending, facts.Token.Obstacle = u.tokens.RenewBefore(request.RequestedAt.Time)
+		facts.Token.Pending, facts.Token.Obstacle = u.tokens.RenewBefore(request.RequestTime.Time)
 	}
 	image, err := u.ownImage(ctx)
 	if err != nil {
@@ -244,14 +244,14 @@ func (u *Updater) tellHub(condition *metav1.Condition, request *clusterv1beta1.A
 		now = &told{condition: *condition}
 		switch {
 		case record != nil && record.Phase == PhaseTrial:
-			now.requestedAt = record.RequestedAt
+			now.requestTime = record.RequestTime
 		case request != nil:
-			now.requestedAt = request.RequestedAt
+			now.requestTime = request.RequestTime
 		}
 	}
 	before := u.told.Swap(now)
 	if before == nil && now == nil || before != nil && now != nil && before.condition == now.condition &&
-		before.requestedAt.Equal(&now.requestedAt) {
+		before.requestTime.Equal(&now.requestTime) {
 		return
 	}
 	u.callChanged()

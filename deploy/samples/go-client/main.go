@@ -122,7 +122,7 @@ func runOf(name string) *placementv1beta1.ClusterStagedUpdateRun {
 	return &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: name + "-run"},
 		Spec: placementv1beta1.UpdateRunSpec{
-			PlacementName: name, StagedRolloutStrategyName: name, State: placementv1beta1.StateRun,
+			PlacementName: name, StagedUpdateStrategyName: name, State: placementv1beta1.StateRun,
 		},
 	}
 }

@@ -170,7 +170,7 @@ func binding(i int) *placementv1beta1.ClusterResourceBinding {
 			SchedulingPolicySnapshotName: "ceiling-0", TargetCluster: cluster,
 			ClusterDecision: placementv1beta1.ClusterDecision{
 				ClusterName: cluster, Selected: true, ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: new(int32),
-					PriorityScore: new(int32)},
+					TopologySpreadScore: new(int32)},
 				Reason: fmt.Sprintf("Successfully scheduled resources for placement in %q (affinity score: 0, topology spread score: 0): picked by scheduling policy", cluster),
 			},
 		},

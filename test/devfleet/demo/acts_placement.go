@@ -54,7 +54,7 @@ func (s *story) notScheduled(crp *placementv1beta1.ClusterResourcePlacement) str
 		return finding
 	}
 	picked := 0
-	for _, cluster := range crp.Status.PlacementStatuses {
+	for _, cluster := range crp.Status.PerClusterPlacementStatuses {
 		if cluster.ClusterName != "" {
 			picked++
 		}

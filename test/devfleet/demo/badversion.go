@@ -42,7 +42,7 @@ func (s *story) badVersion(ctx context.Context) error {
 		return err
 	}
 	run := updateRun(runName(6), "")
-	run.Spec.StagedRolloutStrategyName = analysedStrategyName
+	run.Spec.StagedUpdateStrategyName = analysedStrategyName
 	if err := s.Hub.Create(ctx, run); err != nil {
 		return fmt.Errorf("creating run %s: %w", run.Name, err)
 	}

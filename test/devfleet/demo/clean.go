@@ -92,7 +92,7 @@ func (s *story) awaitNoRuns(ctx context.Context) error {
 		return err
 	}
 	return awaitNone(ctx, s, func(request *placementv1beta1.ClusterApprovalRequest) bool {
-		return strings.HasPrefix(request.Spec.ParentStageRollout, runName(1))
+		return strings.HasPrefix(request.Spec.TargetUpdateRun, runName(1))
 	})
 }
 

@@ -27,8 +27,8 @@ func no(kind, reason, message string) metav1.Condition {
 func initializedRun() *placementv1beta1.ClusterStagedUpdateRun {
 	run := updateRun("example-run", "1")
 	run.Status = placementv1beta1.UpdateRunStatus{
-		ResourceSnapshotIndexUsed:    "1",
-		StagedUpdateStrategySnapshot: &strategy(5*time.Second, 3).Spec,
+		ResourceSnapshotIndexUsed: "1",
+		UpdateStrategySnapshot:    &strategy(5*time.Second, 3).Spec,
 		StagesStatus: []placementv1beta1.StageUpdatingStatus{
 			{StageName: stagingStage, Clusters: clusters("member-2"), AfterStageTaskStatus: []placementv1beta1.StageTaskStatus{{Type: placementv1beta1.StageTaskTypeTimedWait}}},
 			{StageName: canaryStage, Clusters: clusters("member-3", "member-1"), AfterStageTaskStatus: []placementv1beta1.StageTaskStatus{

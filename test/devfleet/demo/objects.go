@@ -107,7 +107,7 @@ func updateRun(name, index string) *placementv1beta1.ClusterStagedUpdateRun {
 	return &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: named(name),
 		Spec: placementv1beta1.UpdateRunSpec{
-			PlacementName: placementName, StagedRolloutStrategyName: strategyName, ResourceSnapshotIndex: index,
+			PlacementName: placementName, StagedUpdateStrategyName: strategyName, ResourceSnapshotIndex: index,
 		},
 	}
 }

@@ -35,7 +35,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: renewToken
       type:
         scalar: boolean
-    - name: requestedAt
+    - name: requestTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.fleetflow.fleetflow.apis.cluster.v1beta1.AgentStatus

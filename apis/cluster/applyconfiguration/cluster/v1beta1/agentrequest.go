@@ -13,8 +13,8 @@ import (
 // does it as far as the owner of its cluster lets it (selfUpdate of its chart). It takes up a request once: what is done to the
 // agent on its cluster later, as by an upgrade of its chart, stays.
 type AgentRequestApplyConfiguration struct {
-	// RequestedAt tells this request from an earlier one. The same request with a later time is tried again.
-	RequestedAt *v1.Time `json:"requestedAt,omitempty"`
+	// RequestTime tells this request from an earlier one. The same request with a later time is tried again.
+	RequestTime *v1.Time `json:"requestTime,omitempty"`
 	// Image is what the agent is to run, by a tag or a digest.
 	Image *string `json:"image,omitempty"`
 	// HubURL is where the agent is to reach the hub's API server, by https. The certificate there has to be of the
@@ -31,11 +31,11 @@ func AgentRequest() *AgentRequestApplyConfiguration {
 	return &AgentRequestApplyConfiguration{}
 }
 
-// WithRequestedAt sets the RequestedAt field in the declarative configuration to the given value
+// WithRequestTime sets the RequestTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the RequestedAt field is set to the value of the last call.
-func (b *AgentRequestApplyConfiguration) WithRequestedAt(value v1.Time) *AgentRequestApplyConfiguration {
-	b.RequestedAt = &value
+// If called multiple times, the RequestTime field is set to the value of the last call.
+func (b *AgentRequestApplyConfiguration) WithRequestTime(value v1.Time) *AgentRequestApplyConfiguration {
+	b.RequestTime = &value
 	return b
 }
 

@@ -7,8 +7,8 @@ package v1beta1
 //
 // ApprovalRequestSpec says which stage of which run is to be approved.
 type ApprovalRequestSpecApplyConfiguration struct {
-	// ParentStageRollout is the name of the update run.
-	ParentStageRollout *string `json:"parentStageRollout,omitempty"`
+	// TargetUpdateRun is the name of the update run.
+	TargetUpdateRun *string `json:"parentStageRollout,omitempty"`
 	// TargetStage is the name of the stage.
 	TargetStage *string `json:"targetStage,omitempty"`
 }
@@ -19,11 +19,11 @@ func ApprovalRequestSpec() *ApprovalRequestSpecApplyConfiguration {
 	return &ApprovalRequestSpecApplyConfiguration{}
 }
 
-// WithParentStageRollout sets the ParentStageRollout field in the declarative configuration to the given value
+// WithTargetUpdateRun sets the TargetUpdateRun field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ParentStageRollout field is set to the value of the last call.
-func (b *ApprovalRequestSpecApplyConfiguration) WithParentStageRollout(value string) *ApprovalRequestSpecApplyConfiguration {
-	b.ParentStageRollout = &value
+// If called multiple times, the TargetUpdateRun field is set to the value of the last call.
+func (b *ApprovalRequestSpecApplyConfiguration) WithTargetUpdateRun(value string) *ApprovalRequestSpecApplyConfiguration {
+	b.TargetUpdateRun = &value
 	return b
 }
 

@@ -9,8 +9,8 @@ package v1beta1
 type ClusterScoreApplyConfiguration struct {
 	// AffinityScore is the sum of the weights of the preferred terms that match.
 	AffinityScore *int32 `json:"affinityScore,omitempty"`
-	// PriorityScore is how well the cluster keeps the topology spread.
-	PriorityScore *int32 `json:"priorityScore,omitempty"`
+	// TopologySpreadScore is how well the cluster keeps the topology spread.
+	TopologySpreadScore *int32 `json:"priorityScore,omitempty"`
 	// TaintScore is -1 for each PreferNoSchedule taint that is not tolerated; absent if there is
 	// none. An addition of fleetflow.
 	TaintScore *int32 `json:"taintScore,omitempty"`
@@ -30,11 +30,11 @@ func (b *ClusterScoreApplyConfiguration) WithAffinityScore(value int32) *Cluster
 	return b
 }
 
-// WithPriorityScore sets the PriorityScore field in the declarative configuration to the given value
+// WithTopologySpreadScore sets the TopologySpreadScore field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the PriorityScore field is set to the value of the last call.
-func (b *ClusterScoreApplyConfiguration) WithPriorityScore(value int32) *ClusterScoreApplyConfiguration {
-	b.PriorityScore = &value
+// If called multiple times, the TopologySpreadScore field is set to the value of the last call.
+func (b *ClusterScoreApplyConfiguration) WithTopologySpreadScore(value int32) *ClusterScoreApplyConfiguration {
+	b.TopologySpreadScore = &value
 	return b
 }
 

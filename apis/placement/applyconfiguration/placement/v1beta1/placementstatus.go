@@ -20,9 +20,9 @@ type PlacementStatusApplyConfiguration struct {
 	// index; the latest 100 of them. They name what a run can roll out, for those who may not
 	// read snapshots, which hold Secrets. An addition of fleetflow.
 	ResourceSnapshots []ResourceSnapshotSummaryApplyConfiguration `json:"resourceSnapshots,omitempty"`
-	// PlacementStatuses has one entry per picked cluster, and one without a cluster name
+	// PerClusterPlacementStatuses has one entry per picked cluster, and one without a cluster name
 	// per cluster that was asked for and could not be found.
-	PlacementStatuses []PerClusterPlacementStatusApplyConfiguration `json:"placementStatuses,omitempty"`
+	PerClusterPlacementStatuses []PerClusterPlacementStatusApplyConfiguration `json:"placementStatuses,omitempty"`
 	// UnlistedClusters is how many picked clusters have no entry, as there is no room for them: their
 	// bindings say how they are. Clusters that are not done are listed first.
 	// An addition of fleetflow.
@@ -74,15 +74,15 @@ func (b *PlacementStatusApplyConfiguration) WithResourceSnapshots(values ...*Res
 	return b
 }
 
-// WithPlacementStatuses adds the given value to the PlacementStatuses field in the declarative configuration
+// WithPerClusterPlacementStatuses adds the given value to the PerClusterPlacementStatuses field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the PlacementStatuses field.
-func (b *PlacementStatusApplyConfiguration) WithPlacementStatuses(values ...*PerClusterPlacementStatusApplyConfiguration) *PlacementStatusApplyConfiguration {
+// If called multiple times, values provided by each call will be appended to the PerClusterPlacementStatuses field.
+func (b *PlacementStatusApplyConfiguration) WithPerClusterPlacementStatuses(values ...*PerClusterPlacementStatusApplyConfiguration) *PlacementStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
-			panic("nil value passed to WithPlacementStatuses")
+			panic("nil value passed to WithPerClusterPlacementStatuses")
 		}
-		b.PlacementStatuses = append(b.PlacementStatuses, *values[i])
+		b.PerClusterPlacementStatuses = append(b.PerClusterPlacementStatuses, *values[i])
 	}
 	return b
 }

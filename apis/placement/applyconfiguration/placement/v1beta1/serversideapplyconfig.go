@@ -7,8 +7,8 @@ package v1beta1
 //
 // ServerSideApplyConfig has the settings for server-side apply.
 type ServerSideApplyConfigApplyConfiguration struct {
-	// Force takes fields over from other field managers. Without it, a conflict fails.
-	Force *bool `json:"force,omitempty"`
+	// ForceConflicts takes fields over from other field managers. Without it, a conflict fails.
+	ForceConflicts *bool `json:"force,omitempty"`
 }
 
 // ServerSideApplyConfigApplyConfiguration constructs a declarative configuration of the ServerSideApplyConfig type for use with
@@ -17,10 +17,10 @@ func ServerSideApplyConfig() *ServerSideApplyConfigApplyConfiguration {
 	return &ServerSideApplyConfigApplyConfiguration{}
 }
 
-// WithForce sets the Force field in the declarative configuration to the given value
+// WithForceConflicts sets the ForceConflicts field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Force field is set to the value of the last call.
-func (b *ServerSideApplyConfigApplyConfiguration) WithForce(value bool) *ServerSideApplyConfigApplyConfiguration {
-	b.Force = &value
+// If called multiple times, the ForceConflicts field is set to the value of the last call.
+func (b *ServerSideApplyConfigApplyConfiguration) WithForceConflicts(value bool) *ServerSideApplyConfigApplyConfiguration {
+	b.ForceConflicts = &value
 	return b
 }

@@ -16,8 +16,8 @@ type UpdateRunSpecApplyConfiguration struct {
 	// ResourceSnapshotIndex is the resource snapshot to roll out. Without it, the run takes
 	// the latest one when it starts.
 	ResourceSnapshotIndex *string `json:"resourceSnapshotIndex,omitempty"`
-	// StagedRolloutStrategyName is the strategy that has the stages.
-	StagedRolloutStrategyName *string `json:"stagedRolloutStrategyName,omitempty"`
+	// StagedUpdateStrategyName is the strategy that has the stages.
+	StagedUpdateStrategyName *string `json:"stagedRolloutStrategyName,omitempty"`
 	// State is Initialize to only work the stages out, Run to roll out, Stop to pause.
 	// Without it, the run rolls out. It may change from Initialize to Run, and between Run
 	// and Stop.
@@ -60,11 +60,11 @@ func (b *UpdateRunSpecApplyConfiguration) WithResourceSnapshotIndex(value string
 	return b
 }
 
-// WithStagedRolloutStrategyName sets the StagedRolloutStrategyName field in the declarative configuration to the given value
+// WithStagedUpdateStrategyName sets the StagedUpdateStrategyName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the StagedRolloutStrategyName field is set to the value of the last call.
-func (b *UpdateRunSpecApplyConfiguration) WithStagedRolloutStrategyName(value string) *UpdateRunSpecApplyConfiguration {
-	b.StagedRolloutStrategyName = &value
+// If called multiple times, the StagedUpdateStrategyName field is set to the value of the last call.
+func (b *UpdateRunSpecApplyConfiguration) WithStagedUpdateStrategyName(value string) *UpdateRunSpecApplyConfiguration {
+	b.StagedUpdateStrategyName = &value
 	return b
 }
 

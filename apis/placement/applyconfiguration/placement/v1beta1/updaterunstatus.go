@@ -22,14 +22,14 @@ type UpdateRunStatusApplyConfiguration struct {
 	// forward had brought and that has succeeded. Holds and windows that exempt rollbacks let such runs go alone. An addition of
 	// fleetflow.
 	RestoresSucceeded *bool `json:"restoresSucceeded,omitempty"`
-	// AppliedStrategy is the placement's apply strategy as it was when the run started.
-	AppliedStrategy *ApplyStrategyApplyConfiguration `json:"appliedStrategy,omitempty"`
+	// ApplyStrategy is the placement's apply strategy as it was when the run started.
+	ApplyStrategy *ApplyStrategyApplyConfiguration `json:"appliedStrategy,omitempty"`
 	// Vocabulary is in which words this status is written, as the hub agent was told when the
 	// run started: Documentation, also if it is missing, for those of KubeFleet's documentation, KubeFleet
 	// for those of its releases. An addition of fleetflow.
 	Vocabulary *placementv1beta1.Vocabulary `json:"vocabulary,omitempty"`
-	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
-	StagedUpdateStrategySnapshot *UpdateStrategySpecApplyConfiguration `json:"stagedUpdateStrategySnapshot,omitempty"`
+	// UpdateStrategySnapshot is the strategy as it was when the run started.
+	UpdateStrategySnapshot *UpdateStrategySpecApplyConfiguration `json:"stagedUpdateStrategySnapshot,omitempty"`
 	// Clusters counts the clusters of all stages, without those that the run takes the resources from. An addition of fleetflow.
 	Clusters *ClusterCountsApplyConfiguration `json:"clusters,omitempty"`
 	// StagesStatus has one entry per stage, in their order.
@@ -79,11 +79,11 @@ func (b *UpdateRunStatusApplyConfiguration) WithRestoresSucceeded(value bool) *U
 	return b
 }
 
-// WithAppliedStrategy sets the AppliedStrategy field in the declarative configuration to the given value
+// WithApplyStrategy sets the ApplyStrategy field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the AppliedStrategy field is set to the value of the last call.
-func (b *UpdateRunStatusApplyConfiguration) WithAppliedStrategy(value *ApplyStrategyApplyConfiguration) *UpdateRunStatusApplyConfiguration {
-	b.AppliedStrategy = value
+// If called multiple times, the ApplyStrategy field is set to the value of the last call.
+func (b *UpdateRunStatusApplyConfiguration) WithApplyStrategy(value *ApplyStrategyApplyConfiguration) *UpdateRunStatusApplyConfiguration {
+	b.ApplyStrategy = value
 	return b
 }
 
@@ -95,11 +95,11 @@ func (b *UpdateRunStatusApplyConfiguration) WithVocabulary(value placementv1beta
 	return b
 }
 
-// WithStagedUpdateStrategySnapshot sets the StagedUpdateStrategySnapshot field in the declarative configuration to the given value
+// WithUpdateStrategySnapshot sets the UpdateStrategySnapshot field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the StagedUpdateStrategySnapshot field is set to the value of the last call.
-func (b *UpdateRunStatusApplyConfiguration) WithStagedUpdateStrategySnapshot(value *UpdateStrategySpecApplyConfiguration) *UpdateRunStatusApplyConfiguration {
-	b.StagedUpdateStrategySnapshot = value
+// If called multiple times, the UpdateStrategySnapshot field is set to the value of the last call.
+func (b *UpdateRunStatusApplyConfiguration) WithUpdateStrategySnapshot(value *UpdateStrategySpecApplyConfiguration) *UpdateRunStatusApplyConfiguration {
+	b.UpdateStrategySnapshot = value
 	return b
 }
 
