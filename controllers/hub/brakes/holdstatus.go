@@ -35,7 +35,8 @@ func byPlacement(bindings []placementv1beta1.BindingObject) map[types.Namespaced
 		return types.NamespacedName{Namespace: bindings[i].GetNamespace(), Name: bindings[i].GetLabels()[placementv1beta1.ParentPlacementLabel]}
 	}
 	for begin := 0; begin < len(bindings); {
-		key, end := keyOf(begin), begin+1
+		key := keyOf(begin)
+		end := begin + 1
 		for end < len(bindings) && keyOf(end) == key {
 			end++
 		}
