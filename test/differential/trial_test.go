@@ -9,6 +9,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -160,7 +162,7 @@ func newWorker(id int, config *rest.Config, kinds []map[string]any) (*worker, er
 
 // count is what became of the manifests of a kind.
 type count struct {
-	// drawn manifests, and those that got no change because the API server took none of those that were drawn.
+	// drawn manifests, and those that are the one before, because the API server took no change that was drawn.
 	drawn, unchanged int
 	// applied manifests, and those of which the object was compared with what is right.
 	applied, judged int
@@ -206,11 +208,12 @@ func (w *worker) where(kind string) (namespace, name string) {
 	return trials, name
 }
 
-// draw draws a trial. Changes that no API server takes are drawn anew.
+// draw draws a trial. Changes that no API server takes are left out, and others are drawn in their place.
 func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
 	t := trial{Kind: w.drawKind(r), Prior: priors[r.IntN(len(priors))]}
 	kind := w.kinds[t.Kind]["kind"].(string)
 	namespace, name := w.where(kind)
+	isOnlyCreated := false
 	for i := range 3 {
 		s := step{Way: ways[r.IntN(len(ways))], When: placementv1beta1.WhenToApplyTypeAlways}
 		if r.IntN(4) == 0 {
@@ -218,35 +221,13 @@ func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
 		}
 		t.Steps = append(t.Steps, s)
 		w.of(kind).drawn++
-		isTaken := false
-		isOnlyCreated := false
-		for attempt := 0; attempt < 4 && !isTaken; attempt++ {
-			n := 1 + r.IntN(4)>>attempt
-			if i == 0 {
-				n = r.IntN(8) >> attempt
-			}
-			var drawn []change
-			for range n {
-				c := drawChange(r)
-				if i == 0 && r.IntN(2) == 0 {
-					c.What = "remove a field"
-				}
-				drawn = append(drawn, c)
-			}
-			t.Steps[i].Changes = drawn
-			right, err := w.fresh(ctx, t.manifest(w.kinds, i, namespace, name))
-			if err != nil {
-				return t, err
-			}
-			isTaken = right != nil
-			if !isTaken {
-				w.tally["draws that no API server takes"]++
-				t.Steps[i].Changes = nil
-				continue
-			}
-			isOnlyCreated = right.onlyCreated
+		right, err := w.drawChanges(ctx, r, t, namespace, name)
+		if err != nil {
+			return t, err
 		}
-		if !isTaken {
+		if right != nil {
+			isOnlyCreated = right.onlyCreated
+		} else if i > 0 {
 			w.of(kind).unchanged++
 		}
 		if isOnlyCreated && r.IntN(4) > 0 { // most of these would be refused as a server-side apply, and not be judged
@@ -254,6 +235,65 @@ func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
 		}
 	}
 	return t, nil
+}
+
+// spare is how many changes are drawn besides for a step of which the API server takes none.
+const spare = 8
+
+// drawChanges draws the changes of the last step of a trial: together those that the API server takes together, and otherwise those
+// that it takes one after another. It returns what a fresh manager makes of the manifest; nil if the step has no change.
+func (w *worker) drawChanges(ctx context.Context, r *rand.Rand, t trial, namespace, name string) (*fresh, error) {
+	i := len(t.Steps) - 1
+	n := 1 + r.IntN(4)
+	keeps := i == 1 || i == 2 && r.IntN(4) > 0 // what the first change has had refused, the second would have, too
+	var before map[string]any
+	if i == 0 {
+		n = r.IntN(8)
+	} else {
+		before = t.manifest(w.kinds, i-1, namespace, name)
+	}
+	var drawn []change
+	for len(drawn) < n+spare {
+		c := drawChange(r, keeps)
+		if i == 0 && r.IntN(2) == 0 {
+			c.What = "remove a field"
+		}
+		drawn = append(drawn, c)
+	}
+	try := func(changes []change) (*fresh, map[string]any, error) {
+		t.Steps[i].Changes = changes
+		manifest := t.manifest(w.kinds, i, namespace, name)
+		if reflect.DeepEqual(manifest, before) {
+			return nil, nil, nil
+		}
+		right, err := w.fresh(ctx, manifest)
+		return right, manifest, err
+	}
+	if right, _, err := try(drawn[:n]); right != nil || err != nil {
+		return right, err
+	}
+	w.tally["steps of which the API server does not take all changes"]++
+	var taken []change
+	var last *fresh
+	for k, c := range drawn {
+		if len(taken) > 0 && k >= n {
+			break
+		}
+		changes := append(slices.Clip(taken), c)
+		right, manifest, err := try(changes)
+		if err != nil {
+			return nil, err
+		}
+		if right == nil {
+			w.tally["changes that no API server takes, or that change nothing"]++
+			continue
+		}
+		taken = changes
+		before = manifest
+		last = right
+	}
+	t.Steps[i].Changes = taken
+	return last, nil
 }
 
 // drawKind draws custom resources more often than others, and definitions of kinds seldom: each makes the API server work for long.
@@ -300,6 +340,7 @@ func (w *worker) fresh(ctx context.Context, manifest map[string]any) (*fresh, er
 	case apierrors.ReasonForError(created) == metav1.StatusReasonUnknown:
 		return nil, fmt.Errorf("asking the API server: %w", created)
 	default:
+		w.note("DRAWN %s: %v", manifest["kind"], created)
 		return nil, nil
 	}
 }
@@ -376,10 +417,11 @@ func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifes
 	var others *unstructured.Unstructured
 	if prior != byNobody {
 		if err := w.create(ctx, prior, manifests[0]); err != nil {
-			w.tally["not created by another tool"]++
-			return "", nil // the API server takes it in one way and not in another
+			w.tally["not created by another tool"]++ // the API server takes it in one way and not in another
+			w.note("NOT CREATED %s: %v", manifests[0]["kind"], err)
+		} else {
+			others = rights[0].object
 		}
-		others = rights[0].object
 	}
 	clean := true
 	shared := false
@@ -430,13 +472,15 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 	if err != nil {
 		return "", false, fmt.Errorf("applying: %w", err)
 	}
+	if problem != nil {
+		w.note("REFUSED %s, %s: %s", right.GetKind(), req.Strategy.Type, problem.Message)
+	}
 	if problem != nil && wanted.onlyCreated {
 		w.tally["refused, as a server-side apply by a fresh manager is"]++
 		return "", false, nil
 	}
 	if problem != nil && shared {
 		w.tally["refused together with what another manager holds"]++
-		w.note("OTHERS %s: %s", right.GetKind(), problem.Message)
 		return "", false, nil
 	}
 	if problem != nil && req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply && !w.takesServerSide(ctx, req.Manifest.Object) {
