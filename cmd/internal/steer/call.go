@@ -40,6 +40,8 @@ type Call struct {
 	Client client.WithWatch
 	Clock  clock.PassiveClock
 	DryRun DryRun
+	// Record keeps what a dry run would write; nil for none.
+	Record *Record
 	// Warn reports to the user what is left out, and Progress what is done already. Both may be called more than once.
 	Warn, Progress func(sentence string)
 	// Wait runs what may take long, and says meanwhile what it is.
@@ -49,15 +51,18 @@ type Call struct {
 // Dry reports whether nothing is to be changed.
 func (c *Call) Dry() bool { return c.DryRun == DryRunClient || c.DryRun == DryRunServer }
 
-// Sends reports whether writes reach the API server, be it only to be checked.
-func (c *Call) Sends() bool { return c.DryRun != DryRunClient }
+// Sends reports whether writes go to the Writer, be it only to be checked by the API server or recorded.
+func (c *Call) Sends() bool { return c.DryRun != DryRunClient || c.Record != nil }
 
 // Writer returns the client for writes. A field that the hub does not know is an error, not dropped: a rollback, say,
 // that loses what it rolls back would be a rollout.
 func (c *Call) Writer() client.Client {
 	var writes client.Client = c.Client
-	if c.DryRun == DryRunServer {
+	if c.Dry() {
 		writes = client.NewDryRunClient(writes)
+	}
+	if c.Dry() && c.Record != nil {
+		writes = recorder{Client: writes, Record: c.Record, sends: c.DryRun == DryRunServer}
 	}
 	return client.WithFieldOwner(client.WithFieldValidation(writes, metav1.FieldValidationStrict), fieldOwner)
 }

@@ -34,6 +34,8 @@ type Consent struct {
 	Yes bool
 	// DryRun is none; client to send nothing; or server to have the API server check everything and store nothing.
 	DryRun string
+	// Output is how the objects are printed that a dry run would write; without a format they are not.
+	Output Output
 }
 
 // AddFlags adds --yes and --dry-run to a command.
@@ -43,6 +45,13 @@ func (c *Consent) AddFlags(cmd *cobra.Command) {
 		"Change nothing. client: only say what would be done; server: also let the hub check it. Without a value: client.")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+}
+
+// AddOutputFlag adds -o to a command that does nothing but write objects to the hub.
+func (c *Consent) AddOutputFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&c.Output.Format, "output", "o", "",
+		"With --dry-run, print the objects that would be written, as yaml or json. What would be deleted is not printed.")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{FormatYAML, FormatJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 }
 
 // Unasked hides --yes of a command that does not ask: scripts may give it to every command that changes something.
@@ -62,17 +71,28 @@ func Asks(cmd *cobra.Command) bool {
 func (c *Consent) Validate() error {
 	switch c.DryRun {
 	case "", dryRunNone, dryRunClient, dryRunServer:
-		return nil
 	default:
 		return Usagef("--dry-run %q is not known: use none, client or server", c.DryRun)
 	}
+	switch {
+	case !c.Shows():
+		return nil
+	case !c.Output.Structured():
+		return Usagef("--output %q is not a format of an object: use yaml or json", c.Output.Format)
+	case !c.Dry():
+		return Usagef("--output prints what would be written: give --dry-run with it")
+	}
+	return c.Output.Validate()
 }
 
 // Dry reports whether nothing is to be changed.
 func (c *Consent) Dry() bool { return c.DryRun == dryRunClient || c.DryRun == dryRunServer }
 
-// Sends reports whether writes reach the API server, be it only to be checked. A command that does not send skips them.
-func (c *Consent) Sends() bool { return c.DryRun != dryRunClient }
+// Shows reports whether the objects are printed that would be written.
+func (c *Consent) Shows() bool { return c.Output.Format != "" }
+
+// Sends reports whether writes are made, be it only to be checked by the API server or to be shown. A command that does not send skips them.
+func (c *Consent) Sends() bool { return c.DryRun != dryRunClient || c.Shows() }
 
 // Ask asks a question that yes answers with consent, such as "Remove member-3 from the fleet?". It does not ask on a
 // dry run or if the answer was given beforehand. Without a terminal it fails.
@@ -104,7 +124,8 @@ func (c *Consent) AskOnTerminal(streams genericiooptions.IOStreams, question str
 	return c.Ask(streams, question)
 }
 
-// Done says what was done, such as "run/web stopped", and that it was not if this is a dry run.
+// Done says what was done, such as "run/web stopped", and that it was not if this is a dry run. Beside objects it goes to the
+// standard error.
 func (c *Consent) Done(streams genericiooptions.IOStreams, format string, args ...any) {
 	suffix := ""
 	switch c.DryRun {
@@ -113,5 +134,9 @@ func (c *Consent) Done(streams genericiooptions.IOStreams, format string, args .
 	case dryRunServer:
 		suffix = " (server dry run)"
 	}
-	Printf(streams.Out, "%s%s\n", fmt.Sprintf(format, args...), suffix)
+	out := streams.Out
+	if c.Shows() {
+		out = streams.ErrOut
+	}
+	Printf(out, "%s%s\n", fmt.Sprintf(format, args...), suffix)
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/internal/steer"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -24,7 +24,6 @@ import (
 type federateOptions struct {
 	steering
 	federation.Options
-	output         cli.Output
 	file, strategy string
 	contents       bool
 	skip           []string
@@ -65,7 +64,7 @@ of several namespaces are placed with everything in them, as one placement canno
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.AddFlags(cmd)
+	o.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.Name, "name", "", "Name of the placement. (default: that of the first object)")
 	flags.StringSliceVar(&o.Clusters, "clusters", nil, "Place on these members only. (default: on all)")
@@ -73,25 +72,28 @@ of several namespaces are placed with everything in them, as one placement canno
 	flags.BoolVar(&o.contents, "contents", true, "Place what is in a namespace, too; --contents=false places the bare namespace.")
 	flags.StringSliceVar(&o.skip, "skip-api-resources", nil, "Leave these resources (configmaps) or API groups (apps) in the namespace out.")
 	flags.StringVarP(&o.file, "filename", "f", "", "Print the placement of the objects in this file; - is the standard input.")
-	flags.StringVarP(&o.output.Format, "output", "o", "", "Print the placement as yaml or json instead of creating it.")
+	flags.Lookup("output").Usage = "Print the placement as yaml or json instead of creating it."
 	_ = cmd.RegisterFlagCompletionFunc("clusters", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
 	_ = cmd.RegisterFlagCompletionFunc("strategy", cobra.FixedCompletions([]string{
 		string(placementv1beta1.RollingUpdateRolloutStrategyType), string(placementv1beta1.ExternalRolloutStrategyType),
 	}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{cli.FormatYAML, cli.FormatJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
 }
 
 // complete refuses what does not go together.
 func (o *federateOptions) complete(args []string) error {
+	if o.file != "" && !o.Shows() {
+		o.Output.Format = cli.FormatYAML
+	}
+	if o.Shows() && !o.Dry() {
+		o.DryRun = string(steer.DryRunClient)
+	}
 	if err := o.Consent.Validate(); err != nil {
 		return err
 	}
 	o.Strategy = placementv1beta1.RolloutStrategyType(o.strategy)
 	o.NamespaceOnly = !o.contents
 	switch {
-	case o.output.Format != "" && !o.output.Structured():
-		return cli.Usagef("--output %q is not a format of a placement: use yaml or json", o.output.Format)
 	case o.file != "" && len(args) > 0:
 		return cli.Usagef("--filename names the objects: leave TYPE and NAME out")
 	case o.file != "" && len(o.skip) > 0:
@@ -134,9 +136,6 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.file != "" || o.output.Structured() {
-		return o.print(placement)
-	}
 	return o.create(ctx, finder.Client, placement)
 }
 
@@ -159,22 +158,6 @@ func (o *federateOptions) objects(ctx context.Context, finder *federation.Finder
 	return lifted, nil
 }
 
-// print writes a placement as one would write it.
-func (o *federateOptions) print(placement *placementv1beta1.ClusterResourcePlacement) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(placement)
-	if err != nil {
-		return fmt.Errorf("encoding the placement: %w", err)
-	}
-	delete(content, "status")
-	if metadata, is := content["metadata"].(map[string]any); is {
-		delete(metadata, "creationTimestamp")
-	}
-	if o.output.Format == "" {
-		o.output.Format = cli.FormatYAML
-	}
-	return o.output.Encode(o.streams.Out, content)
-}
-
 func (o *federateOptions) create(ctx context.Context, c client.WithWatch, placement *placementv1beta1.ClusterResourcePlacement) error {
 	ref := hub.Ref{Kind: hub.KindPlacement, Name: placement.Name}
 	if o.Sends() {
@@ -184,6 +167,9 @@ func (o *federateOptions) create(ctx context.Context, c client.WithWatch, placem
 		case err != nil:
 			return fmt.Errorf("creating %s: %w", ref, err)
 		}
+	}
+	if o.Shows() {
+		return nil
 	}
 	where := "all members"
 	if len(o.Clusters) > 0 {

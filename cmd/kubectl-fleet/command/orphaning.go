@@ -52,7 +52,7 @@ func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobr
 		}
 		return s.orphan(cmd.Context(), c, *found.Placement, policy)
 	}
-	s.AddFlags(cmd)
+	s.addFlags(cmd)
 	return cmd
 }
 

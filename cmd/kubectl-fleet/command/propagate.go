@@ -64,7 +64,7 @@ func kindVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Com
 		}
 		return do(s, cmd.Context(), c, kind)
 	}
-	s.AddFlags(cmd)
+	s.addFlags(cmd)
 	return cmd
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,16 +17,41 @@ type steering struct {
 	cli.Consent
 	factory *cli.Factory
 	streams genericiooptions.IOStreams
+	// shown are the objects that a dry run would write.
+	shown steer.Record
+}
+
+// addFlags adds the flags of a command that does nothing but write objects to the hub, and has it print them if asked for.
+func (s *steering) addFlags(cmd *cobra.Command) {
+	s.AddFlags(cmd)
+	s.AddOutputFlag(cmd)
+	cmd.PostRunE = func(*cobra.Command, []string) error { return s.show() }
+}
+
+// show prints the objects that a dry run would write: one by itself, several as a list.
+func (s *steering) show() error {
+	objects := s.shown.Objects
+	switch {
+	case !s.Shows() || len(objects) == 0:
+		return nil
+	case len(objects) == 1:
+		return s.Output.Encode(s.streams.Out, objects[0].Object)
+	}
+	return s.Output.Encode(s.streams.Out, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 }
 
 // call returns how the user uses a verb.
 func (s *steering) call(c client.WithWatch) *steer.Call {
-	return &steer.Call{
+	call := &steer.Call{
 		Client: c, Clock: s.factory.Clock, DryRun: steer.DryRun(s.DryRun),
 		Warn:     func(sentence string) { cli.Printf(s.streams.ErrOut, "Warning: %s\n", sentence) },
 		Progress: func(sentence string) { s.Done(s.streams, "%s", sentence) },
 		Wait:     func(doing string, work func() error) error { return s.factory.Patiently(s.streams, doing, work) },
 	}
+	if s.Shows() {
+		call.Record = &s.shown
+	}
+	return call
 }
 
 // writer returns the client for writes.

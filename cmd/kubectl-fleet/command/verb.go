@@ -46,7 +46,7 @@ func newVerb(f *cli.Factory, streams genericiooptions.IOStreams, verb steer.Verb
 		ValidArgsFunction: v.complete,
 		RunE:              func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), v.adjust(cmd, args)) },
 	}
-	v.AddFlags(cmd)
+	v.addFlags(cmd)
 	if !verb.Asks {
 		cli.Unasked(cmd)
 	}
