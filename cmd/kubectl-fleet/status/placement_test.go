@@ -166,8 +166,8 @@ func TestOverridesWithoutEffectAreShownWhereTheyLookMeant(t *testing.T) {
 	assert.Equal(t, []string{"ResourceOverride team/a-misspelt", "ResourceOverride team/b-conflict", "ResourceOverride team/c-wrong-scope"}, names)
 }
 
-// TestNoStateOfAPlacementIsSilent has a line for each state in which not all is as wanted although nothing has failed, or nobody looks:
-// the picture repeats what the condition says, which names the object and what to do.
+// TestNoStateOfAPlacementIsSilent has a line for each state in which a placement is not as wanted and which its user could overlook.
+// The picture repeats the message of the condition, which names the object and says what to do.
 func TestNoStateOfAPlacementIsSilent(t *testing.T) {
 	const said = "ConfigMap team/settings: do this"
 	yes := metav1.ConditionTrue
