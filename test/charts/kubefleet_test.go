@@ -3,6 +3,7 @@ package charts
 import (
 	"os"
 	"path"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
+	"helm.sh/helm/v4/pkg/strvals"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,30 +68,39 @@ func TestValuesOfKubeFleetsHubAreTaken(t *testing.T) {
 	assert.Subset(t, args(t, all, release), []string{"--cluster-unhealthy-threshold=3m0s"})
 }
 
-func TestValuesOfKubeFleetThatCannotBeSayWhatCan(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		values values
-		want   string
-	}{
-		"a certificate for the hub": {values{"useCAAuth": true}, "put its token into the Secret that config.hubTokenSecret names, and leave useCAAuth out"},
-		"a kubeconfig for the hub":  {values{"useKubeconfig": true}, "useKubeconfig and config.hubKubeconfigSecretName: the agent makes its connection of config.hubURL and a token"},
-		"a side-car of a cloud":     {values{"config": values{"provider": "azure"}}, "renew it there"},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			all := kubeFleetsMember()
-			merge(all, test.values)
-			_, err := with(t, "member-agent", all)
-			require.ErrorContains(t, err, test.want)
+// TestValuesOfKubeFleetThatAreRefusedSayWhatToSet goes by the guide, whose table has each refused value in a row that begins with it.
+func TestValuesOfKubeFleetThatAreRefusedSayWhatToSet(t *testing.T) {
+	said := map[string]string{
+		"useCAAuth=true":        "put its token into the Secret that config.hubTokenSecret names, and leave useCAAuth out",
+		"useKubeconfig=true":    "useKubeconfig and config.hubKubeconfigSecretName: the agent makes its connection of config.hubURL and a token",
+		"config.provider=azure": "renew it there",
+	}
+	guide, refusals := contentOf(t, "docs", "migration.md"), contentOf(t, "charts", "member-agent", "templates", "_kubefleet.tpl")
+	assert.Equal(t, len(said), strings.Count(refusals, "{{- fail "), "refusals of the chart")
+	for assignment, want := range said {
+		t.Run(assignment, func(t *testing.T) {
+			assert.Contains(t, guide, "\n| `"+assignment+"` | ")
+			given := kubeFleetsMember()
+			require.NoError(t, strvals.ParseInto(assignment, given))
+			_, err := with(t, "member-agent", given)
+			require.ErrorContains(t, err, want)
 		})
 	}
 }
 
+// contentOf is the text of a file below deploy.
+func contentOf(t *testing.T, parts ...string) string {
+	t.Helper()
+	content, err := os.ReadFile(path.Join(append([]string{root, "deploy"}, parts...)...))
+	require.NoError(t, err)
+	return string(content)
+}
+
 // What has nothing to switch would be read as a promise: "enableV1Alpha1APIs" that there are such APIs.
 func TestValuesWithoutEffectAreTakenAndNotShown(t *testing.T) {
-	content, err := os.ReadFile(path.Join(root, "deploy", "charts", "member-agent", "values.yaml"))
-	require.NoError(t, err)
+	content := contentOf(t, "charts", "member-agent", "values.yaml")
 	for _, name := range []string{"refreshtoken", "enableV1Alpha1APIs", "enableV1Beta1APIs", "hubPprofPort", "region", "azure", "useCAAuth", "priorityQueue", "useKubeconfig"} {
-		assert.NotContains(t, string(content), "\n"+name+":")
+		assert.NotContains(t, content, "\n"+name+":")
 	}
 }
 

@@ -275,7 +275,6 @@ func TestWhatDoesNotGoWithTheModeOfTemporalIsRefused(t *testing.T) {
 		"the bundled one and TLS":                {values{"temporal": values{"address": "", "tls": values{"enabled": true}}}, "are for an external Temporal"},
 		"the bundled one and verified approvals": {values{"temporal": values{"address": "", "approvals": "verified"}}, "temporal.approvals=verified takes no approval"},
 		"a mode that is none":                    {values{"temporal": values{"mode": "Own"}}, "temporal/mode"},
-		"the value of former releases":           {values{"temporal": values{"address": "", "bundled": values{"enabled": true}}}, "enabled"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := with(t, "hub-agent", test.values)

@@ -109,14 +109,6 @@ func TestWithoutAClusterAJobLooksForPods(t *testing.T) {
 	}
 }
 
-// TestFormerNamesOfThoseWhoPassAreRefused: a value that nothing reads would leave everybody without the right that it was to give.
-func TestFormerNamesOfThoseWhoPassAreRefused(t *testing.T) {
-	for _, former := range []string{"whitelistedUsers", "whitelistedGroups"} {
-		_, err := with(t, "hub-agent", values{"guardRail": values{former: []any{"jane"}}})
-		assert.ErrorContains(t, err, former)
-	}
-}
-
 func TestReservedNamespacesAreUpToTheOperator(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		values values

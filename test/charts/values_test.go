@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 )
 
@@ -50,6 +51,21 @@ func TestEveryValueIsInTheTableAndInEditors(t *testing.T) {
 				assert.NotEmpty(t, schema.Properties[key].Description, key)
 			}
 		})
+	}
+}
+
+// TestReplacedValuesAreRefusedAndListed: a value that nothing reads would leave users without the right, or the Temporal, that it was
+// to give. The guide says what to write instead.
+func TestReplacedValuesAreRefusedAndListed(t *testing.T) {
+	guide := contentOf(t, "docs", "renamed.md")
+	for _, replaced := range []string{
+		"guardRail.whitelistedUsers", "guardRail.whitelistedGroups", "temporal.bundled.enabled", "temporal.bundled.persistence", "networkPolicy.temporalFrom",
+	} {
+		assert.Contains(t, guide, "`"+replaced+"`")
+		given, err := strvals.Parse(replaced + "=true")
+		require.NoError(t, err)
+		_, err = with(t, "hub-agent", given)
+		assert.ErrorContains(t, err, path.Ext(replaced)[1:])
 	}
 }
 
