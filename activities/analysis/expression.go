@@ -82,7 +82,7 @@ func compileExpression(env *cel.Env, text string) (compiled *expression, problem
 	}
 	tree, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, fmt.Sprintf("the expression %q is no CEL: %s", text, oneLine(issues.Err().Error()))
+		return nil, fmt.Sprintf("the expression %q is not valid CEL: %s", text, oneLine(issues.Err().Error()))
 	}
 	if name := costlyCall(tree); name != "" {
 		return nil, fmt.Sprintf("the expression %q calls %s, which may take any amount of memory before its cost is known: leave it out",
@@ -93,7 +93,7 @@ func compileExpression(env *cel.Env, text string) (compiled *expression, problem
 	}
 	program, err := env.Program(tree, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
-		return nil, fmt.Sprintf("the expression %q is no CEL: %s", text, oneLine(err.Error()))
+		return nil, fmt.Sprintf("the expression %q is not valid CEL: %s", text, oneLine(err.Error()))
 	}
 	return &expression{text: text, program: program, arguments: argumentsIn(text)}, ""
 }

@@ -134,7 +134,7 @@ func TestATemplateIsChecked(t *testing.T) {
 		text   string
 	}{
 		"as it should be":               {metric: fleetflowv1alpha1.AnalysisMetric{Success: "result <= double(args.max)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}, Query: `up{app="$(args.app)",cluster=~"$(clusters)"}`}}},
-		"A9.10: no CEL":                 {fleetflowv1alpha1.AnalysisMetric{Success: "result <", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "InvalidExpression", `metric m: the expression "result <" is no CEL`},
+		"A9.10: no CEL":                 {fleetflowv1alpha1.AnalysisMetric{Success: "result <", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "InvalidExpression", `metric m: the expression "result <" is not valid CEL`},
 		"no bool":                       {fleetflowv1alpha1.AnalysisMetric{Success: "result + 1.0", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "InvalidExpression", "gives double, not bool"},
 		"a Secret":                      {fleetflowv1alpha1.AnalysisMetric{Success: `object.kind == "Secret"`, Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "InvalidExpression", "undeclared reference to 'object'"},
 		"an argument that there is not": {fleetflowv1alpha1.AnalysisMetric{Success: "result < double(args.min)", Prometheus: &fleetflowv1alpha1.PrometheusQuery{SourceRef: fleetflowv1alpha1.MetricSourceReference{Name: "central"}}}, "UnknownArgument", "names args.min"},

@@ -60,7 +60,7 @@ func Compile(snapshots []placementv1beta1.OverrideSnapshotObject) *Set {
 func compileRule(from *placementv1beta1.OverrideRule) rule {
 	r := rule{clusters: newClusters(from.ClusterSelector)}
 	if r.clusters.unreadable != nil {
-		r.broken = &problem{text: r.clusters.unreadable.Error(), advice: "correct the selector, the rule is for no cluster until then"}
+		r.broken = &problem{text: r.clusters.unreadable.Error(), advice: "correct the selector, until then the rule applies to no cluster"}
 	}
 	switch from.OverrideType {
 	case placementv1beta1.DeleteOverrideType:

@@ -88,7 +88,7 @@ func TestARunIsNotInitializedIfItsAnalysisCannotBe(t *testing.T) {
 	}{
 		"no such template":  {config: placementv1beta1.AnalysisConfig{Templates: []placementv1beta1.AnalysisTemplate{{Name: "none"}}}, want: "StageAnalysis `none` not found"},
 		"an argument more":  {config: placementv1beta1.AnalysisConfig{Args: []placementv1beta1.AnalysisArgument{{Name: "max", Value: "1"}, {Name: "min", Value: "1"}}}, want: "the analysis after stage `canary`: no template of the analysis takes an argument min"},
-		"A9.10: bad CEL":    {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Success = "result <" }, want: "StageAnalysis `errors` is not valid: metric ratio: the expression \"result <\" is no CEL"},
+		"A9.10: bad CEL":    {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Success = "result <" }, want: "StageAnalysis `errors` is not valid: metric ratio: the expression \"result <\" is not valid CEL"},
 		"no such source":    {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Prometheus.SourceRef.Name = "none" }, want: "there is no MetricSource none"},
 		"it asks of Secret": {change: func(a *fleetflowv1alpha1.StageAnalysis) { a.Spec.Metrics[0].Success = `secrets["a"] == ""` }, want: "undeclared reference to 'secrets'"},
 	} {

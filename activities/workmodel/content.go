@@ -57,7 +57,7 @@ type InvalidError struct {
 func (e *InvalidError) Error() string {
 	if e.Outside != "" {
 		return "the snapshot holds " + e.Outside + ", and a ResourcePlacement brings what is in its own namespace only: nothing of the snapshot is placed; " +
-			"delete it, the hub agent takes another"
+			"delete the snapshot, and the hub agent makes a new one"
 	}
 	told := make([]string, 0, len(e.Envelopes))
 	for _, invalid := range e.Envelopes {

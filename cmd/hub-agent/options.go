@@ -128,7 +128,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 		"the least time between two snapshots of what a placement selects; an update run takes the latest content despite it")
 	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0,
 		"how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content despite it")
-	f.Var(&o.bytesPerSecond, selection.BytesPerSecondFlag, "how many bytes a second one placement may have written, in its snapshots and in the Works made of them, such as 2Mi: after changes that take longer to write, the next ones wait; 0 is no bound; an update run takes the latest content despite it")
+	f.Var(&o.bytesPerSecond, selection.BytesPerSecondFlag, "how many bytes a second the agent writes at most for one placement, its snapshots and their Works together, such as 2Mi: after changes that take longer to write, the next ones wait; 0 is no bound; an update run takes the latest content despite it")
 	f.Int64Var(&o.ceiling.Objects, selection.MaxObjectsFlag, 20_000,
 		"how many objects one placement may select; one that selects more stays as it is; 0 is no bound")
 	o.maxBytes.Quantity = *resource.NewQuantity(64<<20, resource.BinarySI)

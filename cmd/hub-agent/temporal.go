@@ -66,7 +66,7 @@ func (o *temporalOptions) addFlags(f *flag.FlagSet) {
 		"Temporal namespace; it is created, with its search attributes, if it does not exist")
 	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified),
 		"which approvals through Temporal count: off (none), verified (signals whose sender Temporal has authenticated, which needs a server with an authorizer and principals) or any: a user who may write to the Temporal namespace can send one under any name")
-	f.StringVar(&o.data, temporalDataFlag, "", "folder of the database of the Temporal beside this agent, of which a metric says the size; empty for none")
+	f.StringVar(&o.data, temporalDataFlag, "", "folder of the database of the Temporal beside this agent; a metric has its size. Empty if there is none")
 	f.IntVar(&o.cacheSize, workflowCacheFlag, 10_000,
 		"how many workflows this process keeps in memory from one of their steps to the next, to replay no history; 0 replays it at each step, which is for tests")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")

@@ -63,6 +63,8 @@ var better = map[string]string{
 	`(?:is|are) told so|as told`: "as described",
 	`bec[oa]mes? of what`:        "happens to",
 	`rather (?:is|has|does|are)`: "more likely, with the subject before the verb",
+	`(?:for|by|from|to) who (?:may|can|reads|writes|creates)`: "name the users or clients that are meant",
+	`worked in`: "applied",
 }
 
 // glossary is the page that says which word stands for what, and which words do not.

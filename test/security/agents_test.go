@@ -108,17 +108,17 @@ func TestJoinerOfOneMember(t *testing.T) {
 			subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: system:authenticated}]}`
 	)
 	attempt(t, attacks{
-		"who lets one member join makes a Secret with the token of another": refused(joiner, creates(stolenToken), notOfOne),
-		"who lets one member join has a role of it make tokens of another":  refused(joiner, creates(roleOfAnother), notOfOne),
-		"who lets one member join lets all users make its tokens": func(s *spec) {
+		"a user who lets one member join makes a Secret with the token of another": refused(joiner, creates(stolenToken), notOfOne),
+		"a user who lets one member join has a role of it make tokens of another":  refused(joiner, creates(roleOfAnother), notOfOne),
+		"a user who lets one member join gives all users the right to make its tokens": func(s *spec) {
 			s.create(roleOfJoin) // Kubernetes' own check reads the role
 			s.requireRefusal(joiner, creates(boundForAll), notOfOne)
 		},
-		"who lets one member join asks for a token of another": func(s *spec) {
+		"a user who lets one member join asks for a token of another": func(s *spec) {
 			s.create(`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: connect-to-fleet, name: member-2-hub-cluster-access}}`)
 			s.requireRefusal(joiner, mintsToken("connect-to-fleet", "member-2-hub-cluster-access"), accountsOnly)
 		},
-		"who lets one member join makes the account of another": refused(joiner, creates(`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: connect-to-fleet, name: member-9-hub-cluster-access}}`), accountsOnly),
+		"a user who lets one member join makes the account of another": refused(joiner, creates(`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: connect-to-fleet, name: member-9-hub-cluster-access}}`), accountsOnly),
 	})
 }
 

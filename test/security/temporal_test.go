@@ -37,7 +37,7 @@ func TestClientOfTemporal(t *testing.T) {
 	attempt(t, attacks{
 		"a client of Temporal starts a later stage of a run": startsWorkflow(wf.StageWorkflow, "mine", canary,
 			"activity LoadStage is refused: it is for workflow updaterun/gated/stage/canary of type Stage, and mine of type Stage calls it"),
-		"a client of Temporal starts a stage with an index that there is none of": startsWorkflow(wf.StageWorkflow, "mine",
+		"a client of Temporal starts a stage with an index that no stage has": startsWorkflow(wf.StageWorkflow, "mine",
 			wf.StageRequest{Run: gatedRun, Stage: "canary", Index: -1}, "activity LoadStage is refused"),
 		"a client of Temporal starts a second workflow of a run": startsWorkflow(wf.UpdateRunWorkflow, "mine", gatedRun,
 			"activity LoadRun is refused: it is for workflow updaterun/gated of type UpdateRun, and mine of type UpdateRun calls it"),

@@ -42,7 +42,7 @@ MESSAGE is shown wherever something waits for the hold.`,
 				{Name: "placements", Into: &h.placements, Usage: "Hold placements with these labels only, as a label selector.",
 					Label: "Only placements with labels", Hint: "A label selector such as team=web; empty is all."},
 				{Name: "namespace-labels", Into: &h.namespaces,
-					Usage: "Hold placements in Namespaces with these labels only, as a label selector: who may write a placement cannot leave such a hold."},
+					Usage: "Hold placements in Namespaces with these labels only, as a label selector: users who may write a placement cannot leave such a hold."},
 				{Name: "allow-rollbacks", Into: &h.rollbacks, Usage: "Let runs go that roll another back."},
 				{Name: "name", Into: &h.name, Usage: "The name of the RolloutHold; one is made up without it."},
 			}}

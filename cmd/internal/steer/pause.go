@@ -103,7 +103,7 @@ func setPartition(call *Call, p hub.Placement, stays string) Deed {
 // changeRollingUpdate changes the settings of the rolling update of a placement, which may have none yet.
 func (c *Call) changeRollingUpdate(ctx context.Context, p hub.Placement, change func(*placementv1beta1.RollingUpdateConfig)) error {
 	if p.External() {
-		return fmt.Errorf("%s is rolled out by update runs: stop and resume its run instead, as with kubectl fleet stop", p.Ref)
+		return fmt.Errorf("%s is rolled out by update runs: stop and resume its run instead, with kubectl fleet stop and resume", p.Ref)
 	}
 	return c.ChangeStrategy(ctx, p, "rollingUpdate", func(strategy *placementv1beta1.RolloutStrategy) any {
 		config := ptr.Deref(strategy.RollingUpdate, placementv1beta1.RollingUpdateConfig{})

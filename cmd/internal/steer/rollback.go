@@ -44,7 +44,8 @@ kubectl fleet run PLACEMENT --strategy NAME --index N.`,
 			Page: func(view View) Page {
 				run := view.Target.Run
 				page := Page{Title: "Roll back " + run.Name, Button: "Roll back " + run.Name,
-					Lead: "Each cluster that the run has updated goes back to the snapshot it had before, the last stage first. That is a run of its own, without soak time and approvals."}
+					Lead: "Each cluster that the run has updated goes back to the snapshot it had before, the last stage first. That is a run of its own. " +
+						"It has no soak times and no analyses, and asks for the approvals of the strategy unless the strategy says rollbackApprovals: Skip."}
 				if isUnderWay(*run) {
 					page.Notes = []string{fmt.Sprintf("%s has not ended, and ends by this.", run.Ref)}
 				}

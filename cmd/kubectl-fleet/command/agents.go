@@ -24,7 +24,7 @@ func NewAgents(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "agents [MEMBER ...]",
 		Short: "Show the agents of members, upgrade them, send them to another address, renew their tokens",
-		Long: `Show the agents of members as they last reported: their version, until when their token for the hub holds, and how far they
+		Long: `Show the agents of members as they last reported: their version, when their token for the hub expires, and how far they
 are with what was asked of them last. -o wide has their images and the addresses by which they reach the hub, too.
 
 The commands below ask agents to change themselves, as far as the owners of their clusters let them (selfUpdate of the agent's

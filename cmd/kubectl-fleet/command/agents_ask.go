@@ -48,8 +48,8 @@ type asking struct {
 
 const howAgentsAreAsked = `
 The agents are asked in the stages of a ClusterStagedUpdateStrategy (--strategy), in its order and with its maxConcurrency; without
-one all are in one stage. Waits, approvals and analyses of the strategy belong to runs: they are not waited for, --until-stage
-ends after a stage instead. If an agent refuses, fails, or does not answer within --timeout, no other is asked any more.
+one all are in one stage. Waits, approvals and analyses of the strategy do not apply, as they belong to runs; --until-stage
+ends after a stage instead. If an agent refuses, fails, or does not answer within --timeout, no further agent is asked.
 
 What was asked and what has become of it is kept on the MemberClusters: the command can be ended at any time and run again. It
 goes on where the agents are, and asks those again that have failed.
@@ -110,8 +110,8 @@ func newAgentsRenewToken(f *cli.Factory, streams genericiooptions.IOStreams) *co
 	return a.command(&cobra.Command{
 		Use:   "renew-token [MEMBER ...]",
 		Short: "Have the agents of members renew their tokens for the hub now",
-		Long: `Have the agents of members renew their tokens for the hub now, before they are half-way through their life, as before a time in
-which a cluster is away. The earlier tokens stay good until they end: kubectl fleet join, run again, revokes them.
+		Long: `Have the agents of members renew their tokens for the hub now, before half of their life is over, for example because a cluster
+will be away. The earlier tokens stay valid until they expire: kubectl fleet join, run again, revokes them.
 ` + howAgentsAreAsked,
 		Example: `  kubectl fleet agents renew-token member-1`,
 	}, func() error { return nil })

@@ -94,7 +94,7 @@ func TestTemplatesAreLinted(t *testing.T) {
 errors     ratio    central   10      60s     10m     result <= double(args.max)
 `, c.out.String())
 	for metric, want := range map[string]string{
-		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: result <}`:                     "InvalidExpression: metric a: the expression \"result <\" is no CEL",
+		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: result <}`:                     "InvalidExpression: metric a: the expression \"result <\" is not valid CEL",
 		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: 'secrets.get("token") == ""'}`: "undeclared reference to 'secrets'",
 		`{name: a, prometheus: {sourceRef: {name: central}, query: up}, success: result > double(args.min)}`:    "UnknownArgument",
 		`{name: a, prometheus: {sourceRef: {name: central}, query: "$(cluster)"}, success: result > 0.0}`:       "there is no variable $(cluster)",

@@ -43,8 +43,8 @@ func newAnalysisTry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.C
 	o := &tryOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "try [TEMPLATE]",
-		Short: "Take one measurement of each metric of a template now, and say what it comes to: before a rollout depends on it",
-		Long: `Measure each metric of a StageAnalysis once, from this machine and with your rights, and say what it comes to: the value, the
+		Short: "Take one measurement of each metric of a template now, before a rollout depends on it, and say the result",
+		Long: `Measure each metric of a StageAnalysis once, from this machine and with your rights, and say the result: the value, the
 bound, and whether the measurement would be good. Nothing is written, and no rollout sees it.
 
 The template is on the hub, or in a manifest. It is measured for the clusters of a run's stage, for those of --clusters, or for

@@ -36,7 +36,7 @@ KubeFedCluster, KubeFedConfig) or Karmada (PropagationPolicy, ClusterPropagation
 ClusterOverridePolicy, Cluster). It reads files only, no cluster; other objects pass through as they are. Give it all
 manifests at once: what is placed together is found by looking at all of them.
 
-What acts otherwise here is said above each object and on standard error, as FILE: kind/name: field: CLASS: text:
+What acts otherwise here is named above each object and on standard error, as FILE: kind/name: field: CLASS: text:
   changed      it acts otherwise here
   ignored      it had no effect there either
   unsupported  there is no counterpart

@@ -78,7 +78,7 @@ func (d *dashboard) validate() error {
 		return cli.Usagef("--address %q is no address such as 127.0.0.1:8080: %w", d.address, err)
 	}
 	if host != "127.0.0.1" && host != "localhost" {
-		return cli.Usagef("--address %q can be reached from other machines, and who reaches the pages acts as you: use 127.0.0.1:PORT", d.address)
+		return cli.Usagef("--address %q can be reached from other machines, and every user who reaches the pages acts as you: use 127.0.0.1:PORT", d.address)
 	}
 	if d.temporal != "" && !strings.HasPrefix(d.temporal, "http://") && !strings.HasPrefix(d.temporal, "https://") {
 		return cli.Usagef("--temporal-ui %q is no URL such as http://localhost:8233/namespaces/default", d.temporal)

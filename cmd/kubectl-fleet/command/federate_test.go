@@ -204,7 +204,7 @@ func TestFederateRefuses(t *testing.T) {
 	}{
 		"what lives in namespace default":  {[]string{"configmap", "settings", "-n", "default"}, "configmap/settings lives in namespace default, which is reserved"},
 		"what Kubernetes makes itself":     {[]string{"serviceaccount", "default", "-n", "web"}, "serviceaccount/default is never placed"},
-		"another namespace, too":           {[]string{"configmap/settings", "namespace/shop-2", "-n", "web"}, "cannot have namespace/shop-2, too"},
+		"another namespace, too":           {[]string{"configmap/settings", "namespace/shop-2", "-n", "web"}, "cannot also have namespace/shop-2"},
 		"a namespace of Kubernetes":        {[]string{"namespace", "kube-system"}, "is reserved"},
 		"a kind that is never placed":      {[]string{"node", "node-1"}, "of a kind that is never placed"},
 		"a type that there is not":         {[]string{"gadget", "web"}, `the hub has no type "gadget"`},

@@ -55,8 +55,8 @@ was assigned, how many the hub asks it for now, and how many are ready there.
 Strategies are shown with their stages and what runs wait for in each, overrides with what they change and whether they
 are in use, evictions with what became of them, windows with when rollouts may start (kubectl fleet windows has more).
 
-Holds are what has stopped the line, with what waits for them: see kubectl fleet hold. Exemptions are what goes despite that,
-with who let it: see kubectl fleet exempt.
+Holds are what has stopped the line, with what waits for them: see kubectl fleet hold. Exemptions are the runs and
+placements that go despite that, with the user who made each: see kubectl fleet exempt.
 
 WHAT is one of: ` + strings.Join(shownWords(), ", ") + `.
 Names of kinds and their short names do as well. --watch is for members, placements and runs: a terminal shows the tables

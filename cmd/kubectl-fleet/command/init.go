@@ -65,8 +65,8 @@ hub, whether you may make it one, and whether the chart refuses it.
 
 The namespace, if it is not there, is made so that only Pods which Pod Security calls restricted start there, as the agent is.
 
-A Temporal comes with the agent, beside it, and there is nothing of it to operate. A fleet of more than 500 clusters, or with more than
-300 rollouts at a time, takes one that is there, named by --temporal. A cluster on which other Pods run is refused with the value that lets them go on.
+A Temporal comes with the agent, beside it, and needs no operation. A fleet of more than 500 clusters, or with more than 300
+rollouts at a time, needs a Temporal of your own, named by --temporal. A cluster on which other Pods run is refused; the message names the value that lets them go on.
 
 The agent's image is that of the plugin's version. A plugin that is of no release needs --set image.repository=… and
 --set image.tag=…`,

@@ -101,9 +101,9 @@ has. A cluster is recognized by the uid of its namespace kube-system. --move giv
 
 The agent pulls from the hub, so the cluster has to reach the hub's address, and nothing has to reach the cluster.
 
-With --from-file all clusters of a file join, several at a time. One that fails holds none of the others up: it is named in the end,
-and the command exits with 1. Run again, it leaves those alone that have joined, unless --all is given, as for new tokens or a new
-address. The file, in which all but the name may be left out:
+With --from-file all clusters of a file join, several at a time. One that fails does not stop the others: it is named in the end,
+and the command exits with 1. Run again, it skips those that have joined, unless --all is given, for example for new tokens or
+a new address. The file, in which only the name is required:
 
   clusters:
     - name: member-4

@@ -245,16 +245,16 @@ func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra
 		Short: "Accept removals that the hub agent holds because nothing explains them",
 		Long: `Accept removals that the hub agent holds. The condition RemovalsHeld of a placement lists them. Names them and asks first.
 
-Bindings are held if the agent found after a start more than a handful that it would remove though neither a change of a
-placement nor a deletion explains it, if a placement would leave very many clusters at once, or if the namespace of a
-ResourcePlacement is being deleted on the hub. What they have placed is removed from the clusters that are still there.
+The agent holds bindings in three cases: after a start it would remove more than a handful that neither a change of a
+placement nor a deletion explains; a placement would leave many clusters at once; or the namespace of a ResourcePlacement is
+being deleted on the hub. If you accept, what they have placed is removed from the clusters that are still there.
 
-Selected objects are held if a placement selects nothing any more, or far less, or if a namespace of it is being deleted on the
-hub, though no change of its selectors explains it. They are removed from all clusters of the placement. Only what is held now
-is accepted: a later loss is held again.
+It holds selected objects if a placement selects no objects, or far fewer, or if a namespace of it is being deleted on the
+hub, although no change of its selectors explains it. If you accept, they are removed from all clusters of the placement. You
+accept only what is held now: a later loss is held again.
 
-Of a placement, what is held of it is let go; without a placement, that of all placements is, and the bindings whose placement is
-gone are deleted.`,
+With the name of a placement you accept what is held of that one; without a name, what is held of all placements, and the
+bindings whose placement no longer exists are deleted, too.`,
 		Example: `  kubectl fleet migrate accept web
   kubectl fleet migrate accept --dry-run`,
 		Args:              cobra.MaximumNArgs(1),

@@ -36,8 +36,8 @@ func NewPlan(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 		Long: `Say what a staged update run would do, without creating or starting one: its stages with their clusters in order, how
 many are under way at a time, its gates; clusters that are in no stage, and those that what is placed is removed from;
 what would keep the run from starting; and for every cluster how what it has now differs from what it gets, overrides
-and envelopes included. The values of Secrets are masked, so that only which of them change is to be seen. Who may not
-read resource snapshots, which hold Secrets, sees all but how clusters differ.
+and envelopes included. The values of Secrets are masked, so that only which of them change is to be seen. A user who may not
+read resource snapshots, which hold Secrets, sees everything except how clusters differ.
 
 For a placement, the strategy is that of --strategy; without it, the one that its spec.strategy.external names, or else
 that of its latest run. For a run that exists, its placement, strategy and snapshot are taken. One with spec.state Initialize has its clusters

@@ -52,8 +52,8 @@ func newUnjoin(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobr
 		Long: `Have a member leave the fleet, in the order that leaves nothing behind: what was placed on it is removed, its agent
 leaves, and only then the agent is uninstalled (with --member-context) and the member's account on the hub deleted.
 
-Of a cluster that is gone for good, the hub lets go by itself after a while: 15 minutes, unless its agent was started
-with another --force-delete-wait-time.`,
+The hub does not wait for ever for a cluster that is gone for good: after 15 minutes it removes the member without the
+cluster's agent, unless the hub agent was started with another --force-delete-wait-time.`,
 		Example: `  kubectl fleet unjoin member-4 --member-context kind-member-4
 
   # Leave on the cluster what is placed there

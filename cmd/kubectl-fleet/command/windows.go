@@ -94,8 +94,8 @@ func newWindowsTest(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.C
 	cmd := &cobra.Command{
 		Use:   "test -f FILE",
 		Short: "Show when the rollout windows of a manifest would open, without the hub",
-		Long: `Show when the rollout windows of a manifest would open. Nothing is sent to the hub. What its API server checks beside
-the times, kubectl apply --dry-run=server tells.`,
+		Long: `Show when the rollout windows of a manifest would open. Nothing is sent to the hub. kubectl apply --dry-run=server
+shows what the hub's API server checks in addition to the times.`,
 		Example: `  # The next openings
   kubectl fleet windows test -f eu-nights.yaml
 

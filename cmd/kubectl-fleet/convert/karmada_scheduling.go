@@ -19,7 +19,7 @@ func (p *policyReader) readScheduling(in Input, spec fields, made *placing) {
 		p.note(in, "spec.schedulerName", Changed, "the scheduler writes clusters into status.targetClusters and status.observedCRPGeneration of the latest policy snapshot")
 		if made.strategy.Failover != nil {
 			made.strategy.Failover = nil
-			p.note(in, "spec.failover", Unsupported, "clusters are left by the other scheduler")
+			p.note(in, "spec.failover", Unsupported, "the other scheduler decides which clusters are left")
 		}
 	}
 	switch activation := takeAs[placementv1beta1.Activation](spec, "activationPreference"); {

@@ -64,13 +64,13 @@ func Together(objects []Object) error {
 	home := ""
 	for _, o := range objects {
 		if o.Namespace != "" && home != "" && o.Namespace != home {
-			return fmt.Errorf("a placement names objects of one namespace, not of %s and %s: make one for each", home, o.Namespace)
+			return fmt.Errorf("a placement names objects of one namespace, not of %s and %s: make one placement for each", home, o.Namespace)
 		}
 		home = max(home, o.Namespace)
 	}
 	for _, o := range objects {
 		if home != "" && o.GroupKind() == snapshot.NamespaceKind {
-			return fmt.Errorf("a placement that names objects of namespace %s cannot have %s, too: make one for each", home, o)
+			return fmt.Errorf("a placement that names objects of namespace %s cannot also have %s: make one placement for each", home, o)
 		}
 	}
 	return nil

@@ -155,7 +155,7 @@ type Feed struct {
 }
 
 // Follow begins to follow sources, until the context ends. Kinds the hub does not serve are left out, and those that may be
-// left out for who may not read them. Of a single source it is said.
+// left out for users who may not read them. Of a single source it is said.
 func Follow(ctx context.Context, c client.WithWatch, sources []Source) (*Feed, error) {
 	feed := newFeed()
 	for _, source := range sources {

@@ -63,7 +63,7 @@ func (r Reader) CheckHub(ctx context.Context) error {
 	if err := r.List(ctx, &clusterv1beta1.MemberClusterList{}, client.Limit(1)); Unserved(err) {
 		return ErrNoHub
 	}
-	return nil // what else is wrong is told by who reads more
+	return nil // a later read reports what else is wrong
 }
 
 // Members returns the clusters of the fleet.

@@ -122,7 +122,7 @@ func (r *Renewer) RenewBefore(then time.Time) (pending bool, obstacle string) {
 	case held == nil:
 		return true, ""
 	case !held.renewable:
-		return false, "The token for the hub cannot be renewed by the agent: it does not end, or is not one of a service account. Join the cluster again"
+		return false, "The token for the hub cannot be renewed by the agent: it does not expire, or is not one of a service account. Join the cluster again"
 	default:
 		return held.tooOld(then), ""
 	}
@@ -255,6 +255,6 @@ func findingOf(held claims, cause error) metav1.Condition {
 func (r *Renewer) sayItDoesNotEnd() {
 	if !r.eternal {
 		r.eternal = true
-		r.log.Info("The token for the hub is not renewed here: it does not end, or is not one of a service account. Joining again gives one that ends and is renewed")
+		r.log.Info("The token for the hub is not renewed here: it does not expire, or is not one of a service account. Joining again gives one that expires and is renewed")
 	}
 }
