@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"reflect"
@@ -315,6 +316,8 @@ type fresh struct {
 	object *unstructured.Unstructured
 	// onlyCreated is whether the API server refuses a server-side apply and takes a plain create.
 	onlyCreated bool
+	// stays are labels that the API server has set for an earlier manifest that had none: no way to apply a manifest removes them.
+	stays map[string]any
 }
 
 // fresh asks what a fresh manager makes of a manifest; nil if the API server takes it in no way.
@@ -403,6 +406,7 @@ func (w *worker) run(ctx context.Context, t trial) (fault string, err error) {
 // runAll applies manifests of one object one after another, each as its step says.
 func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifests []map[string]any) (fault string, err error) {
 	rights := make([]*fresh, 0, len(manifests))
+	stays := map[string]any{}
 	for _, manifest := range manifests {
 		right, err := w.fresh(ctx, manifest)
 		if err != nil {
@@ -412,6 +416,12 @@ func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifes
 			return "", nil // nothing to compare with
 		}
 		rights = append(rights, right)
+		right.stays = maps.Clone(stays)
+		if labels, _, _ := unstructured.NestedMap(manifest, "metadata", "labels"); len(labels) == 0 {
+			for key, value := range right.object.GetLabels() {
+				stays[key] = value
+			}
+		}
 	}
 	defer w.remove(ctx, rights[0].object)
 	var others *unstructured.Unstructured
@@ -498,9 +508,12 @@ func (w *worker) applyStep(ctx context.Context, req apply.Request, wanted *fresh
 	w.of(right.GetKind()).judged++
 	v := verdict{}
 	manifest := req.Manifest.Object
-	var theirs any
+	theirs := map[string]any{}
 	if others != nil {
 		theirs = plain(others, manifest)
+	}
+	for key, value := range wanted.stays {
+		_ = unstructured.SetNestedField(theirs, value, "metadata", "labels", key)
 	}
 	v.compare("", map[string]any(manifest.Object), plain(right, manifest), plain(live, manifest), theirs)
 	told := !result.Differences.Empty()
