@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -203,20 +205,26 @@ func encodeSecret(object *unstructured.Unstructured) {
 	if object.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Secret"}) {
 		return
 	}
-	clear, found, err := unstructured.NestedStringMap(object.Object, "stringData")
-	if !found || err != nil {
+	clear, ok := object.Object["stringData"].(map[string]any)
+	if !ok || slices.ContainsFunc(slices.Collect(maps.Values(clear)), isNoText) {
 		return // the API server refuses it with a message
 	}
 	if data, found, _ := unstructured.NestedFieldNoCopy(object.Object, "data"); found && data == nil {
 		unstructured.RemoveNestedField(object.Object, "data")
 	}
 	for key, value := range clear {
-		encoded := base64.StdEncoding.EncodeToString([]byte(value))
-		if unstructured.SetNestedField(object.Object, encoded, "data", key) != nil {
+		text, _ := value.(string) // the API server reads a null as an empty text
+		if unstructured.SetNestedField(object.Object, base64.StdEncoding.EncodeToString([]byte(text)), "data", key) != nil {
 			return
 		}
 	}
 	unstructured.RemoveNestedField(object.Object, "stringData")
+}
+
+// isNoText reports whether a value is neither a text nor a null.
+func isNoText(value any) bool {
+	_, isText := value.(string)
+	return !isText && value != nil
 }
 
 // hashObject relies on encoding/json, which writes maps with sorted keys.

@@ -37,7 +37,8 @@ func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstruc
 		object.SetResourceVersion(impossibleVersion)
 	} else {
 		retainReplicas(live, object)
-		if isUpToDateServerSide(live, object) {
+		// KubeFleet's hash does not tell manifests apart that differ in what it leaves out.
+		if isLastAppliedTo(live, req.Manifest) && isUpToDateServerSide(live, object) {
 			return live, nil
 		}
 		if !isSetOnlyByPatches(live) && e.bringsNothing(ctx, req, object, live, Patch{}, true) {
