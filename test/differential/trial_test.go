@@ -417,7 +417,11 @@ func (w *worker) runAll(ctx context.Context, prior string, steps []step, manifes
 		}
 		rights = append(rights, right)
 		right.stays = maps.Clone(stays)
-		if labels, _, _ := unstructured.NestedMap(manifest, "metadata", "labels"); len(labels) == 0 {
+		labels, _, _ := unstructured.NestedMap(manifest, "metadata", "labels")
+		for key := range labels {
+			delete(stays, key) // it is the manifest's from now on, and leaves with it
+		}
+		if len(labels) == 0 {
 			for key, value := range right.object.GetLabels() {
 				stays[key] = value
 			}

@@ -50,17 +50,44 @@ func hasReservedKeys(object *unstructured.Unstructured) bool {
 }
 
 // saysReservedKeys reports whether the labels and annotations that do not go into KubeFleet's hash are those of the manifest that was
-// last applied. Without a base of the next merge, it goes by what the object has.
+// last applied. Without a base of the next merge, it goes by what the object has, and by what of that is ours.
 func saysReservedKeys(live, manifest *unstructured.Unstructured) bool {
 	base := &unstructured.Unstructured{Object: lastApplied(live)}
 	if len(base.Object) == 0 {
 		return labels.SelectorFromSet(reservedKeys(manifest.GetLabels())).Matches(labels.Set(live.GetLabels())) &&
-			labels.SelectorFromSet(reservedKeys(manifest.GetAnnotations())).Matches(labels.Set(live.GetAnnotations()))
+			labels.SelectorFromSet(reservedKeys(manifest.GetAnnotations())).Matches(labels.Set(live.GetAnnotations())) &&
+			!hasKeysOfEarlierManifests(live, manifest)
 	}
 	before := reservedKeys(base.GetAnnotations())
 	delete(before, placementv1beta1.ManifestHashAnnotation)
 	return maps.Equal(reservedKeys(base.GetLabels()), reservedKeys(manifest.GetLabels())) &&
 		maps.Equal(before, reservedKeys(manifest.GetAnnotations()))
+}
+
+// hasKeysOfEarlierManifests reports whether an object has labels or annotations of reserved domains that are this agent's alone and
+// that the manifest does not have.
+func hasKeysOfEarlierManifests(live, manifest *unstructured.Unstructured) bool {
+	marks := map[string]string{placementv1beta1.ManifestHashAnnotation: "", placementv1beta1.LastAppliedConfigAnnotation: ""}
+	otherKeys := func(object *unstructured.Unstructured) (ofLabels, ofAnnotations map[string]string) {
+		ofLabels = withoutKeysOf(reservedKeys(object.GetLabels()), manifest.GetLabels())
+		return ofLabels, withoutKeysOf(withoutKeysOf(reservedKeys(object.GetAnnotations()), manifest.GetAnnotations()), marks)
+	}
+	if ofLabels, ofAnnotations := otherKeys(live); len(ofLabels)+len(ofAnnotations) == 0 {
+		return false // there is no need to read whose they are
+	}
+	ofLabels, ofAnnotations := otherKeys(&unstructured.Unstructured{Object: ownedFields(live)})
+	return len(ofLabels)+len(ofAnnotations) > 0
+}
+
+// withoutKeysOf returns the values whose keys others does not have.
+func withoutKeysOf(values, others map[string]string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range values {
+		if _, has := others[key]; !has {
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 // keyDomains are the domains of labels and annotations that do not go into KubeFleet's hash.

@@ -128,6 +128,24 @@ func TestAChangeThatTheHashLeavesOutIsTold(t *testing.T) {
 	}
 }
 
+// After a client-side apply and a server-side one of the same manifest, an object has KubeFleet's hash and no base of a next merge.
+func TestAKeyOfAnEarlierManifestIsNotTakenForAnothers(t *testing.T) {
+	raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"}}`)
+	m := Decode([]placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}})[0]
+	for _, where := range []string{"labels", "annotations"} {
+		for manager, isLast := range map[string]bool{FieldManager: false, "kubectl": true} {
+			live := m.Object.DeepCopy()
+			live.SetAnnotations(map[string]string{placementv1beta1.ManifestHashAnnotation: m.kubeFleetHash()})
+			require.NoError(t, unstructured.SetNestedField(live.Object, "a", "metadata", where, "app.kubernetes.io/part-of"))
+			live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:` + where + `":{"f:app.kubernetes.io/part-of":{}}}}`),
+			}})
+			assert.Equal(t, isLast, isLastAppliedTo(live, m.withHashOn(live)), "%s of %s", where, manager)
+		}
+	}
+}
+
 // Earlier versions stated a hash of the whole manifest: what bears it is not written for that.
 func TestTheHashOfEarlierVersionsStays(t *testing.T) {
 	for name, pair := range recordedPairs(t) {

@@ -92,6 +92,15 @@ func TestDecodeEncodesWhatASecretHasInClear(t *testing.T) {
 	assert.NotContains(t, m.Object.Object, "stringData")
 }
 
+// The API server reads a null as an empty text, and refuses a number.
+func TestAPlainValueOfASecretThatIsNullIsEmpty(t *testing.T) {
+	m := Decode(raw(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"k":"b2xk"},"stringData":{"k":null,"l":"new"}}`))[0]
+	assert.Equal(t, map[string]any{"k": "", "l": "bmV3"}, m.Object.Object["data"])
+	assert.NotContains(t, m.Object.Object, "stringData")
+	m = Decode(raw(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"stringData":{"k":1,"l":null}}`))[0]
+	assert.Contains(t, m.Object.Object, "stringData", "the API server says what is wrong")
+}
+
 func TestAManifestThatCannotBeReadIsNotRepeated(t *testing.T) {
 	for name, text := range map[string]string{
 		"without a kind": `{"apiVersion":"v1","metadata":{"name":"s"},"data":{"token":"aHVzaA=="}}`,
