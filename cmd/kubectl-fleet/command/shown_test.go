@@ -138,6 +138,19 @@ func TestADryRunShowsOneObjectByItselfAndSeveralAsAList(t *testing.T) {
 	assert.Equal(t, []string{"MemberCluster", "ClusterResourcePlacementEviction", "ClusterResourcePlacementEviction"}, kinds)
 }
 
+// A drain fails if something stays; what it would write before is printed nevertheless.
+func TestADryRunThatFailsShowsWhatWouldBeWrittenBefore(t *testing.T) {
+	fixed := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "fixed", UID: "uid-fixed", Generation: 1},
+		Spec: placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{
+			PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"member-1"},
+		}}}
+	c := newConsole(t, fixed, bound("fixed", "member-1"), member("member-1", time.Second))
+	require.ErrorContains(t, c.run("drain", "member-1", "--dry-run", "-o", "json"), "member/member-1 still has")
+	object := &unstructured.Unstructured{}
+	require.NoError(t, object.UnmarshalJSON(c.out.Bytes()))
+	assert.Equal(t, "MemberCluster", object.GetKind())
+}
+
 func TestADryRunShowsNothingOfWhatWouldBeDeletedOrIsSo(t *testing.T) {
 	for _, mode := range []string{"client", "server"} {
 		c, _ := onDryRun(toSteer(t))

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,9 @@ type steering struct {
 func (s *steering) addFlags(cmd *cobra.Command) {
 	s.AddFlags(cmd)
 	s.AddOutputFlag(cmd)
-	cmd.PostRunE = func(*cobra.Command, []string) error { return s.show() }
+	run := cmd.RunE
+	// What would be written before a command fails is printed, too: drain fails if something stays.
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return cmp.Or(run(cmd, args), s.show()) }
 }
 
 // show prints the objects that a dry run would write: one by itself, several as a list.

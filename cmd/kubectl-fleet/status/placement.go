@@ -341,9 +341,9 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 	for _, finding := range []struct {
 		number int
 		what   string
-	}{{len(entry.DriftedPlacements), "drifted"}, {len(entry.DiffedPlacements), "differ"}} {
+	}{{len(entry.DriftedPlacements), "drifted"}, {len(entry.DiffedPlacements), "different from the manifest"}} {
 		if finding.number > 0 {
-			node.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d objects %s, see kubectl fleet diff", node.Detail, finding.number,
+			node.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %s %s, see kubectl fleet diff", node.Detail, tree.Plural(finding.number, "object"),
 				finding.what), "; ")
 		}
 	}

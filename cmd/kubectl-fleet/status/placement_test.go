@@ -203,7 +203,7 @@ func TestNoStateOfAPlacementIsSilent(t *testing.T) {
 		"an API is missing":             {cluster: failed("Applied", placementv1beta1.ReasonDecodingErred), want: said},
 		"another client keeps removing": {cluster: failed("Applied", placementv1beta1.ReasonManifestApplyFailed), want: said},
 		"another client overwrites an object": {cluster: &placementv1beta1.PerClusterPlacementStatus{ClusterName: "member-1", Conditions: well,
-			DriftedPlacements: []placementv1beta1.DriftedResourcePlacement{{ResourceIdentifier: settings}}}, want: "1 objects drifted, see kubectl fleet diff"},
+			DriftedPlacements: []placementv1beta1.DriftedResourcePlacement{{ResourceIdentifier: settings}}}, want: "1 object drifted, see kubectl fleet diff"},
 		"what was to be removed is gone": {cluster: removal(metav1.ConditionFalse, placementv1beta1.ReasonResolved)},
 	} {
 		t.Run(state, func(t *testing.T) {
