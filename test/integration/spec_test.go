@@ -76,7 +76,7 @@ func (s *spec) create(object client.Object) {
 }
 
 // updateBackoff has a change tried again for about as long as a spec waits for anything.
-var updateBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 19}
+var updateBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 22}
 
 // update changes an object on a cluster, again if another writer was faster.
 func update[T client.Object](s *spec, c *cluster, object T, change func(T)) T {

@@ -36,7 +36,7 @@ type ClusterApprovalRequest struct {
 
 // ApprovalRequestSpec says which stage of which run is to be approved.
 type ApprovalRequestSpec struct {
-	// TargetUpdateRun is the name of the update run.
+	// TargetUpdateRun (parentStageRollout in YAML) is the name of the update run.
 	// +required
 	TargetUpdateRun string `json:"parentStageRollout"`
 

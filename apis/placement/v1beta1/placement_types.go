@@ -249,7 +249,7 @@ type PlacementStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	ResourceSnapshots []ResourceSnapshotSummary `json:"resourceSnapshots,omitempty"`
 
-	// PerClusterPlacementStatuses has one entry per picked cluster, and one without a cluster name
+	// PerClusterPlacementStatuses (placementStatuses in YAML) has one entry per picked cluster, and one without a cluster name
 	// per cluster that was asked for and could not be found.
 	// +optional
 	PerClusterPlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`

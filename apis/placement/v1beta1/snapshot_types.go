@@ -122,7 +122,7 @@ type ClusterScore struct {
 	// +optional
 	AffinityScore *int32 `json:"affinityScore,omitempty"`
 
-	// TopologySpreadScore is how well the cluster keeps the topology spread.
+	// TopologySpreadScore (priorityScore in YAML) is how well the cluster keeps the topology spread.
 	// +optional
 	TopologySpreadScore *int32 `json:"priorityScore,omitempty"`
 

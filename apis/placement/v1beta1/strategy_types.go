@@ -575,7 +575,7 @@ type ApplyStrategy struct {
 
 // ServerSideApplyConfig has the settings for server-side apply.
 type ServerSideApplyConfig struct {
-	// ForceConflicts takes fields over from other field managers. Without it, a conflict fails.
+	// ForceConflicts (force in YAML) takes fields over from other field managers. Without it, a conflict fails.
 	// +optional
 	ForceConflicts bool `json:"force,omitempty"`
 }

@@ -82,7 +82,7 @@ type UpdateRunSpec struct {
 	// +optional
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
-	// StagedUpdateStrategyName is the strategy that has the stages.
+	// StagedUpdateStrategyName (stagedRolloutStrategyName in YAML) is the strategy that has the stages.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
@@ -173,7 +173,7 @@ type UpdateRunStatus struct {
 	// +optional
 	RestoresSucceeded bool `json:"restoresSucceeded,omitempty"`
 
-	// ApplyStrategy is the placement's apply strategy as it was when the run started.
+	// ApplyStrategy (appliedStrategy in YAML) is the placement's apply strategy as it was when the run started.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 
@@ -183,7 +183,7 @@ type UpdateRunStatus struct {
 	// +optional
 	Vocabulary Vocabulary `json:"vocabulary,omitempty"`
 
-	// UpdateStrategySnapshot is the strategy as it was when the run started.
+	// UpdateStrategySnapshot (stagedUpdateStrategySnapshot in YAML) is the strategy as it was when the run started.
 	// +optional
 	UpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
 

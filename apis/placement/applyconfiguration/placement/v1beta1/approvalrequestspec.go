@@ -7,7 +7,7 @@ package v1beta1
 //
 // ApprovalRequestSpec says which stage of which run is to be approved.
 type ApprovalRequestSpecApplyConfiguration struct {
-	// TargetUpdateRun is the name of the update run.
+	// TargetUpdateRun (parentStageRollout in YAML) is the name of the update run.
 	TargetUpdateRun *string `json:"parentStageRollout,omitempty"`
 	// TargetStage is the name of the stage.
 	TargetStage *string `json:"targetStage,omitempty"`

@@ -9,7 +9,7 @@ package v1beta1
 type ClusterScoreApplyConfiguration struct {
 	// AffinityScore is the sum of the weights of the preferred terms that match.
 	AffinityScore *int32 `json:"affinityScore,omitempty"`
-	// TopologySpreadScore is how well the cluster keeps the topology spread.
+	// TopologySpreadScore (priorityScore in YAML) is how well the cluster keeps the topology spread.
 	TopologySpreadScore *int32 `json:"priorityScore,omitempty"`
 	// TaintScore is -1 for each PreferNoSchedule taint that is not tolerated; absent if there is
 	// none. An addition of fleetflow.

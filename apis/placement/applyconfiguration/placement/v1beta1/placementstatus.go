@@ -20,7 +20,7 @@ type PlacementStatusApplyConfiguration struct {
 	// index; the latest 100 of them. They name what a run can roll out, for those who may not
 	// read snapshots, which hold Secrets. An addition of fleetflow.
 	ResourceSnapshots []ResourceSnapshotSummaryApplyConfiguration `json:"resourceSnapshots,omitempty"`
-	// PerClusterPlacementStatuses has one entry per picked cluster, and one without a cluster name
+	// PerClusterPlacementStatuses (placementStatuses in YAML) has one entry per picked cluster, and one without a cluster name
 	// per cluster that was asked for and could not be found.
 	PerClusterPlacementStatuses []PerClusterPlacementStatusApplyConfiguration `json:"placementStatuses,omitempty"`
 	// UnlistedClusters is how many picked clusters have no entry, as there is no room for them: their

@@ -7,7 +7,7 @@ package v1beta1
 //
 // ServerSideApplyConfig has the settings for server-side apply.
 type ServerSideApplyConfigApplyConfiguration struct {
-	// ForceConflicts takes fields over from other field managers. Without it, a conflict fails.
+	// ForceConflicts (force in YAML) takes fields over from other field managers. Without it, a conflict fails.
 	ForceConflicts *bool `json:"force,omitempty"`
 }
 

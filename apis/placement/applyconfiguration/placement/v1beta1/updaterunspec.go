@@ -16,7 +16,7 @@ type UpdateRunSpecApplyConfiguration struct {
 	// ResourceSnapshotIndex is the resource snapshot to roll out. Without it, the run takes
 	// the latest one when it starts.
 	ResourceSnapshotIndex *string `json:"resourceSnapshotIndex,omitempty"`
-	// StagedUpdateStrategyName is the strategy that has the stages.
+	// StagedUpdateStrategyName (stagedRolloutStrategyName in YAML) is the strategy that has the stages.
 	StagedUpdateStrategyName *string `json:"stagedRolloutStrategyName,omitempty"`
 	// State is Initialize to only work the stages out, Run to roll out, Stop to pause.
 	// Without it, the run rolls out. It may change from Initialize to Run, and between Run

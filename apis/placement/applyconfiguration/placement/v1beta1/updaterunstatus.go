@@ -22,13 +22,13 @@ type UpdateRunStatusApplyConfiguration struct {
 	// forward had brought and that has succeeded. Holds and windows that exempt rollbacks let such runs go alone. An addition of
 	// fleetflow.
 	RestoresSucceeded *bool `json:"restoresSucceeded,omitempty"`
-	// ApplyStrategy is the placement's apply strategy as it was when the run started.
+	// ApplyStrategy (appliedStrategy in YAML) is the placement's apply strategy as it was when the run started.
 	ApplyStrategy *ApplyStrategyApplyConfiguration `json:"appliedStrategy,omitempty"`
 	// Vocabulary is in which words this status is written, as the hub agent was told when the
 	// run started: Documentation, also if it is missing, for those of KubeFleet's documentation, KubeFleet
 	// for those of its releases. An addition of fleetflow.
 	Vocabulary *placementv1beta1.Vocabulary `json:"vocabulary,omitempty"`
-	// UpdateStrategySnapshot is the strategy as it was when the run started.
+	// UpdateStrategySnapshot (stagedUpdateStrategySnapshot in YAML) is the strategy as it was when the run started.
 	UpdateStrategySnapshot *UpdateStrategySpecApplyConfiguration `json:"stagedUpdateStrategySnapshot,omitempty"`
 	// Clusters counts the clusters of all stages, without those that the run takes the resources from. An addition of fleetflow.
 	Clusters *ClusterCountsApplyConfiguration `json:"clusters,omitempty"`
