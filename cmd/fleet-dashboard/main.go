@@ -103,8 +103,7 @@ func run(args []string) error {
 		Key: func() string { return utilrand.String(keyLength) },
 		Log: func(format string, args ...any) { log.Info(fmt.Sprintf(format, args...)) },
 	}
-	ready.Store(true)
-	return serve(ctx, o, server.Handler(), log)
+	return serve(ctx, o, server.Handler(), &ready, log)
 }
 
 // readFleet begins to follow the fleet, once the hub answers.
@@ -139,12 +138,13 @@ func awaitKeys(ctx context.Context, sealer *session.Sealer, users *users, log lo
 	}
 }
 
-// serve answers until the context ends, which is no error.
-func serve(ctx context.Context, o *options, handler http.Handler, log logr.Logger) error {
+// serve answers until the context ends, which is no error. It is ready once it listens, so that no Service sends it a request before.
+func serve(ctx context.Context, o *options, handler http.Handler, ready *atomic.Bool, log logr.Logger) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.address)
 	if err != nil {
 		return fmt.Errorf("listening on --bind-address %s: %w", o.address, err)
 	}
+	ready.Store(true)
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerPatience, ReadTimeout: bodyPatience, IdleTimeout: idlePatience,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
