@@ -333,9 +333,9 @@ bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_W
 .PHONY: test-install
 test-install: ## The charts on real API servers, their agents run as their Deployments say; the production page, walked through. Never from the test cache (about 9 min)
 	@echo '== charts, installed on real API servers'
-	@cd test/charts && go test -count=1 -tags integration -timeout 40m -run 'Installed|BundledTemporal' $(TESTFLAGS) ./...
+	@cd test/charts && go test -count=1 -tags integration -timeout 60m -run 'Installed|BundledTemporal' $(TESTFLAGS) ./...
 
-SPECS := go test -vet=off -count=1 -tags integration -timeout 60m
+SPECS := go test -vet=off -count=1 -tags integration -timeout 80m
 
 .PHONY: test-integration
 test-integration: needs-browser ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache (about 22 min)
