@@ -64,8 +64,8 @@ func saysReservedKeys(live, manifest *unstructured.Unstructured) bool {
 		maps.Equal(before, reservedKeys(manifest.GetAnnotations()))
 }
 
-// hasKeysOfEarlierManifests reports whether an object has labels or annotations of reserved domains that are this agent's alone and
-// that the manifest does not have.
+// hasKeysOfEarlierManifests reports whether an object has labels or annotations of reserved domains that this agent alone has applied
+// server-side, and that the manifest does not have. What it has updated tells nothing: API servers note labels of their own there.
 func hasKeysOfEarlierManifests(live, manifest *unstructured.Unstructured) bool {
 	marks := map[string]string{placementv1beta1.ManifestHashAnnotation: "", placementv1beta1.LastAppliedConfigAnnotation: ""}
 	otherKeys := func(object *unstructured.Unstructured) (ofLabels, ofAnnotations map[string]string) {
@@ -75,7 +75,7 @@ func hasKeysOfEarlierManifests(live, manifest *unstructured.Unstructured) bool {
 	if ofLabels, ofAnnotations := otherKeys(live); len(ofLabels)+len(ofAnnotations) == 0 {
 		return false // there is no need to read whose they are
 	}
-	ofLabels, ofAnnotations := otherKeys(&unstructured.Unstructured{Object: ownedFields(live)})
+	ofLabels, ofAnnotations := otherKeys(&unstructured.Unstructured{Object: fieldSetsOf(live).appliedAlone(live)})
 	return len(ofLabels)+len(ofAnnotations) > 0
 }
 

@@ -146,6 +146,21 @@ func TestAKeyOfAnEarlierManifestIsNotTakenForAnothers(t *testing.T) {
 	}
 }
 
+// API servers note a map that was applied without a key as a field of its own, beside which others set keys.
+func TestKeysOfOthersInAMapThatWasAppliedEmptyAreNotOurs(t *testing.T) {
+	raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n","labels":{}}}`)
+	m := Decode([]placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}})[0]
+	live := m.Object.DeepCopy()
+	live.SetAnnotations(map[string]string{placementv1beta1.ManifestHashAnnotation: m.kubeFleetHash()})
+	live.SetLabels(map[string]string{"app.kubernetes.io/part-of": "a", "other": "b"})
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{}}}`),
+	}})
+	assert.True(t, isLastAppliedTo(live, m.withHashOn(live)))
+	assert.Empty(t, ownedFields(live)["metadata"], "a merge would remove them")
+}
+
 // Earlier versions stated a hash of the whole manifest: what bears it is not written for that.
 func TestTheHashOfEarlierVersionsStays(t *testing.T) {
 	for name, pair := range recordedPairs(t) {

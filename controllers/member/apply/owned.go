@@ -13,29 +13,35 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// ownedFields returns the part of an object that this agent has set and no other manager has, by the entries of managedFields. It
-// is the base of a merge where no annotation has the manifest as last applied.
-func ownedFields(live *unstructured.Unstructured) map[string]any {
-	applied := &fieldpath.Set{}
-	updated := &fieldpath.Set{}
-	others := &fieldpath.Set{}
+// fieldSets are the fields of an object that this agent has applied and those that it has updated, and those of others.
+type fieldSets struct{ applied, updated, others *fieldpath.Set }
+
+// fieldSetsOf reads the entries of managedFields.
+func fieldSetsOf(live *unstructured.Unstructured) fieldSets {
+	sets := fieldSets{applied: &fieldpath.Set{}, updated: &fieldpath.Set{}, others: &fieldpath.Set{}}
 	for _, entry := range live.GetManagedFields() {
 		set, ok := fieldsOf(entry)
 		switch {
 		case !ok || entry.Subresource != "":
 		case entry.Manager != FieldManager:
-			others = others.Union(set)
+			sets.others = sets.others.Union(set)
 		case entry.APIVersion != live.GetAPIVersion():
 			// Its paths are of another form of the object.
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
-			applied = applied.Union(set)
+			sets.applied = sets.applied.Union(set)
 		default:
-			updated = updated.Union(set)
+			sets.updated = sets.updated.Union(set)
 		}
 	}
-	base := map[string]any{}
-	applied.Difference(others).Leaves().Iterate(func(path fieldpath.Path) { copyAt(base, live.Object, path) })
-	updated.Difference(others).Leaves().Iterate(func(path fieldpath.Path) {
+	return sets
+}
+
+// ownedFields returns the part of an object that this agent has set and no other manager has, by the entries of managedFields. It
+// is the base of a merge where no annotation has the manifest as last applied.
+func ownedFields(live *unstructured.Unstructured) map[string]any {
+	sets := fieldSetsOf(live)
+	base := sets.appliedAlone(live)
+	sets.updated.Difference(sets.others).Leaves().Iterate(func(path fieldpath.Path) {
 		if hasFreeKeys(path) {
 			copyAt(base, live.Object, path)
 		}
@@ -44,8 +50,28 @@ func ownedFields(live *unstructured.Unstructured) map[string]any {
 	return base
 }
 
+// appliedAlone returns the part of an object that this agent has applied server-side and no other manager has set.
+func (s fieldSets) appliedAlone(live *unstructured.Unstructured) map[string]any {
+	part := map[string]any{}
+	s.applied.Difference(s.others).Leaves().Iterate(func(path fieldpath.Path) {
+		if !isMapOfFreeKeys(path) { // it was applied without a key: what it has is of others
+			copyAt(part, live.Object, path)
+		}
+	})
+	return part
+}
+
 // freeKeys are the maps in which the API server fills in nothing.
 var freeKeys = [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"data"}, {"binaryData"}}
+
+// isMapOfFreeKeys reports whether a path is that of a whole map in which the API server fills in nothing.
+func isMapOfFreeKeys(path fieldpath.Path) bool {
+	return slices.ContainsFunc(freeKeys, func(fields []string) bool {
+		return slices.EqualFunc(path, fields, func(at fieldpath.PathElement, field string) bool {
+			return at.FieldName != nil && *at.FieldName == field
+		})
+	})
+}
 
 // hasFreeKeys reports whether what a client-side write has set at a path was in its manifest: of other fields the API server notes its
 // own defaults as written by the client.
