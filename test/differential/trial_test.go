@@ -221,6 +221,10 @@ func (w *worker) draw(ctx context.Context, r *rand.Rand) (trial, error) {
 			s.When = placementv1beta1.WhenToApplyTypeIfNotDrifted
 		}
 		t.Steps = append(t.Steps, s)
+		if i > 0 && r.IntN(8) == 0 {
+			w.tally["steps with the manifest of the step before"]++ // what a change of the way alone brings
+			continue
+		}
 		w.of(kind).drawn++
 		right, err := w.drawChanges(ctx, r, t, namespace, name)
 		if err != nil {
