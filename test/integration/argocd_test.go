@@ -246,12 +246,12 @@ func (s *spec) requireArgoRequest(approved string) {
 		strings.Fields(approved+" "+approved)...)...)
 }
 
-// requireColumnsOf asserts what kubectl prints of an object, but for the last column, its age.
+// requireColumnsOf asserts what kubectl prints of an object first; its age and what is printed behind it are not compared.
 func (s *spec) requireColumnsOf(object string, columns ...string) {
 	s.Helper()
 	s.eventually(object+" to be printed as it should", func() error {
 		out, err := s.command(s.Context(), "kubectl", "get", object, "--no-headers")
-		if got := strings.Fields(out); err != nil || !slices.Equal(columns, got[:max(len(got)-1, 0)]) {
+		if got := strings.Fields(out); err != nil || !slices.Equal(columns, got[:min(len(got), len(columns))]) {
 			return fmt.Errorf("it prints %q", out)
 		}
 		return nil
