@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -47,10 +48,15 @@ const notAllowed = "cannot "
 func forbidden(by *attacker, do deed) func(*spec) { return refused(by, do, notAllowed) }
 
 // requireRefusal has an attacker try, and asserts that the server itself refuses, and says why. What is admitted against
-// all expectation is removed.
+// all expectation is removed. An attacker whom another writer was faster than tries again: a conflict is no refusal.
 func (s *spec) requireRefusal(by *attacker, do deed, sentence string) {
 	s.Helper()
-	object, err := do(s.Context(), by.session(s))
+	session := by.session(s)
+	var object *unstructured.Unstructured
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+		object, err = do(s.Context(), session)
+		return err
+	})
 	if err == nil && object != nil {
 		assert.NoError(s, client.IgnoreNotFound(s.hub.Delete(s.Context(), object)))
 	}
