@@ -17,10 +17,9 @@ import (
 // constants are those of packages, by package and name.
 type constants map[string]ast.Expr
 
-// parseConstants reads the constants of the packages of KubeFleet's groups.
-func parseConstants(t *testing.T) constants {
+// eachNode calls look for each node of the packages of KubeFleet's groups.
+func eachNode(t *testing.T, look func(group string, node ast.Node)) {
 	t.Helper()
-	all := constants{}
 	for _, group := range []string{"cluster", "placement"} {
 		files, err := filepath.Glob(filepath.Join(group, "v1beta1", "*.go"))
 		require.NoError(t, err)
@@ -28,15 +27,24 @@ func parseConstants(t *testing.T) constants {
 			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 			require.NoError(t, err)
 			ast.Inspect(parsed, func(node ast.Node) bool {
-				if spec, is := node.(*ast.ValueSpec); is && len(spec.Values) == len(spec.Names) {
-					for i, name := range spec.Names {
-						all[group+" "+name.Name] = spec.Values[i]
-					}
-				}
+				look(group, node)
 				return true
 			})
 		}
 	}
+}
+
+// parseConstants reads the constants of the packages of KubeFleet's groups.
+func parseConstants(t *testing.T) constants {
+	t.Helper()
+	all := constants{}
+	eachNode(t, func(group string, node ast.Node) {
+		if spec, is := node.(*ast.ValueSpec); is && len(spec.Values) == len(spec.Names) {
+			for i, name := range spec.Names {
+				all[group+" "+name.Name] = spec.Values[i]
+			}
+		}
+	})
 	return all
 }
 
@@ -80,28 +88,19 @@ func TestTheConstantsOfKubeFleetAreOffered(t *testing.T) {
 func parseFields(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for _, group := range []string{"cluster", "placement"} {
-		files, err := filepath.Glob(filepath.Join(group, "v1beta1", "*_types.go"))
-		require.NoError(t, err)
-		for _, file := range files {
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
-			ast.Inspect(parsed, func(node ast.Node) bool {
-				spec, is := node.(*ast.TypeSpec)
-				if !is {
-					return true
-				}
-				if fields, is := spec.Type.(*ast.StructType); is {
-					for _, field := range fields.Fields.List {
-						for _, name := range field.Names {
-							all[group+" "+spec.Name.Name] = append(all[group+" "+spec.Name.Name], name.Name)
-						}
-					}
-				}
-				return true
-			})
+	eachNode(t, func(group string, node ast.Node) {
+		spec, is := node.(*ast.TypeSpec)
+		if !is {
+			return
 		}
-	}
+		if fields, is := spec.Type.(*ast.StructType); is {
+			for _, field := range fields.Fields.List {
+				for _, name := range field.Names {
+					all[group+" "+spec.Name.Name] = append(all[group+" "+spec.Name.Name], name.Name)
+				}
+			}
+		}
+	})
 	return all
 }
 

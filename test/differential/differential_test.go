@@ -115,7 +115,7 @@ func TestObjectsAreWhatTheirManifestsSay(t *testing.T) {
 }
 
 // At most these shares of the manifests get no change, and are not judged, in percent: of all, and of each kind of which enough are
-// drawn. Some are refused by every API server, such as a change of what nobody may change, which is tried now and then.
+// drawn. Every API server refuses some, such as a change of an immutable field.
 const (
 	mostUnchanged       = 3
 	mostUnjudged        = 5

@@ -22,7 +22,7 @@ import (
 type change struct {
 	What string
 	Seed uint64
-	// Keeps is whether the change leaves alone what the API server lets nobody change once an object exists.
+	// Keeps reports whether the change leaves immutable fields as they are.
 	Keeps bool
 }
 
@@ -33,7 +33,7 @@ func (c change) String() string {
 	return fmt.Sprintf("%s#%x anywhere", c.What, c.Seed)
 }
 
-// fixed are the places of each kind that the API server lets nobody change once an object exists. A * is any item of a list.
+// fixed are the immutable fields of each kind. A * is any item of a list.
 var fixed = map[string][]string{
 	"Secret":      {"/type"},
 	"Service":     {"/spec/clusterIP"},
@@ -104,7 +104,7 @@ func (f field) set(value any) {
 	f.list.items[f.index] = value
 }
 
-// places returns the places of a manifest in a stable order, but for those that name the object and those that are kept.
+// places returns the places of a manifest in a stable order. Those that name the object are left out, and so are kept ones.
 func places(manifest map[string]any, kept []string) (fields []field, lists []*listAt) {
 	holds := func(pattern string) bool {
 		return slices.ContainsFunc(kept, func(k string) bool { return strings.HasPrefix(k, pattern+"/") })
